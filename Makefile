@@ -35,9 +35,10 @@ lint: .venv/development  ## check style, types, import arrows, templates, migrat
 bench: .venv/development  ## measure, and write var/bench.json; ONLY=name measures one
 	@$(PY) manage.py bench $(if $(ONLY),--only $(ONLY))
 
-soak: .venv/development  ## ten minutes of full load with 2,000 slow connections; then an export of 3,000,000 records; SOAK_SECS= SOAK_CONCURRENCY= EXPORT_USERS=
+soak: .venv/development  ## ten minutes of full load with 2,000 slow connections; then an export and an import of 3,000,000 records; SOAK_SECS= SOAK_CONCURRENCY= EXPORT_USERS=
 	@$(PY) manage.py bench --only soak
 	@$(PY) manage.py bench --only export
+	@$(PY) manage.py bench --only import
 
 faults: .venv/development  ## 100,000 requests while servers are killed: what was acknowledged is booked once
 	@FAULT_REQUESTS=$${FAULT_REQUESTS:-100000} $(PY) -m pytest -n 0 tests/e2e/test_exactly_once.py $(ARGS)

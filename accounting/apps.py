@@ -15,7 +15,8 @@ class AccountingConfig(AppConfig):
         from accounting.computers.support_problems import read_problems
         from accounting.exchange import exports
         from accounting.ledger.check import LEDGER
-        from accounting.models import Announcement, Project, ProjectKeyword, ProjectVersion
+        from accounting.models import Announcement, Project, ProjectKeyword, ProjectVersion, StatisticsImport
+        from accounting.statistics.run import IMPORT
         from portal.audit.register import audit
         from portal.maintenance import jobs
         from portal.operators.support import data_copiers, problem_readers
@@ -26,8 +27,9 @@ class AccountingConfig(AppConfig):
         if "account_manager" in settings.ROOMS:
             figures.register()
             jobs.add(LEDGER)
+            jobs.add(IMPORT)
         problem_readers.append(read_problems)
         data_copiers.append(copies.ask_copy)
         audit(Project, secret=["shared_account_key"])
-        for model in (Announcement, ProjectKeyword, ProjectVersion):
+        for model in (Announcement, ProjectKeyword, ProjectVersion, StatisticsImport):
             audit(model)

@@ -17,6 +17,7 @@ from accounting.models import DataCopy
 from accounting.project_setup import asking
 from accounting.reconciliation.refresh import refresh_due
 from accounting.rpc.recognise import forget_old as forget_old_clients
+from accounting.statistics import run as statistics
 from portal.ops.mails import MailServerDown
 
 
@@ -72,6 +73,21 @@ def send_concerns() -> None:
 def ask_projects() -> None:
     """Projects that were not asked for a day what they say of themselves, some at a time."""
     asking.ask_due(timezone.now())
+
+
+@shared_task
+def import_statistics() -> None:
+    """Every five minutes: a task for each project whose statistics are to be read."""
+    now = timezone.now()
+    statistics.follow_projects(now)
+    for project_id in statistics.due(now):
+        import_statistics_of.apply_async((project_id,), expires=300)
+
+
+@shared_task
+def import_statistics_of(project_id: int, *, at_once: bool = False) -> None:
+    """What a project granted. Ends at once if it was just read, or as many as may be are being read."""
+    statistics.import_project(project_id, at_once=at_once)
 
 
 @shared_task

@@ -111,6 +111,11 @@ CREDIT_LABORATORY_SECS_MAX = env.integer("CREDIT_LABORATORY_SECS_MAX", 600, low=
 STATISTICS_DIR = Path(env.text("STATISTICS_DIR", str(VAR_DIR / "statistics")))
 STATISTICS_EXPORT_EVERY_SECS = env.integer("STATISTICS_EXPORT_EVERY_SECS", 86_400, low=600, high=7 * 86_400)
 
+# Reading what projects export: how often each is asked, where files are kept meanwhile, and the largest one.
+STATISTICS_IMPORT_EVERY_SECS = env.integer("STATISTICS_IMPORT_EVERY_SECS", 21_600, low=600, high=7 * 86_400)
+STATISTICS_IMPORT_DIR = Path(env.text("STATISTICS_IMPORT_DIR", str(VAR_DIR / "statistics_import")))
+STATISTICS_IMPORT_MAX_BYTES = env.integer("STATISTICS_IMPORT_MAX_BYTES", 4 << 30, low=1 << 20, high=1 << 40)
+
 # The project's number in BOINC's list of projects, by which a freshly installed client finds it. 0: not in it.
 BOINC_LIST_ID = env.integer("BOINC_LIST_ID", 0, low=0, high=2**31 - 1)
 
@@ -237,6 +242,7 @@ if "account_manager" in ROOMS:
         "send-mails": {"task": "accounting.tasks.send_mails", "schedule": 3600},
         "send-concerns": {"task": "accounting.tasks.send_concerns", "schedule": 6 * 3600},
         "ask-projects": {"task": "accounting.tasks.ask_projects", "schedule": 600},
+        "import-statistics": {"task": "accounting.tasks.import_statistics", "schedule": 300},
         "send-campaigns": {"task": "accounting.tasks.send_campaigns", "schedule": 600},
     }
 if "emulator" in ROOMS:

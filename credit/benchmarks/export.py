@@ -71,7 +71,7 @@ def measure() -> dict[str, Any]:
     copied, exported, most = [], [], 0
     with tempfile.TemporaryDirectory(dir=settings.VAR_DIR) as folder:
         for _ in range(ROUNDS):
-            copied.append(_timed_copy())
+            copied.append(timed_copy())
             secs, kilobytes = _timed_export(folder)
             exported.append(secs)
             most = max(most, kilobytes)
@@ -94,7 +94,7 @@ def _timed_export(folder: str) -> tuple[float, int]:
     return (made.finished_at - made.started_at).total_seconds(), int(run.stdout.split()[-1])
 
 
-def _timed_copy() -> float:
+def timed_copy() -> float:
     began = time.perf_counter()
     with psycopg.connect(**psycopg_params(), autocommit=True) as reader:
         reader.execute(sql.SESSION)

@@ -6,9 +6,10 @@ time, on the bytes that are transferred and on the bytes that come out of compre
 
 from __future__ import annotations
 
+import re
 import ssl
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from http.client import HTTPException
@@ -27,7 +28,9 @@ from portal.fetch.errors import AddressRefused, FetchError, StatusError, TimeIsU
 MAX_URL_CHARS: Final = 4096
 _CHUNK_BYTES: Final = 1 << 16
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_PART: Final = 206
 _UNCHANGED: Final = 304
+_RANGE: Final = re.compile(r"bytes (\d{1,18})-\d{1,18}/(?:\d{1,18}|\*)", re.ASCII)
 _PORTS: Final = {"http": 80, "https": 443}
 
 
@@ -55,6 +58,24 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True)
+class Download:
+    """A file that is kept as it is transferred, so that a download that broke off can go on.
+
+    ``file``: open for writing, at its end; it has ``nbytes`` of ``version`` already. Only what has a strong ETag goes
+    on; all else begins anew. ``begin`` is told the version before the first byte of another one is written.
+    """
+
+    file: BinaryIO
+    nbytes: int
+    version: Version
+    begin: Callable[[Version], None]
+
+    @property
+    def goes_on(self) -> bool:
+        return self.nbytes > 0 and self.version.etag.startswith('"')
+
+
+@dataclass(frozen=True, slots=True)
 class Fetched:
     """``url``: where it came from, after redirects. ``body`` is empty if it went to a file, or is unchanged."""
 
@@ -72,14 +93,14 @@ def fetch(
     url: str,
     *,
     data: bytes | None = None,
-    into: BinaryIO | None = None,
+    into: BinaryIO | Download | None = None,
     known: Version | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Fetched:
     """The document at ``url``. Blocks, so call it in no transaction. Raises FetchError.
 
-    ``data``: is sent by POST, as XML. ``into``: where the body goes; after an error it has a part of it. ``known``:
-    the version one has, for ``is_unchanged``.
+    ``data``: is sent by POST, as XML. ``into``: where the body goes; after an error it has a part of it. Of a
+    `Download` nothing is decompressed. ``known``: the version one has, for ``is_unchanged``.
     """
     deadline = Deadline(settings.FETCH_TIMEOUT_SECS if limits.total_secs is None else limits.total_secs)
     target = _parse(url)
@@ -126,7 +147,12 @@ def _next_target(asked: Url, location: str, *, is_post: bool) -> Url:
 
 
 def _ask(
-    url: Url, data: bytes | None, into: BinaryIO | None, known: Version | None, limits: Limits, deadline: Deadline
+    url: Url,
+    data: bytes | None,
+    into: BinaryIO | Download | None,
+    known: Version | None,
+    limits: Limits,
+    deadline: Deadline,
 ) -> Fetched | str:
     """Ask one address; the text is where it redirects to."""
     host = _host(url)
@@ -169,7 +195,7 @@ def _exchange(
     connection: HTTPConnection,
     url: Url,
     data: bytes | None,
-    into: BinaryIO | None,
+    into: BinaryIO | Download | None,
     known: Version | None,
     limits: Limits,
 ) -> Fetched | str:
@@ -177,7 +203,7 @@ def _exchange(
         "GET" if data is None else "POST",
         url.request_uri,
         body=data,
-        headers=_headers(data, known),
+        headers=_headers(data, into, known),
         preload_content=False,
         decode_content=False,
         enforce_content_length=True,
@@ -187,7 +213,7 @@ def _exchange(
 
 
 def _read(
-    response: BaseHTTPResponse, url: Url, into: BinaryIO | None, known: Version | None, limits: Limits
+    response: BaseHTTPResponse, url: Url, into: BinaryIO | Download | None, known: Version | None, limits: Limits
 ) -> Fetched | str:
     host = _host(url)
     location = response.headers.get("Location", "")
@@ -195,6 +221,10 @@ def _read(
         return location
     if response.status == _UNCHANGED and known is not None:
         return Fetched(url.url, b"", 0, known, is_unchanged=True)
+    version = Version(_kept_header(response, "ETag", 200), _kept_header(response, "Last-Modified", 60))
+    if isinstance(into, Download):
+        nbytes = _save(response, host, into, version, limits)
+        return Fetched(url.url, b"", nbytes, version)
     if response.status != 200:
         raise StatusError(host, response.status)
     kept = bytearray()
@@ -207,8 +237,29 @@ def _read(
             kept += piece
         else:
             into.write(piece)
-    version = Version(_kept_header(response, "ETag", 200), _kept_header(response, "Last-Modified", 60))
     return Fetched(url.url, bytes(kept), nbytes, version)
+
+
+def _save(response: BaseHTTPResponse, host: str, download: Download, version: Version, limits: Limits) -> int:
+    """Write the body as it is transferred, behind what is there or in its place; how much there is then."""
+    if response.status == _PART and download.goes_on:
+        there = _RANGE.fullmatch(response.headers.get("Content-Range", ""))
+        if there is None or int(there[1]) != download.nbytes or version.etag != download.version.etag:
+            raise FetchError(host, "sends another part of the file than was asked for")
+        nbytes = download.nbytes
+    elif response.status == 200:
+        download.file.seek(0)
+        download.file.truncate()
+        download.begin(version)
+        nbytes = 0
+    else:
+        raise StatusError(host, response.status)
+    while piece := response.read1(_CHUNK_BYTES):
+        nbytes += len(piece)
+        if nbytes > limits.wire_bytes:
+            raise TooLarge(host, f"transfers more than the limit of {limits.wire_bytes:,} bytes")
+        download.file.write(piece)
+    return nbytes
 
 
 def _kept_header(response: BaseHTTPResponse, name: str, max_chars: int) -> str:
@@ -217,7 +268,7 @@ def _kept_header(response: BaseHTTPResponse, name: str, max_chars: int) -> str:
     return text if len(text) <= max_chars and text.isascii() and text.isprintable() else ""
 
 
-def _headers(data: bytes | None, known: Version | None) -> dict[str, str]:
+def _headers(data: bytes | None, into: BinaryIO | Download | None, known: Version | None) -> dict[str, str]:
     headers = {
         "User-Agent": f"Cobblestone (+{settings.SITE_URL})",
         "Accept-Encoding": "gzip",
@@ -225,6 +276,10 @@ def _headers(data: bytes | None, known: Version | None) -> dict[str, str]:
     }
     if data is not None:
         headers["Content-Type"] = "text/xml"
+    if isinstance(into, Download):
+        headers["Accept-Encoding"] = "identity"
+        if into.goes_on and known is None:
+            headers |= {"Range": f"bytes={into.nbytes}-", "If-Range": into.version.etag}
     if known is not None and known.etag:
         headers["If-None-Match"] = known.etag
     if known is not None and known.last_modified:

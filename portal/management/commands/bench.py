@@ -30,6 +30,7 @@ BENCHMARKS: Final = {
 BY_NAME_ONLY: Final = {
     "soak": "accounting.benchmarks.soak",
     "export": "credit.benchmarks.export",
+    "import": "accounting.benchmarks.statistics",
     "dashboard": "credit.benchmarks.dashboard",
 }
 

@@ -1,0 +1,106 @@
+"""The import of the export of credit.benchmarks.export, EXPORT_USERS accounts with two computers each: rate, memory.
+
+A tenth of the computers are volunteers' here. Beside it, in the same run: the same rows by COPY … TO STDOUT, which are
+read and dropped. A web server of its own has the files.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from django.conf import settings
+from django.core.management import call_command
+from django.db import connection
+
+from accounting.models import AccountTotal, GrantedDay, GrantedTotal, Project, StatisticsImport
+from credit.benchmarks.export import HOSTS_EACH, USERS, fill, timed_copy
+
+ROUNDS: Final = 3
+# getrusage() would tell of the process that started it, too.
+_PROGRAM: Final = """
+from pathlib import Path
+from django.core.management import execute_from_command_line
+execute_from_command_line(["manage.py", "import_statistics"])
+print(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
+"""
+_CLAIM: Final = """
+INSERT INTO accounting_hostproject (host_id, project_id, credited, pending, dropped, earlier, listed, state, suspended,
+       told_suspended, no_new_work, excluded, no_rsc, update_asked, drop_waiting)
+SELECT id, %(project)s, '{0,0,0,0,0,0}', '{0,0,0,0,0,0}', '{0,0,0,0,0,0}', '{}', true,
+       json_build_object('hostid', id), false, false, false, false, '{}', false, false
+  FROM portal_host WHERE id %% %(one_in)s = 0"""
+_LEDGERS: Final = """
+INSERT INTO accounting_hostledger (host_id, contacts, level, excluded_types, contact, answer_digest, answers_logged,
+       same_answers)
+SELECT host_id, 0, '{0,0,0,0,0}', '{}', '{}', '', 0, 0 FROM accounting_hostproject"""
+
+
+def claim(project: Project, one_in: int) -> None:
+    """One of so many computers reports that it works for the project, under its own number."""
+    with connection.cursor() as cursor:
+        cursor.execute(_CLAIM, {"project": project.pk, "one_in": one_in})
+        cursor.execute(_LEDGERS)
+
+
+def measure() -> dict[str, Any]:
+    """Records a second, those of COPY, their ratio, and the most memory that the importing process took."""
+    fill(USERS)
+    project = Project.objects.create(name="Itself", master_url="https://itself.example.org/")
+    claim(project, one_in=10)
+    copied, imported, most = [], [], 0
+    with tempfile.TemporaryDirectory(dir=settings.VAR_DIR) as folder:
+        settings.STATISTICS_DIR = Path(folder) / "out"
+        call_command("export_statistics")
+        with _served(settings.STATISTICS_DIR / "current") as url:
+            StatisticsImport.objects.create(project=project, url=url)
+            for _ in range(ROUNDS):
+                copied.append(timed_copy())
+                secs, kilobytes = _timed_import(Path(folder) / "in")
+                imported.append(secs)
+                most = max(most, kilobytes)
+    rows = USERS * (1 + HOSTS_EACH)
+    return {
+        "records": rows,
+        "rate": round(rows / min(imported)),
+        "copy": round(rows / min(copied)),
+        "ratio": round(min(copied) / min(imported), 2),
+        "megabytes": round(most / 1024),
+    }
+
+
+@contextmanager
+def _served(folder: Path) -> Iterator[str]:
+    """The address of a web server that has the files of the folder."""
+    command = [sys.executable, "-u", "-m", "http.server", "0", "--bind", "127.0.0.1", "--directory", str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
+        assert server.stdout is not None
+        found = re.search(r"port (\d+)", server.stdout.readline())
+        assert found is not None  # it says so first
+        try:
+            yield f"http://127.0.0.1:{found[1]}/"
+        finally:
+            server.terminate()
+
+
+def _timed_import(folder: Path) -> tuple[float, int]:
+    """Seconds, without the start of its process, and the most memory of that process in kilobytes."""
+    for model in (AccountTotal, GrantedDay, GrantedTotal):
+        model._default_manager.all().delete()
+    StatisticsImport.objects.update(update_time=None, first_update_time=None, etag="", last_modified="")
+    environment = os.environ | {
+        "STATISTICS_IMPORT_DIR": str(folder),
+        "FETCH_ALLOWED_NETWORKS": "127.0.0.0/8",
+        "DJANGO_SETTINGS_MODULE": "portal.settings",
+    }
+    run = subprocess.run([sys.executable, "-c", _PROGRAM], env=environment, check=True, capture_output=True, text=True)
+    row = StatisticsImport.objects.get()
+    assert row.asked_at and row.imported_at and row.hosts_read == USERS * HOSTS_EACH, run.stdout
+    return (row.imported_at - row.asked_at).total_seconds(), int(run.stdout.split()[-1])

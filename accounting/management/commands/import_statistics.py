@@ -1,0 +1,25 @@
+"""Read the statistics exports of projects now."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from accounting.models import StatisticsImport
+from accounting.statistics import run
+
+
+class Command(BaseCommand):
+    help = "Read the statistics that projects export now, of all that are read daily or of those named."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("names", nargs="*", metavar="PROJECT", help="the project's name in the list of projects")
+
+    def handle(self, *args: Any, names: list[str], **options: Any) -> None:
+        wanted = StatisticsImport.objects.filter(project__name__in=names) if names else run.wanted()
+        found = {row.project.name: row.pk for row in wanted.select_related("project")}
+        if missing := set(names) - found.keys():
+            raise CommandError(f"No statistics are imported of a project of the name {', '.join(sorted(missing))}.")
+        for name, project_id in found.items():
+            self.stdout.write(f"{name}: {run.import_project(project_id, at_once=True)}")

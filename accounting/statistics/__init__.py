@@ -1,0 +1,1 @@
+"""What projects granted: their statistics exports, fetched, read as streams, and kept for our volunteers' computers."""

@@ -1,0 +1,210 @@
+"""Import a project's statistics: ask for a new export, download it, read it, and keep what is our volunteers'.
+
+Each project by itself: what one does keeps no other waiting, but for the few places that imports have at a time.
+Nothing is asked in a transaction. What went wrong stands in the project's row, and the next attempt waits the longer,
+the more attempts failed.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import psycopg
+import structlog
+from django.conf import settings
+from django.db import connection
+from django.db.models import QuerySet
+from django.utils import timezone
+from psycopg import Connection
+
+from accounting.models import Project, StatisticsImport
+from accounting.project_setup.accounts import web_rpc_base
+from accounting.statistics import files, sql, store
+from accounting.wire.statistics import (
+    HOSTS,
+    MAX_TABLES_BYTES,
+    USERS,
+    Kind,
+    StatisticsError,
+    Tables,
+    read_tables,
+)
+from portal.clients.factory import psycopg_params
+from portal.fetch.errors import FetchError, TimeIsUp
+from portal.fetch.fetcher import Fetched, Limits, Version, fetch
+from portal.maintenance.jobs import Job
+
+log = structlog.get_logger("statistics")
+
+AT_ONCE: Final = 2
+"""Imports at a time, of the whole site: workers have other things to do, too."""
+RETRY: Final = dt.timedelta(minutes=10)
+MAX_BACK_OFF: Final = dt.timedelta(days=1)
+AHEAD: Final = dt.timedelta(hours=1)
+"""By so much a project's clock may be ahead of ours."""
+# So that not all projects are asked at once, nor one at the same second each day.
+_JITTER: Final = 0.1
+_TABLES_LIMITS: Final = Limits(wire_bytes=MAX_TABLES_BYTES, body_bytes=MAX_TABLES_BYTES)
+
+
+def follow_projects(now: dt.datetime) -> None:
+    """Begin to read the statistics of projects that are there; which they are, an operator may change."""
+    own_url = settings.PROJECT_URL if "project" in settings.ROOMS else ""
+    with connection.cursor() as cursor:
+        cursor.execute(sql.FOLLOW, {"now": now, "own_url": own_url})
+
+
+def wanted() -> QuerySet[StatisticsImport]:
+    """The projects that are read daily."""
+    return StatisticsImport.objects.filter(is_on=True, project__is_active=True)
+
+
+def due(now: dt.datetime) -> list[int]:
+    """The projects whose time has come, those that wait longest first."""
+    return list(wanted().filter(next_at__lte=now).order_by("next_at").values_list("pk", flat=True))
+
+
+def import_project(project_id: int, *, at_once: bool = False) -> str:
+    """Import from a project if its time has come, or ``at_once``; what came of it, in a sentence. Blocks."""
+    with psycopg.connect(**psycopg_params(), autocommit=True) as session, _place(session, project_id) as is_free:
+        if not is_free:
+            return "It is being read already, or others are: it waits for its turn."
+        now = timezone.now()
+        found = _begin(project_id, now, at_once)
+        if found is None:
+            return "It is not time yet."
+        try:
+            said = _import(session, found, now)
+        except (FetchError, StatisticsError, psycopg.Error, OSError) as error:
+            # Of the database: numbers that it cannot add up. Of the system: no room for the files.
+            return _note_trouble(found, error)
+        _note_success(found)
+    log.info("statistics read", project=found.project.name, said=said)
+    return said
+
+
+@contextmanager
+def _place(session: Connection[Any], project_id: int) -> Iterator[bool]:
+    """The project's lock and one of the places, as long as the session lives; False if they are taken."""
+    session.execute(sql.SESSION)
+    yield _lock(session, project_id) and any(_lock(session, -place) for place in range(1, AT_ONCE + 1))
+
+
+def _lock(session: Connection[Any], key: int) -> bool:
+    row = session.execute(sql.LOCK, {"project": key}).fetchone()
+    return row is not None and bool(row[0])
+
+
+def _begin(project_id: int, now: dt.datetime, at_once: bool) -> StatisticsImport | None:
+    """The project's row, if it is to be read. Its next time is set first: one that kills its worker is not tried at
+    once again.
+    """
+    found = StatisticsImport.objects.select_related("project__profile").filter(pk=project_id).first()
+    if found is None or not (at_once or (found.is_on and found.next_at <= now)):
+        return None
+    found.asked_at = now
+    found.next_at = now + _back_off(found.failures + 1)
+    found.save(update_fields=["asked_at", "next_at"])
+    return found
+
+
+def _back_off(failures: int) -> dt.timedelta:
+    """How long to wait after so many failures in a row."""
+    secs = min(RETRY.total_seconds() * 2.0 ** min(failures - 1, 10), MAX_BACK_OFF.total_seconds())
+    return dt.timedelta(seconds=secs * random.uniform(1, 1 + _JITTER))
+
+
+def url_of(found: StatisticsImport, project: Project) -> str:
+    """The folder of the project's export."""
+    url = found.url or f"{web_rpc_base(project)}stats/"
+    return url if url.endswith("/") else f"{url}/"
+
+
+def _import(session: Connection[Any], found: StatisticsImport, now: dt.datetime) -> str:
+    url = url_of(found, found.project)
+    known = Version(found.etag, found.last_modified) if found.update_time is not None else None
+    answer = fetch(f"{url}tables.xml", known=known, limits=_TABLES_LIMITS)
+    if answer.is_unchanged:
+        return "There is no new export."
+    tables = _tables(answer, now)
+    if found.update_time is not None and tables.update_time <= found.update_time.timestamp():
+        return "There is no new export."
+    paths = {kind: files.download(found.project_id, f"{url}{kind.name}") for kind in (USERS, HOSTS)}
+    # A project changes all of its files at once. If this one is the same, so were the others.
+    again = _tables(fetch(f"{url}tables.xml", limits=_TABLES_LIMITS), now)
+    if again.update_time != tables.update_time:
+        raise StatisticsError("tables.xml", "the project made a new export meanwhile")
+    counts = _keep(session, found, tables, answer.version, paths)
+    files.drop(found.project_id)
+    return (
+        f"{counts.hosts_kept} of {counts.hosts_read} computers and {counts.users_kept} of {counts.users_read} accounts "
+        f"are of volunteers here; {counts.granted / 1e6:.2f} credits were granted."
+    )
+
+
+def _tables(answer: Fetched, now: dt.datetime) -> Tables:
+    tables = read_tables(answer.body)
+    if tables.update_time > (now + AHEAD).timestamp():
+        # All later exports would count as older ones.
+        raise StatisticsError("tables.xml", "update_time is in the future")
+    return tables
+
+
+def _keep(
+    session: Connection[Any],
+    found: StatisticsImport,
+    tables: Tables,
+    version: Version,
+    paths: dict[Kind, Path],
+) -> store.Counts:
+    try:
+        return store.keep(session, found, tables, version, paths)
+    except (StatisticsError, psycopg.DataError):
+        # The same files would be wrong again.
+        files.drop(found.project_id)
+        raise
+
+
+def _note_trouble(found: StatisticsImport, error: Exception) -> str:
+    text = str(error) if isinstance(error, FetchError | StatisticsError) else f"{type(error).__name__}: {error}"
+    now = timezone.now()
+    goes_on = isinstance(error, TimeIsUp)
+    failures = found.failures + 1
+    StatisticsImport.objects.filter(pk=found.pk).update(
+        trouble=text[:300],
+        trouble_since=found.trouble_since or now,
+        failures=failures,
+        # What came until then stays: a large file from a slow server takes several attempts.
+        next_at=now + (RETRY if goes_on else _back_off(failures)),
+    )
+    log.info("statistics not read", project=found.project.name, reason=text)
+    return text
+
+
+def _in_words() -> Iterator[str]:
+    for row in wanted().select_related("project"):
+        yield f"{row.project.name}: {import_project(row.pk, at_once=True)}"
+
+
+IMPORT: Final = Job(
+    "import_statistics",
+    "Import of statistics",
+    "What projects granted, as the tasks read it daily: all projects now, one after the other.",
+    _in_words,
+    is_check=False,
+)
+
+
+def _note_success(found: StatisticsImport) -> None:
+    every = dt.timedelta(seconds=settings.STATISTICS_IMPORT_EVERY_SECS)
+    StatisticsImport.objects.filter(pk=found.pk).update(
+        trouble="",
+        trouble_since=None,
+        failures=0,
+        next_at=timezone.now() + every * random.uniform(1 - _JITTER, 1),
+    )

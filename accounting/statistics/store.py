@@ -1,0 +1,150 @@
+"""Keep what an export says, in one transaction: all of it, or nothing if anything in it is wrong."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from psycopg import Connection
+
+from accounting.engine.granted import Kept, Said, after
+from accounting.models import StatisticsImport
+from accounting.statistics import files, sql
+from accounting.wire.statistics import HOSTS, USERS, Kind, Record, StatisticsError, Tables, records, unpack
+from portal.fetch.fetcher import Version
+
+_BATCH_ROWS: Final = 5_000
+_MAX_WANTED: Final = 300_000
+"""Ids that are looked for in this process: about a hundred bytes each."""
+_TABLES: Final = {USERS: "read_users", HOSTS: "read_hosts"}
+
+
+@dataclass(slots=True)
+class Counts:
+    """Records in the export, those of our volunteers, and what was granted since the one before, in micro-credits."""
+
+    hosts_read: int = 0
+    hosts_kept: int = 0
+    users_read: int = 0
+    users_kept: int = 0
+    granted: int = 0
+
+
+def keep(
+    session: Connection[Any],
+    found: StatisticsImport,
+    tables: Tables,
+    version: Version,
+    paths: dict[Kind, Path],
+) -> Counts:
+    """Read both files and keep what is our volunteers'. Raises StatisticsError, and has changed nothing then.
+
+    Safe to repeat and to interrupt: an export that was kept is kept once.
+    """
+    counts = Counts()
+    as_of = dt.datetime.fromtimestamp(tables.update_time, dt.UTC)
+    params: dict[str, Any] = {
+        "project": found.project_id,
+        "as_of": as_of,
+        "day": as_of.date(),
+        "account_email": found.account_email.lower(),
+        "etag": version.etag,
+        "last_modified": version.last_modified,
+    }
+    with session.transaction():
+        session.execute(sql.MAKE_TABLES)
+        # What a few look for among millions is found here; else all is copied, and the database finds it.
+        cpids = _wanted(session, sql.WANTED_USERS, params)
+        counts.users_read = _copy(
+            session, USERS, tables, paths[USERS], cpids=cpids and {cpid.hex.encode() for cpid in cpids}
+        )
+        ids = _wanted(session, sql.WANTED_HOSTS, params)
+        counts.hosts_read = _copy(session, HOSTS, tables, paths[HOSTS], ids=ids)
+        session.execute(sql.ANALYZE)
+        list(session.execute(sql.LOCK_LEDGERS, params))
+        for batch in _fits(session, params):
+            _write(session, found, batch, params, counts)
+        counts.users_kept = session.execute(sql.WRITE_ACCOUNTS, params).rowcount
+        done = session.execute(sql.DONE, params | _numbers(counts))
+        if done.rowcount != 1:
+            raise StatisticsError("tables.xml", "is not newer than what was read meanwhile")
+    return counts
+
+
+def _numbers(counts: Counts) -> dict[str, int]:
+    return {name: getattr(counts, name) for name in Counts.__slots__}
+
+
+def _wanted(session: Connection[Any], statement: str, params: dict[str, Any]) -> set[Any] | None:
+    """What to look for; None if it is too much to be held here."""
+    found = {key for (key,) in session.execute(statement, params | {"most": _MAX_WANTED + 1})}
+    return found if len(found) <= _MAX_WANTED else None
+
+
+def _copy(
+    session: Connection[Any],
+    kind: Kind,
+    tables: Tables,
+    path: Path,
+    *,
+    ids: set[int] | None = None,
+    cpids: set[bytes] | None = None,
+) -> int:
+    """Copy the records of a file, or those with these ids, into its temporary table; how many there are in the file.
+
+    Reads to the file's end, where a fault may be.
+    """
+    table = _TABLES[kind]
+    count = 0
+    with session.cursor() as cursor, cursor.copy(sql.COPY_INTO.format(table=table)) as rows:
+        for nrecords, batch in records(kind, unpack(kind, files.blocks(path)), ids):
+            count += nrecords
+            tables.check(kind, count)
+            rows.write(_lines(batch if cpids is None else [row for row in batch if row[5] in cpids]))
+    twice = session.execute(sql.DOUBLES.format(table=table)).fetchone()
+    if twice is not None:
+        raise StatisticsError(kind.name, f"has two records with the id {twice[0]}")
+    return count
+
+
+def _lines(batch: Iterable[Record]) -> bytes:
+    return b"".join([b"%d\t%d\t%a\t%a\t%d\t%b\n" % (*row[:5], row[5] or b"\\N") for row in batch])
+
+
+def _fits(session: Connection[Any], params: dict[str, Any]) -> Iterator[list[tuple[Any, ...]]]:
+    """The records that are our volunteers' computers', with what is kept of each. Few of all, in most exports."""
+    found = session.execute(sql.FITS, params).fetchall()
+    for begin in range(0, len(found), _BATCH_ROWS):
+        yield found[begin : begin + _BATCH_ROWS]
+
+
+def _write(
+    session: Connection[Any],
+    found: StatisticsImport,
+    batch: list[tuple[Any, ...]],
+    params: dict[str, Any],
+    counts: Counts,
+) -> None:
+    as_of = int(params["as_of"].timestamp())
+    read_since = int(found.first_update_time.timestamp()) if found.first_update_time is not None else None
+    columns: dict[str, list[Any]] = {
+        name: []
+        for name in (
+            "ids", "hosts", "users", "totals", "highest", "counted", "averages", "averages_at", "made_at", "grants",
+        )
+    }  # fmt: skip
+    for id_, total, average, average_at, made_at, host, user, known_since, *before in batch:
+        kept = Kept(*before[:5]) if before[0] is not None else None
+        new, grant = after(kept, Said(total, made_at, as_of), read_since=read_since, known_since=known_since)
+        if new is kept:
+            continue
+        row = (id_, host, user, new.total, new.highest, new.counted, average, average_at, new.made_at, grant)
+        for column, value in zip(columns.values(), row, strict=True):
+            column.append(value)
+    session.execute(sql.WRITE_TOTALS, params | columns)
+    session.execute(sql.WRITE_DAYS, params | columns)
+    counts.hosts_kept += len(batch)
+    counts.granted += sum(columns["grants"])

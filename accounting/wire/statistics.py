@@ -1,0 +1,315 @@
+"""A project's statistics export, read as a stream: packed bytes in, records out. Pure.
+
+Source: BOINC protocol, statistics export. It is read as other readers do, line by line: the tags that begin and end a
+record have a line of their own, at column 0, and so have its elements within. Only what we need of a record is looked
+at, so names may have any bytes. Nothing is expanded: neither entities nor references. Everything has a limit. Whoever
+reads has to read to the end before using anything, as a fault may come last.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+MAX_UNPACKED_BYTES: Final = 32 << 30
+"""Of one file."""
+MAX_PARTS: Final = 100_000
+"""Of a packed file, each packed by itself."""
+MAX_RECORDS: Final = 50_000_000
+MAX_RECORD_BYTES: Final = 1 << 18
+MAX_HEAD_BYTES: Final = 1 << 12
+MAX_NUMBER_CHARS: Final = 40
+MAX_CREDIT: Final = 9e12
+"""Credits of one record: of micro-credits, 64 bits hold little more."""
+MAX_ID: Final = 2**62
+MAX_TIME: Final = 4e9
+"""Seconds since 1970: the year 2096."""
+MAX_TABLES_BYTES: Final = 1 << 20
+
+_BLOCK_BYTES: Final = 1 << 20
+_HEX: Final = b"0123456789abcdef"
+_GZIP_WBITS: Final = zlib.MAX_WBITS | 16
+_DECLARATION: Final = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml(?:\s+[a-z]+\s*=\s*(?:\"[^\"<>]*\"|'[^'<>]*'))*\s*\?>\s*)?"
+)
+_ENCODING: Final = re.compile(rb"encoding\s*=\s*[\"']([^\"']*)")
+# Of which the first 128 characters are those of ASCII, as all that we read
+_ENCODINGS: Final = frozenset({b"utf-8", b"utf8", b"us-ascii", b"ascii", b"iso-8859-1", b"latin1", b"windows-1252"})
+
+
+class StatisticsError(Exception):
+    """An export that cannot be used: ``str`` has the file, the field, and the fault or the limit."""
+
+    def __init__(self, where: str, reason: str) -> None:
+        super().__init__(f"{where}: {reason}")
+
+
+Record = tuple[int, int, float, float, int, bytes]
+"""Id, total credit in micro-credits, recent average (credits a day), its time, when the record was made (seconds since
+1970), and the exported cross-project id: 32 hexadecimal digits, or empty if it is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One of the files: its name, its outer element, the element of a record, and that of the cross-project id."""
+
+    name: str
+    root: bytes
+    record: bytes
+    cpid: bytes
+
+
+USERS: Final = Kind("user.gz", b"users", b"user", b"cpid")
+HOSTS: Final = Kind("host.gz", b"hosts", b"host", b"host_cpid")
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """What tables.xml says. Counts are None if it does not say; they are those of the whole project."""
+
+    update_time: int
+    nusers: int | None
+    nhosts: int | None
+
+    def check(self, kind: Kind, nrecords: int) -> None:
+        """Raise StatisticsError if the file has more records than the project.
+
+        Fewer are usual: not everybody agreed to be published. A hundredth more are, too, as projects count at another
+        moment than they write.
+        """
+        most = self.nusers if kind is USERS else self.nhosts
+        if most is not None and nrecords > most + most // 100 + 100:
+            raise StatisticsError(kind.name, f"has {nrecords:,} records, but tables.xml says {most:,}")
+
+
+def read_tables(body: bytes) -> Tables:
+    """Read tables.xml."""
+    where = "tables.xml"
+    if len(body) > MAX_TABLES_BYTES:
+        raise StatisticsError(where, f"larger than the limit of {MAX_TABLES_BYTES:,} bytes")
+    head = _DECLARATION.match(body)
+    _check_encoding(where, head[0] if head else b"")
+    if not re.match(rb"<tables>", body[head.end() if head else 0 :]):
+        raise StatisticsError(where, "does not begin with <tables>")
+    if not body.rstrip().endswith(b"</tables>"):
+        raise StatisticsError(where, "does not end with </tables>: it was cut off")
+    update_time = _count(where, body, b"update_time", int(MAX_TIME))
+    if update_time is None or update_time <= 0:
+        raise StatisticsError(where, "has no update_time")
+    nusers, nhosts = (
+        # Some old projects leave out the "_total", as BOINC's documentation does.
+        _count(where, body, b"n%b_total" % name, MAX_ID) or _count(where, body, b"n%b" % name, MAX_ID)
+        for name in (b"users", b"hosts")
+    )
+    return Tables(update_time, nusers, nhosts)
+
+
+def _count(where: str, body: bytes, tag: bytes, most: int) -> int | None:
+    found = re.search(rb"<%b>([^<]*+)</%b>" % (tag, tag), body)
+    if found is None:
+        return None
+    text = found[1].strip()
+    # Some write the time with a fraction.
+    if not re.fullmatch(rb"\d{1,19}(?:\.\d{0,20})?", text) or int(text.partition(b".")[0]) > most:
+        raise StatisticsError(where, f"{tag.decode()} is no number from 0 to {most:,}")
+    return int(text.partition(b".")[0])
+
+
+def unpack(kind: Kind, packed: Iterable[bytes]) -> Iterator[bytes]:
+    """Unpack a gzip file of one or several parts, in pieces of about a megabyte."""
+    where = kind.name
+    inflate = zlib.decompressobj(_GZIP_WBITS)
+    nbytes, nparts = 0, 1
+    waiting: list[bytes] = []
+    for given in packed:
+        block, is_more = given, bool(given)
+        while is_more:
+            if inflate.eof:
+                inflate = zlib.decompressobj(_GZIP_WBITS)
+                nparts += 1
+            try:
+                piece = inflate.decompress(block, _BLOCK_BYTES)
+            except zlib.error:
+                raise StatisticsError(where, "is no gzip file, is damaged, or has something else behind it") from None
+            nbytes += len(piece)
+            if nbytes > MAX_UNPACKED_BYTES:
+                raise StatisticsError(where, f"unpacks to more than the limit of {MAX_UNPACKED_BYTES:,} bytes")
+            if nparts > MAX_PARTS:
+                raise StatisticsError(where, f"is packed in more parts than the limit of {MAX_PARTS:,}")
+            waiting.append(piece)
+            if len(piece) == _BLOCK_BYTES or sum(map(len, waiting)) >= _BLOCK_BYTES or len(waiting) > 100:
+                yield b"".join(waiting)
+                waiting.clear()
+            block = inflate.unused_data if inflate.eof else inflate.unconsumed_tail
+            # A full piece may have left some behind although it took all that came.
+            is_more = bool(block) or (not inflate.eof and len(piece) == _BLOCK_BYTES)
+    yield b"".join(waiting)
+    if not inflate.eof:
+        raise StatisticsError(where, "was cut off, its compression has no end")
+
+
+def records(
+    kind: Kind, blocks: Iterable[bytes], ids: Container[int] | None = None
+) -> Iterator[tuple[int, list[Record]]]:
+    """The records of an unpacked file: how many there are in a block, and those with one of the ``ids``; None: all.
+
+    The numbers of the others are checked, too. Raises StatisticsError, at the latest at the end.
+    """
+    where = kind.name
+    end = b"\n</%b>\n" % kind.record
+    read = _Reader(kind, ids)
+    nrecords = 0
+    source = iter(blocks)
+    left = _behind_head(kind, source)
+    for block in source:
+        *whole, left = (left + block).split(end)
+        if len(left) > MAX_RECORD_BYTES:
+            raise StatisticsError(where, f"has a record longer than the limit of {MAX_RECORD_BYTES:,} bytes")
+        if whole:
+            nrecords += len(whole)
+            if nrecords > MAX_RECORDS:
+                raise StatisticsError(where, f"has more records than the limit of {MAX_RECORDS:,}")
+            yield len(whole), [record for text in whole if (record := read(text)) is not None]
+    *whole, left = left.split(end)
+    yield len(whole), [record for text in whole if (record := read(text)) is not None]
+    root = kind.root.decode()
+    tail = left.strip()
+    if not tail.startswith(b"</%b>" % kind.root):
+        raise StatisticsError(where, f"does not end with </{root}>: it was cut off, or has another form")
+    if tail != b"</%b>" % kind.root:
+        raise StatisticsError(where, f"has something else behind </{root}>")
+
+
+def _behind_head(kind: Kind, source: Iterator[bytes]) -> bytes:
+    """What comes behind the line of the outer element, as far as it was read."""
+    head = b""
+    for block in source:
+        head += block
+        if len(head) > MAX_HEAD_BYTES:
+            break
+    declared = _DECLARATION.match(head)
+    begin = declared.end() if declared else 0
+    _check_encoding(kind.name, head[:begin])
+    line, _, rest = head[begin:].partition(b"\n")
+    if line.rstrip() != b"<%b>" % kind.root:
+        raise StatisticsError(kind.name, f"does not begin with <{kind.root.decode()}>")
+    return rest
+
+
+def _check_encoding(where: str, declaration: bytes) -> None:
+    named = _ENCODING.search(declaration)
+    if named is not None and named[1].lower() not in _ENCODINGS:
+        raise StatisticsError(where, "is in an encoding that is not read: only UTF-8 and ISO-8859-1 are")
+
+
+class _Reader:
+    """Reads the text of one record, from behind the record before to its last element."""
+
+    def __init__(self, kind: Kind, ids: Container[int] | None) -> None:
+        self._ids = ids
+        self._where = f"{kind.name}, {kind.record.decode()}"
+        self._begin = b"<%b>\n" % kind.record
+        self._again = b"\n<%b>\n" % kind.record
+        self._cpid = kind.cpid
+        # As BOINC writes it; much faster than element by element
+        number = rb"([\d.]{1,40})"
+        between = rb"\n[ \t]*(?:<userid>\d{1,19}</userid>\n[ \t]*|<name>[^\n]*\n[ \t]*)?"
+        made = rb"(?:<create_time>(\d{1,10})</create_time>\n[ \t]*)?"
+        self._usual = re.compile(
+            rb"<%b>\n[ \t]*<id>(\d{1,19})</id>%b%b<total_credit>%b</total_credit>\n[ \t]*"
+            rb"<expavg_credit>%b</expavg_credit>\n[ \t]*<expavg_time>%b</expavg_time>"
+            % (kind.record, between, made, number, number, number)
+        ).match
+        self._cpid_tag = b"<%b>" % kind.cpid
+        # Usually it comes last.
+        self._usual_cpid = re.compile(rb"<%b>([0-9a-f]{32})</%b>" % (kind.cpid, kind.cpid)).match
+        self._cpid_bytes = 2 * len(self._cpid_tag) + 1 + 32
+
+    def __call__(self, text: bytes) -> Record | None:
+        usual = self._usual(text)
+        end = usual.end() if usual is not None else 0
+        if text.find(self._again, end) >= 0:
+            raise StatisticsError(self._where, "a record has no end")
+        if usual is None:
+            return self._unusual(text)
+        id_, made, total, average, at = usual.groups()
+        if self._ids is not None and int(id_) not in self._ids:
+            self._record(id_, total, average, at, b"0", b"")
+            return None
+        if made is None:
+            made = _last(text, b"<create_time>", end)
+        usual = self._usual_cpid(text, max(end, len(text) - self._cpid_bytes))
+        cpid = usual[1] if usual is not None else _cpid(_last(text, self._cpid_tag, end))
+        return self._record(id_, total, average, at, made, cpid)
+
+    def _unusual(self, text: bytes) -> Record | None:
+        """A record of another order or form: by its lines."""
+        begun = text.lstrip()
+        if not begun.startswith(self._begin):
+            raise StatisticsError(self._where, "there is something else where a record should begin")
+        found: dict[bytes, bytes] = {}
+        for line in begun.split(b"\n")[1:]:
+            name, closes, rest = line.strip().removeprefix(b"<").partition(b">")
+            value, closer, behind = rest.partition(b"</")
+            if closes and closer and behind == name + b">":
+                found.setdefault(name, value.strip())
+        record = self._record(
+            found.get(b"id", b""),
+            found.get(b"total_credit", b""),
+            found.get(b"expavg_credit", b"0"),
+            found.get(b"expavg_time", b"0"),
+            found.get(b"create_time", b""),
+            _cpid(found.get(self._cpid, b"")),
+        )
+        return record if self._ids is None or record[0] in self._ids else None
+
+    def _record(self, id_: bytes, total: bytes, average: bytes, at: bytes, made: bytes, cpid: bytes) -> Record:
+        try:
+            number, credit, recent, time, begun = int(id_), float(total), float(average), float(at), int(made or b"0")
+        except ValueError:
+            number, credit, recent, time, begun = 0, -1.0, 0.0, 0.0, 0
+        # Also false for what is not a number
+        if (
+            0 < number < MAX_ID
+            and 0.0 <= credit <= MAX_CREDIT
+            and 0.0 <= recent <= MAX_CREDIT
+            and 0.0 <= time <= MAX_TIME
+            and 0 <= begun <= MAX_TIME
+        ):
+            return number, round(credit * 1e6), recent, time, begun, cpid
+        raise self._fault(id_, total, average, at, made)
+
+    def _fault(self, id_: bytes, total: bytes, average: bytes, at: bytes, made: bytes) -> StatisticsError:
+        for name, text, low, high in (
+            ("id", id_, 1.0, float(MAX_ID)),
+            ("total_credit", total, 0.0, MAX_CREDIT),
+            ("expavg_credit", average, 0.0, MAX_CREDIT),
+            ("expavg_time", at, 0.0, MAX_TIME),
+            ("create_time", made or b"0", 0.0, MAX_TIME),
+        ):
+            try:
+                is_fine = len(text) <= MAX_NUMBER_CHARS and low <= float(text) <= high
+            except ValueError:
+                is_fine = False
+            if not is_fine:
+                return StatisticsError(self._where, f"{name} is no number from {low:,.0f} to {high:,.0f}")
+        return StatisticsError(self._where, "id or create_time is no whole number")
+
+
+def _last(text: bytes, tag: bytes, begin: int) -> bytes:
+    """The text of the last of these elements behind ``begin``, empty if there is none.
+
+    What a computer says of itself, which may look like one, comes before those that the project writes.
+    """
+    found = text.rfind(tag, begin)
+    if found < 0:
+        return b""
+    found += len(tag)
+    return text[found : text.find(b"<", found)]
+
+
+def _cpid(text: bytes) -> bytes:
+    return text if len(text) == 32 and not text.translate(None, _HEX) else b""

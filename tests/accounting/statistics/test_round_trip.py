@@ -1,0 +1,65 @@
+"""Our own export, served by a running site and imported: every number comes back."""
+
+from __future__ import annotations
+
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.db.models import Sum
+from pytest_django import Settings
+
+from accounting.benchmarks.statistics import claim
+from accounting.models import AccountTotal, GrantedDay, GrantedTotal, Project, StatisticsImport
+from accounting.statistics import run
+from credit.benchmarks.export import fill
+from credit.export.run import export
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+USERS = 500
+HOSTS = 2 * USERS
+
+# What the project granted, and what was kept of it: rows that differ in anything. A half of a millionth may be rounded
+# either way.
+_DIFFERENT_HOSTS = """
+SELECT count(*) FROM credit_hostcredit c
+  FULL JOIN accounting_grantedtotal t ON t.project_host_id = c.host_id AND t.host_id = c.host_id
+ WHERE (abs(t.total_credit - c.total_credit::numeric * 1000000) <= 0.5) IS NOT TRUE
+    OR t.made_at IS DISTINCT FROM (SELECT date_trunc('second', created_at) FROM portal_host WHERE id = c.host_id)"""
+_DIFFERENT_USERS = """
+SELECT count(*) FROM credit_usercredit c
+  FULL JOIN accounting_accounttotal t ON t.project_user_id = c.user_id AND t.user_id = c.user_id
+ WHERE (abs(t.total_credit - c.total_credit::numeric * 1000000) <= 0.5) IS NOT TRUE"""
+
+
+def count(statement: str) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+        return int(cursor.fetchone()[0])
+
+
+def test_every_number_comes_back(live_server: Any, settings: Settings, tmp_path: Path) -> None:
+    settings.STATISTICS_DIR, settings.STATISTICS_IMPORT_DIR = tmp_path / "out", tmp_path / "in"
+    settings.FETCH_ALLOWED_NETWORKS = [ip_network("127.0.0.0/8")]
+    fill(USERS)
+    project = Project.objects.create(name="Itself", master_url=f"{live_server.url}/project/")
+    StatisticsImport.objects.create(project=project)
+    claim(project, one_in=1)
+    export()
+    said = run.import_project(project.pk, at_once=True)
+    assert f"{HOSTS} of {HOSTS} computers and {USERS} of {USERS} accounts" in said
+    assert count(_DIFFERENT_HOSTS) == count(_DIFFERENT_USERS) == 0
+    assert GrantedTotal.objects.count() == HOSTS and AccountTotal.objects.count() == USERS
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE credit_hostcredit SET total_credit = total_credit + host_id % 3")
+    export()
+    run.import_project(project.pk, at_once=True)
+    assert count(_DIFFERENT_HOSTS) == 0
+    # Of three computers in turn one was granted nothing, one a credit, and one two of them.
+    ids = GrantedTotal.objects.values_list("host_id", flat=True)
+    granted = dict(GrantedDay.objects.values_list("host_id", "credit"))
+    assert all(abs(granted.get(id_, 0) - id_ % 3 * 10**6) <= 1 for id_ in ids)
+    assert GrantedTotal.objects.aggregate(total=Sum("counted_credit"))["total"] == sum(granted.values())

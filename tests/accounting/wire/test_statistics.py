@@ -1,0 +1,219 @@
+"""Exports as projects write them, and such as none should."""
+
+from __future__ import annotations
+
+import gzip
+import tracemalloc
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accounting.wire import statistics
+from accounting.wire.statistics import HOSTS, USERS, Kind, Record, StatisticsError, read_tables, records, unpack
+from tests.support.statistics_site import NOON, HostRecord, UserRecord, md5, packed
+
+HEAD = b'<?xml version="1.0" encoding="utf-8"?>\n'
+HOST = HostRecord(17, "1234.567891")
+BODY = HEAD + b"<hosts>\n" + HOST.text().encode() + b"</hosts>\n"
+
+
+def pieces(content: bytes, size: int = 1000) -> Iterator[bytes]:
+    return (content[place : place + size] for place in range(0, len(content), size))
+
+
+def read(content: bytes, kind: Kind = HOSTS, size: int = 1000) -> list[Record]:
+    return [each for _, batch in records(kind, unpack(kind, pieces(content, size))) for each in batch]
+
+
+def read_body(body: bytes, kind: Kind = HOSTS) -> list[Record]:
+    return read(gzip.compress(body), kind)
+
+
+def fault(body: bytes) -> str:
+    with pytest.raises(StatisticsError) as caught:
+        read_body(body)
+    return str(caught.value)
+
+
+def test_a_computer_is_read_as_boinc_writes_it() -> None:
+    # The one in the JSON, which the computer itself may have made up, does not count.
+    cpid = md5("a" * 32 + "alice@example.org").encode()
+    made_at = NOON - 100 * 86_400
+    assert read_body(BODY) == [(17, 1_234_567_891, 1.5, NOON + 0.123456, made_at, cpid)]
+
+
+def test_an_account_is_read_as_boinc_writes_it() -> None:
+    found = read(packed("users", [UserRecord(5, 0.25, "c" * 32).text()]), USERS)
+    assert found == [(5, 250_000, 0.5, float(NOON), NOON, md5("c" * 32 + "alice@example.org").encode())]
+
+
+def test_elements_may_come_in_another_order_and_names_have_any_bytes() -> None:
+    body = (
+        b"<hosts>\n<host>\n\t<host_cpid>" + b"0" * 32 + b"</host_cpid>\n<p_model>\xff\x80 <id>3</id> &#255;</p_model>\n"
+        b"<total_credit>1e3</total_credit>\n<id>9</id>\n</host>\n</hosts>\n"
+    )
+    assert read_body(body) == [(9, 10**9, 0.0, 0.0, 0, b"0" * 32)]
+
+
+@pytest.mark.parametrize("size", [1, 7, 100, 100_000])
+def test_the_size_of_pieces_does_not_matter(size: int) -> None:
+    hosts = [HostRecord(number, number * 1.5).text() for number in range(1, 30)]
+    assert [each[0] for each in read(packed("hosts", hosts), size=size)] == list(range(1, 30))
+
+
+def test_records_that_nobody_looks_for_are_counted_and_checked() -> None:
+    good, bad = HostRecord(18, 2).text().encode(), HostRecord(18, "nan").text().encode()
+    whole = BODY.replace(b"</hosts>", good + b"</hosts>")
+    assert [(n, [each[0] for each in found]) for n, found in records(HOSTS, [whole], {17})] == [(2, [17])]
+    with pytest.raises(StatisticsError, match="total_credit"):
+        list(records(HOSTS, [whole.replace(good, bad)], {17}))
+
+
+def test_a_file_may_be_packed_in_several_parts() -> None:
+    assert read(gzip.compress(BODY[:100]) + gzip.compress(BODY[100:])) == read_body(BODY)
+
+
+def test_an_empty_export_has_no_records() -> None:
+    assert read_body(b"<hosts>\n</hosts>\n") == []
+
+
+def test_a_record_without_an_id_across_projects_fits_nobody() -> None:
+    assert read_body(BODY.replace(b"host_cpid", b"other"))[0][5] == b""
+    assert read_body(BODY.replace(b"<host_cpid>", b"<host_cpid>x"))[0][5] == b""
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ("nan", "total_credit is no number from 0 to 9,000,000,000,000"),
+        ("inf", "total_credit"),
+        ("-1", "total_credit"),
+        ("1e304", "total_credit"),
+        ("9000000000001", "total_credit"),
+        ("1" * 400, "total_credit"),
+        ("", "total_credit"),
+        ("0x10", "total_credit"),
+        ("1,5", "total_credit"),
+        ("&a;", "total_credit"),
+    ],
+)
+def test_a_total_that_is_no_number_within_the_limit_is_refused(text: str, field: str) -> None:
+    assert fault(BODY.replace(b"1234.567891", text.encode())).startswith(f"host.gz, host: {field}")
+
+
+@pytest.mark.parametrize(
+    ("tag", "text", "reason"),
+    [
+        ("id", "0", "id is no number from 1 to 4,611,686,018,427,387,904"),
+        ("id", "-3", "id is no number"),
+        ("id", "1" * 30, "id is no number"),
+        ("id", "1.5", "id or create_time is no whole number"),
+        ("create_time", "1e300", "create_time is no number from 0 to 4,000,000,000"),
+        ("expavg_credit", "nan", "expavg_credit is no number"),
+        ("expavg_time", "inf", "expavg_time is no number"),
+    ],
+)
+def test_other_numbers_have_limits_too(tag: str, text: str, reason: str) -> None:
+    before, _, rest = HOST.text().partition(f"<{tag}>")
+    body = f"<hosts>\n{before}<{tag}>{text}<{rest.partition('<')[2]}</hosts>\n".encode()
+    assert reason in fault(body)
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (BODY[:-9], "host.gz: does not end with </hosts>"),
+        (BODY[:-40], "does not end with </hosts>"),
+        (BODY + b"<more/>", "has something else behind </hosts>"),
+        (BODY.replace(b"<hosts>", b"<users>"), "does not begin with <hosts>"),
+        (b"<!DOCTYPE hosts [<!ENTITY a 'b'>]>\n" + BODY, "does not begin with <hosts>"),
+        (BODY.replace(b"<hosts>", b"<!DOCTYPE a [<!ENTITY b SYSTEM '/etc/passwd'>]>\n<hosts>"), "does not begin"),
+        (BODY.replace(b"utf-8", b"utf-16"), "encoding that is not read"),
+        (BODY.decode().encode("utf-16"), "does not begin with <hosts>"),
+        (BODY.replace(b"</host>\n", b""), "does not end with </hosts>"),
+        (BODY.replace(b"</hosts>", b"<host>\n <id>5</id>\n" + HOST.text().encode() + b"</hosts>"), "has no end"),
+        (BODY.replace(b"</hosts>", b"x" + HOST.text().encode() + b"</hosts>"), "something else where"),
+        (b"<html>Not found</html>", "does not begin with <hosts>"),
+        (b"", "does not begin with <hosts>"),
+    ],
+)  # fmt: skip
+def test_what_is_no_whole_export_is_refused(body: bytes, reason: str) -> None:
+    assert reason in fault(body)
+
+
+def test_a_packed_file_that_is_cut_off_or_damaged_is_refused() -> None:
+    whole = gzip.compress(BODY)
+    for content, reason in (
+        (whole[:-8], "was cut off, its compression has no end"),
+        (whole[:50], "was cut off"),
+        (b"", "was cut off"),
+        (whole + b"garbage", "or has something else behind it"),
+        (whole[:-8] + b"12345678", "damaged"),
+        (b"<hosts>", "is no gzip file"),
+    ):
+        with pytest.raises(StatisticsError, match=reason):
+            read(content)
+
+
+def test_a_line_without_end_is_refused_before_it_fills_memory() -> None:
+    content = gzip.compress(b"<hosts>\n<host>\n<p_model>" + b"x" * 8_000_000)
+    tracemalloc.start()
+    with pytest.raises(StatisticsError, match="record longer than the limit of 262,144 bytes"):
+        read(content, size=1 << 18)
+    assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    tracemalloc.stop()
+
+
+def test_what_comes_out_of_compression_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statistics, "MAX_UNPACKED_BYTES", 3_000_000)
+    monkeypatch.setattr(statistics, "MAX_PARTS", 50)
+    with pytest.raises(StatisticsError, match="unpacks to more than the limit of 3,000,000 bytes"):
+        list(unpack(HOSTS, [gzip.compress(bytes(4_000_000))]))
+    with pytest.raises(StatisticsError, match="more parts than the limit of 50"):
+        list(unpack(HOSTS, [gzip.compress(b"") * 60]))
+
+
+def test_tables_say_the_time_and_how_many_there_are() -> None:
+    body = b"<update_time>1700000000.5</update_time>\n <nusers_total>3</nusers_total><nhosts>7</nhosts>"
+    tables = read_tables(HEAD + b"<tables>\n" + body + b"</tables>\n")
+    assert (tables.update_time, tables.nusers, tables.nhosts) == (1_700_000_000, 3, 7)
+    tables.check(USERS, 103)
+    with pytest.raises(StatisticsError, match=r"user.gz: has 104 records, but tables.xml says 3"):
+        tables.check(USERS, 104)
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b"<tables></tables>", "has no update_time"),
+        (b"<tables><update_time>0</update_time></tables>", "has no update_time"),
+        (b"<tables><update_time>nan</update_time></tables>", "update_time is no number from 0 to 4,000,000,000"),
+        (b"<tables><update_time>9999999999999</update_time></tables>", "update_time is no number"),
+        (b"<tables><update_time>5</update_time><nhosts_total>-1</nhosts_total></tables>", "nhosts_total is no number"),
+        (b"<tables><update_time>5</update_time>", "was cut off"),
+        (b"<html></html>", "does not begin with <tables>"),
+        (b"<?xml version='1.0' encoding='UTF-7'?><tables></tables>", "encoding"),
+        (b"<tables>" + b" " * (1 << 20) + b"</tables>", "larger than the limit of 1,048,576 bytes"),
+    ],
+)
+def test_tables_of_another_form_are_refused(body: bytes, reason: str) -> None:
+    with pytest.raises(StatisticsError, match=reason):
+        read_tables(body)
+
+
+@given(st.binary(max_size=300), st.integers(0, len(BODY)))
+def test_nothing_but_its_own_error_comes_of_any_bytes(junk: bytes, place: int) -> None:
+    for content in (junk, gzip.compress(BODY[:place] + junk + BODY[place:])):
+        try:
+            for each in read(content):
+                assert each[0] > 0 and 0 <= each[1] <= 9 * 10**18
+        except StatisticsError:
+            pass
+
+
+@given(st.floats(0, 9e12), st.integers(1, 2**40))
+def test_numbers_come_back_as_they_were(total: float, id_: int) -> None:
+    found = read_body(BODY.replace(b"1234.567891", repr(total).encode()).replace(b"<id>17", b"<id>%d" % id_))
+    assert found[0][:2] == (id_, round(total * 1e6))
