@@ -1,7 +1,7 @@
 """How far the credit of each computer at each project is settled, and how projects' grants compare with estimates.
 
 Credit is whole numbers of 1e-6. The rules are in accounting/engine/reconciliation.py, and told in
-docs/explanation/reconciliation.md.
+docs/reconciliation.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Estimated and granted credit of one computer at one project become one total that never goes down.
 
 Pure: sums per UTC day in, what they count as out. Amounts are whole numbers of 1e-6 credits.
-docs/explanation/reconciliation.md has the rule, its proof and what it cannot do.
+docs/reconciliation.md has the rule, its proof and what it cannot do.
 """
 
 from __future__ import annotations

@@ -17,7 +17,9 @@ from accounting.engine.reconciliation import DayStand, Seen, expected_range, ope
 from accounting.reconciliation import sql
 from portal.models import User
 
-_CHART_COLOURS: Final = ("2", "1", "0")
+NAMES: Final = ("Granted", "Estimated, in the total", "Provisional, not in the total")
+# Not the colours of projects. What is hatched becomes what is full.
+_TOKENS: Final = ("--accent-fill", "--data-other", "--accent-fill")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ class Ratio:
 
 @dataclass(slots=True)
 class Reconciled:
-    """Totals, and what each step of a range counts as. ``titles``: the steps in words."""
+    """Totals, and what each step of a range counts as, with what it is called. ``begins``: their first days."""
 
     settled: int
     granted: int
@@ -68,6 +70,7 @@ class Reconciled:
     has_grants: bool
     ratio: Ratio | None
     lines: list[tuple[str, DayStand]] = field(default_factory=list)
+    begins: list[dt.date] = field(default_factory=list)
 
     @property
     def estimated(self) -> int:
@@ -164,6 +167,7 @@ def read_reconciled(
         provisional=provisional,
         has_grants=any(each.seen is not None for each in standings),
         ratio=ratio_of(standings),
+        begins=begins,
         lines=[(title, step) for (_, title), step in zip(starts, steps, strict=True)],
     )
 
@@ -205,21 +209,17 @@ def _read_open(user: User, standings: Iterable[Standing], today: dt.date) -> Ite
 
 def chart_data(shown: Reconciled, per: str) -> list[dict[str, Any]]:
     """The bars of static/portal/bars.js: settled credit, and on top what is provisional."""
-    values = [(step.granted, step.estimated, step.provisional) for _, step in shown.lines]
+    steps = [step for _, step in shown.lines]
+    columns = [[getattr(step, kind) for step in steps] for kind in ("granted", "estimated", "provisional")]
     return [
         {
             "id": "settled-chart",
             "x": f"{per} (UTC)",
             "y": f"credits per {per}",
-            "labels": [title for title, _ in shown.lines],
+            "labels": [_tick(day, per) for day in shown.begins],
             "series": [
-                {
-                    "name": name,
-                    "colour": colour,
-                    "hatched": place == 2,
-                    "values": [each[place] / 1e6 for each in values],
-                }
-                for place, (name, colour) in enumerate(zip(NAMES, _CHART_COLOURS, strict=True))
+                {"name": name, "token": token, "hatched": name == NAMES[2], "values": [micro / 1e6 for micro in column]}
+                for name, token, column in zip(NAMES, _TOKENS, columns, strict=True)
             ],
             "stacked": True,
             "has_legend": True,
@@ -227,4 +227,5 @@ def chart_data(shown: Reconciled, per: str) -> list[dict[str, Any]]:
     ]
 
 
-NAMES: Final = ("Granted", "Estimated, in the total", "Provisional, not in the total")
+def _tick(day: dt.date, per: str) -> str:
+    return f"{day:%b %Y}" if per == "month" else f"{day.day} {day:%b}"

@@ -56,6 +56,7 @@ _MODELS: Final = {
         "accounting.projecttrouble",
         "accounting.projectstanding",
         "accounting.projectday",
+        "accounting.settlement",
         "accounting.userproject",
         "accounting.accountsettings",
         "accounting.announcement",

@@ -1,7 +1,7 @@
 // Draws the bar charts of a page from the numbers in it (#bars-data); needs Chart.js, site.js and charts.js.
 // A chart: id of its canvas, x (what the bars are), y (the unit), labels, series of {name, values, worst, colour}, lies
 // (bars lie, where names are long), stacked (the series are parts of one bar), and bounds: a number or null for each
-// label. A series may be hatched.
+// label. A series may be hatched, and name a token instead of a data colour.
 (() => {
   const { token, number, chartColours, tooltipLook, axisLook, readByKeyboard } = window.cobblestone;
   let charts = [];
@@ -112,7 +112,7 @@
   }
 
   function fill(canvas, colours, series, place) {
-    const colour = token(`--data-${series.colour ?? place}`);
+    const colour = token(series.token ?? `--data-${series.colour ?? place}`);
     return series.hatched ? stripes(canvas, colour, colours.surface) : colour;
   }
 

@@ -33,6 +33,7 @@ from accounting.models import (
     ProjectDay,
     ProjectStanding,
     ProjectTrouble,
+    Settlement,
     UserProject,
 )
 from credit.laboratory.experiment import Experiment, Variant
@@ -97,6 +98,7 @@ MODELS: Final = {
     "accounting.projecttrouble": May(view="MR"),
     "accounting.projectstanding": May(view="MR"),
     "accounting.hostclient": May(view="M"),
+    "accounting.settlement": May(view="M"),
     "accounting.note": May(view="M"),
     "credit.app": May(view="PR", add="P", change="P"),
     "credit.platform": May(view="PR", add="P", change="P"),
@@ -284,6 +286,9 @@ def rows(alice: User, tmp_path: Path, settings: Settings) -> dict[str, Model]:
             project=project, on_gpu=False, target=1, got=1, boost=1, day=now.date()
         ),
         "accounting.hostclient": HostClient.objects.create(host=host, cpid="c" * 32),
+        "accounting.settlement": Settlement.objects.create(
+            host=host, project=project, seen_on=now.date(), read_on=now.date(), estimated_before=0, is_whole=True
+        ),
         "accounting.note": Note.objects.create(
             host=host, project=project, kind="dropped", day=now.date(), first_at=now, last_at=now, amount=1234567
         ),
