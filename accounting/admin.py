@@ -32,6 +32,7 @@ from accounting.models import (
     ProjectTrouble,
     ProjectVersion,
     Settlement,
+    StatisticsImport,
     UserProject,
 )
 from accounting.news.admin_pages import AnnouncementAdmin
@@ -39,6 +40,7 @@ from accounting.project_setup import views as project_setup
 from accounting.project_setup.forms import clean_key
 from accounting.projects import signing_key
 from accounting.rpc import account_keys, catalogue
+from accounting.statistics.admin_pages import StatisticsImportAdmin
 from accounting.wire.requests import canonical_url
 from portal.admin import ReadOnlyAdmin
 from portal.audit.admin import AuditedAdmin, AuditedForm
@@ -268,6 +270,7 @@ class AccountSettingsAdmin(ModelAdmin):
 
 admin.site.register(Announcement, AnnouncementAdmin)
 admin.site.register(MailCampaign, CampaignAdmin)
+admin.site.register(StatisticsImport, StatisticsImportAdmin)
 
 
 @admin.register(ProjectDay)

@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from accounting.engine.states import NoteKind
 from accounting.ledger.sql import MONTHS_AHEAD
-from accounting.models import Project, ProjectTrouble
+from accounting.models import Project, ProjectTrouble, StatisticsImport
 from portal.dashboard import registry
 from portal.dashboard.registry import Combine, Figure, Panel, Sample, Source, Table
 from portal.dashboard.rules import above, below
@@ -68,6 +68,13 @@ FIGURES: Final = (
         "Projects marked as down",
         link="admin:accounting_project_changelist?down_since__isnull=0",
     ),
+    Figure(
+        "am.imports_failing",
+        "Statistics not read",
+        link="admin:accounting_statisticsimport_changelist?trouble__isempty=0",
+        about="Projects whose statistics could not be read for two days or more.",
+        trouble=above(0, "The statistics of some projects cannot be read. Look at “Imports of statistics”."),
+    ),
     Figure("am.mails_sent", "Mails sent", per_secs=3600, per="an hour", about="Handed to the mail server."),
     Figure(
         "am.mails_failed",
@@ -101,6 +108,7 @@ TABLES: Final = (
         "No project is in trouble.",
     ),
 )
+_UNREAD_AFTER: Final = dt.timedelta(days=2)
 _TROUBLE_NAMES: Final = {"no_work": "no work", "failing": "its server fails", "ended": "it has ended"}
 # One pass over all computers: of the whole table, so only a task does it.
 _ACTIVE: Final = """
@@ -140,6 +148,8 @@ def take(now: dt.datetime) -> Iterator[Sample]:
     for kind, name in _TROUBLE_NAMES.items():
         yield Sample("am.troubles", found.get(kind, 0), name)
     yield Sample("am.projects_down", Project.objects.filter(down_since__isnull=False).count())
+    late = StatisticsImport.objects.filter(is_on=True, trouble_since__lt=now - _UNREAD_AFTER)
+    yield Sample("am.imports_failing", late.count())
     mails = heartbeats.mail_totals()
     yield Sample("am.mails_sent", mails["sent"])
     yield Sample("am.mails_failed", mails["failed"])

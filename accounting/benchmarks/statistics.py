@@ -1,7 +1,7 @@
 """The import of the export of credit.benchmarks.export, EXPORT_USERS accounts with two computers each: rate, memory.
 
-A tenth of the computers are volunteers' here. Beside it, in the same run: the same rows by COPY … TO STDOUT, which are
-read and dropped. A web server of its own has the files.
+A tenth of the accounts and of the computers are volunteers' here. Beside it, in the same run: the same rows by COPY …
+TO STDOUT, which are read and dropped. A web server of its own has the files.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from accounting.models import AccountTotal, GrantedDay, GrantedTotal, Project, S
 from credit.benchmarks.export import HOSTS_EACH, USERS, fill, timed_copy
 
 ROUNDS: Final = 3
+ONE_IN: Final = 10
 # getrusage() would tell of the process that started it, too.
 _PROGRAM: Final = """
 from pathlib import Path
@@ -37,6 +38,8 @@ INSERT INTO accounting_hostproject (host_id, project_id, credited, pending, drop
 SELECT id, %(project)s, '{0,0,0,0,0,0}', '{0,0,0,0,0,0}', '{0,0,0,0,0,0}', '{}', true,
        json_build_object('hostid', id), false, false, false, false, '{}', false, false
   FROM portal_host WHERE id %% %(one_in)s = 0"""
+# The other accounts are somebody else's.
+_STRANGERS: Final = "UPDATE portal_user SET cross_project_id = md5(email) WHERE id %% %s <> 0"
 _LEDGERS: Final = """
 INSERT INTO accounting_hostledger (host_id, contacts, level, excluded_types, contact, answer_digest, answers_logged,
        same_answers)
@@ -54,11 +57,13 @@ def measure() -> dict[str, Any]:
     """Records a second, those of COPY, their ratio, and the most memory that the importing process took."""
     fill(USERS)
     project = Project.objects.create(name="Itself", master_url="https://itself.example.org/")
-    claim(project, one_in=10)
+    claim(project, ONE_IN)
     copied, imported, most = [], [], 0
     with tempfile.TemporaryDirectory(dir=settings.VAR_DIR) as folder:
         settings.STATISTICS_DIR = Path(folder) / "out"
         call_command("export_statistics")
+        with connection.cursor() as cursor:
+            cursor.execute(_STRANGERS, [ONE_IN])
         with _served(settings.STATISTICS_DIR / "current") as url:
             StatisticsImport.objects.create(project=project, url=url)
             for _ in range(ROUNDS):

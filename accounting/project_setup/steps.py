@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from django.db import transaction
 
-from accounting.models import Project, ProjectProfile, UserProject
+from accounting.models import Project, ProjectProfile, StatisticsImport, UserProject
 from accounting.project_setup.changes import KEYWORDS, NAME, VERSIONS, fingerprint
 from accounting.project_setup.contents import set_keywords, set_versions
 from accounting.projects import signing_key
@@ -61,13 +61,18 @@ def sign(project_id: int, pasted: str) -> None:
     _change(project_id, change)
 
 
-def store_account_key(project_id: int, user: User, account_key: str) -> None:
-    """Store the key of the account that all share or, where each volunteer has one, of this operator's account."""
+def store_account_key(project_id: int, user: User, account_key: str, email: str = "") -> None:
+    """Store the key of the account that all share or, where each volunteer has one, of this operator's account.
+
+    ``email``: the address of the account, if it is known. That of a shared one finds its computers in statistics.
+    """
 
     def change(project: Project) -> None:
         encrypted = account_keys.encrypt(account_key)
         if project.account_mode == Project.Account.SHARED:
             project.shared_account_key = encrypted
+            if email:
+                StatisticsImport.objects.update_or_create(project=project, defaults={"account_email": email})
         else:
             row, _ = UserProject.objects.select_for_update(no_key=True).get_or_create(user=user, project=project)
             row.account_key = encrypted

@@ -188,8 +188,9 @@ def look_up(request: HttpRequest, project: Project) -> str | HttpResponse:
     form = LookUpForm(request.POST)
     if not form.is_valid():
         return _show(request, project, look_up_form=form)
-    key = accounts.look_up_key(project, form.cleaned_data["email"], form.cleaned_data["password"])
-    steps.store_account_key(project.pk, signed_in(request), key)
+    email = form.cleaned_data["email"].strip().lower()
+    key = accounts.look_up_key(project, email, form.cleaned_data["password"])
+    steps.store_account_key(project.pk, signed_in(request), key, email)
     return f"The project gave the account key. It ends with …{key[-4:]} and is stored encrypted."
 
 

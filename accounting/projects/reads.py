@@ -3,19 +3,37 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import dataclass
 from typing import Any, Final
 
 from accounting.choosing.reads import Selection, fractions, read_computers, read_parts, read_selection
 from accounting.choosing.texts import explain, trouble_text, types_text
 from accounting.engine.choice.facts import Trouble, TroubleKind
 from accounting.engine.choice.keywords import KEYWORDS
-from accounting.models import PROCESSOR_TYPES, Project
+from accounting.models import PROCESSOR_TYPES, AccountTotal, Project
 from accounting.projects.keywords import MAYBE, NO, YES
 from accounting.reconciliation.card import card
 from accounting.reconciliation.reads import last_days, read_reconciled
 from portal.models import User
 
 DAYS_SHOWN: Final = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Across:
+    """A person's accounts at projects, as these publish them, and their sum in micro-credits."""
+
+    accounts: list[AccountTotal]
+
+    @property
+    def total(self) -> int:
+        return sum(account.total_credit for account in self.accounts)
+
+
+def read_across(user: User) -> Across:
+    """The totals of a person's own accounts, largest first. One statement."""
+    found = AccountTotal.objects.filter(user=user).select_related("project").order_by("-total_credit", "pk")
+    return Across(list(found))
 
 
 def read_project_page(user: User, project_id: int, now: dt.datetime) -> dict[str, Any] | None:

@@ -14,7 +14,7 @@ from accounting.choosing.choices import ChoiceRefused, choose_keywords, choose_p
 from accounting.choosing.reads import read_parts, read_selection_of_all
 from accounting.projects.forms import chosen_shares, share_forms, shares_for_later, show_refusal
 from accounting.projects.keywords import MAYBE, NO, YES, answers_of_form, read_keywords
-from accounting.projects.reads import read_project_page
+from accounting.projects.reads import read_across, read_project_page
 from portal.people.access import signed_in
 
 CORRECT_A_SHARE = "Nothing was saved: a share below needs a correction."
@@ -49,6 +49,7 @@ def projects(request: HttpRequest) -> HttpResponse:
             for id_, project in selection.projects.items()
             if not project.is_active and id_ in parts
         ],
+        "across": read_across(user),
         "problem": problem,
         "repeat_micro_secs": settings.AM_REPEAT_SECS * 1_000_000,
     }

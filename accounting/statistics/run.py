@@ -107,9 +107,8 @@ def _begin(project_id: int, now: dt.datetime, at_once: bool) -> StatisticsImport
     found = StatisticsImport.objects.select_related("project__profile").filter(pk=project_id).first()
     if found is None or not (at_once or (found.is_on and found.next_at <= now)):
         return None
-    found.asked_at = now
-    found.next_at = now + _back_off(found.failures + 1)
-    found.save(update_fields=["asked_at", "next_at"])
+    next_at = now + _back_off(found.failures + 1)
+    StatisticsImport.objects.filter(pk=project_id).update(asked_at=now, next_at=next_at)
     return found
 
 

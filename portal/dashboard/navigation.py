@@ -57,6 +57,7 @@ _MODELS: Final = {
         "accounting.projectstanding",
         "accounting.projectday",
         "accounting.settlement",
+        "accounting.statisticsimport",
         "accounting.userproject",
         "accounting.accountsettings",
         "accounting.announcement",

@@ -17,7 +17,7 @@ from django.urls import reverse
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounting.models import Project, ProjectProfile, UserProject
+from accounting.models import Project, ProjectProfile, StatisticsImport, UserProject
 from accounting.project_setup import accounts, asking
 from accounting.project_setup.adding import AlreadyThere, NewProject, add_project
 from accounting.project_setup.forms import FoundForm
@@ -231,6 +231,8 @@ def test_a_key_is_looked_up_and_the_weak_one_is_stored_encrypted(
     project = add(desk, fake)
     page = step(desk, project, "look_up", email=EMAIL.upper(), password=PASSWORD)
     assert f"It ends with …{WEAK_KEY[-4:]}" in page and WEAK_KEY not in page
+    # By it the account's computers are found in the project's statistics.
+    assert StatisticsImport.objects.get(project=project).account_email == EMAIL
     project.refresh_from_db()
     assert account_keys.decrypt(bytes(project.shared_account_key or b"")) == WEAK_KEY
     stored = stored_bytes()

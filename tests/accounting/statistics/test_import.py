@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import threading
 from collections.abc import Iterator
 from ipaddress import ip_network
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 from allauth.account.models import EmailAddress
+from django.db import connection, transaction
 from pytest_django import Settings
 
 from accounting import tasks
@@ -22,14 +24,16 @@ from accounting.models import (
     HostClient,
     HostProject,
     Project,
+    ProjectProfile,
     StatisticsImport,
 )
-from accounting.statistics import files, run, sql
-from accounting.wire.statistics import StatisticsError
+from accounting.statistics import files, run, sql, store
 from portal.clients.factory import psycopg_params
 from portal.models import Host, User
 from tests.support.accounting_factories import make_host, make_project
+from tests.support.lock_waits import nwaiting_for_locks
 from tests.support.statistics_site import DAY, NOON, HostRecord, StatisticsSite, UserRecord
+from tests.support.wait import wait_until
 
 # An import has a session of its own: it sees only what was committed.
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -198,6 +202,30 @@ def test_a_merged_computer_goes_on_under_the_record_that_stays(
     read(project)
     assert set(GrantedTotal.objects.values_list("host_id", flat=True)) == {newer.pk}
     assert days() == [("03-02", newer.pk, 5_000_000)]  # 8 - 5, and 2
+
+
+def test_a_merge_and_an_import_at_once_leave_all_with_the_record_that_stays(
+    site: StatisticsSite, project: Project, studio: Host
+) -> None:
+    site.publish(NOON, [HostRecord(17, 5)])
+    read(project)
+    newer = claim(make_host(studio.owner, "studio", "2026-02-02", "2026-02-09", host_cpid="d" * 32), project, 18)
+    site.publish(NOON + DAY, [HostRecord(17, 8)])
+
+    def read_in_a_thread() -> None:
+        try:
+            read(project)
+        finally:
+            connection.close()
+
+    reading = threading.Thread(target=read_in_a_thread)
+    with transaction.atomic():
+        merge(studio.owner_id, studio.pk, newer.pk)
+        reading.start()
+        # The merge has the ledgers until it is committed.
+        wait_until(lambda: nwaiting_for_locks() == 1, "the import waits", timeout_secs=60)
+    reading.join()
+    assert days() == [("03-02", newer.pk, 3_000_000)]
 
 
 def test_a_computer_that_was_told_apart_takes_its_number_along_and_nothing_counts_twice(
@@ -369,7 +397,7 @@ def test_an_import_that_was_killed_after_the_download_asks_for_no_file_again(
     def keep(*_: Any) -> None:
         raise Killed
 
-    monkeypatch.setattr(run.store, "keep", keep)
+    monkeypatch.setattr(store, "keep", keep)
     with pytest.raises(Killed):
         read(project)
     monkeypatch.undo()
@@ -387,11 +415,7 @@ def test_private_addresses_are_refused_unless_the_setting_allows_them(
     assert site.requests == []
 
 
-def test_one_bad_project_keeps_no_other_waiting(
-    site: StatisticsSite, project: Project, studio: Host, settings: Settings
-) -> None:
-    settings.CELERY_TASK_ALWAYS_EAGER = True
-    settings.ROOMS = ["account_manager"]
+def test_one_bad_project_keeps_no_other_waiting(site: StatisticsSite, project: Project, studio: Host) -> None:
     site.publish(NOON, [HostRecord(17, 5)])
     StatisticsImport.objects.update(next_at=at(NOON + 1))
     with StatisticsSite() as bad:
@@ -435,8 +459,6 @@ def test_two_workers_do_not_read_the_same_and_few_read_at_a_time(
 
 
 def test_projects_that_answered_are_followed_unless_an_operator_says_no(db: None, settings: Settings) -> None:
-    from accounting.models import ProjectProfile
-
     settings.ROOMS = ["account_manager"]
     known, unknown = make_project("Known"), make_project("Unknown")
     ProjectProfile.objects.create(project=known, said_at=at(NOON))
@@ -457,7 +479,3 @@ def test_numbers_that_the_database_cannot_add_up_change_nothing(
     before = kept()
     # 18e18 micro-credits
     assert "out of range" in read(project) and kept() == before
-
-
-def test_errors_of_the_form_are_those_of_the_parser() -> None:
-    assert str(StatisticsError("host.gz", "has an end")) == "host.gz: has an end"

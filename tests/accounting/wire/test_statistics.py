@@ -166,6 +166,17 @@ def test_a_line_without_end_is_refused_before_it_fills_memory() -> None:
     tracemalloc.stop()
 
 
+def test_memory_does_not_grow_with_the_export(monkeypatch: pytest.MonkeyPatch) -> None:
+    """3,000 computers, 1.4 MB of records: whoever kept them would take more than that."""
+    monkeypatch.setattr(statistics, "_BLOCK_BYTES", 32 * 1024)
+    content = packed("hosts", [HostRecord(number, number).text() for number in range(1, 3001)])
+    tracemalloc.start()
+    found = [each for _, batch in records(HOSTS, unpack(HOSTS, pieces(content)), {3}) for each in batch]
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(found) == 1 and len(gzip.decompress(content)) > 1.3e6 and most < 0.5e6
+
+
 def test_what_comes_out_of_compression_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(statistics, "MAX_UNPACKED_BYTES", 3_000_000)
     monkeypatch.setattr(statistics, "MAX_PARTS", 50)

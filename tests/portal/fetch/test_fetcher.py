@@ -16,13 +16,14 @@ import pytest
 from pytest_django import Settings
 
 from portal.fetch.errors import AddressRefused, FetchError, StatusError, TimeIsUp, TooLarge
-from portal.fetch.fetcher import Limits, Version, fetch
+from portal.fetch.fetcher import Download, Limits, Version, fetch
 from tests.support.certificates import make_certificate, server_context
 from tests.support.raw_server import RawServer, by_path, path_of, reply
 
 HEAD = b"HTTP/1.1 200 OK\r\n"
 # Short, so that the tests are: nothing here depends on how long it takes.
 SOON = Limits(total_secs=0.5)
+NO_VERSION = Version()
 
 
 @pytest.fixture(autouse=True)
@@ -422,3 +423,86 @@ def test_an_answer_with_a_broken_header_brings_no_address_into_the_log(caplog: p
     with RawServer(sending(HEAD + b"No header\r\n\r\nx")) as server:
         assert fetch(f"{server.url}am_get_info.php?account_key=7_secret").body == b"x"
     assert caplog.text == ""
+
+
+# --- downloads that go on -------------------------------------------------------------------------------
+
+
+def download(url: str, path: Path, version: Version = NO_VERSION, limits: Limits = SOON) -> list[Version]:
+    """Fetch into a file, going on behind what it has; the versions that were begun."""
+    begun: list[Version] = []
+    with path.open("r+b") as file:
+        into = Download(file, file.seek(0, io.SEEK_END), version, begun.append)
+        fetch(url, into=into, limits=limits)
+    return begun
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A file of which three bytes are there."""
+    path = tmp_path / "f"
+    path.write_bytes(b"abc")
+    return path
+
+
+def test_a_download_goes_on_behind_what_is_there(file: Path) -> None:
+    answer = reply(b"def", 'ETag: "5"', "Content-Range: bytes 3-5/6", status="206 Partial Content")
+    with RawServer(sending(answer)) as server:
+        assert download(server.url, file, Version('"5"')) == []
+    head = server.requests[0].decode()
+    assert 'Range: bytes=3-\r\nIf-Range: "5"\r\n' in head and "Accept-Encoding: identity" in head
+    assert file.read_bytes() == b"abcdef"
+
+
+@pytest.mark.parametrize("etag", ["", 'W/"5"'])
+def test_a_download_without_a_strong_version_begins_anew(file: Path, etag: str) -> None:
+    with RawServer(sending(reply(b"whole", 'ETag: "6"'))) as server:
+        assert download(server.url, file, Version(etag)) == [Version('"6"')]
+    assert b"Range" not in server.requests[0] and file.read_bytes() == b"whole"
+
+
+def test_another_version_takes_the_place_of_what_is_there(file: Path) -> None:
+    with RawServer(sending(reply(b"xy", 'ETag: "6"'))) as server:
+        assert download(server.url, file, Version('"5"')) == [Version('"6"')]
+    assert file.read_bytes() == b"xy"
+
+
+def test_a_packed_file_stays_packed(file: Path) -> None:
+    packed = gzip.compress(b"content")
+    with RawServer(sending(reply(packed, "Content-Encoding: x-gzip"))) as server:
+        download(server.url, file)
+    assert file.read_bytes() == packed
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        reply(b"def", 'ETag: "5"', "Content-Range: bytes 2-4/6", status="206 Partial Content"),
+        reply(b"def", 'ETag: "6"', "Content-Range: bytes 3-5/6", status="206 Partial Content"),
+        reply(b"def", 'ETag: "5"', "Content-Range: nonsense", status="206 Partial Content"),
+        reply(b"def", 'ETag: "5"', status="206 Partial Content"),
+    ],
+)
+def test_another_part_than_was_asked_for_is_refused(file: Path, answer: bytes) -> None:
+    with RawServer(sending(answer)) as server, pytest.raises(FetchError, match="another part of the file"):
+        download(server.url, file, Version('"5"'))
+    assert file.read_bytes() == b"abc"
+
+
+def test_a_part_that_nobody_asked_for_is_refused(file: Path) -> None:
+    answer = reply(b"def", 'ETag: "5"', "Content-Range: bytes 3-5/6", status="206 Partial Content")
+    with RawServer(sending(answer)) as server, pytest.raises(StatusError):
+        download(server.url, file)
+
+
+def test_what_is_there_counts_for_the_limit(file: Path) -> None:
+    answer = reply(b"def", 'ETag: "5"', "Content-Range: bytes 3-5/6", status="206 Partial Content")
+    with RawServer(sending(answer)) as server, pytest.raises(TooLarge):
+        download(server.url, file, Version('"5"'), Limits(wire_bytes=5, total_secs=5))
+
+
+def test_a_download_that_breaks_off_leaves_what_came(file: Path) -> None:
+    answer = reply(b"defghi", 'ETag: "5"', "Content-Range: bytes 3-8/9", status="206 Partial Content")[:-4]
+    with RawServer(sending(answer)) as server, pytest.raises(FetchError, match="the connection broke"):
+        download(server.url, file, Version('"5"'))
+    assert file.read_bytes() == b"abcde"

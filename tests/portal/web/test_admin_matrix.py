@@ -34,6 +34,7 @@ from accounting.models import (
     ProjectStanding,
     ProjectTrouble,
     Settlement,
+    StatisticsImport,
     UserProject,
 )
 from credit.laboratory.experiment import Experiment, Variant
@@ -97,6 +98,7 @@ MODELS: Final = {
     "accounting.projectday": May(view="MR"),
     "accounting.projecttrouble": May(view="MR"),
     "accounting.projectstanding": May(view="MR"),
+    "accounting.statisticsimport": May(view="MR", add="M", change="M", actions={"read_now": "M"}),
     "accounting.hostclient": May(view="M"),
     "accounting.settlement": May(view="M"),
     "accounting.note": May(view="M"),
@@ -285,6 +287,7 @@ def rows(alice: User, tmp_path: Path, settings: Settings) -> dict[str, Model]:
         "accounting.projectstanding": ProjectStanding.objects.create(
             project=project, on_gpu=False, target=1, got=1, boost=1, day=now.date()
         ),
+        "accounting.statisticsimport": StatisticsImport.objects.create(project=project),
         "accounting.hostclient": HostClient.objects.create(host=host, cpid="c" * 32),
         "accounting.settlement": Settlement.objects.create(
             host=host, project=project, seen_on=now.date(), read_on=now.date(), estimated_before=0, is_whole=True

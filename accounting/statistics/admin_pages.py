@@ -1,0 +1,84 @@
+"""The operators' list of imports: how each project's is doing, and "Read now"."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+from kombu.exceptions import OperationalError
+
+from accounting.models import StatisticsImport
+from accounting.statistics import run
+from portal.audit.admin import AuditedAdmin, AuditedForm
+from portal.celery import app
+
+TASK = "accounting.tasks.import_statistics_of"
+
+
+class ImportForm(AuditedForm):
+    class Meta:
+        model = StatisticsImport
+        fields = ("project", "is_on", "url", "account_email")
+
+
+class StatisticsImportAdmin(AuditedAdmin):
+    """What each project's export said last, what stands in the way, and where it is."""
+
+    form = ImportForm
+    list_display = ("project", "is_on", "update_time", "computers", "accounts", "credit", "imported_at", "trouble")
+    list_filter = ("is_on", ("trouble", admin.EmptyFieldListFilter))
+    list_select_related = ("project",)
+    readonly_fields = (
+        "folder", "update_time", "first_update_time", "imported_at", "computers", "accounts", "credit", "asked_at",
+        "next_at", "trouble", "trouble_since", "failures",
+    )  # fmt: skip
+    fieldsets = (
+        (None, {"fields": ("project", "is_on", "url", "account_email")}),
+        ("The last export that was read", {"fields": readonly_fields[:7]}),
+        ("Attempts", {"fields": readonly_fields[7:]}),
+    )
+    actions = ("read_now",)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        fields = super().get_readonly_fields(request, obj)
+        return ("project", *fields) if obj is not None else fields
+
+    def save_settings(self, request: HttpRequest, obj: StatisticsImport, form: Any, change: bool) -> None:
+        # An import may be writing the other columns.
+        obj.save(update_fields=("is_on", "url", "account_email") if change else None)
+
+    @admin.display(description="address")
+    def folder(self, row: StatisticsImport) -> str:
+        return run.url_of(row, row.project)
+
+    @admin.display(description="computers of volunteers, of all")
+    def computers(self, row: StatisticsImport) -> str:
+        return f"{row.hosts_kept:,} of {row.hosts_read:,}"
+
+    @admin.display(description="accounts of volunteers, of all")
+    def accounts(self, row: StatisticsImport) -> str:
+        return f"{row.users_kept:,} of {row.users_read:,}"
+
+    @admin.display(description="granted since the export before", ordering="granted")
+    def credit(self, row: StatisticsImport) -> str:
+        return f"{row.granted / 1e6:,.0f} credits"
+
+    @admin.action(description="Read now", permissions=["change"])
+    def read_now(self, request: HttpRequest, queryset: QuerySet[StatisticsImport]) -> None:
+        ids = list(queryset.values_list("pk", flat=True))
+        queryset.update(next_at=timezone.now())
+        try:
+            for pk in ids:
+                app.send_task(TASK, [pk], {"at_once": True}, retry=False)
+        except OperationalError:
+            words = "No worker can be told: Valkey cannot be reached. They are read within five minutes of its return."
+            self.message_user(request, words, messages.WARNING)
+        else:
+            self.message_user(request, f"Projects whose statistics are read now: {len(ids)}.")
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        # It would be made anew. What is not to be read is switched off.
+        return False
