@@ -31,5 +31,5 @@ def card(
         "settled_per": per,
         "settled_steps": steps,
         "granted": granted,
-        "settled_chart": chart_data(shown, per),
+        "settled_chart": chart_data(shown, per) if shown.has_grants else None,
     }

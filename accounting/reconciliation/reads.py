@@ -139,13 +139,23 @@ def read_reconciled(
 ) -> Reconciled:
     """Totals, and what steps of a range of days count as: they begin on the days ``starts``, and are called so.
 
-    Of one computer or project only, if given. Three statements, however many computers, projects and days there are.
+    Of one computer or project only, if given. Three statements, however many computers, projects and days there are;
+    one, and no steps, where no grants are known.
     """
     standings = [
         each
         for each in read_standings(user)
         if host_id in (None, each.host_id) and project_id in (None, each.project_id)
     ]
+    found = Reconciled(
+        settled=total_of(standings),
+        granted=sum(each.granted for each in standings),
+        provisional=0,
+        has_grants=any(each.seen is not None for each in standings),
+        ratio=ratio_of(standings),
+    )
+    if not found.has_grants:
+        return found
     first, last = days
     steps = [DayStand() for _ in starts]
     begins = [day for day, _ in starts]
@@ -156,20 +166,13 @@ def read_reconciled(
         cursor.execute(sql.SETTLED, params)
         for day, granted, estimated in cursor:
             _add(steps, begins, day, DayStand(granted, estimated))
-    provisional = 0
     for day, unpaid in _read_open(user, standings, today):
-        provisional += unpaid.provisional
+        found.provisional += unpaid.provisional
         if first <= day <= last:
             _add(steps, begins, day, unpaid)
-    return Reconciled(
-        settled=total_of(standings),
-        granted=sum(each.granted for each in standings),
-        provisional=provisional,
-        has_grants=any(each.seen is not None for each in standings),
-        ratio=ratio_of(standings),
-        begins=begins,
-        lines=[(title, step) for (_, title), step in zip(starts, steps, strict=True)],
-    )
+    found.begins = begins
+    found.lines = [(title, step) for (_, title), step in zip(starts, steps, strict=True)]
+    return found
 
 
 def last_days(today: dt.date, count: int) -> tuple[list[tuple[dt.date, str]], tuple[dt.date, dt.date]]:

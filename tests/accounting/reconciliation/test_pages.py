@@ -6,14 +6,16 @@ import datetime as dt
 import json
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
 from accounting import tasks
 from accounting.models import GrantedDay, Project, ProjectRatio, Settlement, StatisticsImport
 from portal.models import Host, User
-from tests.support.accounting_factories import credit, granted, make_project
+from tests.support.accounting_factories import credit, granted, make_host, make_project
 from tests.support.page_reader import Page
 from tests.support.page_text import text_of
 from tests.support.roles import make_person
@@ -122,3 +124,29 @@ def test_what_is_granted_to_others_stays_theirs(signed_in: Client, settled: Sett
     stranger = make_person("Support")
     signed_in.force_login(stranger)
     assert "Granted" not in text_of(signed_in.get("/home/"))
+
+
+def _statements(client: Client, address: str) -> int:
+    with CaptureQueriesContext(connection) as seen:
+        assert client.get(address).status_code == 200
+    return len(seen)
+
+
+def test_many_computers_projects_and_days_cost_no_more_statements(
+    signed_in: Client, settled: Settlement, alice: User
+) -> None:
+    host, project = reverse("host", args=[settled.host_id]), reverse("project", args=[settled.project_id])
+    pages = ["/home/", "/history/", "/computers/", host, project]
+    for address in pages:
+        signed_in.get(address)
+    few = [_statements(signed_in, address) for address in pages]
+    for number in range(12):
+        computer, place = make_host(alice, f"node {number}"), make_project()
+        for back in (2, 5, 20):
+            credit(computer, place, str(days_ago(back)), (MICRO, 0, 0, 0, 0, 0))
+        granted(computer, place, 17, {str(days_ago(back)): MICRO for back in (1, 4)})
+        now = timezone.now()
+        StatisticsImport.objects.create(project=place, update_time=now, first_update_time=now)
+    tasks.reconcile()
+    assert Settlement.objects.count() == 13
+    assert [_statements(signed_in, address) for address in pages] == few
