@@ -52,7 +52,7 @@ class StatisticsImportAdmin(AuditedAdmin):
 
     @admin.display(description="address")
     def folder(self, row: StatisticsImport) -> str:
-        return run.url_of(row, row.project)
+        return str(run.own_folder(row, row.project) or run.url_of(row, row.project))
 
     @admin.display(description="computers of volunteers, of all")
     def computers(self, row: StatisticsImport) -> str:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import datetime as dt
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,9 +35,10 @@ from accounting.wire.statistics import (
     Tables,
     read_tables,
 )
+from credit.export.files import CURRENT
 from portal.clients.factory import psycopg_params
 from portal.fetch.errors import FetchError, TimeIsUp
-from portal.fetch.fetcher import Fetched, Limits, Version, fetch
+from portal.fetch.fetcher import Limits, Version, fetch
 from portal.maintenance.jobs import Job
 
 log = structlog.get_logger("statistics")
@@ -125,20 +127,16 @@ def url_of(found: StatisticsImport, project: Project) -> str:
 
 
 def _import(session: Connection[Any], found: StatisticsImport, now: dt.datetime) -> str:
-    url = url_of(found, found.project)
-    known = Version(found.etag, found.last_modified) if found.update_time is not None else None
-    answer = fetch(f"{url}tables.xml", known=known, limits=_TABLES_LIMITS)
-    if answer.is_unchanged:
+    own = own_folder(found, found.project)
+    export = _published_here(own, now) if own is not None else _fetch(found, now)
+    if export is None or (found.update_time is not None and export.tables.update_time <= found.update_time.timestamp()):
         return "There is no new export."
-    tables = _tables(answer, now)
-    if found.update_time is not None and tables.update_time <= found.update_time.timestamp():
-        return "There is no new export."
-    paths = {kind: files.download(found.project_id, f"{url}{kind.name}") for kind in (USERS, HOSTS)}
-    # A project changes all of its files at once. If this one is the same, so were the others.
-    again = _tables(fetch(f"{url}tables.xml", limits=_TABLES_LIMITS), now)
-    if again.update_time != tables.update_time:
-        raise StatisticsError("tables.xml", "the project made a new export meanwhile")
-    counts = _keep(session, found, tables, answer.version, paths)
+    try:
+        counts = store.keep(session, found, export.tables, export.version, export.files())
+    except (StatisticsError, psycopg.DataError):
+        # The same files would be wrong again.
+        files.drop(found.project_id)
+        raise
     files.drop(found.project_id)
     return (
         f"{counts.hosts_kept} of {counts.hosts_read} computers and {counts.users_kept} of {counts.users_read} accounts "
@@ -146,27 +144,56 @@ def _import(session: Connection[Any], found: StatisticsImport, now: dt.datetime)
     )
 
 
-def _tables(answer: Fetched, now: dt.datetime) -> Tables:
-    tables = read_tables(answer.body)
+@dataclass(frozen=True, slots=True)
+class _Export:
+    """``files``: gets the files, which may take long."""
+
+    tables: Tables
+    version: Version
+    files: Callable[[], dict[Kind, Path]]
+
+
+def _fetch(found: StatisticsImport, now: dt.datetime) -> _Export | None:
+    """The project's export, by HTTP; None if it is the one that was read last."""
+    url = url_of(found, found.project)
+    known = Version(found.etag, found.last_modified) if found.update_time is not None else None
+    answer = fetch(f"{url}tables.xml", known=known, limits=_TABLES_LIMITS)
+    if answer.is_unchanged:
+        return None
+    tables = _tables(answer.body, now)
+
+    def download() -> dict[Kind, Path]:
+        paths = {kind: files.download(found.project_id, f"{url}{kind.name}") for kind in (USERS, HOSTS)}
+        # A project changes all of its files at once. If this one is the same, so were the others.
+        again = _tables(fetch(f"{url}tables.xml", limits=_TABLES_LIMITS).body, now)
+        if again.update_time != tables.update_time:
+            raise StatisticsError("tables.xml", "the project made a new export meanwhile")
+        return paths
+
+    return _Export(tables, answer.version, download)
+
+
+def own_folder(found: StatisticsImport, project: Project) -> Path | None:
+    """Where the export of this site's own project lies: no request is needed, and its address may be a private one."""
+    is_own = "project" in settings.ROOMS and project.master_url == settings.PROJECT_URL and not found.url
+    return Path(settings.STATISTICS_DIR) / CURRENT if is_own else None
+
+
+def _published_here(folder: Path, now: dt.datetime) -> _Export | None:
+    # The set that is there now: its files never change, and it outlives the next one.
+    folder = folder.resolve()
+    if not folder.exists():
+        return None
+    tables = _tables((folder / "tables.xml").read_bytes(), now)
+    return _Export(tables, Version(), lambda: {kind: folder / kind.name for kind in (USERS, HOSTS)})
+
+
+def _tables(body: bytes, now: dt.datetime) -> Tables:
+    tables = read_tables(body)
     if tables.update_time > (now + AHEAD).timestamp():
         # All later exports would count as older ones.
         raise StatisticsError("tables.xml", "update_time is in the future")
     return tables
-
-
-def _keep(
-    session: Connection[Any],
-    found: StatisticsImport,
-    tables: Tables,
-    version: Version,
-    paths: dict[Kind, Path],
-) -> store.Counts:
-    try:
-        return store.keep(session, found, tables, version, paths)
-    except (StatisticsError, psycopg.DataError):
-        # The same files would be wrong again.
-        files.drop(found.project_id)
-        raise
 
 
 def _note_trouble(found: StatisticsImport, error: Exception) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.db import connection
-from django.db.models import Sum
+from django.db.models import F, Sum
+from django.utils import timezone
 from pytest_django import Settings
 
 from accounting.benchmarks.statistics import claim
@@ -19,8 +21,9 @@ from credit.export.run import export
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-USERS = 500
+USERS = 1_500
 HOSTS = 2 * USERS
+DAY = dt.timedelta(days=1)
 
 # What the project granted, and what was kept of it: rows that differ in anything. A half of a millionth may be rounded
 # either way.
@@ -41,6 +44,20 @@ def count(statement: str) -> int:
         return int(cursor.fetchone()[0])
 
 
+def test_the_sites_own_project_is_read_without_a_request(settings: Settings, tmp_path: Path) -> None:
+    settings.STATISTICS_DIR, settings.STATISTICS_IMPORT_DIR = tmp_path / "out", tmp_path / "in"
+    settings.FETCH_ALLOWED_NETWORKS = []
+    project = Project.objects.create(name="Itself", master_url=settings.PROJECT_URL)
+    run.follow_projects(timezone.now())
+    assert run.import_project(project.pk) == "There is no new export."
+    fill(2)
+    claim(project, one_in=1)
+    export()
+    assert "4 of 4 computers and 2 of 2 accounts" in run.import_project(project.pk, at_once=True)
+    assert run.import_project(project.pk, at_once=True) == "There is no new export."
+    assert count(_DIFFERENT_HOSTS) == 0
+
+
 def test_every_number_comes_back(live_server: Any, settings: Settings, tmp_path: Path) -> None:
     settings.STATISTICS_DIR, settings.STATISTICS_IMPORT_DIR = tmp_path / "out", tmp_path / "in"
     settings.FETCH_ALLOWED_NETWORKS = [ip_network("127.0.0.0/8")]
@@ -53,6 +70,9 @@ def test_every_number_comes_back(live_server: Any, settings: Settings, tmp_path:
     assert f"{HOSTS} of {HOSTS} computers and {USERS} of {USERS} accounts" in said
     assert count(_DIFFERENT_HOSTS) == count(_DIFFERENT_USERS) == 0
     assert GrantedTotal.objects.count() == HOSTS and AccountTotal.objects.count() == USERS
+    # As if that had been yesterday: exports are told apart by the second.
+    StatisticsImport.objects.update(update_time=F("update_time") - DAY, first_update_time=F("first_update_time") - DAY)
+    GrantedTotal.objects.update(as_of=F("as_of") - DAY, fits_since=F("fits_since") - DAY)
     with connection.cursor() as cursor:
         cursor.execute("UPDATE credit_hostcredit SET total_credit = total_credit + host_id % 3")
     export()
