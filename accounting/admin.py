@@ -17,6 +17,7 @@ from unfold.decorators import action
 from unfold.widgets import UnfoldAdminPasswordWidget
 
 from accounting.engine import preferences
+from accounting.engine.reconciliation import expected_range
 from accounting.mails.admin_pages import CampaignAdmin
 from accounting.models import (
     AccountSettings,
@@ -31,6 +32,7 @@ from accounting.models import (
     ProjectStanding,
     ProjectTrouble,
     ProjectVersion,
+    Settlement,
     StatisticsImport,
     UserProject,
 )
@@ -44,6 +46,7 @@ from accounting.wire.requests import canonical_url
 from portal.admin import ReadOnlyAdmin
 from portal.audit.admin import AuditedAdmin, AuditedForm
 from portal.audit.record import record
+from portal.templatetags.display import significant
 from portal.wire import signing
 
 _KEEP_KEY = "Stored encrypted and never shown again; leave empty to keep the present one."
@@ -318,6 +321,37 @@ class ProjectStandingAdmin(ReadOnlyAdmin):
     list_display = ("project", "on_gpu", "target", "got", "boost", "day")
     list_filter = ("project", "on_gpu")
     list_select_related = ("project",)
+
+
+@admin.register(Settlement)
+class SettlementAdmin(ReadOnlyAdmin):
+    """Computers far from what is usual at a project come first: to be looked at, not to be judged."""
+
+    list_display = (
+        "host", "project", "is_outside", "ratio", "expected", "granted_credit", "estimated_credit", "seen_on",
+    )  # fmt: skip
+    list_filter = ("is_outside", "project")
+    list_select_related = ("host", "project__ratio")
+    search_fields = ("=host__token",)
+    show_full_result_count = False
+
+    @admin.display(description="granted / estimated")
+    def ratio(self, row: Settlement) -> str:
+        return significant(row.granted / row.estimated if row.estimated else None)
+
+    @admin.display(description="expected")
+    def expected(self, row: Settlement) -> str:
+        known = getattr(row.project, "ratio", None)
+        low, high = expected_range(known.median, known.computers) if known else expected_range(None, 0)
+        return f"{significant(low)} to {significant(high)}"
+
+    @admin.display(description="granted", ordering="granted")
+    def granted_credit(self, row: Settlement) -> str:
+        return f"{row.granted / 1e6:,.0f}"
+
+    @admin.display(description="estimated", ordering="estimated")
+    def estimated_credit(self, row: Settlement) -> str:
+        return f"{row.estimated / 1e6:,.0f}"
 
 
 @admin.register(HostClient)

@@ -18,6 +18,8 @@ from accounting.engine.choice.facts import CPU, MAX_SHARE, TroubleKind
 from accounting.engine.returns import EARLIER_KEPT
 from accounting.news_models import Announcement as Announcement
 from accounting.news_models import MailCampaign as MailCampaign
+from accounting.settlement_models import ProjectRatio as ProjectRatio
+from accounting.settlement_models import Settlement as Settlement
 from accounting.statistics_models import AccountTotal as AccountTotal
 from accounting.statistics_models import GrantedDay as GrantedDay
 from accounting.statistics_models import GrantedTotal as GrantedTotal

@@ -15,6 +15,7 @@ from accounting.ledger import partitions, rollup
 from accounting.mails import campaigns, send
 from accounting.models import DataCopy, Project
 from accounting.project_setup import asking
+from accounting.reconciliation.refresh import refresh_due
 from accounting.rpc.recognise import forget_old as forget_old_clients
 from accounting.statistics import run as statistics
 from portal.ops.mails import MailServerDown
@@ -104,3 +105,9 @@ def send_campaigns() -> None:
     """Every ten minutes: some of the mails to lapsed volunteers that operators released."""
     with suppress(MailServerDown):
         campaigns.send_some(timezone.now())
+
+
+@shared_task
+def reconcile() -> None:
+    """Every ten minutes: what statistics granted that were read since, beside what was estimated."""
+    refresh_due(timezone.now())

@@ -242,6 +242,7 @@ if "account_manager" in ROOMS:
     CELERY_BEAT_SCHEDULE |= {
         "create-partitions": {"task": "accounting.tasks.create_partitions", "schedule": 6 * 3600},
         "roll-up": {"task": "accounting.tasks.roll_up", "schedule": 600},
+        "reconcile": {"task": "accounting.tasks.reconcile", "schedule": 600},
         "send-mails": {"task": "accounting.tasks.send_mails", "schedule": 3600},
         "send-concerns": {"task": "accounting.tasks.send_concerns", "schedule": 6 * 3600},
         "ask-projects": {"task": "accounting.tasks.ask_projects", "schedule": 600},

@@ -34,6 +34,7 @@ from accounting.models import (
     HostLedger,
     HostProject,
     Note,
+    Settlement,
     UserProject,
 )
 from portal.models import ApiToken, ClientKey, Host, MailChoice, RequestedWork, SecurityEvent, SentMail, User
@@ -146,6 +147,7 @@ def _documents(user: User) -> Iterator[tuple[str, object]]:
             "computers": _rows(GrantedTotal.objects.filter(host__owner=user).order_by("pk")),
             "days": _rows(GrantedDay.objects.filter(user=user).order_by("day", "project_id", "host_id")),
             "accounts": _rows(AccountTotal.objects.filter(user=user).order_by("pk")),
+            "settled": _rows(Settlement.objects.filter(host__owner=user).order_by("pk")),
         },
     )
     yield "projects.json", _rows(UserProject.objects.filter(user=user).order_by("project_id"))

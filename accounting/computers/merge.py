@@ -16,12 +16,14 @@ from typing import TypeVar
 
 from django.db import connection, transaction
 from django.db.models import Q
+from django.utils import timezone
 
 from accounting.computers import sql
 from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.merge_rules import Lifetime, Record, Refusal, Rule, in_order, refusal
 from accounting.ledger.locks import lock_ledgers
 from accounting.models import Day, GrantedTotal, HostClient, HostProject, Note
+from accounting.reconciliation.merge import merge_settlements
 from portal.computers.host_changes import merge_hooks
 from portal.models import ClientKey, Host, User
 
@@ -145,6 +147,7 @@ def merge(owner_id: int, host_id: int, other_id: int) -> Host:
         if (joined := _joined_already(owner_id, host_id, other_id)) is not None:
             return joined
         older, newer, _, _ = _judge(owner_id, host_id, other_id)
+        merge_settlements(older, newer, timezone.now().date())
         with connection.cursor() as cursor:
             cursor.execute(sql.MOVE_DAYS, {"owner": owner_id, "older": older.pk, "newer": newer.pk})
             cursor.execute(sql.MOVE_GRANTED_DAYS, {"owner": owner_id, "older": older.pk, "newer": newer.pk})

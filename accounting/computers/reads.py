@@ -27,6 +27,7 @@ from accounting.engine.choice.facts import CPU, Choice
 from accounting.engine.host_wishes import NO_WISHES, HostWishes
 from accounting.ledger.texts import NoteLine, explain
 from accounting.models import Day, HostClient, HostLedger, HostProject, Note, Project
+from accounting.reconciliation.reads import Reconciled, last_days, read_reconciled, read_standings
 from accounting.rpc.recognise import keys_of_present, number_of
 from portal.models import Host, User
 from portal.ops.mail_choices import silent_after
@@ -93,12 +94,9 @@ def is_in_contact(host: Host, now: dt.datetime) -> bool:
 def read_hosts(user: User, now: dt.datetime, page: str = "1", retired_page: str = "1") -> HostList:
     """A page of the user's computers, the latest contact first; ten statements."""
     hosts = list(own_hosts(user).order_by("-last_contact_at", "pk"))
-    totals = dict(
-        HostProject.objects.filter(host__owner=user, host__merged_into=None)
-        .values("host_id")
-        .annotate(ec=Cast(Sum(F("credited__0") + F("credited__1")), BigIntegerField()))
-        .values_list("host_id", "ec")
-    )
+    totals: dict[int, int] = {}
+    for standing in read_standings(user):
+        totals[standing.host_id] = totals.get(standing.host_id, 0) + standing.settled
     today = dict(
         Day.objects.filter(user=user, day=now.astimezone(dt.UTC).date())
         .values("host_id")
@@ -185,6 +183,7 @@ class HostPage:
     contacts: Contacts
     # The latest first
     other_clients: list[OtherClient]
+    settled: Reconciled
 
     @property
     def credit(self) -> int:
@@ -218,7 +217,7 @@ class HostPage:
 
 
 def read_host_page(user: User, host: Host, now: dt.datetime) -> HostPage:
-    """All about one of the user's computers; twenty-one statements."""
+    """All about one of the user's computers; twenty-four statements."""
     selection = read_selection(user)
     ledger = HostLedger.objects.filter(host=host).only("contact", "excluded_types", "same_answers", "last_at").first()
     rows = {row.project_id: row for row in HostProject.objects.filter(host=host)}
@@ -261,6 +260,7 @@ def read_host_page(user: User, host: Host, now: dt.datetime) -> HostPage:
         ],
         contacts=contacts,
         other_clients=_other_clients(host, rows, selection.projects),
+        settled=read_reconciled(user, *last_days(date, DAYS_SHOWN), date, host_id=host.pk),
     )
 
 

@@ -15,6 +15,7 @@ from accounting.computers import reads
 from accounting.computers.forms import HostForm, TypesForm, WishForm, wish_forms
 from accounting.computers.merge import Candidate, MergeRefused, candidates, merge, preview
 from accounting.computers.wishes import exclude_types, save_wishes
+from accounting.reconciliation.card import card
 from accounting.rpc.recognise import split
 from credit.statistics.exports import granted_to_host
 from portal.computers.host_changes import HostChangeRefused, rename_host, retire_host, set_venue, unretire_host
@@ -60,16 +61,17 @@ def _host_page(
     """The page of a computer, with the form that has mistakes, if one has."""
     now = timezone.now()
     page = reads.read_host_page(signed_in(request), found, now)
+    granted = granted_to_host(found) if "project" in settings.ROOMS else None
     sections = [section(found, now) for section in host_sections]
     context = {
         "page": page,
         "sections": [section for section in sections if section is not None],
         "host": found,
-        "granted": granted_to_host(found) if "project" in settings.ROOMS else None,
         "host_form": host_form or HostForm.of(found),
         "wish_forms": wishes or wish_forms(page),
         "types_form": TypesForm(page),
         "wishes_are_wrong": bool(wishes),
+        **card(page.settled, f"Granted and estimated credit, last {reads.DAYS_SHOWN} days", of=found, granted=granted),
     }
     return render(request, "accounting/host.html", context)
 

@@ -20,6 +20,9 @@ from accounting.history.charts import address, chart_data
 from accounting.history.day import read_day, read_notes
 from accounting.history.periods import PRESETS, Period, Step, neighbours, read_period
 from accounting.history.reads import MAX_SERIES, By, History, Show, read_first_day, read_history
+from accounting.reconciliation.card import card
+from accounting.reconciliation.reads import read_reconciled
+from portal.models import User
 from portal.people.access import signed_in
 
 NOTES_SHOWN: Final = 20
@@ -44,6 +47,7 @@ def history(request: HttpRequest) -> HttpResponse:
     if template is None:
         context |= {
             "chart": chart_data(shown),
+            **_settled(user, shown, today),
             "notes": read_notes(user, period.first, period.last, NOTES_SHOWN),
             **_history_controls(period, show, by, today),
         }
@@ -60,6 +64,16 @@ _MORE_ROWS = {
     "more-days": "accounting/_history_rows.html",
     "more-groups": "accounting/_history_group_rows.html",
 }
+
+
+def _settled(user: User, shown: History, today: dt.date) -> dict[str, object]:
+    """The card of granted and estimated credit of the same days; three statements where credit is shown."""
+    if shown.show is not Show.CREDIT:
+        return {}
+    period = shown.period
+    starts = [(start, line.title) for start, line in zip(period.starts(), shown.lines, strict=True)]
+    found = read_reconciled(user, starts, (period.first, period.last), today)
+    return card(found, f"Granted and estimated credit per {period.step}", per=period.step)
 
 
 def _history_tables(shown: History, params: Mapping[str, str]) -> dict[str, object]:

@@ -8,16 +8,14 @@ from __future__ import annotations
 import datetime as dt
 import statistics
 from dataclasses import dataclass, field
-from typing import Any
 
 from django.db import connection
-from django.db.models import BigIntegerField, F, Sum
-from django.db.models.functions import Cast
 
 from accounting.computers.attention import Attention, Concern, read_attention
 from accounting.computers.reads import is_in_contact
 from accounting.home import sql
-from accounting.models import HostProject, Project
+from accounting.models import Project
+from accounting.reconciliation.reads import Reconciled, last_days, read_reconciled
 from portal.models import Host, User
 from portal.ops.mail_choices import silent_after
 from portal.people.access import own_hosts
@@ -76,6 +74,7 @@ class Overview:
     week: Work
     month: Work
     total_ec: int
+    settled: Reconciled
     usual_day_ec: int | None
     days: list[tuple[dt.date, int]]
     projects: list[ProjectPart]
@@ -97,8 +96,10 @@ class _Sums:
 
 
 def read_overview(user: User, now: dt.datetime) -> Overview:
-    """The figures of ``user`` at ``now``; thirteen statements, however many computers and projects there are."""
+    """The figures of ``user`` at ``now``; fifteen statements, however many computers and projects there are."""
     today = now.astimezone(dt.UTC).date()
+    starts, range_ = last_days(today, DAYS_SHOWN)
+    settled = read_reconciled(user, starts, range_, today)
     sums = _read_sums(user, today)
     hosts = list(own_hosts(user).filter(retired_at=None).order_by("-last_contact_at", "pk"))
     lines = [
@@ -121,7 +122,8 @@ def read_overview(user: User, now: dt.datetime) -> Overview:
         today=_work_of(sums, days[-1:]),
         week=_work_of(sums, days[-WEEK_DAYS:]),
         month=_work_of(sums, days),
-        total_ec=_read_total_ec(user),
+        total_ec=settled.settled,
+        settled=settled,
         usual_day_ec=_usual_day(sums, days[:-1]),
         days=[(day, sums.by_day[day].ec if day in sums.by_day else 0) for day in days],
         projects=_project_parts(sums),
@@ -163,14 +165,6 @@ def _work_of(sums: _Sums, days: list[dt.date]) -> Work:
         if day in sums.by_day:
             work.add(sums.by_day[day])
     return work
-
-
-def _read_total_ec(user: User) -> int:
-    """All credit ever, from the totals of the ledger, so that the days of many years need not be read."""
-    credited: dict[str, Any] = HostProject.objects.filter(host__owner=user).aggregate(
-        total=Cast(Sum(F("credited__0") + F("credited__1")), BigIntegerField())
-    )
-    return credited["total"] or 0
 
 
 def _usual_day(sums: _Sums, complete_days: list[dt.date]) -> int | None:

@@ -12,7 +12,8 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 from django.views.decorators.http import require_safe
 
-from accounting.home.reads import read_overview
+from accounting.home.reads import DAYS_SHOWN, read_overview
+from accounting.reconciliation.card import card
 from credit.statistics.exports import granted_to_user
 from portal.people.access import own_hosts, signed_in
 
@@ -63,4 +64,6 @@ def home(request: HttpRequest) -> HttpResponse:
     user = signed_in(request)
     overview = read_overview(user, timezone.now())
     granted = granted_to_user(user) if "project" in settings.ROOMS else None
-    return render(request, "accounting/home.html", {"overview": overview, "granted": granted})
+    title = f"Granted and estimated credit, last {DAYS_SHOWN} days"
+    shown = card(overview.settled, title, of=user, granted=granted)
+    return render(request, "accounting/home.html", {"overview": overview} | shown)

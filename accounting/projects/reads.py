@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from accounting.choosing.reads import Selection, fractions, read_computers, read_parts, read_selection
 from accounting.choosing.texts import explain, trouble_text, types_text
 from accounting.engine.choice.facts import Trouble, TroubleKind
 from accounting.models import PROCESSOR_TYPES, AccountTotal, Project, ProjectProfile
 from accounting.projects.keywords import MAYBE, NO, YES
+from accounting.reconciliation.card import card
+from accounting.reconciliation.reads import last_days, read_reconciled
 from portal.models import User
 from portal.wire.keywords import KEYWORDS
+
+DAYS_SHOWN: Final = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,7 @@ def read_across(user: User) -> Across:
 
 
 def read_project_page(user: User, project_id: int, now: dt.datetime) -> dict[str, Any] | None:
-    """What the template is filled with; None if there is no such project. Eleven statements."""
+    """What the template is filled with; None if there is no such project. Fourteen statements."""
     selection = read_selection(user)
     project = selection.projects.get(project_id)
     if project is None:
@@ -45,7 +49,10 @@ def read_project_page(user: User, project_id: int, now: dt.datetime) -> dict[str
         lines.append((host, next(why for why in whys if why.project.pk == project_id)))
     parts = [why.part for _, why in lines]
     row = selection.rows.get(project_id)
+    today = now.astimezone(dt.UTC).date()
+    settled = read_reconciled(user, *last_days(today, DAYS_SHOWN), today, project_id=project_id)
     return {
+        "total": settled.settled,
         "project": project,
         "says_down_since": ProjectProfile.objects.filter(project=project)
         .values_list("says_down_since", flat=True)
@@ -62,6 +69,7 @@ def read_project_page(user: User, project_id: int, now: dt.datetime) -> dict[str
             (trouble_text(Trouble(TroubleKind(row.kind), row.processor_type, row.since)), row.since)
             for row in project.troubles.all()
         ],
+        **card(settled, f"Granted and estimated credit, last {DAYS_SHOWN} days"),
     }
 
 

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
-from credit.models import HostCredit, UserCredit
+from credit.engine.facts import ProcessorType
+from credit.engine.rules import credit_of
+from credit.engine.states import Outcome, ServerState, ValidateState
+from credit.models import HostCredit, Result, UserCredit
 from portal.models import Host, User
+
+JOBS_EXPLAINED: Final = 1_000
+CLIENTS_COUNT_OF_GPU: Final = 0.2
+"""Clients estimate a GPU's speed at this part of its peak (BOINC protocol, estimated credit)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,3 +34,64 @@ def granted_to_host(host: Host) -> CreditTotals | None:
     """The same for a computer."""
     found = HostCredit.objects.filter(host=host).first()
     return CreditTotals(found.total_credit, found.expavg_credit) if found is not None and found.total_credit else None
+
+
+@dataclass(slots=True)
+class CreditDifferences:
+    """Why the credit granted for jobs is not what clients estimated of them; in credits, over the latest jobs.
+
+    ``estimated`` - ``unchecked`` - ``failed`` + the five that follow = ``granted``. ``gpu``: GPUs counted in full.
+    ``version`` and ``host``: the two factors. ``rest``: claims that were cut, replaced by the default, or made by
+    another rule. ``agreed``: from the claims of a job's computers to the credit that each of them got.
+    """
+
+    jobs: int = 0
+    unchecked_jobs: int = 0
+    failed_jobs: int = 0
+    estimated: float = 0.0
+    unchecked: float = 0.0
+    failed: float = 0.0
+    gpu: float = 0.0
+    version: float = 0.0
+    host: float = 0.0
+    rest: float = 0.0
+    agreed: float = 0.0
+    granted: float = 0.0
+
+
+def differences_of(of: User | Host) -> CreditDifferences:
+    """Of the latest finished jobs of a volunteer or a computer, at most `JOBS_EXPLAINED`; one statement."""
+    theirs = Result.objects.filter(user=of) if isinstance(of, User) else Result.objects.filter(host=of)
+    found = CreditDifferences()
+    finished = theirs.filter(server_state=ServerState.OVER, elapsed_secs__gt=0, peak_flops__gt=0).order_by("-id")
+    for result in finished.only(
+        "elapsed_secs", "peak_flops", "processor_type", "outcome", "validate_state", "granted_credit", "raw_pfc",
+        "version_scale", "host_scale", "claimed_credit",
+    )[:JOBS_EXPLAINED]:  # fmt: skip
+        _add(found, result)
+    return found
+
+
+def _add(found: CreditDifferences, result: Result) -> None:
+    full = credit_of((result.elapsed_secs or 0.0) * (result.peak_flops or 0.0))
+    estimated = full if result.processor_type == ProcessorType.CPU else full * CLIENTS_COUNT_OF_GPU
+    found.jobs += 1
+    found.estimated += estimated
+    if result.granted_credit is None or result.validate_state != ValidateState.VALID:
+        waits = (ValidateState.INIT, ValidateState.INCONCLUSIVE)
+        if result.outcome == Outcome.SUCCESS and result.validate_state in waits:
+            found.unchecked_jobs += 1
+            found.unchecked += estimated
+        else:
+            found.failed_jobs += 1
+            found.failed += estimated
+        return
+    by_version = full * (1.0 if result.version_scale is None else result.version_scale)
+    by_host = by_version * (1.0 if result.host_scale is None else result.host_scale)
+    claimed = by_host if result.claimed_credit is None else result.claimed_credit
+    found.gpu += full - estimated
+    found.version += by_version - full
+    found.host += by_host - by_version
+    found.rest += claimed - by_host
+    found.agreed += result.granted_credit - claimed
+    found.granted += result.granted_credit

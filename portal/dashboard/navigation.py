@@ -58,6 +58,7 @@ _MODELS: Final = {
         "accounting.projecttrouble",
         "accounting.projectstanding",
         "accounting.projectday",
+        "accounting.settlement",
         "accounting.statisticsimport",
         "accounting.userproject",
         "accounting.accountsettings",

@@ -46,7 +46,7 @@ ROLES: Final = (
             *_each("accounting", "view add change", "project announcement mailcampaign statisticsimport"),
             *_each("accounting", "view add change delete", "projectkeyword projectversion"),
             *_each("accounting", "delete", "announcement"),
-            *_each("accounting", "view", "hostclient note projectday projectstanding projecttrouble"),
+            *_each("accounting", "view", "hostclient note projectday projectstanding projecttrouble settlement"),
             *_each("portal", "view", "change host operatingfigure requestedwork"),
             *_each("portal", "view add", "maintenancerun"),
         ),

@@ -1,6 +1,7 @@
 // Draws the bar charts of a page from the numbers in it (#bars-data); needs Chart.js, site.js and charts.js.
 // A chart: id of its canvas, x (what the bars are), y (the unit), labels, series of {name, values, worst, colour}, lies
-// (bars lie, where names are long), and bounds: a number or null for each label.
+// (bars lie, where names are long), stacked (the series are parts of one bar), and bounds: a number or null for each
+// label. A series may be hatched, and name a token instead of a data colour.
 (() => {
   const { token, number, chartColours, tooltipLook, axisLook, readByKeyboard } = window.cobblestone;
   let charts = [];
@@ -69,6 +70,7 @@
     const known = shown.filter((value) => value !== null);
     const names = { ...look.x, ticks: { ...look.x.ticks, autoSkip: !data.lies } };
     const amounts = { ...look.y, suggestedMin: Math.min(...known), suggestedMax: Math.max(...known) };
+    if (data.stacked) names.stacked = amounts.stacked = true;
     return {
       indexAxis: data.lies ? "y" : "x",
       maintainAspectRatio: false,
@@ -91,6 +93,29 @@
     };
   }
 
+  // Stripes in a colour, for what is not sure.
+  function stripes(canvas, colour, ground) {
+    const tile = document.createElement("canvas");
+    tile.width = tile.height = 6;
+    const pen = tile.getContext("2d");
+    pen.fillStyle = ground;
+    pen.fillRect(0, 0, 6, 6);
+    pen.strokeStyle = colour;
+    pen.lineWidth = 2.2;
+    pen.beginPath();
+    for (const shift of [-6, 0, 6]) {
+      pen.moveTo(shift - 1, 7);
+      pen.lineTo(shift + 7, -1);
+    }
+    pen.stroke();
+    return canvas.getContext("2d").createPattern(tile, "repeat");
+  }
+
+  function fill(canvas, colours, series, place) {
+    const colour = token(series.token ?? `--data-${series.colour ?? place}`);
+    return series.hatched ? stripes(canvas, colour, colours.surface) : colour;
+  }
+
   function drawOne(data) {
     const canvas = document.getElementById(data.id);
     const width = canvas.parentElement.clientWidth < 600 ? 18 : 40;
@@ -108,7 +133,8 @@
         datasets: data.series.map((series, place) => ({
           label: series.name,
           data: series.values,
-          backgroundColor: token(`--data-${series.colour ?? place}`),
+          backgroundColor: fill(canvas, colours, series, place),
+          hoverBackgroundColor: fill(canvas, colours, series, place),
           maxBarThickness: 40,
         })),
       },

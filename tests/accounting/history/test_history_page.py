@@ -129,13 +129,13 @@ def test_strangers_are_sent_to_sign_in(client: Client) -> None:
 def test_the_cost_does_not_grow_with_computers_and_projects(
     signed_in: Client, worked: dt.date, alice: User, by: str, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
-    # Session, user, whether the address is confirmed; days, names, notes.
-    with django_assert_max_num_queries(6):
+    # Session, user, whether the address is confirmed; days, names, notes; credit, how far settled, and what is open.
+    with django_assert_max_num_queries(9):
         page(signed_in, f"?by={by}")
     projects = [make_project() for _ in range(10)]
     for number in range(40):
         credit(make_host(alice, f"node-{number}"), projects[number % 10], str(worked), (1, 1, 1, 1, 1, 1))
-    with django_assert_max_num_queries(6):
+    with django_assert_max_num_queries(9):
         page(signed_in, f"?by={by}")
-    with django_assert_max_num_queries(7):  # and the first day
+    with django_assert_max_num_queries(10):  # and the first day
         page(signed_in, f"?by={by}&range=all")

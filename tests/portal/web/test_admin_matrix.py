@@ -33,6 +33,7 @@ from accounting.models import (
     ProjectDay,
     ProjectStanding,
     ProjectTrouble,
+    Settlement,
     StatisticsImport,
     UserProject,
 )
@@ -99,6 +100,7 @@ MODELS: Final = {
     "accounting.projectstanding": May(view="MR"),
     "accounting.statisticsimport": May(view="MR", add="M", change="M", actions={"read_now": "M"}),
     "accounting.hostclient": May(view="M"),
+    "accounting.settlement": May(view="M"),
     "accounting.note": May(view="M"),
     "credit.app": May(view="PR", add="P", change="P"),
     "credit.platform": May(view="PR", add="P", change="P"),
@@ -290,6 +292,9 @@ def rows(alice: User, tmp_path: Path, settings: Settings) -> dict[str, Model]:
         ),
         "accounting.statisticsimport": StatisticsImport.objects.create(project=project),
         "accounting.hostclient": HostClient.objects.create(host=host, cpid="c" * 32),
+        "accounting.settlement": Settlement.objects.create(
+            host=host, project=project, seen_on=now.date(), read_on=now.date(), estimated_before=0, is_whole=True
+        ),
         "accounting.note": Note.objects.create(
             host=host, project=project, kind="dropped", day=now.date(), first_at=now, last_at=now, amount=1234567
         ),

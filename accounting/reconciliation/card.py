@@ -1,0 +1,35 @@
+"""The card of estimated and granted credit, which several pages have: templates/accounting/_settled.html."""
+
+from __future__ import annotations
+
+from django.conf import settings
+
+from accounting.reconciliation.reads import Reconciled, chart_data
+from accounting.reconciliation.texts import steps_of
+from credit.statistics.exports import CreditTotals, differences_of
+from portal.models import Host, User
+
+
+def card(
+    shown: Reconciled,
+    title: str,
+    *,
+    per: str = "day",
+    of: User | Host | None = None,
+    granted: CreditTotals | None = None,
+) -> dict[str, object]:
+    """What the template is filled with; empty if there is nothing but estimates.
+
+    ``of``: whose jobs of this site's own project are explained; one statement. ``granted``: what that project granted.
+    """
+    steps = steps_of(differences_of(of)) if of is not None and "project" in settings.ROOMS else []
+    if not shown.has_grants and not steps and granted is None:
+        return {}
+    return {
+        "settled": shown,
+        "settled_title": title,
+        "settled_per": per,
+        "settled_steps": steps,
+        "granted": granted,
+        "settled_chart": chart_data(shown, per) if shown.has_grants else None,
+    }

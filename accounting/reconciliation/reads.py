@@ -1,0 +1,234 @@
+"""What pages show of estimated and granted credit: totals, the days of a range, and ratios of computers.
+
+Amounts are whole numbers of 1e-6 credits; days are UTC days.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from django.db import connection
+
+from accounting.engine.reconciliation import DayStand, Seen, expected_range, open_days, ratio
+from accounting.reconciliation import sql
+from portal.models import User
+
+NAMES: Final = ("Granted", "Estimated, in the total", "Provisional, not in the total")
+# Not the colours of projects. What is hatched becomes what is full.
+_TOKENS: Final = ("--accent-fill", "--data-other", "--accent-fill")
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A computer at a project: all that was estimated, and what its statistics say; None: they never had it.
+
+    ``compared``: what was estimated in the time in which grants are known. ``low`` and ``high``: the expected ratio.
+    """
+
+    host_id: int
+    project_id: int
+    estimated: int
+    seen: Seen | None
+    compared: int = 0
+    low: float = 0.0
+    high: float = 0.0
+
+    @property
+    def settled(self) -> int:
+        """What it adds to the total."""
+        return self.estimated if self.seen is None else self.seen.settled
+
+    @property
+    def granted(self) -> int:
+        return 0 if self.seen is None else self.seen.granted
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """Granted to estimated credit in the long run, and what is expected of an honest computer."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def is_outside(self) -> bool:
+        return not self.low <= self.value <= self.high
+
+
+@dataclass(slots=True)
+class Reconciled:
+    """Totals, and what each step of a range counts as, with what it is called. ``begins``: their first days."""
+
+    settled: int
+    granted: int
+    provisional: int
+    has_grants: bool
+    ratio: Ratio | None
+    lines: list[tuple[str, DayStand]] = field(default_factory=list)
+    begins: list[dt.date] = field(default_factory=list)
+
+    @property
+    def estimated(self) -> int:
+        """The part of the total that no project granted."""
+        return self.settled - self.granted
+
+    @property
+    def sums(self) -> DayStand:
+        """What the range counts as."""
+        found = DayStand()
+        for _, each in self.lines:
+            found = found.plus(each)
+        return found
+
+
+def read_standings(user: User) -> list[Standing]:
+    """Every computer at every project; one statement, which reads no history."""
+    with connection.cursor() as cursor:
+        cursor.execute(sql.STANDINGS, {"user": user.pk})
+        return [_standing(*row) for row in cursor]
+
+
+def _standing(
+    host_id: int,
+    project_id: int,
+    credited: int,
+    seen_on: dt.date | None,
+    read_on: dt.date,
+    estimated: int,
+    granted: int,
+    is_whole: bool,
+    compared: int,
+    median: float | None,
+    computers: int | None,
+) -> Standing:
+    if seen_on is None:
+        return Standing(host_id, project_id, credited, None)
+    seen = Seen(seen_on, read_on, estimated, granted, is_whole)
+    return Standing(host_id, project_id, credited, seen, compared, *expected_range(median, computers or 0))
+
+
+def total_of(standings: Iterable[Standing]) -> int:
+    """The total, which never goes down."""
+    return sum(each.settled for each in standings)
+
+
+def ratio_of(standings: Iterable[Standing]) -> Ratio | None:
+    """The long-run ratio over projects; what is expected is weighed by what was estimated at each."""
+    compared = [each for each in standings if each.seen is not None and each.compared]
+    estimated = sum(each.compared for each in compared)
+    value = ratio(sum(each.granted for each in compared), estimated)
+    if value is None:
+        return None
+    low = sum(each.low * each.compared for each in compared) / estimated
+    return Ratio(value, low, sum(each.high * each.compared for each in compared) / estimated)
+
+
+def read_reconciled(
+    user: User,
+    starts: Sequence[tuple[dt.date, str]],
+    days: tuple[dt.date, dt.date],
+    today: dt.date,
+    *,
+    host_id: int | None = None,
+    project_id: int | None = None,
+) -> Reconciled:
+    """Totals, and what steps of a range of days count as: they begin on the days ``starts``, and are called so.
+
+    Of one computer or project only, if given. Three statements, however many computers, projects and days there are;
+    one, and no steps, where no grants are known.
+    """
+    standings = [
+        each
+        for each in read_standings(user)
+        if host_id in (None, each.host_id) and project_id in (None, each.project_id)
+    ]
+    found = Reconciled(
+        settled=total_of(standings),
+        granted=sum(each.granted for each in standings),
+        provisional=0,
+        has_grants=any(each.seen is not None for each in standings),
+        ratio=ratio_of(standings),
+    )
+    if not found.has_grants:
+        return found
+    first, last = days
+    steps = [DayStand() for _ in starts]
+    begins = [day for day, _ in starts]
+    params: dict[str, Any] = {
+        "user": user.pk, "first": first, "last": last, "host": host_id, "project": project_id,
+    }  # fmt: skip
+    with connection.cursor() as cursor:
+        cursor.execute(sql.SETTLED, params)
+        for day, granted, estimated in cursor:
+            _add(steps, begins, day, DayStand(granted, estimated))
+    for day, unpaid in _read_open(user, standings, today):
+        found.provisional += unpaid.provisional
+        if first <= day <= last:
+            _add(steps, begins, day, unpaid)
+    found.begins = begins
+    found.lines = [(title, step) for (_, title), step in zip(starts, steps, strict=True)]
+    return found
+
+
+def last_days(today: dt.date, count: int) -> tuple[list[tuple[dt.date, str]], tuple[dt.date, dt.date]]:
+    """The last days as steps, and their range."""
+    shown = [today - dt.timedelta(days=back) for back in range(count - 1, -1, -1)]
+    return [(day, day.isoformat()) for day in shown], (shown[0], today)
+
+
+def _add(steps: list[DayStand], begins: Sequence[dt.date], day: dt.date, more: DayStand) -> None:
+    place = bisect_right(begins, day) - 1
+    steps[place] = steps[place].plus(more)
+
+
+def _read_open(user: User, standings: Iterable[Standing], today: dt.date) -> Iterable[tuple[dt.date, DayStand]]:
+    """What of each open day no grant has paid, of each computer at each project; one statement."""
+    seen = {(each.host_id, each.project_id): each.seen for each in standings if each.seen is not None}
+    closed = {key: each.closed_through(today) for key, each in seen.items()}
+    estimates: dict[tuple[int, int], dict[dt.date, int]] = {}
+    grants: dict[tuple[int, int], dict[dt.date, int]] = {}
+    with connection.cursor() as cursor:
+        cursor.execute(
+            sql.OPEN,
+            {
+                "user": user.pk,
+                "hosts": [host for host, _ in closed],
+                "projects": [project for _, project in closed],
+                "closed": list(closed.values()),
+                "oldest": min(closed.values(), default=today),
+            },
+        )
+        for host, project, day, estimated, granted in cursor:
+            estimates.setdefault((host, project), {})[day] = estimated
+            grants.setdefault((host, project), {})[day] = granted
+    for key in estimates:
+        yield from open_days(seen[key], estimates[key], grants[key], today).items()
+
+
+def chart_data(shown: Reconciled, per: str) -> list[dict[str, Any]]:
+    """The bars of static/portal/bars.js: settled credit, and on top what is provisional."""
+    steps = [step for _, step in shown.lines]
+    columns = [[getattr(step, kind) for step in steps] for kind in ("granted", "estimated", "provisional")]
+    return [
+        {
+            "id": "settled-chart",
+            "x": f"{per} (UTC)",
+            "y": f"credits per {per}",
+            "labels": [_tick(day, per) for day in shown.begins],
+            "series": [
+                {"name": name, "token": token, "hatched": name == NAMES[2], "values": [micro / 1e6 for micro in column]}
+                for name, token, column in zip(NAMES, _TOKENS, columns, strict=True)
+            ],
+            "stacked": True,
+            "has_legend": True,
+        }
+    ]
+
+
+def _tick(day: dt.date, per: str) -> str:
+    return f"{day:%b %Y}" if per == "month" else f"{day.day} {day:%b}"

@@ -1,0 +1,51 @@
+"""After statistics were read: settle what they granted, and compare it with what was estimated. Run by a task."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any, Final
+
+from django.db import connection, transaction
+
+from accounting.engine.reconciliation import LEAST_ESTIMATE, SETTLING_DAYS, expected_range
+from accounting.reconciliation import sql
+
+
+def refresh_due(now: dt.datetime) -> int:
+    """Every project whose statistics were read since the last run, each in a transaction of its own; how many."""
+    with connection.cursor() as cursor:
+        cursor.execute(sql.DUE)
+        due = [project_id for (project_id,) in cursor]
+    for project_id in due:
+        refresh(project_id, now)
+    return len(due)
+
+
+def refresh(project_id: int, now: dt.datetime) -> None:
+    """Settle a project; safe to repeat. Locks its settlements, by id."""
+    today = now.astimezone(dt.UTC).date()
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(sql.AS_OF, {"project": project_id})
+        row = cursor.fetchone()
+        if row is None or row[0] is None:
+            return
+        params: dict[str, Any] = {
+            "project": project_id,
+            "as_of": row[0],
+            "read_on": row[0].astimezone(dt.UTC).date(),
+            "today": today,
+            "least": LEAST_ESTIMATE,
+            "old_enough": today - _LONG,
+        }
+        for statement in (sql.LOCK, sql.BEGIN, sql.ADD_GRANTS, sql.MEDIAN):
+            cursor.execute(statement, params)
+        found = cursor.fetchone()
+        assert found is not None  # an aggregate always has a row
+        params["median"], params["computers"] = found
+        params["low"], params["high"] = expected_range(params["median"], params["computers"])
+        cursor.execute(sql.MARK, params)
+        cursor.execute(sql.KEEP_RATIO, params)
+
+
+# Before, work in progress would count for much of the ratio.
+_LONG: Final = dt.timedelta(days=SETTLING_DAYS)

@@ -1,0 +1,64 @@
+"""How far the credit of each computer at each project is settled, and how projects' grants compare with estimates.
+
+Credit is whole numbers of 1e-6. The rules are in accounting/engine/reconciliation.py, and told in
+docs/reconciliation.md.
+"""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import CheckConstraint, F, Q, UniqueConstraint
+
+from portal.models import Host
+
+
+class Settlement(models.Model):
+    """A computer at a project whose statistics have had it: the fields of the engine's ``Seen``.
+
+    Without such a row, all credit of the computer at the project is estimated, and is its total.
+    """
+
+    host = models.ForeignKey(Host, models.CASCADE, related_name="settlements", db_index=False)
+    project = models.ForeignKey("accounting.Project", models.CASCADE, related_name="+")
+    seen_on = models.DateField("first in the statistics")
+    read_on = models.DateField("last statistics")
+    # Without the day seen_on, which may still grow. Less than 0 only after two records were merged.
+    estimated_before = models.BigIntegerField("estimated before, micro-credits")
+    is_whole = models.BooleanField("all its grants are known")
+    granted = models.BigIntegerField("granted, micro-credits", default=0)
+    # The part of it that is of read_on and later days, to which the next statistics may add
+    granted_last = models.BigIntegerField(default=0)
+    # The long-run ratio: what was estimated and granted in the same time
+    compared_from = models.BigIntegerField("estimated and not compared, micro-credits", default=0)
+    estimated = models.BigIntegerField("estimated, micro-credits", default=0)
+    is_outside = models.BooleanField("outside the expected range", default=False)
+
+    class Meta:
+        ordering = ["-is_outside", "project", "host"]
+        verbose_name = "comparison of credit"
+        verbose_name_plural = "granted and estimated credit"
+        constraints = [
+            UniqueConstraint(fields=["host", "project"], name="settlement_once"),
+            CheckConstraint(
+                condition=Q(granted__gte=F("granted_last"), granted_last__gte=0, estimated__gte=0),
+                name="settlement_range",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.host} at {self.project}"
+
+
+class ProjectRatio(models.Model):
+    """What the computers of volunteers are usually granted at a project, for each credit that was estimated."""
+
+    project = models.OneToOneField("accounting.Project", models.CASCADE, primary_key=True, related_name="ratio")
+    as_of = models.DateTimeField("export of")
+    median = models.FloatField(null=True)
+    computers = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        constraints = [CheckConstraint(condition=Q(median__isnull=True) | Q(median__gte=0), name="projectratio_range")]
+
+    def __str__(self) -> str:
+        return f"ratio at {self.project}"
