@@ -27,10 +27,12 @@ from accounting.models import (
     AccountSettings,
     Answer,
     DataCopy,
+    FollowedTask,
     HostClient,
     HostLedger,
     HostProject,
     Note,
+    TaskList,
     UserProject,
 )
 from portal.models import ApiToken, ClientKey, Host, MailChoice, RequestedWork, SecurityEvent, SentMail, User
@@ -62,6 +64,7 @@ answers.json        what each computer was answered
 totals.json         the ledger: totals per computer and project, in 1e-6 credits, 1e-6 seconds, and jobs
 projects.json       your choice of projects
 notes.json          notes on reports
+tasks.json          the tasks that your computers listed last, and what became of those before
 access.json         client keys, API tokens, two-factor devices and sessions
 {others}
 Passwords, keys and tokens are kept as hashes or encrypted, and are left out.
@@ -138,6 +141,13 @@ def _documents(user: User) -> Iterator[tuple[str, object]]:
     yield "totals.json", _rows(HostProject.objects.filter(host__owner=user).order_by("host_id", "project_id"))
     yield "projects.json", _rows(UserProject.objects.filter(user=user).order_by("project_id"))
     yield "notes.json", _rows(Note.objects.filter(host__owner=user).order_by("pk"))
+    yield (
+        "tasks.json",
+        {
+            "listed": _rows(TaskList.objects.filter(host__owner=user).order_by("pk")),
+            "followed": _rows(FollowedTask.objects.filter(host__owner=user).order_by("pk")),
+        },
+    )
     yield (
         "access.json",
         {

@@ -1,6 +1,6 @@
 """Merge two records of one computer, in one transaction that neither loses nor invents anything.
 
-The days, totals, notes and client keys of the older record go to the newer one, which stays. The older one points to
+The days, totals, notes, tasks and client keys of the older record go to the newer one, which stays. The older one points to
 the newer, so that a client with the old id is still recognised. Locks, in this order: the owner's row, then the ledger
 rows of both computers by host id. The client RPC takes them in the same order. What other apps keep about the computer
 is moved by `portal.computers.host_changes.merge_hooks`.
@@ -22,6 +22,7 @@ from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.merge_rules import Lifetime, Record, Refusal, Rule, in_order, refusal
 from accounting.ledger.locks import lock_ledgers
 from accounting.models import Day, HostClient, HostProject, Note
+from accounting.running_tasks import follow
 from portal.computers.host_changes import merge_hooks
 from portal.models import ClientKey, Host, User
 
@@ -149,8 +150,9 @@ def merge(owner_id: int, host_id: int, other_id: int) -> Host:
             cursor.execute(sql.MOVE_DAYS, {"owner": owner_id, "older": older.pk, "newer": newer.pk})
             cursor.execute(sql.MOVE_NOTES, {"older": older.pk, "newer": newer.pk})
         _move_totals(older, newer)
-        for follow in merge_hooks:
-            follow(older.pk, newer.pk)
+        follow.move(older.pk, newer.pk)
+        for hook in merge_hooks:
+            hook(older.pk, newer.pk)
         ClientKey.objects.filter(host=older).update(host=newer)
         # Records that were merged into the older one point to the newer one as well, so that one step always leads
         # to the record in use.

@@ -13,6 +13,7 @@ from django.utils.dateparse import parse_datetime
 from django.views.decorators.http import require_safe
 
 from accounting.home.reads import read_overview
+from accounting.running_tasks.reads import read_running
 from credit.statistics.exports import granted_to_user
 from portal.people.access import own_hosts, signed_in
 
@@ -63,4 +64,5 @@ def home(request: HttpRequest) -> HttpResponse:
     user = signed_in(request)
     overview = read_overview(user, timezone.now())
     granted = granted_to_user(user) if "project" in settings.ROOMS else None
-    return render(request, "accounting/home.html", {"overview": overview, "granted": granted})
+    context = {"overview": overview, "granted": granted, "running": read_running(user, timezone.now())}
+    return render(request, "accounting/home.html", context)

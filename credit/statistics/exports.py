@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
-from credit.models import HostCredit, UserCredit
+from credit.models import HostCredit, Result, UserCredit
 from portal.models import Host, User
 
 
@@ -26,3 +27,22 @@ def granted_to_host(host: Host) -> CreditTotals | None:
     """The same for a computer."""
     found = HostCredit.objects.filter(host=host).first()
     return CreditTotals(found.total_credit, found.expavg_credit) if found is not None and found.total_credit else None
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedTask:
+    """What became of a task: BOINC's numbers, and the credit if it was decided. ``user_id``: whose it is."""
+
+    name: str
+    user_id: int | None
+    server_state: int
+    outcome: int
+    validate_state: int
+    granted_credit: float | None
+
+
+def tasks_by_name(names: Collection[str]) -> dict[str, ExportedTask]:
+    """The tasks of these names that were sent, by name; one statement, by the index of names."""
+    rows = Result.objects.filter(name__in=list(names), sent_at__isnull=False)
+    columns = "name", "user_id", "server_state", "outcome", "validate_state", "granted_credit"
+    return {row[0]: ExportedTask(*row) for row in rows.values_list(*columns)}
