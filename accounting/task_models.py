@@ -97,9 +97,7 @@ class FollowedTask(models.Model):
 class TaskSource(models.Model):
     """Whether and how a project answers questions about tasks (`result_status.php`), and when it is asked next."""
 
-    project = models.OneToOneField(
-        "accounting.Project", models.CASCADE, primary_key=True, related_name="task_source"
-    )
+    project = models.OneToOneField("accounting.Project", models.CASCADE, primary_key=True, related_name="task_source")
     answered_at = models.DateTimeField("last answered", null=True)
     ask_after = models.DateTimeField("asked again after", default=timezone.now)
     failures = models.PositiveSmallIntegerField("failures in a row", default=0)

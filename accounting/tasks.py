@@ -88,7 +88,7 @@ def follow_tasks() -> None:
     now = timezone.now()
     follow.follow(now)
     for project_id in task_asking.due_projects(now):
-        ask_about_tasks.apply_async([project_id], expires=300)
+        ask_about_tasks.apply_async((project_id,), expires=300)
 
 
 @shared_task

@@ -1,9 +1,9 @@
 """Merge two records of one computer, in one transaction that neither loses nor invents anything.
 
-The days, totals, notes, tasks and client keys of the older record go to the newer one, which stays. The older one points to
-the newer, so that a client with the old id is still recognised. Locks, in this order: the owner's row, then the ledger
-rows of both computers by host id. The client RPC takes them in the same order. What other apps keep about the computer
-is moved by `portal.computers.host_changes.merge_hooks`.
+The days, totals, notes, tasks and client keys of the older record go to the newer one, which stays. The older one
+points to the newer, so that a client with the old id is still recognised. Locks, in this order: the owner's row, then
+the ledger rows of both computers by host id. The client RPC takes them in the same order. What other apps keep about
+the computer is moved by `portal.computers.host_changes.merge_hooks`.
 """
 
 from __future__ import annotations

@@ -97,4 +97,4 @@ def standing_of(server_state: int, outcome: int, validate_state: int) -> Standin
 
 def wait_before(asks: int) -> dt.timedelta:
     """How long to wait after so many questions about a task, the last one included."""
-    return min(FIRST_WAIT * 2 ** min(max(asks - 1, 0), 10), LONGEST_WAIT)
+    return min(FIRST_WAIT * (1 << min(max(asks - 1, 0), 10)), LONGEST_WAIT)

@@ -7,60 +7,177 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('accounting', '0019_history_exports'),
-        ('portal', '0022_support_actions'),
+        ("accounting", "0019_history_exports"),
+        ("portal", "0022_support_actions"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='TaskSource',
+            name="TaskSource",
             fields=[
-                ('project', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='task_source', serialize=False, to='accounting.project')),
-                ('answered_at', models.DateTimeField(null=True, verbose_name='last answered')),
-                ('ask_after', models.DateTimeField(default=django.utils.timezone.now, verbose_name='asked again after')),
-                ('failures', models.PositiveSmallIntegerField(default=0, verbose_name='failures in a row')),
-                ('problem', models.CharField(blank=True, max_length=300)),
+                (
+                    "project",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="task_source",
+                        serialize=False,
+                        to="accounting.project",
+                    ),
+                ),
+                ("answered_at", models.DateTimeField(null=True, verbose_name="last answered")),
+                (
+                    "ask_after",
+                    models.DateTimeField(default=django.utils.timezone.now, verbose_name="asked again after"),
+                ),
+                ("failures", models.PositiveSmallIntegerField(default=0, verbose_name="failures in a row")),
+                ("problem", models.CharField(blank=True, max_length=300)),
             ],
         ),
         migrations.AddField(
-            model_name='accountsettings',
-            name='sends_tasks',
+            model_name="accountsettings",
+            name="sends_tasks",
             field=models.BooleanField(db_default=True, default=True),
         ),
         migrations.CreateModel(
-            name='TaskList',
+            name="TaskList",
             fields=[
-                ('host', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='task_list', serialize=False, to='portal.host')),
-                ('at', models.DateTimeField(verbose_name='when it was reported')),
-                ('tasks', models.JSONField(default=list)),
-                ('left_out', models.PositiveIntegerField(default=0, verbose_name='tasks beyond the limit, or of other projects')),
-                ('followed_at', models.DateTimeField(null=True)),
+                (
+                    "host",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="task_list",
+                        serialize=False,
+                        to="portal.host",
+                    ),
+                ),
+                ("at", models.DateTimeField(verbose_name="when it was reported")),
+                ("tasks", models.JSONField(default=list)),
+                (
+                    "left_out",
+                    models.PositiveIntegerField(default=0, verbose_name="tasks beyond the limit, or of other projects"),
+                ),
+                ("followed_at", models.DateTimeField(null=True)),
             ],
             options={
-                'indexes': [models.Index(condition=models.Q(('followed_at__isnull', True), ('followed_at__lt', models.F('at')), _connector='OR'), fields=['at'], name='tasklist_to_follow')],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(
+                            ("followed_at__isnull", True), ("followed_at__lt", models.F("at")), _connector="OR"
+                        ),
+                        fields=["at"],
+                        name="tasklist_to_follow",
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
-            name='FollowedTask',
+            name="FollowedTask",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=255)),
-                ('first_seen_at', models.DateTimeField(default=django.utils.timezone.now)),
-                ('last_seen_at', models.DateTimeField(default=django.utils.timezone.now, verbose_name='last in the list')),
-                ('standing', models.PositiveSmallIntegerField(choices=[(accounting.engine.client_tasks.Standing['OPEN'], 'not finished'), (accounting.engine.client_tasks.Standing['PENDING'], 'not decided yet'), (accounting.engine.client_tasks.Standing['GRANTED'], 'granted'), (accounting.engine.client_tasks.Standing['REFUSED'], 'refused'), (accounting.engine.client_tasks.Standing['FAILED'], 'failed'), (accounting.engine.client_tasks.Standing['UNKNOWN'], 'not known to the project')], default=accounting.engine.client_tasks.Standing['OPEN'])),
-                ('granted_credit', models.FloatField(null=True)),
-                ('asks', models.PositiveSmallIntegerField(default=0, verbose_name='times that the project was asked')),
-                ('unknowns', models.PositiveSmallIntegerField(default=0, verbose_name='times in a row that it did not know the task')),
-                ('ask_after', models.DateTimeField(null=True)),
-                ('settled_at', models.DateTimeField(null=True)),
-                ('host', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='followed_tasks', to='portal.host')),
-                ('project', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='followed_tasks', to='accounting.project')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=255)),
+                ("first_seen_at", models.DateTimeField(default=django.utils.timezone.now)),
+                (
+                    "last_seen_at",
+                    models.DateTimeField(default=django.utils.timezone.now, verbose_name="last in the list"),
+                ),
+                (
+                    "standing",
+                    models.PositiveSmallIntegerField(
+                        choices=[
+                            (accounting.engine.client_tasks.Standing["OPEN"], "not finished"),
+                            (accounting.engine.client_tasks.Standing["PENDING"], "not decided yet"),
+                            (accounting.engine.client_tasks.Standing["GRANTED"], "granted"),
+                            (accounting.engine.client_tasks.Standing["REFUSED"], "refused"),
+                            (accounting.engine.client_tasks.Standing["FAILED"], "failed"),
+                            (accounting.engine.client_tasks.Standing["UNKNOWN"], "not known to the project"),
+                        ],
+                        default=accounting.engine.client_tasks.Standing["OPEN"],
+                    ),
+                ),
+                ("granted_credit", models.FloatField(null=True)),
+                ("asks", models.PositiveSmallIntegerField(default=0, verbose_name="times that the project was asked")),
+                (
+                    "unknowns",
+                    models.PositiveSmallIntegerField(
+                        default=0, verbose_name="times in a row that it did not know the task"
+                    ),
+                ),
+                ("ask_after", models.DateTimeField(null=True)),
+                ("settled_at", models.DateTimeField(null=True)),
+                (
+                    "host",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="followed_tasks",
+                        to="portal.host",
+                    ),
+                ),
+                (
+                    "project",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="followed_tasks",
+                        to="accounting.project",
+                    ),
+                ),
             ],
             options={
-                'indexes': [models.Index(condition=models.Q(('ask_after__isnull', False)), fields=['project', 'ask_after'], name='followedtask_to_ask'), models.Index(fields=['last_seen_at'], name='followedtask_seen')],
-                'constraints': [models.UniqueConstraint(fields=('host', 'project', 'name'), name='followedtask_once'), models.CheckConstraint(condition=models.Q(('standing__in', [accounting.engine.client_tasks.Standing['OPEN'], accounting.engine.client_tasks.Standing['PENDING'], accounting.engine.client_tasks.Standing['GRANTED'], accounting.engine.client_tasks.Standing['REFUSED'], accounting.engine.client_tasks.Standing['FAILED'], accounting.engine.client_tasks.Standing['UNKNOWN']])), name='followedtask_standing'), models.CheckConstraint(condition=models.Q(('granted_credit__isnull', True), models.Q(('granted_credit__gte', 0), ('granted_credit__lte', 1000000000.0)), _connector='OR'), name='followedtask_credit_range'), models.CheckConstraint(condition=models.Q(models.Q(('granted_credit__isnull', False), ('standing', accounting.engine.client_tasks.Standing['GRANTED'])), models.Q(models.Q(('standing', accounting.engine.client_tasks.Standing['GRANTED']), _negated=True), ('granted_credit__isnull', True)), _connector='OR'), name='followedtask_credit_when_granted')],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("ask_after__isnull", False)),
+                        fields=["project", "ask_after"],
+                        name="followedtask_to_ask",
+                    ),
+                    models.Index(fields=["last_seen_at"], name="followedtask_seen"),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(fields=("host", "project", "name"), name="followedtask_once"),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            (
+                                "standing__in",
+                                [
+                                    accounting.engine.client_tasks.Standing["OPEN"],
+                                    accounting.engine.client_tasks.Standing["PENDING"],
+                                    accounting.engine.client_tasks.Standing["GRANTED"],
+                                    accounting.engine.client_tasks.Standing["REFUSED"],
+                                    accounting.engine.client_tasks.Standing["FAILED"],
+                                    accounting.engine.client_tasks.Standing["UNKNOWN"],
+                                ],
+                            )
+                        ),
+                        name="followedtask_standing",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("granted_credit__isnull", True),
+                            models.Q(("granted_credit__gte", 0), ("granted_credit__lte", 1000000000.0)),
+                            _connector="OR",
+                        ),
+                        name="followedtask_credit_range",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(
+                                ("granted_credit__isnull", False),
+                                ("standing", accounting.engine.client_tasks.Standing["GRANTED"]),
+                            ),
+                            models.Q(
+                                models.Q(
+                                    ("standing", accounting.engine.client_tasks.Standing["GRANTED"]), _negated=True
+                                ),
+                                ("granted_credit__isnull", True),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="followedtask_credit_when_granted",
+                    ),
+                ],
             },
         ),
     ]

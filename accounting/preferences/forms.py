@@ -191,6 +191,6 @@ class ClientDisplayForm(forms.ModelForm):  # type: ignore[type-arg]  # takes no 
         help_texts = {
             "team_name": "A name that BOINC shows beside yours. Nobody else sees it.",
             "no_project_notices": "Only the news of this site are shown.",
-            "sends_tasks": "Your computers then list their tasks at each contact. Only you see them. Without it the lists"
-            " are deleted.",
+            "sends_tasks": "Your computers then list their tasks at each contact. Only you see the lists. If you switch"
+            " it off, they are deleted.",
         }

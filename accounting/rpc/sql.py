@@ -3,7 +3,8 @@
 The write locks the hosts' ledgers and records first. In a batch it does not wait: hosts whose rows another transaction
 holds are left out, and written by a statement of their own, which waits. A host's rows are changed only if its ledger's
 ``contacts`` is what was read. Rows are locked in this order: the host's ledger, the host, its projects by host and id,
-its days by host and project, its list of tasks. Other code that writes these rows, such as merging, locks the host's ledger first.
+its days by host and project, its list of tasks. Other code that writes these rows, such as merging, locks the host's
+ledger first.
 """
 
 from __future__ import annotations
@@ -61,7 +62,8 @@ READ_BY_HOST: Final = Statement(
     + " WHERE h.id = %(host_id)s::bigint"
 )
 
-# The columns that a request writes: ledger (n), projects (p), days (d), notes (o), answers (a), description (e), tasks (t).
+# The columns that a request writes: ledger (n), projects (p), days (d), notes (o), answers (a), description (e), and
+# tasks (t).
 _WRITE: Final = """
 WITH ledger AS MATERIALIZED (
   SELECT n.*
@@ -162,9 +164,7 @@ _NOT_DESCRIBED: Final = " AND h.id <> ALL (%(described_ids)s::bigint[])"
 
 
 @lru_cache(maxsize=64)
-def write(
-    month: dt.date, *, waits: bool, notes: bool, answers: bool, described: bool, tasks: bool
-) -> Statement:
+def write(month: dt.date, *, waits: bool, notes: bool, answers: bool, described: bool, tasks: bool) -> Statement:
     """The write of requests that came in one month; ``waits`` for rows that others hold, else leaves them out."""
     return Statement(
         _WRITE.format(

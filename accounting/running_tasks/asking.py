@@ -107,7 +107,7 @@ def _ask_about(project: Project, names: list[str], now: dt.datetime) -> int:
 
 def _note_problem(project: Project, now: dt.datetime, text: str, *, is_without: bool) -> None:
     source = project.task_source
-    wait = WITHOUT_FOR if is_without else min(FIRST_WAIT * 2 ** min(source.failures, 10), LONGEST_WAIT)
+    wait = WITHOUT_FOR if is_without else min(FIRST_WAIT * (1 << min(source.failures, 10)), LONGEST_WAIT)
     TaskSource.objects.filter(project=project).update(
         failures=0 if is_without else min(source.failures + 1, 1000), problem=text[:300], ask_after=now + wait
     )

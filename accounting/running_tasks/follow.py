@@ -44,9 +44,10 @@ def follow(now: dt.datetime) -> None:
 
 def take_lists() -> int:
     """Take lists that came since the last time over to the followed tasks; how many lists."""
+    params = {"lists": _LISTS_AT_ONCE, "asked_after_secs": ASKED_AFTER.total_seconds(), "per_host": MAX_FOLLOWED}
     with connection.cursor() as cursor:
-        cursor.execute(sql.FOLLOW, {"lists": _LISTS_AT_ONCE, "asked_after": ASKED_AFTER, "per_host": MAX_FOLLOWED})
-        return cursor.rowcount
+        cursor.execute(sql.FOLLOW, params)
+        return int(cursor.rowcount)
 
 
 def own_project() -> Project | None:

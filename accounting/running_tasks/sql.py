@@ -19,7 +19,7 @@ listed AS MATERIALIZED (
 still AS (
   UPDATE accounting_followedtask f
      SET last_seen_at = l.at, asks = 0, unknowns = 0,
-         ask_after = CASE WHEN f.ask_after IS NOT NULL THEN l.at + %(asked_after)s END
+         ask_after = CASE WHEN f.ask_after IS NOT NULL THEN l.at + %(asked_after_secs)s * interval '1 second' END
     FROM listed l
    WHERE f.host_id = l.host_id AND f.project_id = l.project_id AND f.name = l.name),
 gone AS (
@@ -39,7 +39,7 @@ new AS (
 added AS (
   INSERT INTO accounting_followedtask (host_id, project_id, name, first_seen_at, last_seen_at, standing, asks,
          unknowns, ask_after)
-  SELECT host_id, project_id, name, at, at, 0, 0, 0, at + %(asked_after)s
+  SELECT host_id, project_id, name, at, at, 0, 0, 0, at + %(asked_after_secs)s * interval '1 second'
     FROM new WHERE place <= %(per_host)s
   ON CONFLICT DO NOTHING)
 UPDATE accounting_tasklist t SET followed_at = l.at FROM lists l WHERE t.host_id = l.host_id

@@ -66,9 +66,10 @@ def status_of(server_state: int, outcome: int, validate_state: int, credit: floa
 def _result(fields: dict[bytes, bytes]) -> tuple[str, TaskStatus | None]:
     name = clip(fields.get(b"name", b""), 300)
     try:
-        states = [
+        server_state, outcome, validate_state = (
             as_int(tag, fields[tag.encode()], 0, _MAX_STATE) for tag in ("server_state", "outcome", "validate_state")
-        ]
+        )
     except (KeyError, ProtocolError):
         return name, None
-    return name, status_of(*states, float_or_none(fields.get(b"granted_credit"), 0, MAX_CREDIT))
+    credit = float_or_none(fields.get(b"granted_credit"), 0, MAX_CREDIT)
+    return name, status_of(server_state, outcome, validate_state, credit)

@@ -101,9 +101,7 @@ def parameters(request: ClientRequest, max_chars: int = MAX_PARAMETER_CHARS) -> 
         raise ProtocolError("request", f"more than {limit} parameters", boinc_errors.ERR_GENERIC) from error
     for name, value in given.items():
         if len(value) > max_chars:
-            raise ProtocolError(
-                name[:40], f"longer than the limit of {max_chars} characters", boinc_errors.ERR_GENERIC
-            )
+            raise ProtocolError(name[:40], f"longer than the limit of {max_chars} characters", boinc_errors.ERR_GENERIC)
     return {name: value for name, value in given.items() if isinstance(value, str)}
 
 

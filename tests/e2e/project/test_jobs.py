@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from accounting.engine.client_tasks import TaskState
+from accounting.models import Project, TaskList
+from accounting.running_tasks import follow
 from credit.models import Result, ServerState, UserCredit, ValidateState
 from portal.models import User
 from scheduler.models import StoredFile
@@ -95,6 +98,20 @@ def test_jobs_that_fail_say_why(
     ask_until(in_progress.exists, "the long job to be sent", only, project, site)
     wait_until(lambda: "EXECUTING" in boinc_client.command("--get_tasks"), "a job to run", 60)
     sleeper = in_progress.get()
+
+    # The client was asked for its tasks when it attached. It lists them now.
+    boinc_client.sync_manager()
+    listed = wait_until(lambda: TaskList.objects.filter(tasks__contains=[{"name": sleeper.name}]).first(), "a list", 30)
+    told = {task["name"]: task for task in listed.tasks}[sleeper.name]
+    assert (told["state"], told["project"]) == (TaskState.RUNNING, Project.objects.get().pk)
+    assert 0 <= told["fraction_done"] <= 1 and told["elapsed_secs"] >= 0
+    assert sleeper.deadline_at is not None and abs(told["deadline"] - sleeper.deadline_at.timestamp()) < 2
+    sign_in(page.context, site, alice)
+    page.goto("/home/")
+    running = page.get_by_role("region", name="Running now")
+    running.get_by_role("link", name=sleeper.name).click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text(sleeper.name)
+
     boinc_client.command("--task", project, sleeper.name, "abort")
     over = Result.objects.filter(server_state=ServerState.OVER)
     ask_until(lambda: over.count() == 3, "all three to be reported", only, project, site)
@@ -102,7 +119,12 @@ def test_jobs_that_fail_say_why(
     assert (by_app["failing"].exit_status, by_app["sleeper"].exit_status) == (3, 203)
     assert by_app["forged"].exit_status == -186
 
-    sign_in(page.context, site, alice)
+    # What became of it is known at once, as the project is this very site.
+    boinc_client.sync_manager()
+    follow.take_lists()
+    page.goto(f"/computers/{sleeper.host_id}/")
+    page.get_by_text("Tasks before these").click()
+    expect(page.get_by_role("row", name=sleeper.name)).to_contain_text("failed")
     for app, said in {
         "failing": "the program ended with its own code 3",
         "sleeper": "it was aborted by hand",
