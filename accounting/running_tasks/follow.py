@@ -106,8 +106,8 @@ def _forget_old(now: dt.datetime) -> None:
     # A report may have overtaken its owner's wish.
     forget_lists(User.objects.filter(account_settings__sends_tasks=False))
     for _ in range(_MAX_ROUNDS):
-        old = FollowedTask.objects.filter(last_seen_at__lt=now - FOLLOWED_FOR).values("pk")[:_FORGOTTEN_AT_ONCE]
-        if FollowedTask.objects.filter(pk__in=list(old)).delete()[0] < _FORGOTTEN_AT_ONCE:
+        old = FollowedTask.objects.filter(last_seen_at__lt=now - FOLLOWED_FOR).values_list("pk", flat=True)
+        if FollowedTask.objects.filter(pk__in=list(old[:_FORGOTTEN_AT_ONCE])).delete()[0] < _FORGOTTEN_AT_ONCE:
             break
 
 

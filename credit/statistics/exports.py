@@ -43,6 +43,7 @@ class ExportedTask:
 
 def tasks_by_name(names: Collection[str]) -> dict[str, ExportedTask]:
     """The tasks of these names that were sent, by name; one statement, by the index of names."""
-    rows = Result.objects.filter(name__in=list(names), sent_at__isnull=False)
+    # No text in PostgreSQL has a NUL.
+    rows = Result.objects.filter(name__in=[name for name in names if "\0" not in name], sent_at__isnull=False)
     columns = "name", "user_id", "server_state", "outcome", "validate_state", "granted_credit"
     return {row[0]: ExportedTask(*row) for row in rows.values_list(*columns)}

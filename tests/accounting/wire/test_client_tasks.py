@@ -26,14 +26,19 @@ def only(section: bytes) -> ReportedTask:
 
 
 def test_a_real_clients_tasks_are_read() -> None:
-    request = parse_request(captured("am_request_tasks"))
+    message, results = captured("am_request_after_two_jobs"), captured("am_results_one_task")
+    request = parse_request(message.replace(b"</acct_mgr_request>", results + b"</acct_mgr_request>"))
     assert request.tasks is not None and request.tasks.left_out == 0
     (task,) = request.tasks.tasks
-    assert task.name.startswith("sleeper_") and task.url.endswith("/project/")
-    assert task.state == TaskState.RUNNING
-    assert task.fraction_done is not None and 0 <= task.fraction_done <= 1
-    assert task.deadline is not None and task.deadline > 1.7e9
-    assert task.elapsed_secs is not None and task.remaining_secs is not None
+    assert task == ReportedTask(
+        url="http://127.0.0.1:8201/project/",
+        name="failing_1_0_0",
+        state=TaskState.RUNNING,
+        fraction_done=0,
+        deadline=1796041633,
+        elapsed_secs=0,
+        remaining_secs=4,
+    )
 
 
 def test_a_client_that_was_not_asked_sends_no_list() -> None:

@@ -55,7 +55,10 @@ def test_a_grant_that_is_no_sane_number_is_no_answer(credit: str) -> None:
 
 
 def test_states_that_are_no_numbers_are_no_answer() -> None:
-    assert parse_task_statuses(answer(result("a_0", states=("x", 1, 1)), result("b_0", states=(5, -1, 1))), {"a_0", "b_0"}) == {}
+    assert (
+        parse_task_statuses(answer(result("a_0", states=("x", 1, 1)), result("b_0", states=(5, -1, 1))), {"a_0", "b_0"})
+        == {}
+    )
 
 
 def test_credit_of_what_was_not_granted_does_not_count() -> None:
