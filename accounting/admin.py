@@ -30,6 +30,7 @@ from accounting.models import (
     ProjectStanding,
     ProjectTrouble,
     ProjectVersion,
+    TaskSource,
     UserProject,
 )
 from accounting.news.admin_pages import AnnouncementAdmin
@@ -295,6 +296,12 @@ class ProjectTroubleAdmin(ReadOnlyAdmin):
 class ProjectStandingAdmin(ReadOnlyAdmin):
     list_display = ("project", "on_gpu", "target", "got", "boost", "day")
     list_filter = ("project", "on_gpu")
+    list_select_related = ("project",)
+
+
+@admin.register(TaskSource)
+class TaskSourceAdmin(ReadOnlyAdmin):
+    list_display = ("project", "answered_at", "ask_after", "failures", "problem")
     list_select_related = ("project",)
 
 

@@ -104,5 +104,9 @@ class TaskSource(models.Model):
     # Empty: it answered
     problem = models.CharField(max_length=300, blank=True)
 
+    class Meta:
+        verbose_name = "project asked about tasks"
+        verbose_name_plural = "projects asked about tasks"
+
     def __str__(self) -> str:
         return f"tasks of {self.project}"

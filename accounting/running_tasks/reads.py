@@ -94,8 +94,12 @@ class HostTasks:
 
 def read_running(user: User, now: dt.datetime) -> Running:
     """What runs on the volunteer's computers now, as far as their clients said; one statement."""
-    since = now - SHOWN_FOR
-    params = {"user": user.pk, "since": since, "running": int(TaskState.RUNNING), "most": MAX_ON_HOME}
+    params: dict[str, int | dt.datetime] = {
+        "user": user.pk,
+        "since": now - SHOWN_FOR,
+        "running": int(TaskState.RUNNING),
+        "most": MAX_ON_HOME,
+    }
     lines, total = [], 0
     with connection.cursor() as cursor:
         cursor.execute(sql.RUNNING, params)

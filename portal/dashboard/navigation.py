@@ -54,6 +54,7 @@ _MODELS: Final = {
     "Account manager": (
         "accounting.project",
         "accounting.projecttrouble",
+        "accounting.tasksource",
         "accounting.projectstanding",
         "accounting.projectday",
         "accounting.userproject",

@@ -33,6 +33,7 @@ def _each(app: str, actions: str, models: str) -> tuple[str, ...]:
 _FIGURES: Final = (
     *_each("accounting", "view", "announcement mailcampaign project projectday projectkeyword projectstanding"),
     *_each("accounting", "view", "projecttrouble projectversion"),
+    *_each("accounting", "view", "tasksource"),
     *_each("credit", "view", "app appversion platform statisticsexport workunit"),
     *_each("scheduler", "view", "keychange planclass retryentry"),
     *_each("portal", "view", "change operatingfigure"),
@@ -47,6 +48,7 @@ ROLES: Final = (
             *_each("accounting", "view add change delete", "projectkeyword projectversion"),
             *_each("accounting", "delete", "announcement"),
             *_each("accounting", "view", "hostclient note projectday projectstanding projecttrouble"),
+            *_each("accounting", "view", "tasksource"),
             *_each("portal", "view", "change host operatingfigure requestedwork"),
             *_each("portal", "view add", "maintenancerun"),
         ),

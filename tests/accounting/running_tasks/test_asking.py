@@ -1,4 +1,4 @@
-"""Projects elsewhere are asked what became of tasks: another Cobblestone, one of BOINC's, and some that do not answer."""
+"""Projects elsewhere are asked what became of tasks: another Cobblestone, and some that do not answer."""
 
 from __future__ import annotations
 

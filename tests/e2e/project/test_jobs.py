@@ -106,6 +106,7 @@ def test_jobs_that_fail_say_why(
         return next((task for task in tasks if task["name"] == sleeper.name), None)
 
     told = wait_until(listed, "the long job in the list", 60, 1.0)
+    assert told is not None
     assert (told["state"], told["project"]) == (TaskState.RUNNING, Project.objects.get().pk)
     assert 0 <= told["fraction_done"] <= 1 and told["elapsed_secs"] >= 0
     assert sleeper.deadline_at is not None and abs(told["deadline"] - sleeper.deadline_at.timestamp()) < 2
