@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from accounting.engine.client_tasks import TaskState, task_state
-from portal.wire.scanner import clip, float_or_none
+from portal.wire.scanner import clip, flag, float_or_none
 
 MAX_TASKS: Final = 200
 """Tasks kept of one request; the others are counted."""
@@ -22,12 +22,7 @@ _MAX_SECS: Final = 1e11
 
 # Neither white space nor what would need quoting, anywhere that a name goes; a comma separates names in questions.
 _NAME: Final = re.compile(rb"[!#$%()*+\-./0-9:;=?@A-Z\[\]^_a-z{|}~]{1,255}")
-_FIELD: Final = re.compile(
-    rb"<(name|project_url|state|report_deadline|estimated_cpu_time_remaining|active_task_state|scheduler_state"
-    rb"|fraction_done|elapsed_time)>([^<]{0,600}+)</\1>"
-)
-_SUSPENDED: Final = re.compile(rb"<(?:project_)?suspended_via_gui\s?/>|<(?:project_)?suspended_via_gui>1<")
-_READY_TO_REPORT: Final = re.compile(rb"<ready_to_report\s?/>|<ready_to_report>1<")
+_MAX_TEXT: Final = 600
 _DIGIT: Final = re.compile(rb"\s{0,9}([0-9]{1,2})\s{0,9}")
 
 
@@ -70,29 +65,43 @@ def parse_tasks(section: bytes) -> ReportedTasks:
 
 
 def _task(part: bytes) -> ReportedTask | None:
-    values: dict[bytes, bytes] = dict(reversed(_FIELD.findall(part)))
-    get = values.get
-    name, url = get(b"name", b"").strip(), get(b"project_url", b"").strip()
+    name, url = (_text(part, b"name") or b"").strip(), (_text(part, b"project_url") or b"").strip()
     if not _NAME.fullmatch(name) or not url or len(url) > MAX_URL:
         return None
-    is_suspended = _SUSPENDED.search(part) is not None
     state = task_state(
-        _digit(get(b"state")) or 0,
-        _digit(get(b"active_task_state")),
-        _digit(get(b"scheduler_state")),
-        is_suspended=is_suspended,
+        _digit(_text(part, b"state")) or 0,
+        _digit(_text(part, b"active_task_state")),
+        _digit(_text(part, b"scheduler_state")),
+        is_suspended=_is_set(part, b"suspended_via_gui") or _is_set(part, b"project_suspended_via_gui"),
     )
-    if state not in (TaskState.FAILED, TaskState.ABORTED) and _READY_TO_REPORT.search(part):
+    if state not in (TaskState.FAILED, TaskState.ABORTED) and _is_set(part, b"ready_to_report"):
         state = TaskState.FINISHED
     return ReportedTask(
         url=clip(url, MAX_URL),
         name=name.decode("ascii"),
         state=state,
-        fraction_done=float_or_none(get(b"fraction_done"), 0, 1),
-        deadline=float_or_none(get(b"report_deadline"), 1, _MAX_SECS),
-        elapsed_secs=float_or_none(get(b"elapsed_time"), 0, _MAX_SECS),
-        remaining_secs=float_or_none(get(b"estimated_cpu_time_remaining"), 0, _MAX_SECS),
+        fraction_done=float_or_none(_text(part, b"fraction_done"), 0, 1),
+        deadline=float_or_none(_text(part, b"report_deadline"), 1, _MAX_SECS),
+        elapsed_secs=float_or_none(_text(part, b"elapsed_time"), 0, _MAX_SECS),
+        remaining_secs=float_or_none(_text(part, b"estimated_cpu_time_remaining"), 0, _MAX_SECS),
     )
+
+
+def _text(part: bytes, tag: bytes) -> bytes | None:
+    """The text of the first element of this name; None without one, or if it has more than a text in it.
+
+    By searches, which are several times as fast as one regular expression for all names: clients print 35 lines.
+    """
+    start = part.find(b"<%b>" % tag)
+    if start < 0:
+        return None
+    start += len(tag) + 2
+    end = part.find(b"<", start, start + _MAX_TEXT)
+    return part[start:end] if end >= 0 and part.startswith(b"</%b>" % tag, end) else None
+
+
+def _is_set(part: bytes, tag: bytes) -> bool:
+    return b"<%b/>" % tag in part or flag(_text(part, tag))
 
 
 def _digit(raw: bytes | None) -> int | None:

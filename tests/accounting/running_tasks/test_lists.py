@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import io
 import json
 import time
+import zipfile
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 from pytest_django import Settings
 
-from accounting.models import FollowedTask, Project, TaskList
+from accounting.account_data import copies
+from accounting.models import DataCopyPart, FollowedTask, Project, TaskList
 from accounting.preferences.save import save_client_display
+from accounting.rpc.recognise import split
 from accounting.running_tasks import follow
 from accounting.simulation.client import Task
 from accounting.wire.client_tasks import MAX_TASKS
 from portal.models import User
-from tests.support.am_rpc import attach, credited, host_of, hours_pass, make_computer, post, sync, work
+from tests.support.am_rpc import attach, copy_of, credited, host_of, hours_pass, make_computer, post, sync, work
 from tests.support.task_lists import DEADLINE, report, running
 
 pytestmark = pytest.mark.django_db
@@ -150,3 +155,28 @@ def test_an_older_message_changes_no_list(alice: User, projects: list[Project]) 
     post(computer.request(time.time() + 1))
     post(older)
     assert [task["name"] for task in TaskList.objects.get().tasks] == ["new_0"]
+
+
+def test_after_a_split_each_record_has_the_list_of_its_own_client(alice: User, projects: list[Project]) -> None:
+    one = attach(alice, "node")
+    other = copy_of(one, cpid="f" * 32)
+    report(one, running(projects[0], "one_0"))
+    report(other, running(projects[0], "other_0"))
+    record = host_of(other)
+    assert split(alice.pk, record.pk, one.cpid, timezone.now())
+    one.tasks = [running(projects[0], "one_1")]
+    sync(one)
+    lists = {kept.host: [task["name"] for task in kept.tasks] for kept in TaskList.objects.all()}
+    assert lists == {record: ["other_0"], host_of(one): ["one_1"]} and host_of(one) != record
+
+
+def test_a_copy_of_ones_data_has_the_tasks(alice: User, projects: list[Project]) -> None:
+    computer = attach(alice)
+    report(computer, running(projects[0], "alpha_1_0"))
+    follow.take_lists()
+    copy, _ = copies.ask_copy(alice)
+    copies.make_copy(copy.pk)
+    file = b"".join(part.content for part in DataCopyPart.objects.filter(copy=copy).order_by("number"))
+    tasks = json.loads(zipfile.ZipFile(io.BytesIO(file)).read("tasks.json"))
+    assert [row["tasks"][0]["name"] for row in tasks["listed"]] == ["alpha_1_0"]
+    assert [row["name"] for row in tasks["followed"]] == ["alpha_1_0"]
