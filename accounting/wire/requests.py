@@ -217,6 +217,8 @@ def parse_request(body: bytes) -> AccountManagerRequest:
             return _request(found, tuple(platforms[:MAX_NO_WORK]), projects, left_out)
         elif not tag.startswith(b"/"):
             scan.skip(tag)
+    if is_shortened:
+        raise ProtocolError("body", f"larger than {scan.limits.body_bytes} bytes")
     raise ProtocolError("acct_mgr_request", "not closed: the message was cut off")
 
 
