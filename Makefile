@@ -11,7 +11,7 @@ PRODUCTION := SITE_URL=https://portal.example.org/ SECRET_KEY=lint-only-01234567
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench soak faults fuzz lock shell psql clean
+.PHONY: help run test lint bench soak faults fuzz long lock shell psql clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## */\1\t/p' Makefile | expand -t 8
@@ -44,6 +44,9 @@ faults: .venv/development  ## 100,000 requests while servers are killed: what wa
 
 fuzz: .venv/development  ## a million mutated requests of clients; FUZZ_REQUESTS= of each of ten seeds
 	@FUZZ_REQUESTS=$${FUZZ_REQUESTS:-100000} $(PY) -m pytest -n 2 tests/accounting/wire/test_requests_generated.py $(ARGS)
+
+long: .venv/development  ## the tests that make test leaves out: goals of credit on more populations, and other long forms
+	@$(PY) -m pytest -n 2 -m long $(ARGS)
 
 lock: .venv/development  ## write requirements*.txt anew from requirements*.in: all packages, with hashes; ARGS=--upgrade
 	@for name in requirements requirements-dev; do \

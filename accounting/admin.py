@@ -27,6 +27,7 @@ from accounting.models import (
     Project,
     ProjectDay,
     ProjectKeyword,
+    ProjectProfile,
     ProjectStanding,
     ProjectTrouble,
     ProjectVersion,
@@ -122,8 +123,24 @@ class ProjectKeywordInline(TabularInline):
 
 
 class ProjectVersionInline(TabularInline):
+    """Of a project that says itself what it has programs for, nobody types it."""
+
     model = ProjectVersion
     extra = 0
+
+    def has_add_permission(self, request: HttpRequest, obj: Project | None = None) -> bool:
+        return super().has_add_permission(request, obj) and not _says_platforms(obj)
+
+    def has_change_permission(self, request: HttpRequest, obj: Project | None = None) -> bool:
+        return super().has_change_permission(request, obj) and not _says_platforms(obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Project | None = None) -> bool:
+        return super().has_delete_permission(request, obj) and not _says_platforms(obj)
+
+
+def _says_platforms(project: Project | None) -> bool:
+    profile = ProjectProfile.objects.filter(project=project).first() if project is not None else None
+    return project is not None and project.takes_platforms and bool(profile and profile.said.get("versions"))
 
 
 @admin.register(Project)
@@ -187,6 +204,8 @@ class ProjectAdmin(AuditedAdmin):
         if not change:
             obj.colour = Project.next_colour()
         super().save_model(request, obj, form, change)
+        # Also one that was entered by hand is asked from now on.
+        ProjectProfile.objects.get_or_create(project=obj)
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         super().save_related(request, form, formsets, change)

@@ -12,8 +12,8 @@ from django.db.models import CheckConstraint, Func, Q
 from django.db.models.lookups import Exact
 from django.utils import timezone
 
+from accounting.asked_models import ProjectChange as ProjectChange
 from accounting.engine.amounts import Totals
-from accounting.engine.choice import keywords
 from accounting.engine.choice.facts import CPU, MAX_SHARE, TroubleKind
 from accounting.engine.returns import EARLIER_KEPT
 from accounting.news_models import Announcement as Announcement
@@ -23,6 +23,7 @@ from accounting.task_models import TaskList as TaskList
 from accounting.task_models import TaskSource as TaskSource
 from portal.models import Host, User
 from portal.templatetags.drawings import DATA_COLOURS
+from portal.wire import keywords
 
 PROCESSOR_TYPES = {
     CPU: "processors",
@@ -125,6 +126,14 @@ class ProjectProfile(models.Model):
     # Why it could not be asked, and since when that is so; empty: it answered
     problem = models.CharField(max_length=300, blank=True)
     problem_since = models.DateTimeField(null=True)
+    failures = models.PositiveIntegerField("failed in a row", default=0)
+    # Since when it says itself that it is down; NULL: it does not
+    says_down_since = models.DateTimeField(null=True)
+    # Of `ServerStatus`; empty: it does not tell
+    status = models.JSONField(default=dict)
+    # Of the keys by which its programs are signed: as an operator has seen it, and as it was at the last trial
+    code_key_seen = models.CharField(max_length=64, blank=True)
+    code_key = models.CharField(max_length=64, blank=True)
     tried_at = models.DateTimeField("last trial", null=True)
     tried_well = models.BooleanField(null=True)
     tried_text = models.CharField(max_length=500, blank=True)

@@ -13,7 +13,7 @@ from accounting.choosing import standings
 from accounting.exchange import exports, made_files
 from accounting.ledger import partitions, rollup
 from accounting.mails import campaigns, send
-from accounting.models import DataCopy
+from accounting.models import DataCopy, Project
 from accounting.project_setup import asking
 from accounting.rpc.recognise import forget_old as forget_old_clients
 from accounting.running_tasks import asking as task_asking
@@ -71,8 +71,17 @@ def send_concerns() -> None:
 
 @shared_task
 def ask_projects() -> None:
-    """Projects that were not asked for a day what they say of themselves, some at a time."""
-    asking.ask_due(timezone.now())
+    """Projects that were not asked for a day what they say of themselves: a task for each."""
+    for project_id in asking.take_due(timezone.now()):
+        ask_project.apply_async((project_id,), expires=asking.EVERY.total_seconds() / 2)
+
+
+@shared_task
+def ask_project(project_id: int) -> None:
+    """One project, which may take until the limits of asking, and keeps no other waiting."""
+    project = Project.objects.filter(pk=project_id).first()
+    if project is not None:
+        asking.ask_again(project, timezone.now())
 
 
 @shared_task

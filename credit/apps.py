@@ -28,6 +28,7 @@ class CreditConfig(AppConfig):
         from credit.validator.metrics import Passes
         from portal.audit.register import audit
         from portal.computers.host_changes import merge_hooks
+        from portal.dashboard.navigation import Page, pages
         from portal.maintenance import jobs as jobs_of_maintenance
         from portal.ops.metrics import app_collectors
         from portal.people.deletion import erasure_hooks
@@ -44,6 +45,8 @@ class CreditConfig(AppConfig):
                 figures.register()
             jobs_of_maintenance.add(CREDIT)
             jobs_of_maintenance.add(EXPORT)
+            factors_page = ("Factors from other projects", "admin:version_factors", "credit.view_appversion")
+            pages.append(Page("Apps and credit", *factors_page))
         kinds[KIND] = worker.carry_out
         audit(App, labels=APP_LABELS)
         audit(AppVersion, labels=VERSION_LABELS)

@@ -10,6 +10,7 @@ from celery import shared_task
 from django.conf import settings
 from django.utils import timezone
 
+from credit.central import collect
 from credit.changes import effects
 from credit.export import run as export
 from credit.figures import outcomes
@@ -58,6 +59,13 @@ def thin_snapshots() -> None:
 def export_statistics() -> None:
     """Once a day, for sites that add up credit over projects. One beside another ends at once."""
     export.export()
+
+
+@shared_task
+def collect_factors() -> None:
+    """Every hour: each project and central server is asked once a day."""
+    if settings.CENTRAL_PROJECTS or settings.CENTRAL_SERVER:
+        log.info("factors.collected", **asdict(collect.collect(timezone.now())))
 
 
 @shared_task

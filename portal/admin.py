@@ -53,7 +53,7 @@ from portal.people.staff import allow_rights
 from portal.requested_work import overview, queue
 
 # Two-factor login counts here too. The admin has no login page of its own; it uses the site's.
-admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
+admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]  # allauth's documented way
 
 for model in (Group, EmailAddress, Authenticator, UserSession):
     if admin.site.is_registered(model):
@@ -138,7 +138,7 @@ class NewPersonForm(LowerCaseEmail, UserCreationForm):
 
 
 @admin.register(User)
-class UserAdmin(SecretLookups, DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]  # takes no type argument at run time
+class UserAdmin(SecretLookups, DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]  # none at run time
     """People. After a change of address BOINC clients cannot log in until the person has logged in on the web once."""
 
     form = PersonForm
@@ -205,7 +205,8 @@ class HostAdmin(SecretLookups):
     """Computers: reported values are read only, the owner's choices can be changed."""
 
     list_display = ("name", "owner", "os_name", "ncpus", "client_version", "last_contact_at", "retired_at")
-    list_filter = ("os_name",)
+    # With "Show counts" the page says how many computers each has.
+    list_filter = ("os_name", "client_brand")
     list_select_related = ("owner",)
     search_fields = ("domain_name", "given_name", "owner__email")
     show_full_result_count = False

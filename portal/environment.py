@@ -54,6 +54,26 @@ def networks(name: str) -> list[IPv4Network | IPv6Network]:
         _refuse(name, text(name), "give networks such as 10.1.0.0/16 or fd00::/8, separated by commas")
 
 
+def addresses(name: str, *, most: int) -> list[str]:
+    """Addresses of web sites with a slash at the end, separated by commas, each once."""
+    given = list(dict.fromkeys(words(name, [])))
+    if len(given) > most:
+        _refuse(name, text(name), f"give at most {most}")
+    for part in given:
+        if not _is_address(part):
+            _refuse(name, part, "give addresses such as https://example.org/project/, separated by commas")
+    return given
+
+
+def _is_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return False
+    is_plain = bool(parts.hostname) and not (parts.query or parts.fragment or parts.username) and len(text) <= 200
+    return is_plain and parts.scheme in ("http", "https") and text.endswith("/")
+
+
 def switch(name: str, default: bool) -> bool:
     """On or off: 1/0, true/false, yes/no, on/off."""
     given = text(name)

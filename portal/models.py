@@ -214,6 +214,14 @@ class Host(models.Model):
     os_version = models.CharField("version of the operating system", max_length=256, blank=True)
     product_name = models.CharField(max_length=256, blank=True)
     virtualbox_version = models.CharField(max_length=64, blank=True)
+    docker_version = models.CharField(max_length=64, blank=True, db_default="", default="")
+    # Linux below Windows: [{"name", "system", "docker_version", "is_allowed"}, …]
+    wsl = models.JSONField("WSL", default=list, db_default=[], blank=True)
+    # What BOINC there may not use by its owner's word: "docker", "wsl"
+    not_used = ArrayField(models.CharField(max_length=16), default=list, db_default=[], blank=True)
+    # Whose build of BOINC it is, and what somebody there wrote for projects; empty for most
+    client_brand = models.CharField("BOINC's brand", max_length=64, blank=True, db_default="", default="")
+    client_opaque = models.CharField("note for projects", max_length=1000, blank=True, db_default="", default="")
     # [{"type", "name", "count", "peak_flops", "ram_bytes", "driver_version", "opencl_version"}, …]
     coprocs = models.JSONField("coprocessors", default=list, blank=True)
     hardware_digest = models.BinaryField(max_length=16, default=bytes, editable=False)

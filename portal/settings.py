@@ -113,6 +113,11 @@ CREDIT_LABORATORY_SECS_MAX = env.integer("CREDIT_LABORATORY_SECS_MAX", 600, low=
 STATISTICS_DIR = Path(env.text("STATISTICS_DIR", str(VAR_DIR / "statistics")))
 STATISTICS_EXPORT_EVERY_SECS = env.integer("STATISTICS_EXPORT_EVERY_SECS", 86_400, low=600, high=7 * 86_400)
 
+# Factors of versions over projects: whose exports this site averages as a central server, and the central server whose
+# averages it takes.
+CENTRAL_PROJECTS = env.addresses("CENTRAL_PROJECTS", most=100)
+CENTRAL_SERVER = "".join(env.addresses("CENTRAL_SERVER", most=1))
+
 # The project's number in BOINC's list of projects, by which a freshly installed client finds it. 0: not in it.
 BOINC_LIST_ID = env.integer("BOINC_LIST_ID", 0, low=0, high=2**31 - 1)
 
@@ -252,6 +257,7 @@ if "project" in ROOMS:
         "thin-snapshots": {"task": "credit.tasks.thin_snapshots", "schedule": 24 * 3600},
         "export-statistics": {"task": "credit.tasks.export_statistics", "schedule": STATISTICS_EXPORT_EVERY_SECS},
         "measure-changes": {"task": "credit.tasks.measure_changes", "schedule": 24 * 3600},
+        "collect-factors": {"task": "credit.tasks.collect_factors", "schedule": 3600},
         "transition": {"task": "scheduler.tasks.transition", "schedule": TRANSITIONER_EVERY_SECS},
         "finish": {"task": "scheduler.tasks.finish", "schedule": 3 * TRANSITIONER_EVERY_SECS},
         "delete-files": {"task": "scheduler.tasks.delete_files", "schedule": 3 * TRANSITIONER_EVERY_SECS},

@@ -15,7 +15,7 @@ from credit.models import AppVersion, ProcessorType
 from portal.admin import ReadOnlyAdmin
 from portal.audit.admin import AuditedAdmin, AuditedForm
 from scheduler.files.store import StoringError, store_file
-from scheduler.models import KeyChange, PlanClass, ReleaseDraft, RetryEntry, StoredFile, Trickle
+from scheduler.models import AppKeyword, KeyChange, PlanClass, ReleaseDraft, RetryEntry, StoredFile, Trickle
 from scheduler.releases.admin import ReleasePages
 from scheduler.releases.key_pages import KeyPages
 from scheduler.submission.drafts import MAX_UPLOAD_NBYTES
@@ -40,14 +40,18 @@ class PlanClassForm(AuditedForm):
             "min_driver_version",
             "min_compute_capability",
             "needs_opencl",
+            "needs_docker",
+            "needs_wsl",
         )
-        labels = {"needs_opencl": "Needs OpenCL"}
+        labels = {"needs_opencl": "Needs OpenCL", "needs_docker": "Needs Docker", "needs_wsl": "Needs WSL"}
         help_texts = {
             "processor_type": "The kind of processor that the versions of this class are for.",
             "avg_ncpus": "For one job. Its peak FLOPS, and so its credit, follows from this.",
             "max_ncpus": "More than 1: a job takes as many processors as there are, up to this number.",
             "min_ncpus": "A computer with fewer gets none of these versions.",
             "cpu_features": "As BOINC names them, divided by blanks: sse4_2 avx2.",
+            "needs_docker": "Only computers that have Docker or Podman, and where BOINC may use it.",
+            "needs_wsl": "Only computers with a Linux below Windows, which BOINC may use.",
             "min_driver_version": "As clients send it: 53504 for NVIDIA's 535.04.",
         }
 
@@ -93,6 +97,15 @@ class PlanClassAdmin(AuditedAdmin):
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
         # Deleting many at once does not check whether they are used.
         return {name: action for name, action in super().get_actions(request).items() if name != "delete_selected"}
+
+
+@admin.register(AppKeyword)
+class AppKeywordAdmin(AuditedAdmin):
+    """What apps' jobs are about. Who said no to it gets none of them, and who said yes gets them first."""
+
+    list_display = ("app", "keyword")
+    list_filter = ("app",)
+    list_select_related = ("app",)
 
 
 @admin.register(ReleaseDraft)

@@ -25,7 +25,7 @@ class SchedulerConfig(AppConfig):
         from scheduler.lifecycle.archived_credit import archived_credit
         from scheduler.lifecycle.host_programs import programs_run, programs_section
         from scheduler.lifecycle.metrics import Background
-        from scheduler.models import PlanClass
+        from scheduler.models import AppKeyword, PlanClass
         from scheduler.releases import rollout
         from scheduler.releases import steps as release_steps
         from scheduler.submission.batches import BATCH_NUMBERS
@@ -43,4 +43,5 @@ class SchedulerConfig(AppConfig):
             jobs.add(BATCH_NUMBERS)
         tested_versions.append(rollout.tested_ids)
         audit(PlanClass)
+        audit(AppKeyword)
         release_steps.register()

@@ -16,6 +16,7 @@ from django.utils import timezone
 from credit.models import PROCESSOR_TYPES, SAFE_NAME, App, AppVersion, Batch, ProcessorType, Result, Workunit
 from portal.models import Host, User
 from scheduler.engine.copies import MAX_CPIDS
+from scheduler.keyword_models import AppKeyword as AppKeyword
 
 
 class StoredFile(models.Model):
@@ -146,6 +147,8 @@ class PlanClass(models.Model):
         "compute capability at least", default=0, help_text="Major × 100 + minor, as 705; NVIDIA only."
     )
     needs_opencl = models.BooleanField(default=False)
+    needs_docker = models.BooleanField(default=False, db_default=False)
+    needs_wsl = models.BooleanField(default=False, db_default=False)
     avg_ncpus = models.FloatField(
         "processors used", default=1, validators=[MinValueValidator(0), MaxValueValidator(1024)]
     )

@@ -7,10 +7,10 @@ from collections.abc import Collection, Mapping
 
 from django.db import transaction
 
-from accounting.engine.choice import keywords
 from accounting.engine.choice.facts import MAX_SHARE
 from accounting.models import AccountSettings, Project, UserProject
 from portal.models import User
+from portal.wire import keywords
 
 
 class ChoiceRefused(ValueError):

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from accounting.engine.choice import keywords as choice_keywords
 from accounting.engine.choice.facts import Choice, Score, Trouble, TroubleKind, Verdict
 from accounting.engine.choice.rules import USUAL_PROJECTS
 from accounting.models import PROCESSOR_TYPES, Project
+from portal.wire import keywords as choice_keywords
 
 # {keywords}, {types}, {troubles} and {reason} are filled in.
 _TEXTS: Final[dict[Verdict, str]] = {

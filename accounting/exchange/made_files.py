@@ -59,8 +59,7 @@ def make(copy_id: int, write: Callable[[DataCopy, IO[bytes]], None]) -> None:
         with tempfile.TemporaryFile() as file:
             write(copy, file)
             _store(copy, file)
-    except Exception:
-        # Of whatever kind: the owner is told that it failed, and the error goes on to the task's log.
+    except Exception:  # of whatever kind: the owner is told that it failed, and the error goes on to the task's log
         unfinished.update(state=DataCopy.State.FAILED, finished_at=timezone.now())
         raise
 

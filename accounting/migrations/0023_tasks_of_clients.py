@@ -7,7 +7,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("accounting", "0019_history_exports"),
+        ("accounting", "0025_asked_projects"),
         ("portal", "0022_support_actions"),
     ]
 

@@ -16,6 +16,7 @@ from django.conf import settings
 from django.db import transaction
 
 from accounting.models import Project, ProjectProfile
+from accounting.project_setup import said_history
 from accounting.wire.project_config import from_json
 from accounting.wire.project_replies import (
     ProjectRefused,
@@ -60,16 +61,20 @@ class Unencrypted(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """The outcome of a trial, in words."""
+    """The outcome of a trial, in words. ``code_key``: digest of the key that programs are signed with, if it told."""
 
     went_well: bool
     text: str
+    code_key: str = ""
 
 
 def web_rpc_base(project: Project) -> str:
-    """Where the project wants its web RPCs: what it said, unless that is less safe than its master URL."""
+    """Where the project wants its web RPCs, unless that is less safe than its master URL.
+
+    Passwords and keys are sent there, so another address is used only when an operator has seen it.
+    """
     profile: ProjectProfile | None = getattr(project, "profile", None)
-    said = from_json(profile.said).web_rpc_url_base if profile is not None and profile.said else ""
+    said = from_json(profile.seen).web_rpc_url_base if profile is not None and profile.seen else ""
     is_safe = said.startswith("https://") or (said.startswith("http://") and project.master_url.startswith("http://"))
     base = said if is_safe else project.master_url
     return base if base.endswith("/") else f"{base}/"
@@ -152,18 +157,28 @@ def _ask_scheduler(project: Project, key: str, agreed_url: str) -> Trial:
     words = " ".join(f"“{message}”" for message in answer.messages)
     if answer.user_name or answer.hostid:
         text = f"The scheduler knows the account “{answer.user_name}”, and has made a record of this trial's computer."
-        return Trial(True, f"{text} It says: {words}" if words else text)
+        return Trial(True, f"{text} It says: {words}" if words else text, answer.code_key)
     return Trial(False, f"The scheduler does not take the key. It says: {words or 'nothing'}")
 
 
 @transaction.atomic
 def _note(project: Project, trial: Trial, key: str, now: dt.datetime) -> Trial:
-    """Locks the project, then its profile. The project may repeat the key in what it says: that is taken out."""
+    """Locks the project, then its profile. The project may repeat the key in what it says: that is taken out.
+
+    The first key of its programs counts as seen. Another one later may be a thief's: it is marked until seen.
+    """
     trial = replace(trial, text=trial.text.replace(key, "…"))
     locked = Project.objects.select_for_update(no_key=True).get(pk=project.pk)
     profile = ProjectProfile.objects.select_for_update().filter(project=locked).first()
     # A project that was never asked what it is still has its trials noted; it is asked from then on.
     profile = profile or ProjectProfile(project=locked)
     profile.tried_at, profile.tried_well, profile.tried_text = now, trial.went_well, trial.text[:500]
+    if trial.code_key and trial.code_key != profile.code_key:
+        if profile.code_key:
+            said_history.note(
+                locked, now, [("Key that its programs are signed with", profile.code_key, trial.code_key)]
+            )
+        profile.code_key = trial.code_key
+        profile.code_key_seen = profile.code_key_seen or trial.code_key
     profile.save()
     return trial

@@ -1,42 +1,50 @@
-"""Ask projects what they say of themselves, once by hand or daily by a task. Nothing is asked in a transaction.
+"""Ask projects what they say of themselves, once by hand or daily by tasks. Nothing is asked in a transaction.
 
-What changed since an operator looked is only marked. The platforms alone are taken over, where the project's setting
-says so.
+What changed since an operator looked is only marked, and kept as the project's history. The platforms alone are taken
+over, where the project's setting says so. Each project has a task of its own, so none waits for another.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import random
-import time
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
 from urllib.parse import urlsplit
 
 import structlog
+from django.conf import settings
 from django.db import transaction
 
 from accounting.models import Project, ProjectProfile
+from accounting.project_setup import said_history
+from accounting.project_setup.changes import is_down
 from accounting.project_setup.contents import set_versions
 from accounting.rpc import catalogue
-from accounting.wire.project_config import ProjectConfig, parse_project_config
+from accounting.wire.project_config import ProjectConfig, from_json, parse_project_config
+from accounting.wire.server_status import ServerStatus, parse_server_status
 from portal.fetch.errors import FetchError
 from portal.fetch.fetcher import Version, fetch
+from portal.wire.boinc_errors import ERR_PROJECT_DOWN
 from portal.wire.scanner import ProtocolError
 
 log = structlog.get_logger("projects")
 
 EVERY: Final = dt.timedelta(days=1)
+FIRST_RETRY: Final = dt.timedelta(hours=1)
+"""After the first failure; it doubles with each further one, up to `EVERY`."""
 # Of that time: so that not all projects are asked at once, nor one at the same second each day.
 JITTER: Final = 0.1
-# Of one run of the task: other tasks wait for the same workers.
-MAX_PROJECTS_PER_RUN: Final = 20
-MAX_RUN_SECS: Final = 300.0
+MAX_PROJECTS_PER_RUN: Final = 100
 
 
 class AskFailed(Exception):
-    """The project did not say what it is. ``str`` is a sentence for operators."""
+    """The project did not say what it is. ``str`` is a sentence for operators; ``says_down``: it says that it is."""
+
+    def __init__(self, text: str, *, says_down: bool = False) -> None:
+        super().__init__(text)
+        self.says_down = says_down
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +67,17 @@ def ask(url: str, known: Version | None = None) -> Answer:
     if config is not None and (config.error_num or config.error_msg) and not config.name:
         # What it does not say for now has not changed.
         what = ", ".join(filter(None, [str(config.error_num or ""), config.error_msg]))
-        raise AskFailed(f"{urlsplit(url).hostname}: it answers with an error ({what}).")
+        text = f"{urlsplit(url).hostname}: it answers with an error ({what})."
+        raise AskFailed(text, says_down=config.error_num == ERR_PROJECT_DOWN)
     return Answer(config, found.version)
+
+
+def ask_status(url: str) -> ServerStatus | None:
+    """What the project at this master URL says of its daemons and queues; None: it does not. Blocks."""
+    try:
+        return parse_server_status(fetch(f"{url}server_status.php?xml=1").body)
+    except (FetchError, ProtocolError):
+        return None
 
 
 def ask_again(project: Project, now: dt.datetime) -> bool:
@@ -72,15 +89,18 @@ def ask_again(project: Project, now: dt.datetime) -> bool:
     try:
         answer = ask(project.master_url, known)
     except AskFailed as error:
-        _note(project.pk, now, partial(_note_problem, text=str(error)))
+        _note(project.pk, now, partial(_note_problem, text=str(error), says_down=error.says_down))
         log.info("project not asked", project=project.name, reason=str(error))
         return False
-    _note(project.pk, now, partial(_note_answer, answer=answer))
+    _note(project.pk, now, partial(_note_answer, answer=answer, status=ask_status(project.master_url)))
     return True
 
 
+_Said = list[tuple[str, str, str]]
+
+
 class _Change(Protocol):
-    def __call__(self, project: Project, profile: ProjectProfile, now: dt.datetime) -> None: ...
+    def __call__(self, project: Project, profile: ProjectProfile, now: dt.datetime) -> _Said: ...
 
 
 def _note(project_id: int, now: dt.datetime, change: _Change) -> None:
@@ -90,58 +110,75 @@ def _note(project_id: int, now: dt.datetime, change: _Change) -> None:
         profile = ProjectProfile.objects.select_for_update().filter(project=project).first()
         profile = profile or ProjectProfile(project=project)
         profile.asked_at = now
-        profile.ask_after = _next_time(now)
-        change(project, profile, now)
+        found = change(project, profile, now)
+        profile.ask_after = _next_time(now, profile.failures)
         profile.save()
+        said_history.note(project, now, found)
 
 
-def _note_problem(project: Project, profile: ProjectProfile, now: dt.datetime, *, text: str) -> None:
+def _note_problem(project: Project, profile: ProjectProfile, now: dt.datetime, *, text: str, says_down: bool) -> _Said:
+    found: _Said = [] if profile.problem else [("Answers", "yes", text)]
     profile.problem = text[:300]
     profile.problem_since = profile.problem_since or now
+    profile.failures += 1
+    # One that cannot be reached has not said that it is up again.
+    return found + (_note_state(profile, now, says_down=True) if says_down else [])
 
 
-def _note_answer(project: Project, profile: ProjectProfile, now: dt.datetime, *, answer: Answer) -> None:
-    profile.problem, profile.problem_since, profile.said_at = "", None, now
+def _note_answer(
+    project: Project, profile: ProjectProfile, now: dt.datetime, *, answer: Answer, status: ServerStatus | None
+) -> _Said:
+    found: _Said = [("Answers", profile.problem, "yes")] if profile.problem else []
+    profile.problem, profile.problem_since, profile.said_at, profile.failures = "", None, now, 0
     profile.etag, profile.last_modified = answer.version.etag, answer.version.last_modified
-    if answer.config is None:
-        return
-    profile.said = answer.config.to_json()
-    profile.seen = profile.seen or profile.said
-    if project.takes_platforms and answer.config.versions:
-        if set_versions(project, answer.config.versions):
-            transaction.on_commit(catalogue.forget)
-        profile.seen = profile.seen | {"versions": profile.said["versions"]}
+    if answer.config is not None:
+        said = answer.config.to_json()
+        # What this site has only just learnt to read is no change.
+        found += said_history.between(said | profile.said, said)
+        profile.said, profile.seen = said, said | profile.seen
+        if project.takes_platforms and answer.config.versions:
+            if set_versions(project, answer.config.versions):
+                transaction.on_commit(catalogue.forget)
+            profile.seen = profile.seen | {"versions": profile.said["versions"]}
+    config = from_json(profile.said)
+    found += _note_state(profile, now, says_down=is_down(config))
+    before, profile.status = profile.status, {} if status is None else status.to_json()
+    stopped = [", ".join(each.get("stopped", [])) for each in (before, profile.status)]
+    if stopped[0] != stopped[1] and before and profile.status:
+        found.append(("Daemons that do not run", stopped[0], stopped[1]))
+    return found
 
 
-def _next_time(now: dt.datetime) -> dt.datetime:
-    return now + EVERY * random.uniform(1 - JITTER, 1 + JITTER)
+def _note_state(profile: ProjectProfile, now: dt.datetime, *, says_down: bool) -> _Said:
+    was_down = profile.says_down_since is not None
+    if was_down == says_down:
+        return []
+    profile.says_down_since = now if says_down else None
+    words = ["runs", "is down for maintenance"]
+    return [("State, by its own word", words[was_down], words[says_down])]
 
 
-def ask_due(now: dt.datetime) -> int:
-    """Ask the projects whose time has come, one after the other; how many. Runs may overlap: each takes others."""
-    ends = time.monotonic() + MAX_RUN_SECS
-    asked = 0
-    while asked < MAX_PROJECTS_PER_RUN and time.monotonic() < ends:
-        project = _take_next(now)
-        if project is None:
-            break
-        ask_again(project, now)
-        asked += 1
-    return asked
+def _next_time(now: dt.datetime, failures: int = 0) -> dt.datetime:
+    # 2 ** 5 hours are more than a day.
+    wait = min(FIRST_RETRY * 2 ** min(failures - 1, 5), EVERY) if failures else EVERY
+    return now + wait * random.uniform(1 - JITTER, 1 + JITTER)
 
 
-def _take_next(now: dt.datetime) -> Project | None:
-    """The project that waits longest. Its next time is set first, so one that stops the worker stops it once a day."""
+def take_due(now: dt.datetime) -> list[int]:
+    """The projects whose time has come, those that wait longest first. They are not due again before tomorrow: one that
+    stops its worker does so once a day. Locks their profiles; runs may overlap, each takes others.
+
+    The site's own project is none of them: what it has is known here.
+    """
     with transaction.atomic():
-        profile = (
+        profiles = (
             ProjectProfile.objects.select_for_update(skip_locked=True, of=("self",))
             .filter(ask_after__lte=now, project__is_active=True)
-            .order_by("ask_after")
-            .select_related("project")
-            .first()
+            .exclude(project__master_url=settings.PROJECT_URL)
+            .order_by("ask_after")[:MAX_PROJECTS_PER_RUN]
         )
-        if profile is None:
-            return None
-        profile.ask_after = _next_time(now)
-        profile.save(update_fields=["ask_after"])
-        return profile.project
+        taken = list(profiles)
+        for profile in taken:
+            profile.ask_after = _next_time(now)
+            profile.save(update_fields=["ask_after"])
+    return [profile.project_id for profile in taken]

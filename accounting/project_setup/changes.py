@@ -7,14 +7,17 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final
 
-from accounting.engine.choice.keywords import KEYWORDS as ALL_KEYWORDS
-from accounting.models import PROCESSOR_TYPES
+from accounting.models import PROCESSOR_TYPES, ProjectProfile
 from accounting.wire.project_config import ProjectConfig, from_json
 from accounting.wire.requests import canonical_url
+from accounting.wire.server_status import ServerStatus
+from portal.wire.boinc_errors import ERR_PROJECT_DOWN
+from portal.wire.keywords import KEYWORDS as ALL_KEYWORDS
 
 NAME: Final = "name"
 VERSIONS: Final = "versions"
 KEYWORDS: Final = "keywords"
+CODE_KEY: Final = "code_key"
 # What this site keeps a copy of. A new master URL is no such thing: clients would take it for another project.
 TAKEN_OVER: Final = frozenset({NAME, VERSIONS, KEYWORDS})
 # What comes and goes by itself is shown as it is, and is no change.
@@ -33,7 +36,9 @@ _LABELS: Final = {
     "account_manager": "Is an account manager",
     "min_client_version": "Oldest client",
     "terms_of_use": "Terms of use",
+    "account_ownership_public_key": "Key that it signs proofs of accounts with",
 }
+_LONG: Final = frozenset({"terms_of_use", "account_ownership_public_key"})
 _NEGATED: Final = frozenset({"account_creation_disabled", "client_account_creation_disabled"})
 
 
@@ -63,8 +68,17 @@ def changes(seen: dict[str, Any], said: dict[str, Any]) -> list[Change]:
     ]
 
 
-def fingerprint(said: dict[str, Any]) -> str:
-    """Names a stored answer, so that a form can say which one it is about."""
+def unseen(profile: ProjectProfile) -> list[Change]:
+    """All that changed at a project since an operator looked."""
+    found = changes(profile.seen, profile.said)
+    if profile.code_key != profile.code_key_seen:
+        found.append(Change(CODE_KEY, "Key that its programs are signed with", profile.code_key_seen, profile.code_key))
+    return found
+
+
+def fingerprint(profile: ProjectProfile) -> str:
+    """Names what a project said last, so that a form can say which answer it is about."""
+    said = [profile.said, profile.code_key]
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 
@@ -80,8 +94,9 @@ def in_words(config: ProjectConfig, field: str) -> str:
         return ", ".join(version_text(platform, type_) for platform, type_ in value)
     if field == KEYWORDS:
         return ", ".join(keyword_text(id_, part) for id_, part in value.items())
-    if field == "terms_of_use":
-        return str(value) if len(value) <= 300 else f"{value[:300]}… ({len(value):,} characters)"
+    if field in _LONG and len(value) > 300:
+        # Two texts may have the same beginning and length.
+        return f"{value[:300]}… ({len(value):,} characters, SHA-256 {hashlib.sha256(value.encode()).hexdigest()[:16]})"
     if isinstance(value, bool):
         return "yes" if value != (field in _NEGATED) else "no"
     return str(value or "")
@@ -96,9 +111,17 @@ def keyword_text(id_: int, part: float) -> str:
     return name if part == 1 else f"{name} ({part:.0%})"
 
 
-def states(config: ProjectConfig) -> list[str]:
+def is_down(config: ProjectConfig) -> bool:
+    """Whether the project says that it is stopped, as for maintenance."""
+    return config.web_stopped or config.sched_stopped or config.error_num == ERR_PROJECT_DOWN
+
+
+def states(config: ProjectConfig, status: ServerStatus | None = None) -> list[str]:
     """What stands in the way for now, by the project's own word."""
     found = []
+    if status is not None and status.stopped:
+        names = ", ".join(status.stopped[:10]) + (" and others" if len(status.stopped) > 10 else "")
+        found.append(f"Some of its daemons do not run: {names}.")
     if config.error_num or config.error_msg:
         found.append(f"It answers with an error: {config.error_msg or f'number {config.error_num}'}.")
     if config.web_stopped:

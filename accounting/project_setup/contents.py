@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from accounting.engine.choice import keywords as choice_keywords
 from accounting.models import PROCESSOR_TYPES, Project, ProjectKeyword, ProjectVersion
+from portal.wire import keywords as choice_keywords
 
 
 def set_versions(project: Project, versions: Iterable[tuple[str, str]]) -> bool:

@@ -17,13 +17,13 @@ from unfold.widgets import (
     UnfoldBooleanSwitchWidget,
 )
 
-from accounting.engine.choice import keywords as choice_keywords
 from accounting.engine.choice.facts import MAX_SHARE
 from accounting.models import PROCESSOR_TYPES, Project
 from accounting.project_setup.adding import NewProject
 from accounting.project_setup.changes import keyword_text, version_text
 from accounting.wire.project_config import ProjectConfig
 from accounting.wire.requests import canonical_url
+from portal.wire import keywords as choice_keywords
 
 
 def clean_key(key: str) -> str:

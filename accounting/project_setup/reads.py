@@ -14,12 +14,13 @@ from accounting.choosing.texts import trouble_text
 from accounting.engine.choice.facts import Trouble, TroubleKind
 from accounting.engine.states import NoteKind
 from accounting.models import Project, ProjectProfile
-from accounting.project_setup import sql
+from accounting.project_setup import said_history, sql
 from accounting.project_setup.accounts import web_rpc_base
-from accounting.project_setup.changes import Change, changes, described, fingerprint, master_url_problem, states
+from accounting.project_setup.changes import Change, described, fingerprint, master_url_problem, states, unseen
 from accounting.project_setup.steps import StepRefused, account_key, is_signed, obstacles
 from accounting.projects import signing_key
 from accounting.wire.project_config import ProjectConfig, from_json
+from accounting.wire.server_status import status_from_json
 from portal.models import User
 
 REPORTS_COUNT_FOR: Final = dt.timedelta(days=1)
@@ -28,6 +29,15 @@ REFUSED_WITHIN: Final = dt.timedelta(days=7)
 # The statements read a row for each computer and project: not at each look at the page.
 _KEPT_SECS: Final = 60
 _KEY: Final = "project-setup-reported"
+_COUNTS: Final = {
+    "results_ready_to_send": "Tasks ready to send",
+    "results_in_progress": "Tasks in progress",
+    "workunits_waiting_for_validation": "Workunits that wait for validation",
+    "workunits_waiting_for_assimilation": "Workunits that wait for assimilation",
+    "transitioner_backlog_hours": "Hours that its transitioner is behind",
+    "users_with_recent_credit": "Volunteers with recent credit",
+    "hosts_with_recent_credit": "Computers with recent credit",
+}
 _REFUSED: Final = {
     NoteKind.INVALID.value: "could not be read",
     NoteKind.DROPPED.value: "more than the computer can have done",
@@ -49,10 +59,12 @@ def read_set_up(project: Project, user: User) -> dict[str, Any]:
         "profile": profile,
         "config": config,
         "rows": described(config) if profile is not None and profile.said else [],
-        "states": states(config),
+        "states": states(config, status_from_json(profile.status) if profile is not None else None),
+        "counts": _counts(profile),
+        "history": said_history.read(project),
         "master_url_problem": master_url_problem(project.master_url, config) if profile and profile.said else "",
-        "changes": changes(profile.seen, profile.said) if profile is not None else [],
-        "shown": fingerprint(profile.said) if profile is not None else "",
+        "changes": unseen(profile) if profile is not None else [],
+        "shown": fingerprint(profile) if profile is not None else "",
         "is_signed": is_signed(project),
         "can_sign_here": signing_key.is_here(),
         # The project may have written the URL, and the command runs where the private key is.
@@ -64,6 +76,12 @@ def read_set_up(project: Project, user: User) -> dict[str, Any]:
         "is_plain": base.startswith("http://"),
         "obstacles": obstacles(project),
     }
+
+
+def _counts(profile: ProjectProfile | None) -> list[tuple[str, str]]:
+    """What the project says of its queues, in words."""
+    counts = status_from_json(profile.status).counts if profile is not None else {}
+    return [(label, f"{counts[name]:,.0f}") for name, label in _COUNTS.items() if name in counts]
 
 
 @dataclass(slots=True)
@@ -100,7 +118,7 @@ def read_troubles(now: dt.datetime) -> list[ProjectLine]:
         lines[project.pk] = ProjectLine(
             project,
             profile,
-            changes(profile.seen, profile.said) if profile is not None else [],
+            unseen(profile) if profile is not None else [],
             _warnings(project, profile),
             [
                 (
@@ -127,7 +145,7 @@ def _warnings(project: Project, profile: ProjectProfile | None) -> list[str]:
         return []
     config = from_json(profile.said)
     problem = master_url_problem(project.master_url, config)
-    return [*states(config), *([problem] if problem else [])]
+    return [*states(config, status_from_json(profile.status)), *([problem] if problem else [])]
 
 
 def _reported(now: dt.datetime) -> tuple[list[list[Any]], list[list[Any]]]:

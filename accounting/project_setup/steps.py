@@ -111,7 +111,7 @@ def set_active(project_id: int, is_active: bool) -> None:
 def _shown(project_id: int, shown: str) -> ProjectProfile:
     """The profile, locked. Raises StepRefused if the operator was shown another answer than it has now."""
     profile = ProjectProfile.objects.select_for_update().filter(project_id=project_id).first()
-    if profile is None or not profile.said or fingerprint(profile.said) != shown:
+    if profile is None or not profile.said or fingerprint(profile) != shown:
         raise StepRefused("The project says something else now. Look at it again.")
     return profile
 
@@ -143,5 +143,5 @@ def take_over(project_id: int, fields: Collection[str], shown: str) -> None:
 def mark_seen(project_id: int, shown: str) -> None:
     """The operator has seen what the project says now. Nothing else changes. Raises StepRefused like `take_over`."""
     profile = _shown(project_id, shown)
-    profile.seen = profile.said
+    profile.seen, profile.code_key_seen = profile.said, profile.code_key
     profile.save()

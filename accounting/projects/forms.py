@@ -10,7 +10,7 @@ from django.http import QueryDict
 from accounting.choosing.choices import ChoiceRefused
 from accounting.choosing.reads import Selection
 from accounting.engine.choice.facts import MAX_SHARE
-from accounting.models import Project
+from accounting.models import Project, ProjectProfile
 
 
 class ShareForm(forms.Form):
@@ -41,6 +41,7 @@ class ShareForm(forms.Form):
         )
         self.project = project
         self.colour = project.data_colour
+        self.says_down = False
         self.fraction = selection.fraction(project.pk)
         self.lacks_account = selection.lacks_account(project.pk)
         self.fields["chosen"].label = project.name
@@ -51,7 +52,11 @@ class ShareForm(forms.Form):
 
 def share_forms(selection: Selection, data: QueryDict | None = None) -> list[ShareForm]:
     """One form per active project, by name."""
-    return [ShareForm(project, selection, data) for project in selection.projects.values() if project.is_active]
+    forms_ = [ShareForm(project, selection, data) for project in selection.projects.values() if project.is_active]
+    down = set(ProjectProfile.objects.exclude(says_down_since=None).values_list("project", flat=True))
+    for form in forms_:
+        form.says_down = form.project.pk in down
+    return forms_
 
 
 def chosen_shares(forms_: Sequence[ShareForm]) -> dict[int, float | None]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from accounting.engine.choice import keywords
-from accounting.engine.choice.keywords import KEYWORDS, PLACE, SCIENCE, Keyword
 from accounting.models import AccountSettings, Project, UserProject
 from portal.models import User
+from portal.wire import keywords
+from portal.wire.keywords import KEYWORDS, PLACE, SCIENCE, Keyword
 
 YES, MAYBE, NO = "yes", "maybe", "no"
 

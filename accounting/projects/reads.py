@@ -8,14 +8,14 @@ from typing import Any
 from accounting.choosing.reads import Selection, fractions, read_computers, read_parts, read_selection
 from accounting.choosing.texts import explain, trouble_text, types_text
 from accounting.engine.choice.facts import Trouble, TroubleKind
-from accounting.engine.choice.keywords import KEYWORDS
-from accounting.models import PROCESSOR_TYPES, Project
+from accounting.models import PROCESSOR_TYPES, Project, ProjectProfile
 from accounting.projects.keywords import MAYBE, NO, YES
 from portal.models import User
+from portal.wire.keywords import KEYWORDS
 
 
 def read_project_page(user: User, project_id: int, now: dt.datetime) -> dict[str, Any] | None:
-    """What the template is filled with; None if there is no such project. Ten statements."""
+    """What the template is filled with; None if there is no such project. Eleven statements."""
     selection = read_selection(user)
     project = selection.projects.get(project_id)
     if project is None:
@@ -29,6 +29,9 @@ def read_project_page(user: User, project_id: int, now: dt.datetime) -> dict[str
     row = selection.rows.get(project_id)
     return {
         "project": project,
+        "says_down_since": ProjectProfile.objects.filter(project=project)
+        .values_list("says_down_since", flat=True)
+        .first(),
         "colour": project.data_colour,
         "part": read_parts(user).get(project_id),
         "lines": lines,

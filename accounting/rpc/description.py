@@ -10,7 +10,7 @@ from typing import Any, Final
 from accounting.engine.machine import Machine
 from accounting.wire.requests import AccountManagerRequest
 from portal.computers.identify import HostDescription
-from portal.wire.hardware import Hardware
+from portal.wire.hardware import Hardware, names_containers
 
 # Columns with the same name as in the request.
 _SAME_NAME: Final = (
@@ -29,6 +29,7 @@ _SAME_NAME: Final = (
     "product_name",
     "virtualbox_version",
 )
+_OF_CONTAINERS: Final = ("docker_version", "wsl")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,7 @@ class Description:
 # Every column that a description may write.
 DESCRIBED: Final = (
     *_SAME_NAME,
+    *_OF_CONTAINERS,
     "hardware_digest",
     "host_cpid",
     "domain_name",
@@ -58,7 +60,9 @@ DESCRIBED: Final = (
 def description_digest(request: AccountManagerRequest) -> bytes:
     """A digest that changes when the stored description of the computer has to change."""
     said = "\n".join((request.host_cpid, request.domain_name, request.client_version, request.platform_name))
-    return blake2b(request.hardware_digest + said.encode(), digest_size=16).digest()
+    # A description that was stored before containers were read is stored anew.
+    read = b"containers" if names_containers(request.host_info) else b""
+    return blake2b(request.hardware_digest + said.encode() + read, digest_size=16).digest()
 
 
 def appearance_of(request: AccountManagerRequest) -> HostDescription:
@@ -94,6 +98,8 @@ def _hardware_columns(hardware: Hardware) -> dict[str, Any]:
     benchmarked_at = hardware.p_calculated
     return {
         **{name: getattr(hardware, name) for name in _SAME_NAME},
+        "docker_version": hardware.containers.docker_version,
+        "wsl": [asdict(distro) for distro in hardware.containers.distros],
         "ncpus": hardware.ncpus or 0,
         "timezone_secs": hardware.timezone,
         "benchmarked_at": dt.datetime.fromtimestamp(benchmarked_at, dt.UTC).isoformat() if benchmarked_at else None,

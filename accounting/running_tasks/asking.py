@@ -42,9 +42,7 @@ _NOT_THERE: Final = frozenset({401, 403, 404, 405, 410})
 
 
 def due_projects(now: dt.datetime) -> list[int]:
-    """Projects with tasks to ask about. Those that were never asked what they are (only demo data is like that), and
-    this very site, are not asked.
-    """
+    """Projects with tasks to ask about, but not those that were not asked yet what they are, nor this very site."""
     found = (
         Project.objects.filter(Q(task_source=None) | Q(task_source__ask_after__lte=now), profile__isnull=False)
         .filter(pk__in=FollowedTask.objects.filter(ask_after__lte=now).values("project"))

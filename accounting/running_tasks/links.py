@@ -8,9 +8,9 @@ from accounting.models import Project
 
 
 def web_base(project: Project) -> str:
-    """Where a project, read with its profile, has its pages and web RPCs."""
+    """Where a project, read with its profile, has its pages and web RPCs, as an operator has seen it."""
     profile = getattr(project, "profile", None)
-    return base_of(project.master_url, profile.said.get("web_rpc_url_base") if profile is not None else None)
+    return base_of(project.master_url, profile.seen.get("web_rpc_url_base") if profile is not None else None)
 
 
 def base_of(master_url: str, said: object) -> str:

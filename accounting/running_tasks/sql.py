@@ -49,7 +49,7 @@ UPDATE accounting_tasklist t SET followed_at = l.at FROM lists l WHERE t.host_id
 # Locks nothing. Only the list of a computer's last contact counts.
 RUNNING: Final = """
 SELECT h.id, coalesce(nullif(h.given_name, ''), nullif(h.domain_name, ''), 'computer ' || h.id), p.id, p.name, p.colour,
-       p.master_url, f.said->>'web_rpc_url_base', e.task::text, t.at, count(*) OVER ()
+       p.master_url, f.seen->>'web_rpc_url_base', e.task::text, t.at, count(*) OVER ()
   FROM portal_host h
   JOIN accounting_tasklist t ON t.host_id = h.id AND t.at >= %(since)s
   JOIN accounting_hostledger l ON l.host_id = h.id AND l.last_at <= t.at

@@ -37,6 +37,7 @@ _TEXTS: Final = {
     b"min_client_version": 20,
     b"error_msg": 300,
     b"terms_of_use": MAX_TERMS,
+    b"account_ownership_public_key": 2048,
 }
 _PLATFORM: Final = re.compile(r"[\w.+-]{1,64}", re.ASCII)
 _KEYWORD_ID: Final = re.compile(rb"<(?:keyword_)?id>\s*+(\d{1,6})\s*+</(?:keyword_)?id>")
@@ -64,6 +65,7 @@ class ProjectConfig:
     min_passwd_length: int = 0
     min_client_version: str = ""
     terms_of_use: str = ""
+    account_ownership_public_key: str = ""
     account_manager: bool = False
     uses_username: bool = False
     account_creation_disabled: bool = False

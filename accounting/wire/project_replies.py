@@ -6,6 +6,7 @@ the project is one, with its number and its words.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ _SCHEDULER: Final = re.compile(
 _KEPT: Final = frozenset(
     {
         b"authenticator", b"error_num", b"error_msg", b"error_string", b"error", b"success", b"id", b"name",
-        b"country", b"weak_auth", b"userid", b"hostid", b"user_name", b"project_name",
+        b"country", b"weak_auth", b"userid", b"hostid", b"user_name", b"project_name", b"code_sign_key",
     }
 )  # fmt: skip
 _ROOTS: Final = frozenset({b"account_out", b"am_get_info_reply", b"scheduler_reply", b"error"})
@@ -55,12 +56,15 @@ class AccountInfo:
 
 @dataclass(frozen=True, slots=True)
 class SchedulerAnswer:
-    """What a scheduler answered. ``hostid``: the number that it gave the computer, 0 for none."""
+    """What a scheduler answered. ``hostid``: the number that it gave the computer, 0 for none. ``code_key``: SHA-256 of
+    the key that programs are signed with, empty if it did not send it.
+    """
 
     project_name: str
     user_name: str
     hostid: int
     messages: tuple[str, ...]
+    code_key: str = ""
 
 
 _MEANINGS: Final = {
@@ -113,7 +117,14 @@ def parse_scheduler_answer(data: bytes) -> SchedulerAnswer:
         clip(found.get(b"user_name", b""), MAX_TEXT, entities=True),
         _number(found.get(b"hostid", b"")),
         tuple(message for message in messages[:MAX_MESSAGES] if message),
+        _digest(found.get(b"code_sign_key", b"")),
     )
+
+
+def _digest(key: bytes) -> str:
+    """Lines may end otherwise the next time."""
+    text = b"".join(key.split())
+    return hashlib.sha256(text).hexdigest() if text else ""
 
 
 def scheduler_request(account_key: str, cross_project_id: str, domain_name: str) -> bytes:

@@ -89,6 +89,8 @@ class VersionFacts:
     is_deprecated: bool = False
     is_counted: bool = False
     cross_project_scale: float | None = None
+    # ``pfc_scale`` comes from other projects: it was set, or is in proportion to one that was
+    is_scale_received: bool = False
     platform_id: int = 0
     plan_class: str = ""
     version_num: int = 0

@@ -17,19 +17,38 @@ class Normalisation:
     """The outcome of a feeder pass: the scales of versions (None: it has none), by id, and the least average.
 
     ``min_avg_pfc`` None: not enough is known; the app keeps what it has. A version that is not in ``scales`` keeps its
-    scale. ``counted`` are the versions whose averages made ``min_avg_pfc`` (published rules; else empty).
+    scale. ``counted`` are the versions whose averages made ``min_avg_pfc`` (published rules; else empty). ``received``:
+    the versions whose scale comes from other projects, as it was set or in proportion to one that was.
     """
 
     min_avg_pfc: float | None = None
     scales: dict[int, float | None] = field(default_factory=dict)
     counted: set[int] = field(default_factory=set)
+    received: set[int] = field(default_factory=set)
 
 
 def normalise(versions: Sequence[VersionFacts], rules: Rules) -> Normalisation:
     """The scales of one app's versions; ``versions`` are all of them, deprecated ones too."""
     if rules.is_deployed:
-        return _deployed(versions, rules)
-    return _published(versions, rules) if rules.keeps_scales else _to_the_letter(versions, rules)
+        found = _deployed(versions, rules)
+    else:
+        found = _published(versions, rules) if rules.keeps_scales else _to_the_letter(versions, rules)
+    found.received |= {each.id for each in versions if each.is_scale_received and each.id not in found.scales}
+    return found
+
+
+def takes_received_scales(versions: Sequence[VersionFacts], rules: Rules) -> bool:
+    """Whether factors of other projects are in force in an app: none of its versions that count is for CPUs.
+
+    Published: versions that count have enough samples, so a CPU version that was just released changes nothing yet.
+    """
+    if rules.is_deployed:
+        return False
+    counted = [version for version in versions if not version.is_deprecated]
+    if rules.keeps_scales:
+        counted += [version for version in versions if version.is_counted]
+        counted = _above(counted, rules.min_version_samples)
+    return all(version.is_gpu for version in counted)
 
 
 def _published(versions: Sequence[VersionFacts], rules: Rules) -> Normalisation:
@@ -43,7 +62,7 @@ def _published(versions: Sequence[VersionFacts], rules: Rules) -> Normalisation:
     enough = _above(current, rules.min_version_samples)
     last = _above((version for version in versions if version.is_counted), rules.min_version_samples)
     known = [version for version in current + last if version.cross_project_scale]
-    if known and all(version.is_gpu for version in enough + last):
+    if known and takes_received_scales(versions, rules):
         counted = _above((v for v in current if v.cross_project_scale), rules.min_version_samples)
         counted = counted or [version for version in last if version.cross_project_scale]
         _cross_project(found, current, enough, counted)
@@ -75,11 +94,17 @@ def _by_kind(versions: Sequence[VersionFacts]) -> list[list[VersionFacts]]:
 def _inherit(found: Normalisation, versions: Sequence[VersionFacts], current: Sequence[VersionFacts]) -> None:
     """A version without a scale starts with that of the newest older one of the same platform and plan class.
 
-    Oldest first, so that several releases may follow each other before any has samples.
+    Oldest first, so that several releases may follow each other before any has samples. A scale that came from other
+    projects ends where it was taken back.
     """
+    has_received = any(version.cross_project_scale for version in versions)
+    ended = {version.id for version in versions if _has_ended(version, has_received)} - found.scales.keys()
+    found.scales |= dict.fromkeys(ended)
     scales = {version.id: found.scales.get(version.id, version.pfc_scale) for version in versions}
-    for version in sorted(current, key=lambda version: version.version_num):
-        if version.id in found.scales:
+    received = found.received | {each.id for each in versions if each.is_scale_received and each.id not in found.scales}
+    to_do = [version for version in versions if version.id in ended or version in current]
+    for version in sorted(to_do, key=lambda version: version.version_num):
+        if version.id in found.scales and version.id not in ended:
             continue
         older = [
             other
@@ -89,15 +114,27 @@ def _inherit(found: Normalisation, versions: Sequence[VersionFacts], current: Se
             and scales[other.id] is not None
         ]
         if older:
-            scale = scales[max(older, key=lambda other: other.version_num).id]
-            found.scales[version.id] = scales[version.id] = scale
+            last = max(older, key=lambda other: other.version_num)
+            found.scales[version.id] = scales[version.id] = scales[last.id]
+            if last.id in received:
+                found.received.add(version.id)
+                received.add(version.id)
+
+
+def _has_ended(version: VersionFacts, has_received: bool) -> bool:
+    """Whether its scale was another project's, and no setting gives it one any more.
+
+    A withdrawn version keeps its last scale, as long as the app has any from other projects.
+    """
+    is_kept = has_received if version.is_deprecated else bool(version.cross_project_scale)
+    return version.is_scale_received and not is_kept
 
 
 def _to_the_letter(versions: Sequence[VersionFacts], rules: Rules) -> Normalisation:
     found = Normalisation(scales={version.id: None for version in versions})
     current = [version for version in versions if not version.is_deprecated]
     enough = _above(current, rules.min_version_samples)
-    if all(version.is_gpu for version in current) and any(version.cross_project_scale for version in current):
+    if takes_received_scales(versions, rules) and any(version.cross_project_scale for version in current):
         known = [version for version in enough if version.cross_project_scale]
         _cross_project(found, current, enough, known)
         return found
@@ -136,6 +173,7 @@ def _cross_project(
     for version in current:
         if version.cross_project_scale:
             found.scales[version.id] = version.cross_project_scale
+            found.received.add(version.id)
     if not known:
         return
     total = sum(version.pfc.n for version in known)
@@ -144,6 +182,7 @@ def _cross_project(
     for version in enough:
         if not version.cross_project_scale:
             found.scales[version.id] = level / (version.pfc.avg or 1.0)
+            found.received.add(version.id)
 
 
 def _deployed(versions: Sequence[VersionFacts], rules: Rules) -> Normalisation:

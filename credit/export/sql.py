@@ -63,13 +63,25 @@ SELECT h.id, h.owner_id, c.total_credit, {RECENT.format(credit="c")}, {_NOW},
  ORDER BY c.host_id
 ) TO STDOUT"""
 
-# Whoever is published again is not gone, but may be once more before the next export.
+# An export since they agreed, and before they asked to be deleted: without one readers have nothing to drop.
+_EXPORTED: Final = """EXISTS (SELECT FROM credit_statisticsexport s
+                WHERE (s.finished_at IS NULL OR s.finished_at >= e.changed_at)
+                  AND (u.deletion_asked_at IS NULL OR s.started_at < u.deletion_asked_at))"""
+
+# Whoever is published again is not gone, but may be once more before the next export. Whoever asked to be deleted is
+# gone at once, and not after the grace period only: without this they would be nowhere meanwhile.
 GONE_USERS: Final = f"""COPY (
 SELECT g.user_id, g.cpid FROM credit_goneuser g
  WHERE g.gone_at > now() - interval '60 days'
    AND NOT EXISTS (SELECT FROM portal_user u JOIN credit_exportconsent e ON e.user_id = u.id
                     WHERE u.id = g.user_id AND {_PUBLISHED})
- ORDER BY g.user_id
+ UNION
+SELECT u.id, {USER_CPID} FROM portal_user u
+  JOIN credit_exportconsent e ON e.user_id = u.id JOIN credit_usercredit c ON c.user_id = u.id
+ WHERE u.deletion_asked_at IS NOT NULL AND e.exports_statistics AND c.total_credit > 0 AND {_EXPORTED}
+   AND NOT EXISTS (SELECT FROM credit_goneuser g
+                    WHERE g.user_id = u.id AND g.gone_at > now() - interval '60 days')
+ ORDER BY 1
 ) TO STDOUT"""
 GONE_HOSTS: Final = f"""COPY (
 SELECT g.host_id, g.cpid FROM credit_gonehost g
@@ -77,7 +89,15 @@ SELECT g.host_id, g.cpid FROM credit_gonehost g
    AND NOT EXISTS (SELECT FROM portal_host h JOIN portal_user u ON u.id = h.owner_id
                      JOIN credit_exportconsent e ON e.user_id = u.id
                     WHERE h.id = g.host_id AND h.merged_into_id IS NULL AND e.shows_hosts AND {_PUBLISHED})
- ORDER BY g.host_id
+ UNION
+SELECT h.id, {HOST_CPID} FROM portal_host h
+  JOIN portal_user u ON u.id = h.owner_id
+  JOIN credit_exportconsent e ON e.user_id = u.id JOIN credit_hostcredit c ON c.host_id = h.id
+ WHERE u.deletion_asked_at IS NOT NULL AND e.exports_statistics AND e.shows_hosts AND c.total_credit > 0
+   AND h.merged_into_id IS NULL AND {_EXPORTED}
+   AND NOT EXISTS (SELECT FROM credit_gonehost g
+                    WHERE g.host_id = h.id AND g.gone_at > now() - interval '60 days')
+ ORDER BY 1
 ) TO STDOUT"""
 
 # Of the whole project, also of those who are not published: nothing of it is about one person.
@@ -90,10 +110,6 @@ SELECT extract(epoch FROM now())::float8,
 APPS: Final = "SELECT user_friendly_name FROM credit_app WHERE NOT is_deprecated ORDER BY id"
 
 _AGAIN: Final = """ON CONFLICT ({key}) DO UPDATE SET cpid = excluded.cpid, gone_at = excluded.gone_at"""
-
-# An export since they agreed: without one there is nothing that readers could drop.
-_EXPORTED: Final = """EXISTS (SELECT FROM credit_statisticsexport s
-                WHERE s.finished_at IS NULL OR s.finished_at >= e.changed_at)"""
 
 # A volunteer who was published: into the list of those who are gone. Locks the row that it writes there.
 USER_GONE: Final = f"""

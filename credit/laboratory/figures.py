@@ -72,7 +72,7 @@ def drift(outcomes: Sequence[Outcome], per_jobs: int = 1000) -> float:
     return _over(abs(slope) * per_jobs, y_mean)
 
 
-def _time_credit(kinds: Sequence[VersionKind], outcomes: Iterable[Outcome], *, is_gpu: bool) -> tuple[float, float]:
+def time_credit(kinds: Sequence[VersionKind], outcomes: Iterable[Outcome], *, is_gpu: bool) -> tuple[float, float]:
     """Honest computers' credit for processor time of this kind, over what its peak FLOPs are worth, and its efficiency:
     the FLOPs done over the peak FLOPs. 0 and 0 if there are no such results.
     """
@@ -93,8 +93,8 @@ def project_neutrality(
     Goal: "different projects should grant about the same amount of credit per host-hour, averaged over hosts" (credit
     document, "Goals of the new system"). Hours count by the peak FLOPS of their processors.
     """
-    here, _ = _time_credit(kinds, outcomes, is_gpu=False)
-    there, _ = _time_credit(other_kinds, other_outcomes, is_gpu=False)
+    here, _ = time_credit(kinds, outcomes, is_gpu=False)
+    there, _ = time_credit(other_kinds, other_outcomes, is_gpu=False)
     return abs(here - there) / fmean((here, there)) if here and there else None
 
 
@@ -103,8 +103,8 @@ def gpu_neutrality(kinds: Sequence[VersionKind], outcomes: Sequence[Outcome]) ->
 
     Goal: "Projects with GPU apps should grant credit in proportion to the efficiency of the apps" (as above).
     """
-    cpu_credit, cpu_efficiency = _time_credit(kinds, outcomes, is_gpu=False)
-    gpu_credit, gpu_efficiency = _time_credit(kinds, outcomes, is_gpu=True)
+    cpu_credit, cpu_efficiency = time_credit(kinds, outcomes, is_gpu=False)
+    gpu_credit, gpu_efficiency = time_credit(kinds, outcomes, is_gpu=True)
     if not (cpu_credit and gpu_credit):
         return None
     return abs((gpu_credit / cpu_credit) / (gpu_efficiency / cpu_efficiency) - 1)

@@ -8,7 +8,7 @@ estimate, so that jobs of different size can be compared: 1 is what the estimate
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from heapq import heappop, heappush
@@ -63,6 +63,7 @@ class Setup:
     the project; the others are honest. ``works``: FLOPs of jobs over those estimated. ``failing_part``: which part of
     their jobs honest computers fail. ``is_equal``: all are as efficient. ``is_adaptive``: single results of trusted
     computers are accepted. ``size_spread``: the standard deviation of the logarithm of jobs' estimates.
+    ``received_scales``: factors from other projects, by plan class.
     """
 
     seed: int = 1
@@ -81,6 +82,7 @@ class Setup:
     pass_jobs: int = 20
     hardware: Hardware = field(default_factory=Hardware)
     size_spread: float = 0.5
+    received_scales: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,7 @@ class Trial:
                 platform_id=platforms.index(kind.platform) + 1,
                 plan_class=kind.plan_class,
                 version_num=100,
+                cross_project_scale=setup.received_scales.get(kind.plan_class),
             )
             for kind_index, kind in enumerate(setup.kinds)
         ]
@@ -304,5 +307,6 @@ class Trial:
             if version.id in found.scales:
                 version.pfc_scale = found.scales[version.id]
             version.is_counted = version.id in found.counted
+            version.is_scale_received = version.id in found.received
         if found.min_avg_pfc is not None:
             self.app.min_avg_pfc = found.min_avg_pfc

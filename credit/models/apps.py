@@ -290,6 +290,9 @@ class AppVersion(models.Model):
     is_counted = models.BooleanField(
         "counts for the app's least average", default=False, db_default=False, editable=False
     )
+    is_scale_received = models.BooleanField(
+        "factor comes from other projects", default=False, db_default=False, editable=False
+    )
     # The grants of its results: credit as in volunteers' totals, and the number of results
     total_credit = models.FloatField("credit granted in all", default=0, editable=False)
     ngranted = models.BigIntegerField("results granted", default=0, editable=False)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from credit.engine.explanation import DEFAULT_RULES, ClaimRule, Explanation, Grant, GrantRule, grant_rule_of
-from credit.models import Result, ResultPart, Workunit
+from credit.models import AppVersion, Result, ResultPart, Workunit
 from credit.models.claims import StoredClaim
 from credit.pages.explanation_texts import Step, claim_steps, grant_steps, used_elapsed_secs
 from credit.statistics.facts import workunit_facts
@@ -66,13 +66,18 @@ def _claim(stored: StoredClaim, elapsed_secs: float | None) -> Explanation:
     )
 
 
-def explain_parts(parts: Iterable[ResultPart], workunit: Workunit) -> list[ExplainedPart]:
+def _is_received(version: AppVersion | None, claim: Explanation) -> bool:
+    """Whether the claim's factor is the one that was set for the version, from other projects."""
+    return version is not None and claim.version_scale == version.cross_project_scale is not None
+
+
+def explain_parts(parts: Iterable[ResultPart], workunit: Workunit, version: AppVersion | None) -> list[ExplainedPart]:
     """What was credited while the job ran, and why."""
     explained = []
     for part in parts:
         claim = _claim(part, part.to_secs - part.from_secs)
         is_cut = part.credit < (claim.claimed_credit or 0.0) * (1 - 1e-12)
-        steps = claim_steps(claim, workunit_facts(workunit))
+        steps = claim_steps(claim, workunit_facts(workunit), is_received=_is_received(version, claim))
         explained.append(ExplainedPart(part, steps + grant_steps(Grant(part.credit, GrantRule.PARTIAL, is_cut))))
     return explained
 
@@ -82,7 +87,9 @@ def explain(result: Result, workunit: Workunit) -> StoredExplanation | None:
     claim = stored_explanation(result)
     if claim is None:
         return None
-    steps = claim_steps(claim, workunit_facts(workunit), result.partial_credit, result.elapsed_secs)
+    is_received = _is_received(result.app_version, claim)
+    facts = workunit_facts(workunit)
+    steps = claim_steps(claim, facts, result.partial_credit, result.elapsed_secs, is_received=is_received)
     if result.grant_rule is not None and result.granted_credit is not None:
         rule, is_cut = grant_rule_of(result.grant_rule)
         due = max(0.0, result.granted_credit - result.partial_credit)

@@ -105,9 +105,17 @@ def used_elapsed_secs(
 
 
 def claim_steps(
-    claim: Explanation, workunit: WorkunitFacts, partial_credit: float = 0.0, reported_secs: float | None = None
+    claim: Explanation,
+    workunit: WorkunitFacts,
+    partial_credit: float = 0.0,
+    reported_secs: float | None = None,
+    *,
+    is_received: bool = False,
 ) -> list[Step]:
-    """The steps of this claim, from the run time to Cobblestones; ``reported_secs`` shows whether it was cut."""
+    """The steps of this claim, from the run time to Cobblestones; ``reported_secs`` shows whether it was cut.
+
+    ``is_received``: the version's factor is that of other projects.
+    """
     rule = claim.claim_rule
     if rule is ClaimRule.LEFT_OUT:
         return [Step("Claim", None, "The site no longer has this version, so this result makes no claim.")]
@@ -124,7 +132,7 @@ def claim_steps(
     if rule in DEFAULT_RULES:
         steps += _default_steps(claim, workunit)
     else:
-        steps += _scale_steps(claim)
+        steps += _scale_steps(claim, is_received)
     if partial_credit and has_partial_credit(rule):
         steps.append(Step("Credited while it ran", partial_credit, "Already credited by trickle-up messages."))
     if rule is ClaimRule.FIXED_PER_JOB:
@@ -146,12 +154,17 @@ def _default_steps(claim: Explanation, workunit: WorkunitFacts) -> list[Step]:
     ]
 
 
-def _scale_steps(claim: Explanation) -> list[Step]:
+def _scale_steps(claim: Explanation, is_received: bool) -> list[Step]:
     rule = claim.claim_rule
     steps = []
     if claim.version_scale is not None:
         if rule >= ClaimRule.PEAK_FLOPS:
             sentence = "A factor set by this project."
+        elif is_received:
+            sentence = (
+                "The average of such versions at other projects: this app has no version for CPUs to compare this one "
+                "with."
+            )
         else:
             sentence = "Makes versions of different efficiency claim alike."
         steps.append(Step("× factor of the version", claim.version_scale, sentence))
@@ -163,8 +176,8 @@ def _scale_steps(claim: Explanation) -> list[Step]:
         steps.append(Step("Approximate", None, "The numbers are too uncertain to affect the credit of others."))
     if claim.on_probation:
         sentence = (
-            "The computer has not yet shown that it does not pick its jobs: too little is known about it, or too many "
-            "of its recent jobs failed. Until that changes, its factor is limited to 1."
+            "Nothing shows yet that the computer does not pick its jobs: too little is known about it, or too many of "
+            "its recent jobs failed. As long as that is so, its factor is at most 1."
         )
         steps.append(Step("On probation", None, sentence))
     if rule is not ClaimRule.FIXED_PER_JOB:
@@ -180,7 +193,7 @@ def _host_sentence(claim: Explanation) -> str:
     version = f"The version's average {claim.version_pfc_avg:.6g} ({claim.version_pfc_n} jobs)"
     whole = (claim.version_pfc_avg or 0.0) / (claim.host_pfc_avg or 1.0)
     if not claim.on_probation and (claim.host_scale or 0.0) < whole * (1 - 1e-9):
-        limits = "The computer's earlier jobs do not justify such a high factor, or it exceeds the app's limit."
+        limits = "The computer's earlier jobs do not support a higher factor, or the app's limit was reached."
         return f"{version} divided by {own}, reduced. {limits}"
     return f"{version} divided by {own}, within limits."
 

@@ -64,7 +64,7 @@ def task(request: HttpRequest, pk: int) -> HttpResponse:
     if page is None:
         raise Http404("no such task")
     page["explanation"] = explain(page["task"], page["workunit"])
-    page["parts"] = explain_parts(task_reads.read_parts(page["task"]), page["workunit"])
+    page["parts"] = explain_parts(task_reads.read_parts(page["task"]), page["workunit"], page["task"].app_version)
     return render(request, "credit/task.html", page)
 
 

@@ -43,6 +43,7 @@ def version_facts(version: AppVersion) -> VersionFacts:
         is_deprecated=version.is_deprecated,
         is_counted=version.is_counted,
         cross_project_scale=version.cross_project_scale,
+        is_scale_received=version.is_scale_received,
         platform_id=version.platform_id,
         plan_class=version.plan_class,
         version_num=version.version_num,

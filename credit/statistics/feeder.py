@@ -102,10 +102,11 @@ def _set_scales(versions: Sequence[AppVersion], found: Normalisation) -> int:
             scale = None
         if scale != version.pfc_scale:
             nscales += 1
-        if (scale, is_counted) != (version.pfc_scale, version.is_counted):
-            version.pfc_scale, version.is_counted = scale, is_counted
+        state = (scale, is_counted, version.pk in found.received)
+        if state != (version.pfc_scale, version.is_counted, version.is_scale_received):
+            version.pfc_scale, version.is_counted, version.is_scale_received = state
             moved.append(version)
-    AppVersion.objects.bulk_update(moved, ["pfc_scale", "is_counted"])
+    AppVersion.objects.bulk_update(moved, ["pfc_scale", "is_counted", "is_scale_received"])
     return nscales
 
 

@@ -1,7 +1,7 @@
 """Found a team, join one, leave it, hand it on.
 
 A volunteer is in one team at most. Each function is one transaction; it locks the volunteer's row, then their credit,
-the membership and the team. So two requests of one volunteer come one after the other.
+the membership and the teams, these by number. So two requests of one volunteer come one after the other.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ def found(user: User, team: Team) -> Team:
     try:
         throttle.admit_new_team(user.pk)
         with transaction.atomic():
-            _lock(user)
-            _leave(user.pk)
+            credit = _lock(user)
+            _leave(user.pk, credit)
             team.founder = user
             team.save()
-            _enter(user, team)
+            _enter(user, team, credit)
     except throttle.Throttled as error:
         raise TeamRefused("You founded several teams today. Found another one tomorrow.") from error
     except IntegrityError as error:
@@ -41,13 +41,16 @@ def found(user: User, team: Team) -> Team:
 def join(user: User, team_id: int) -> Team:
     """Put the volunteer into this team, and out of another. Nothing changes if they are in it. Raises TeamRefused."""
     with transaction.atomic():
-        _lock(user)
-        team = Team.objects.filter(pk=team_id).first()
+        credit = _lock(user)
+        left = Membership.objects.select_for_update().filter(user=user).values_list("team", flat=True).first()
+        # The one that they leave, too: two who change places would each wait for the other's team.
+        both = Team.objects.select_for_update(no_key=True).filter(pk__in=[team_id, left or team_id]).order_by("pk")
+        team = next((each for each in both if each.pk == team_id), None)
         if team is None:
             raise TeamRefused("There is no such team.")
-        if not Membership.objects.filter(user=user, team=team).exists():
-            _leave(user.pk)
-            _enter(user, team)
+        if left != team.pk:
+            _leave(user.pk, credit)
+            _enter(user, team, credit)
             Team.objects.filter(pk=team.pk, founder=None).update(founder=user)
     return team
 
@@ -55,8 +58,7 @@ def join(user: User, team_id: int) -> Team:
 def leave(user: User) -> None:
     """Take the volunteer out of their team, which keeps its credit. A founder who leaves hands nothing on."""
     with transaction.atomic():
-        _lock(user)
-        _leave(user.pk)
+        _leave(user.pk, _lock(user))
 
 
 def hand_on(user: User, member_id: int) -> Team:
@@ -75,22 +77,25 @@ def hand_on(user: User, member_id: int) -> Team:
 
 def forget(user_id: int, _now: dt.datetime) -> None:
     """An account is erased: the team keeps its credit (`portal.people.deletion.erasure_hooks`)."""
-    _leave(user_id)
+    _leave(user_id, UserCredit.objects.filter(user=user_id).values_list("total_credit", flat=True).first() or 0.0)
 
 
-def _lock(user: User) -> None:
+def _lock(user: User) -> float:
+    """What the volunteer has when they leave a team or enter one: the same number for both.
+
+    What is granted meanwhile waits. The very first grant cannot, as there is no row yet to lock: it is the new team's.
+    """
     User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
-    # What is granted meanwhile waits: between leaving and entering it would be no team's.
-    UserCredit.objects.select_for_update(no_key=True).filter(user=user).first()
+    credit = UserCredit.objects.select_for_update(no_key=True).filter(user=user).first()
+    return credit.total_credit if credit is not None else 0.0
 
 
-def _enter(user: User, team: Team) -> None:
-    before = UserCredit.objects.filter(user=user).values_list("total_credit", flat=True).first() or 0.0
-    Membership.objects.create(user=user, team=team, credit_before=before)
+def _enter(user: User, team: Team, credit: float) -> None:
+    Membership.objects.create(user=user, team=team, credit_before=credit)
 
 
-def _leave(user_id: int) -> None:
+def _leave(user_id: int, credit: float) -> None:
     with connection.cursor() as cursor:
-        cursor.execute(sql.LEAVE, {"user": user_id})
+        cursor.execute(sql.LEAVE, {"user": user_id, "credit": credit})
     # A team that its founder left has none, until somebody joins.
     Team.objects.filter(founder=user_id).exclude(memberships__user=user_id).update(founder=None)

@@ -28,7 +28,6 @@ WITH gone AS (
     DELETE FROM credit_membership m WHERE m.user_id = %(user)s RETURNING m.team_id, m.credit_before
 )
 UPDATE credit_team t
-   SET former_credit = former_credit + greatest(0, coalesce(
-           (SELECT total_credit FROM credit_usercredit WHERE user_id = %(user)s), 0) - gone.credit_before)
+   SET former_credit = former_credit + greatest(0, %(credit)s - gone.credit_before)
   FROM gone WHERE t.id = gone.team_id
 RETURNING t.id"""

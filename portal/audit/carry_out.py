@@ -27,10 +27,10 @@ class ChangedMeanwhile(Exception):
     lines: list[Line]
 
 
-def carry_out(proposal: Proposal, person: User, reason: str) -> Change:
+def carry_out(proposal: Proposal, person: User | None, reason: str) -> Change:
     """Raises `ChangedMeanwhile`, `NothingToDo`, ValidationError, or DoesNotExist if the row is gone.
 
-    Locks what the operation says, then the row.
+    ``person`` None: a command does it. Locks what the operation says, then the row.
     """
     model = proposal.model_class()
     operation = operations[proposal.operation] if proposal.operation else None

@@ -63,10 +63,10 @@ class ClientView(APIView):
 
     # Both replace DRF's own words, which no BOINC client understands, by the event loop's answers. DRF's return its
     # own Response; these return Django's, which nothing renders again.
-    def options(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:  # type: ignore[override]
+    def options(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:  # type: ignore[override]  # no DRF reply
         return self.get(request)
 
-    def http_method_not_allowed(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:  # type: ignore[override]
+    def http_method_not_allowed(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:  # type: ignore[override]  # no DRF reply
         return self.get(request)
 
 

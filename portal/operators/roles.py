@@ -34,8 +34,8 @@ _FIGURES: Final = (
     *_each("accounting", "view", "announcement mailcampaign project projectday projectkeyword projectstanding"),
     *_each("accounting", "view", "projecttrouble projectversion"),
     *_each("accounting", "view", "tasksource"),
-    *_each("credit", "view", "app appversion platform statisticsexport workunit"),
-    *_each("scheduler", "view", "keychange planclass retryentry"),
+    *_each("credit", "view", "app appversion collectedexport platform statisticsexport workunit"),
+    *_each("scheduler", "view", "appkeyword keychange planclass retryentry"),
     *_each("portal", "view", "change operatingfigure"),
 )
 
@@ -61,8 +61,8 @@ ROLES: Final = (
             *_each("credit", "view add change delete", "creditexperiment"),
             *_each("credit", "view change", "appversion"),
             *_each("credit", "view add change", "batch"),
-            *_each("credit", "view", "hostappversion preview result statisticsexport workunit"),
-            *_each("scheduler", "view add change delete", "planclass"),
+            *_each("credit", "view", "collectedexport hostappversion preview result statisticsexport workunit"),
+            *_each("scheduler", "view add change delete", "appkeyword planclass"),
             *_each("scheduler", "view change", "retryentry"),
             *_each("scheduler", "view add change", "releasedraft"),
             *_each("scheduler", "view add", "storedfile"),

@@ -79,7 +79,7 @@ def _check_database() -> None:
 
 
 def _session() -> Any:
-    pool = connection.pool  # type: ignore[attr-defined]
+    pool = connection.pool  # type: ignore[attr-defined]  # psycopg's back end has it
     pool.open()
     return pool.connection(timeout=DATABASE_LIMIT_SECS)
 

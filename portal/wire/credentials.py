@@ -25,6 +25,13 @@ def key_hash(key: str) -> bytes:
     return hashlib.sha256(key.encode()).digest()
 
 
+def external_cpid(internal: str, email: str) -> str:
+    """The id under which sites that add up credit know an account, or a computer: MD5 of the id that projects keep of
+    it, and the account's address (BOINC protocol, identifiers). So nobody gets another's by sending their id.
+    """
+    return hashlib.md5(f"{internal}{email}".encode(), usedforsecurity=False).hexdigest()
+
+
 def weak_key(user_id: int, hash_of_key: bytes, pepper: str) -> str:
     """The weak form of a client key, for this site's own project: a computer can work with it, but change nothing.
 

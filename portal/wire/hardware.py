@@ -33,6 +33,10 @@ _COPROC_TYPES: Final = {
 }
 _END: Final = frozenset({b"/host_info", b"/coprocs"})
 
+MAX_DISTROS: Final = 16
+_DOCKER_VERSION = re.compile(rb"<docker_version>([^<]*+)</docker_version>")
+_OF_DISTRO = re.compile(rb"<(distro_name|os_name|os_version|docker_version|disallowed)(?:\s*+/>|>([^<]*+)</\1>)")
+
 # Clients since 7.22 name the OpenCL elements after the version's fields, older ones in mixed case.
 _OPENCL_VERSION = re.compile(rb"<open(?:cl|CL)_device_version>([^<]*+)<")
 _OPENCL_DRIVER = re.compile(rb"<open(?:cl|CL)_driver_version>([^<]*+)<")
@@ -50,6 +54,27 @@ class Coproc:
     ram_bytes: int | None
     driver_version: str
     opencl_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Distro:
+    """A Linux below Windows (WSL). ``is_allowed``: its owner lets BOINC use it; ``docker_version`` is empty without."""
+
+    name: str
+    system: str
+    docker_version: str
+    is_allowed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Containers:
+    """What a computer can run containers in: its own Docker (or Podman), and those in Linux below Windows."""
+
+    docker_version: str = ""
+    distros: tuple[Distro, ...] = ()
+
+
+NO_CONTAINERS: Final = Containers()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +103,7 @@ class Hardware:
     os_version: str
     product_name: str
     virtualbox_version: str
+    containers: Containers
     coprocs: tuple[Coproc, ...]
     faults: tuple[str, ...]
 
@@ -136,6 +162,34 @@ def free_disk(host_info: bytes) -> bytes:
     return match[1] if match else b""
 
 
+def names_containers(host_info: bytes) -> bool:
+    """Whether it says anything of Docker or WSL, as clients since 8.2 do."""
+    return b"<docker_version>" in host_info or b"<distro>" in host_info
+
+
+def parse_containers(host_info: bytes) -> Containers:
+    """Return what the inside of a <host_info> says of Docker and of WSL (BOINC's lib/hostinfo and lib/wslinfo)."""
+    if not names_containers(host_info):
+        return NO_CONTAINERS
+    begin = host_info.find(b"<wsl>")
+    end = host_info.find(b"</wsl>", begin) if begin >= 0 else -1
+    inside, outside = (host_info[begin:end], host_info[:begin] + host_info[end:]) if end >= 0 else (b"", host_info)
+    distros = [_distro(each.partition(b"</distro>")[0]) for each in inside.split(b"<distro>", MAX_DISTROS + 1)[1:]]
+    found = _DOCKER_VERSION.search(outside)
+    return Containers(clip(found[1], 64, entities=True) if found else "", tuple(distros[:MAX_DISTROS]))
+
+
+def _distro(inside: bytes) -> Distro:
+    fields = dict(_OF_DISTRO.findall(inside))
+
+    def text(tag: bytes) -> str:
+        return clip(fields.get(tag, b""), 64, entities=True)
+
+    system = f"{text(b'os_name')} {text(b'os_version')}".strip()
+    is_allowed = fields.get(b"disallowed", b"0").strip() == b"0"
+    return Distro(text(b"distro_name"), system, text(b"docker_version"), is_allowed)
+
+
 def parse_hardware(host_info: bytes) -> Hardware:
     """Return the hardware that the inside of a <host_info> describes, with any faults in its `faults`."""
     faults: list[str] = []
@@ -160,6 +214,7 @@ def parse_hardware(host_info: bytes) -> Hardware:
         os_version=read.text(b"os_version", 256),
         product_name=read.text(b"product_name", 256),
         virtualbox_version=read.text(b"virtualbox_version", 64),
+        containers=parse_containers(host_info),
         coprocs=coprocs,
         faults=tuple(faults),
     )

@@ -26,7 +26,7 @@ class RecordKey(NamedTuple):
 class AppFacts:
     """An app. ``typical_fpops``: of a job that waits now, None if none does; ``is_non_cpu_intensive``: a computer has
     one job of it at a time, beside all others. Its own limits of jobs (at once for each processor and each GPU, and in
-    one reply) are None where only the site's count.
+    one reply) are None where only the site's count. ``keywords``: what its jobs are about, and what that is part of.
     """
 
     id: int
@@ -41,6 +41,7 @@ class AppFacts:
     max_gpu_jobs_in_progress: int | None = None
     max_jobs_per_rpc: int | None = None
     typical_fpops: float | None = None
+    keywords: frozenset[int] = frozenset()
     # Ids of jobs of the highest priority that wait: first and last
     first_id: int = 0
     last_id: int = 0
@@ -64,6 +65,8 @@ class PlanClass:
     needs_opencl: bool = False
     avg_ncpus: float = 1.0
     gpu_usage: float = 0.0
+    # `containers.DOCKER`, `containers.WSL`
+    needs_containers: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,10 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Computer:
-    """The computer that asks. ``availability``: the part of the time in which it computes, on CPUs and on GPUs."""
+    """The computer that asks. ``availability``: the part of the time in which it computes, on CPUs and on GPUs.
+
+    ``containers``: those that BOINC can use there (`containers.usable`).
+    """
 
     ncpus: int
     p_fpops: float
@@ -99,6 +105,7 @@ class Computer:
     disk_bytes: float | None = None
     cpu_availability: float = 1.0
     gpu_availability: float = 1.0
+    containers: frozenset[str] = frozenset()
 
     def instances(self, processor_type: str) -> int:
         gpu = self.gpus.get(processor_type)

@@ -14,7 +14,12 @@ class Reason(StrEnum):
     NO_APP = "there is no application for this kind of computer"
     NO_CLIENT_VERSION = "none of the programs in your app_info.xml is of an application here"
     PLAN_CLASS = "the applications need other processors, drivers or more graphics memory"
+    DOCKER = "the applications need Docker, which this computer does not have or BOINC may not use there"
+    WSL = (
+        "the applications need Linux below Windows (WSL), which this computer does not have or BOINC may not use there"
+    )
     NO_TYPE = "no application here uses the kind of processor that work was asked for"
+    KEYWORDS = "you said no to what the applications are about, on the page of subjects of your account manager"
     IN_PROGRESS = "this computer has as many jobs in progress as it may have at once"
     QUOTA = "this computer reached its number of jobs for today, which is lower after failed jobs and recovers"
     NO_JOBS = "no jobs are waiting at the moment"

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from portal.wire.hardware import NO_CONTAINERS, Containers
+
 CPU: Final = "CPU"
 GPU_TYPES: Final = ("NVIDIA", "ATI", "intel_gpu", "apple_gpu")
 """Those that versions can be for, and that records and credit are kept of (``credit.models.ProcessorType``)."""
@@ -111,6 +113,7 @@ class HostInfo:
     p_fpops: float = 0.0
     m_nbytes: float | None = None
     d_free: float | None = None
+    containers: Containers = NO_CONTAINERS
     raw: bytes = b""
 
 
@@ -125,6 +128,9 @@ class SchedulerRequest:
     read, which the client is to forget. ``refused_types``: processor types that the preferences forbid.
     ``available_fractions``: of the time, on_frac, active_frac and gpu_active_frac. ``preferences_raw``: of the general
     preferences that were saved at ``preferences_at`` by the account whose address has that hash; empty if too long.
+    ``refused_containers``: "docker" and "wsl", as far as the client may not use them. ``keywords_yes`` and
+    ``keywords_no``: the volunteer's, which the client has from its account manager. ``client_opaque``: the beginning
+    of a note for projects, which BOINC's own server does not use either.
     """
 
     authenticator: str = ""
@@ -151,6 +157,11 @@ class SchedulerRequest:
     preferences_raw: bytes = b""
     preferences_email_hash: str = ""
     refused_types: frozenset[str] = frozenset()
+    refused_containers: tuple[str, ...] = ()
+    keywords_yes: frozenset[int] = frozenset()
+    keywords_no: frozenset[int] = frozenset()
+    client_brand: str = ""
+    client_opaque: str = ""
     host: HostInfo = HostInfo()
     gpus: tuple[Gpu, ...] = ()
     coprocs_raw: bytes = b""

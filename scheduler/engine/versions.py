@@ -13,6 +13,7 @@ from copy import deepcopy
 from credit.engine import probation
 from credit.engine.facts import HostVersionFacts
 from credit.engine.flops import Ceilings, GpuUse, peak_flops, projected_flops
+from scheduler.engine.containers import DOCKER
 from scheduler.engine.facts import AppFacts, Choice, Computer, PlanClass, RecordKey, Records, Usage, Version
 from scheduler.engine.reasons import Reason
 from scheduler.engine.request import CPU, ClientVersion
@@ -29,6 +30,8 @@ def usage_of(version: Version, plan_class: PlanClass | None, computer: Computer,
     """
     ncpus, ngpus, min_ram = version.avg_ncpus, version.gpu_usage, version.min_gpu_ram_bytes
     if plan_class is not None:
+        if not plan_class.needs_containers <= computer.containers:
+            return None
         if computer.ncpus < plan_class.min_ncpus or not plan_class.cpu_features <= computer.features:
             return None
         ncpus, ngpus = plan_class.avg_ncpus, plan_class.gpu_usage or version.gpu_usage
@@ -124,9 +127,10 @@ def choose(
         if version.processor_type not in wanted_types:
             reasons.add(Reason.NO_TYPE)
             continue
-        usage = usage_of(version, plan_classes.get(version.plan_class), computer, ceilings)
+        plan_class = plan_classes.get(version.plan_class)
+        usage = usage_of(version, plan_class, computer, ceilings)
         if usage is None or usage.peak_flops <= 0:
-            reasons.add(Reason.PLAN_CLASS)
+            reasons.add(_why_not(plan_class, computer))
             continue
         key = RecordKey(app.id, version.id, version.processor_type)
         record = records.get(key)
@@ -138,6 +142,11 @@ def choose(
         )
         _keep_faster(choices, Choice(key, usage, flops, version))
     return choices, reasons
+
+
+def _why_not(plan_class: PlanClass | None, computer: Computer) -> Reason:
+    lacking = plan_class.needs_containers - computer.containers if plan_class is not None else frozenset()
+    return Reason.DOCKER if DOCKER in lacking else Reason.WSL if lacking else Reason.PLAN_CLASS
 
 
 def choose_own(

@@ -117,7 +117,7 @@ def receive(asked: FileUpload, start: bytes) -> Steps[None]:
                 start = b""
                 yield incoming.call(incoming.write, chunk)
                 left -= len(chunk)
-        except Exception as error:
+        except Exception as error:  # of whatever kind: what was received must be noted, so that a resumed upload fits
             yield incoming.call(incoming.note_nbytes)
             if isinstance(error, OSError) and error.errno in storage.FULL:
                 raise UploadError(TRY_AGAIN, _DISK_FULL) from error

@@ -153,7 +153,7 @@ def _hand_over(function: Function, this: _Pass, ids: list[int]) -> list[int]:
             this.interrupted[workunit.pk] = "The app's function did not end in time."
             if connection.needs_rollback:
                 raise
-        except Exception as error:
+        except Exception as error:  # a project's handler may raise anything; other workunits must not wait
             log.exception("assimilation_failed", workunit=workunit.name)
             faults[workunit.pk] = f"{type(error).__name__}: {error}"
     retry_queue.enqueue(Step.ASSIMILATE, faults, this.now)

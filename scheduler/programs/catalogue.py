@@ -16,9 +16,11 @@ from credit.models import App, AppVersion, ProcessorType
 from credit.statistics.facts import rules_of
 from portal.clients.timed_cache import TimedCache
 from portal.clients.wants import Steps, in_thread
+from portal.wire import keywords
+from scheduler.engine.containers import DOCKER, WSL
 from scheduler.engine.facts import AppFacts, PlanClass, Version
 from scheduler.files import addresses
-from scheduler.models import BetaTester
+from scheduler.models import AppKeyword, BetaTester
 from scheduler.models import PlanClass as PlanClassRow
 from scheduler.programs import code_signing
 from scheduler.programs.sql import READ_QUEUES
@@ -105,12 +107,18 @@ def _read() -> Catalogue:
     with connection.cursor() as cursor:
         cursor.execute(READ_QUEUES, [LOOKED_AT])
         queues = {row[0]: row[1:] for row in cursor.fetchall()}
+    about: dict[int, set[int]] = {}
+    for app_id, keyword in AppKeyword.objects.values_list("app", "keyword"):
+        about.setdefault(app_id, set()).add(keyword)
     for app in App.objects.all():
         catalogue.app_names[app.pk] = app.name
         catalogue.app_xml[app.pk] = render_app(app.name, app.user_friendly_name, app.is_non_cpu_intensive)
         if not app.is_deprecated:
             typical, rank, first_id, last_id, last_rank = queues.get(app.pk, (None, None, None, None, None))
-            catalogue.apps[app.pk] = _app(app, typical, (first_id or 0, last_id or 0), (rank, last_rank))
+            catalogue.apps[app.pk] = replace(
+                _app(app, typical, (first_id or 0, last_id or 0), (rank, last_rank)),
+                keywords=keywords.kin(about.get(app.pk, ())),
+            )
             if rank is not None:
                 catalogue.heads[app.pk] = rank, first_id
     rows = list(AppVersion.objects.select_related("platform", "app", "beta_test").prefetch_related("files__file"))
@@ -212,6 +220,7 @@ def plan_class_facts(row: PlanClassRow) -> PlanClass:
         min_driver=row.min_driver_version,
         min_capability=row.min_compute_capability,
         needs_opencl=row.needs_opencl,
+        needs_containers=frozenset([DOCKER] * row.needs_docker + [WSL] * row.needs_wsl),
         avg_ncpus=row.avg_ncpus,
         gpu_usage=row.gpu_usage,
     )

@@ -13,6 +13,8 @@ from django.conf import settings
 
 from credit.engine.flops import Ceilings
 from portal.models import Host
+from portal.wire.hardware import Containers, Distro
+from scheduler.engine.containers import usable
 from scheduler.engine.facts import Computer, PlanClass, Version
 from scheduler.engine.request import CPU, GPU_TYPES, Gpu
 from scheduler.engine.versions import usage_of
@@ -84,7 +86,8 @@ def _active(now: dt.datetime) -> list[Host]:
     since = now - dt.timedelta(days=ACTIVE_DAYS)
     found = Host.objects.filter(scheduler_record__last_rpc_at__gte=since, retired_at=None, merged_into=None)
     columns = ("owner_id", "client_version", "platform_name", "ncpus", "p_fpops", "p_features", "coprocs", "m_nbytes")
-    return list(found.only(*columns).order_by("-scheduler_record__last_rpc_at")[:MAX_HOSTS])
+    more = ("os_name", "docker_version", "wsl", "not_used")
+    return list(found.only(*columns, *more).order_by("-scheduler_record__last_rpc_at")[:MAX_HOSTS])
 
 
 def _verdict(host: Host, version: Version, plan_class: PlanClass | None, api_version: str) -> str:
@@ -107,8 +110,20 @@ def _client(version: str) -> tuple[int, ...]:
 def _computer(host: Host) -> Computer:
     gpus = {gpu.type: gpu for gpu in _gpus(host.coprocs)}
     return Computer(
-        ncpus=host.ncpus, p_fpops=host.p_fpops or 0.0, gpus=gpus, features=frozenset(host.p_features.split())
+        ncpus=host.ncpus,
+        p_fpops=host.p_fpops or 0.0,
+        gpus=gpus,
+        features=frozenset(host.p_features.split()),
+        containers=usable(_containers(host), host.os_name, host.client_version, host.not_used),
     )
+
+
+def _containers(host: Host) -> Containers:
+    distros = (
+        Distro(str(each.get("name")), "", str(each.get("docker_version") or ""), bool(each.get("is_allowed")))
+        for each in host.wsl
+    )
+    return Containers(host.docker_version, tuple(distros))
 
 
 def _gpus(coprocs: list[dict[str, Any]]) -> Iterator[Gpu]:

@@ -36,8 +36,8 @@ MAX_ENTRIES: Final = 5000
 MAX_ENTRY_NBYTES: Final = 8192
 """A signature of a key of 4,096 bits has some 1,100."""
 _METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+# What zipfile raises for damaged, encrypted, cut-off or unknown archives: it has no common base class for them.
 _UNREADABLE: Final = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError)
-"""What reading a damaged archive raises."""
 
 
 class SignedForm(forms.Form):

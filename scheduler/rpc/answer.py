@@ -32,6 +32,7 @@ from portal.clients.request_handler import best_effort
 from portal.clients.wants import Steps, Transaction, Turn, in_thread
 from portal.models import ClientKey, User
 from portal.people.accounts import ClientAuthError
+from portal.wire import credentials
 from portal.wire.boinc_errors import ERR_GENERIC
 from scheduler.engine import versions
 from scheduler.engine.facts import Job, JobQuery, RecordKey
@@ -86,7 +87,7 @@ def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Random =
     else:
         raise ClientAuthError(ERR_GENERIC, "This computer's record changes all the time. Try again in a minute.")
     yield from best_effort(_note_key_use(account, host_id, now))
-    yield from best_effort(_converge(request, account))
+    yield from best_effort(_converge(request, account, answered))
     yield from best_effort(preferences.keep_newer(request, account, now))
     return render_reply(answered)
 
@@ -325,13 +326,16 @@ def _note_key_use(account: Account, host_id: int, now: dt.datetime) -> Steps[Non
         yield from in_thread(key.update, last_used_at=now, host_id=host_id)
 
 
-def _converge(request: SchedulerRequest, account: Account) -> Steps[None]:
-    """Take over the person's cross-project id that the client found at an older account of theirs.
+def _converge(request: SchedulerRequest, account: Account, answered: SchedulerReply) -> Steps[None]:
+    """Take over the person's cross-project id that the client found at an older account of theirs, and reply with it.
 
-    Only from a strong key: weak ones are handed to computers that need not be trusted with the account.
+    Only from a strong key: weak ones are handed to computers that need not be trusted with the account. Which account
+    is the oldest, the client finds: it sees those at all of its projects.
     """
     said = request.cross_project_id.lower()
     if said == account.cross_project_id or request.has_weak_key:
         return
     if len(said) == 32 and set(said) <= set("0123456789abcdef"):
         yield from in_thread(User.objects.filter(pk=account.user_id).update, cross_project_id=said)
+        answered.person.cross_project_id = said
+        answered.person.external_cpid = credentials.external_cpid(said, account.email)

@@ -17,7 +17,7 @@ from django.conf import settings
 
 from credit.engine.flops import Ceilings
 from portal.clients.settings_cache import once
-from scheduler.engine import versions
+from scheduler.engine import containers, keywords, versions
 from scheduler.engine.facts import AppFacts, Choice, Computer, JobQuery, RecordKey, Records, Usage, Version
 from scheduler.engine.needs import Needs
 from scheduler.engine.reasons import Reason, sentence
@@ -35,13 +35,14 @@ NO_LIMIT: Final = 1e300
 class Dispatch:
     """A request for work while it is answered: the versions for the computer, and the jobs found so far.
 
-    ``inherited``: for each missing record, the version whose statistics it takes over. ``lost``: jobs to give up;
-    ``again``: jobs to send again.
+    ``scores``: how much the volunteer likes each app (`keywords.score`). ``inherited``: for each missing record, the
+    version whose statistics it takes over. ``lost``: jobs to give up; ``again``: jobs to send again.
     """
 
     catalogue: Catalogue
     computer: Computer
     selection: Selection
+    scores: dict[int, int] = field(default_factory=dict)
     inherited: dict[RecordKey, int] = field(default_factory=dict)
     lost: list[KnownResult] = field(default_factory=list)
     again: list[tuple[KnownResult, Choice]] = field(default_factory=list)
@@ -66,6 +67,7 @@ def computer_of(request: SchedulerRequest) -> Computer:
         disk_bytes=free,
         cpu_availability=on * active,
         gpu_availability=on * gpu_active,
+        containers=containers.usable(host.containers, host.os_name, request.client_version, request.refused_containers),
     )
 
 
@@ -133,6 +135,12 @@ def _choices(request: SchedulerRequest, user_id: int, work: Dispatch, wanted: li
     any_version = False
     most = ceilings()
     for app in catalogue.apps.values():
+        liking = keywords.score(app, request)
+        if liking is None:
+            any_version = True
+            selection.reasons.add(Reason.KEYWORDS)
+            continue
+        work.scores[app.id] = liking
         if app.is_non_cpu_intensive and selection.is_busy_with(app):
             any_version = True
             selection.reasons.add(Reason.IN_PROGRESS)
@@ -226,7 +234,8 @@ def job_queries(dispatch: Dispatch, draw: random.Random) -> list[JobQuery]:
         rooms = {app.id: selection.room_of_app(app, type_) for app in apps if type_ in selection.choices[app.id]}
         if not all(rooms.values()):
             selection.reasons.add(Reason.IN_PROGRESS)
-        drawn = jobs_by_app_weight([app for app in apps if rooms.get(app.id)], njobs, draw)
+        liked = keywords.most_liked([app for app in apps if rooms.get(app.id)], dispatch.scores)
+        drawn = jobs_by_app_weight(liked, njobs, draw)
         most.update({app_id: min(count, rooms[app_id]) for app_id, count in drawn.items()})
     return [_query(dispatch, app_id, njobs) for app_id, njobs in most.items()]
 
@@ -284,7 +293,7 @@ def messages(selection: Selection, waiting: Waiting | None) -> list[str]:
         reasons |= _reasons_of(waiting)
     if selection.choices:
         # Some version could have been used, so it does not matter what others lack.
-        reasons -= {Reason.NO_APP, Reason.PLAN_CLASS, Reason.NO_TYPE}
+        reasons -= {Reason.NO_APP, Reason.PLAN_CLASS, Reason.DOCKER, Reason.WSL, Reason.NO_TYPE}
     return [sentence(reason) for reason in Reason if reason in reasons]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.conf import settings
 
-from portal.wire.hardware import Hardware, hardware_digest, parse_hardware
+from portal.wire.hardware import Hardware, hardware_digest, names_containers, parse_hardware
 from scheduler.engine import copies
 from scheduler.engine.request import CPU, SchedulerRequest
 from scheduler.rpc.sql import DESCRIBED
@@ -73,7 +73,12 @@ def _known(fraction: float | None) -> float | None:
 
 def _digest(request: SchedulerRequest) -> str:
     """A digest that changes when the stored description of the computer must."""
-    said = "\n".join((request.host.domain_name, request.client_version, request.platform_name)).encode()
+    known = [request.host.domain_name, request.client_version, request.platform_name]
+    # Most say nothing of these; then the description that is stored need not be stored anew.
+    rare = [*request.refused_containers, request.client_brand, request.client_opaque]
+    if any(rare) or names_containers(request.host.raw):
+        known += ["containers", *rare]
+    said = "\n".join(known).encode()
     parts = hardware_digest(request.host.raw) + hardware_digest(request.coprocs_raw) + said
     return blake2b(parts, digest_size=16).hexdigest()
 
@@ -92,6 +97,11 @@ def _columns(request: SchedulerRequest) -> dict[str, Any]:
         "timezone_secs": hardware.timezone,
         "benchmarked_at": _moment(benchmarked_at or 0.0),
         "coprocs": [asdict(coproc) for coproc in hardware.coprocs],
+        "docker_version": hardware.containers.docker_version,
+        "wsl": [asdict(distro) for distro in hardware.containers.distros],
+        "not_used": list(request.refused_containers),
+        "client_brand": request.client_brand,
+        "client_opaque": request.client_opaque,
         "hardware_faults": [fault[:200] for fault in (*_cuts(hardware), *hardware.faults)][:20],
     }
     names = {"host_cpid": request.host.host_cpid, "domain_name": request.host.domain_name}

@@ -11,6 +11,7 @@ from django.conf import settings
 from credit.engine.recent_credit import decayed
 from credit.engine.rules import Rules
 from portal.clients.settings_cache import once
+from portal.wire.credentials import external_cpid
 from scheduler.engine.facts import Choice, Job
 from scheduler.engine.outputs import upload_name
 from scheduler.engine.request import ANONYMOUS, CPU, SchedulerRequest
@@ -60,6 +61,7 @@ def reply_to(
             account.user_name,
             account.email_hash,
             account.cross_project_id,
+            external_cpid(account.cross_project_id, account.email),
             account.created_at,
             account.credit.total,
             recent(account.credit),

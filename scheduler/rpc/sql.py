@@ -226,6 +226,7 @@ DESCRIBED: Final = (
     "p_vendor", "p_model", "p_features", "p_fpops", "p_iops", "p_membw", "m_nbytes", "m_cache", "m_swap", "d_total",
     "os_name", "os_version", "product_name", "virtualbox_version", "host_cpid", "domain_name", "client_version",
     "platform_name", "ncpus", "timezone_secs", "benchmarked_at", "coprocs", "hardware_faults",
+    "docker_version", "wsl", "not_used", "client_brand", "client_opaque",
 )  # fmt: skip
 """Columns of the computer that a scheduler request may write."""
 _DESCRIBED: Final = f""",

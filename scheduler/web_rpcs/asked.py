@@ -12,6 +12,7 @@ from portal.wire import credentials
 from portal.wire.boinc_errors import ERR_ACCOUNT_NOT_FOUND, ERR_BAD_AUTHENTICATOR, ERR_GENERIC
 
 _MAX_DIGITS = 18
+_WRONG = "The account key is missing or not valid, or it is a weak one."
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,9 @@ class NotFound(ClientAuthError):
 def owner(asked: Asked, name: str) -> Owner:
     """The account of the strong key in this parameter. Raises ClientAuthError, and counts wrong keys by address."""
     key = asked.given.get(name, "").strip()
+    if not key:
+        # Who sends none is not guessing.
+        raise ClientAuthError(ERR_BAD_AUTHENTICATOR, _WRONG)
     try:
         throttle.admit_key(asked.address)
     except throttle.Throttled as error:
@@ -55,5 +59,5 @@ def owner(asked: Asked, name: str) -> Owner:
     if found is None or not found.user.is_active:
         refuse_key_if_blocked(hash_of_key)
         throttle.count_wrong_key(asked.address)
-        raise ClientAuthError(ERR_BAD_AUTHENTICATOR, "The account key is missing or not valid, or it is a weak one.")
+        raise ClientAuthError(ERR_BAD_AUTHENTICATOR, _WRONG)
     return Owner(found.user, hash_of_key)

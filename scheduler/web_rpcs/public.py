@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
 from collections.abc import Iterable
 from itertools import groupby
 
@@ -11,10 +10,12 @@ from credit.engine.recent_credit import decayed
 from credit.engine.rules import Rules
 from credit.models import AppVersion, ExportConsent, HostCredit, Membership, Team, UserCredit
 from credit.models.grants import Credit
+from credit.statistics.facts import rules_of
 from credit.teams import reads as teams
 from credit.teams.reads import TeamSums
 from portal.clients.messages import ClientReply
 from portal.models import Host, User
+from portal.wire import credentials
 from scheduler.web_rpcs.asked import Asked, NotFound, owner
 from scheduler.web_rpcs.documents import Element, reply
 
@@ -23,12 +24,12 @@ TEAMS_AT_ONCE = 100
 
 def user_cpid(user: User) -> str:
     """The cross-project id under which the account is published."""
-    return _md5(f"{user.cross_project_id}{user.email}")
+    return credentials.external_cpid(user.cross_project_id, user.email)
 
 
 def show_user(asked: Asked, now: dt.datetime) -> ClientReply:
     """A volunteer who is published; with their own key in ``auth``, whoever it is, and their computers."""
-    if "auth" in asked.given:
+    if asked.given.get("auth", "").strip():
         user = owner(asked, "auth").user
         hosts = Host.objects.filter(owner=user, merged_into=None).order_by("pk")
         more: list[Element] = [("venue", ""), *(("host", host_elements(host, now)) for host in hosts)]
@@ -82,7 +83,7 @@ def host_elements(host: Host, now: dt.datetime) -> list[Element]:
             (name, getattr(host, name) or 0)
             for name in ("p_fpops", "p_iops", "p_membw", "m_nbytes", "m_cache", "m_swap", "d_total")
         ),
-        ("host_cpid", _md5(f"{host.host_cpid or host.token}{host.owner.email}")),
+        ("host_cpid", credentials.external_cpid(host.host_cpid or host.token, host.owner.email)),
     ]
 
 
@@ -140,6 +141,10 @@ def _version(version: AppVersion, now: dt.datetime) -> list[Element]:
         ("pfc_avg", version.pfc_avg or 0),
         # 0 before there is a factor, as BOINC has it
         ("pfc_scale", version.pfc_scale or 0),
+        # What BOINC's reply has not: whoever averages factors over projects needs it
+        ("processor_type", version.processor_type),
+        ("sample_threshold", rules_of(version.app).min_version_samples),
+        ("pfc_scale_received", version.is_scale_received),
         ("expavg_credit", decayed(version.expavg_credit, at, now.timestamp(), Rules.published())),
         ("expavg_time", now.timestamp()),
     ]
@@ -192,7 +197,3 @@ def _credit(row: Credit | None, now: dt.datetime) -> list[Element]:
         ("expavg_credit", decayed(row.expavg_credit, at, now.timestamp(), Rules.published()) if row else 0),
         ("expavg_time", now.timestamp()),
     ]
-
-
-def _md5(text: str) -> str:
-    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()

@@ -30,12 +30,13 @@ class Notice:
 
 @dataclass(slots=True)
 class Person:
-    """The account, with credit in Cobblestones and per day; times in Unix seconds."""
+    """The account, with credit in Cobblestones and per day; times in Unix seconds. ``external_cpid``: as published."""
 
     id: int
     name: str
     email_hash: str
     cross_project_id: str
+    external_cpid: str
     created_at: float
     total_credit: float
     expavg_credit: float
@@ -166,6 +167,7 @@ def render_reply(reply: SchedulerReply) -> bytes:
 <user_create_time>{person.created_at:.0f}</user_create_time>
 <email_hash>{person.email_hash}</email_hash>
 <cross_project_id>{person.cross_project_id}</cross_project_id>
+<external_cpid>{person.external_cpid}</external_cpid>
 """,
         f"<hostid>{host.id}</hostid>\n" if host.is_new_to_client else "",
         f"""<host_total_credit>{host.total_credit:.6f}</host_total_credit>

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
+from portal.wire.hardware import parse_containers
 from portal.wire.scanner import (
     Fields,
     Limits,
@@ -51,6 +52,10 @@ MAX_TYPE_NAME: Final = 16
 """Characters of a processor type, as results keep it."""
 MAX_PLATFORMS: Final = 16
 MAX_NAME: Final = 255
+MAX_BRAND: Final = 64
+MAX_OPAQUE: Final = 1000
+MAX_KEYWORDS: Final = 500
+"""Of a volunteer, of each kind."""
 MAX_STDERR: Final = 1 << 16
 """Characters kept of a job's stderr: its end, which says what went wrong."""
 MAX_TRICKLE: Final = 1 << 16
@@ -67,18 +72,22 @@ _SIMPLE: Final = frozenset(
         b"authenticator", b"hostid", b"rpc_seqno", b"core_client_major_version", b"core_client_minor_version",
         b"core_client_release", b"allow_multiple_clients", b"dont_send_work", b"work_req_seconds", b"cpu_req_secs",
         b"cpu_req_instances", b"estimated_delay", b"platform_name", b"cross_project_id",
-        b"duration_correction_factor", b"global_prefs_source_email_hash",
+        b"duration_correction_factor", b"global_prefs_source_email_hash", b"client_brand", b"dont_use_docker",
+        b"dont_use_wsl",
     }
 )  # fmt: skip
 _SECTIONS: Final = frozenset(
     {
         b"working_global_preferences", b"global_preferences", b"project_preferences", b"code_sign_key",
-        b"time_stats", b"net_stats", b"host_info", b"disk_usage", b"coprocs", b"other_results",
+        b"time_stats", b"net_stats", b"host_info", b"disk_usage", b"coprocs", b"other_results", b"user_keywords",
+        b"client_opaque",
     }
 )  # fmt: skip
 _END: Final = frozenset({b"/scheduler_request", b"host_info", b"result", b"app_versions", b"other_results"})
 
 _NAMES: Final = re.compile(rb"<name>([^<]*+)</name>")
+_KEYWORDS: Final = re.compile(rb"<(yes|no)>\s*+(\d{1,9})\s*+</\1>")
+_CDATA: Final = re.compile(rb"^\s*+<!\[CDATA\[|\]\]>\s*+$")
 _NUMBERS: Final = re.compile(rb"<(\w{1,40}+)>([-+0-9.eE]{1,32})</\1>")
 _HOST: Final = re.compile(
     rb"<(host_cpid|domain_name|os_name|p_vendor|p_model|p_features|p_ncpus|p_fpops|m_nbytes|d_free)>([^<]*+)</\1>"
@@ -205,6 +214,7 @@ def _completed(request: SchedulerRequest, found: dict[bytes, bytes | None]) -> S
     request.cross_project_id = clip(raw(b"cross_project_id"), 32)
     request.duration_correction_factor = float_or_none(raw(b"duration_correction_factor"), 1e-6, 1e6) or 1.0
     _take_work_request(request, found)
+    _take_what_is_rare(request, found)
     _take_preferences(request, raw(b"global_preferences"), raw(b"global_prefs_source_email_hash"))
     preferences = raw(b"working_global_preferences") + raw(b"global_preferences") + raw(b"project_preferences")
     request.refused_types = _refused_types(preferences, [gpu.type for gpu in request.gpus])
@@ -229,6 +239,18 @@ def _completed(request: SchedulerRequest, found: dict[bytes, bytes | None]) -> S
         if len(names) <= MAX_OTHER_RESULTS:
             request.other_results = frozenset(clip(name, MAX_NAME) for name in names)
     return request
+
+
+def _take_what_is_rare(request: SchedulerRequest, found: dict[bytes, bytes | None]) -> None:
+    """What recent clients say of themselves, and what the volunteer's account manager had them forward."""
+    refused = (("docker", b"dont_use_docker"), ("wsl", b"dont_use_wsl"))
+    request.refused_containers = tuple(name for name, tag in refused if flag(found.get(tag)))
+    request.client_brand = clip(found.get(b"client_brand") or b"", MAX_BRAND, entities=True)
+    request.client_opaque = clip(_CDATA.sub(b"", (found.get(b"client_opaque") or b"")[: 8 * MAX_OPAQUE]), MAX_OPAQUE)
+    if keywords := found.get(b"user_keywords"):
+        named = [(kind, int(number)) for kind, number in _KEYWORDS.findall(keywords)[: 2 * MAX_KEYWORDS]]
+        request.keywords_yes = frozenset(number for kind, number in named if kind == b"yes")
+        request.keywords_no = frozenset(number for kind, number in named if kind == b"no")
 
 
 def _take_preferences(request: SchedulerRequest, raw: bytes, email_hash: bytes) -> None:
@@ -337,6 +359,7 @@ def _host(raw: bytes) -> HostInfo:
         p_fpops=float_or_none(values.get(b"p_fpops"), 0, _MAX_FLOPS) or 0.0,
         m_nbytes=float_or_none(values.get(b"m_nbytes"), 1, _MAX_BYTES),
         d_free=float_or_none(values.get(b"d_free"), 0, _MAX_BYTES),
+        containers=parse_containers(raw),
         raw=raw,
     )
 

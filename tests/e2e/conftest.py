@@ -19,7 +19,7 @@ from tests.support.keyword_projects import make_four_projects
 from tests.support.nginx_deployment import NGINX
 from tests.support.site_process import Site
 
-CHROMIUM = "/usr/bin/chromium"
+CHROMIUM = "/usr/bin/chromium-headless-shell"
 # Root needs the first, a small /dev/shm the second; the others keep the browser quiet and off the internet.
 CHROMIUM_OPTIONS = [
     "--no-sandbox",

@@ -23,6 +23,7 @@ from scheduler.submission.rest import MAX_BODY_NBYTES
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 READERS = {
+    "addresses",
     "text",
     "words",
     "networks",

@@ -31,6 +31,12 @@ ROOT = Path(__file__).resolve().parents[2]
         (lambda: environment.choice("TRIED", "json", ["json", "console"]), "console", "console"),
         (lambda: environment.text("TRIED", "x"), "  ", "x"),
         (lambda: environment.networks("TRIED"), "", []),
+        (lambda: environment.addresses("TRIED", most=2), "", []),
+        (
+            lambda: environment.addresses("TRIED", most=2),
+            "http://a.b/, https://c/d/,http://a.b/",
+            ["http://a.b/", "https://c/d/"],
+        ),
         (lambda: environment.networks("TRIED"), "10.1.0.0/16, ::1", [ip_network("10.1.0.0/16"), ip_network("::1")]),
     ],
 )
@@ -62,6 +68,19 @@ def test_what_is_no_network_is_refused(monkeypatch: pytest.MonkeyPatch, given: s
     monkeypatch.setenv("TRIED", given)
     with pytest.raises(environment.SettingError, match=r"TRIED=.*networks such as 10\.1\.0\.0/16"):
         environment.networks("TRIED")
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["example.org/", "https://example.org", "ftp://a/", "https:///", "http://[/", "http://u:p@a/", "http://a/?b/",
+     f"http://a/{'x' * 200}/", "http://a/,http://b/,http://c/"],
+)  # fmt: skip
+def test_what_is_no_address_of_a_site_is_refused_and_so_are_too_many(
+    monkeypatch: pytest.MonkeyPatch, given: str
+) -> None:
+    monkeypatch.setenv("TRIED", given)
+    with pytest.raises(environment.SettingError, match=r"TRIED=.*(addresses such as|at most 2)"):
+        environment.addresses("TRIED", most=2)
 
 
 def test_a_switch_is_on_or_off(monkeypatch: pytest.MonkeyPatch) -> None:

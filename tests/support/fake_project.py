@@ -22,7 +22,8 @@ PLATFORMS = (
 
 class FakeProject(RawServer):
     """``config``: the inside of its configuration; ``has_account_info``: whether it tells of accounts; ``status``: of
-    what it answers about accounts, if it is no success; ``words``: its error message; ``scheduler``: its address.
+    what it answers about accounts, if it is no success; ``words``: its error message; ``scheduler``: its address;
+    ``server_status``: what it says of its daemons, if it does; ``code_key``: the key of its programs.
     """
 
     def __init__(self, host: str = "127.0.0.1", tls: ssl.SSLContext | None = None) -> None:
@@ -38,6 +39,8 @@ class FakeProject(RawServer):
         self.account_name = "Ops+Team"
         self.scheduler = "/cgi"
         self.words = ""
+        self.server_status = ""
+        self.code_key = ""
 
     def asked(self, page: str) -> list[bytes]:
         """The requests for a page."""
@@ -56,6 +59,8 @@ class FakeProject(RawServer):
                 return reply(b"", status="304 Not Modified")
             headers = [f"ETag: {self.etag}"] if self.etag else []
             return reply(f"<project_config>{self.config}</project_config>".encode(), *headers)
+        if page.path == "/server_status.php" and self.server_status:
+            return reply(self.server_status.encode())
         if self.status and page.path in ("/lookup_account.php", "/am_get_info.php"):
             return reply(b"", status=self.status)
         if page.path == "/lookup_account.php":
@@ -74,6 +79,8 @@ class FakeProject(RawServer):
         if page.path == "/cgi":
             is_known = any(key.encode() in request for key in (STRONG_KEY, WEAK_KEY))
             inside = "<user_name>Ops Team</user_name><hostid>5</hostid>" if is_known else ""
+            if is_known and self.code_key:
+                inside += f"<code_sign_key>\n{self.code_key}\n</code_sign_key>"
             words = "No jobs wanted" if is_known else self.words or "Invalid or missing account key."
             return reply(
                 f'<scheduler_reply>{inside}<message priority="low">{words}</message></scheduler_reply>'.encode()

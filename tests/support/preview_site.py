@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 from django.conf import settings
 
-from credit.laboratory.population import KINDS, Cheat
+from credit.laboratory.population import KINDS, Cheat, VersionKind
 from credit.laboratory.simulation import SimulatedProject, make_computers, release_versions
 from credit.models import App, LoggedPass, Result
 from credit.previews.facts import replay_of
@@ -73,18 +73,19 @@ class Site:
         return [o for logged in pass_log.read(app.pk, *window[:2]) for o in replay.step(logged)], replay
 
 
-def make_site(nreplicas: int = 2, **fields: Any) -> Site:
+def make_site(nreplicas: int = 2, kinds: Sequence[VersionKind] = KINDS, **fields: Any) -> Site:
     """After four days; what passes logged begins with what comes next."""
     app = make_app(**fields)
     rng = Random(1)
     computers = make_computers(rng, 40, anonymous_part=0.1, cheats=CHEATS)
+    computers = [computer for computer in computers if computer.kinds(kinds)]
     for computer in computers:
         computer.failing_part = 0.05
-    versions = release_versions(app)
+    versions = release_versions(app, kinds)
     # Factors need so many samples; a small population has them sooner.
     App.objects.filter(pk=app.pk).update(min_version_samples=20, min_host_samples=5)
     app.refresh_from_db()
-    site = Site(app, SimulatedProject(app, KINDS, versions, computers, rng, nreplicas))
+    site = Site(app, SimulatedProject(app, kinds, versions, computers, rng, nreplicas))
     for day in range(4):
         site.step(NOON - (5 - day) * dt.timedelta(days=1), 60)
     LoggedPass.objects.all().delete()

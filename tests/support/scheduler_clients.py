@@ -95,6 +95,9 @@ class Computer:
     platform: str = "x86_64-pc-linux-gnu"
     coprocs: str = ""
     extra: str = ""
+    # Further elements of the computer's description
+    hardware: str = ""
+    os_name: str = "Linux Debian"
     jobs: list[str] = field(default_factory=list)
 
     def request(
@@ -140,8 +143,8 @@ class Computer:
     <m_nbytes>{self.m_nbytes:.6f}</m_nbytes>
     <d_total>1e12</d_total>
     <d_free>5e11</d_free>
-    <os_name>Linux Debian</os_name>
-</host_info>
+    <os_name>{self.os_name}</os_name>
+{self.hardware}</host_info>
 <disk_usage>
     <d_boinc_used_project>0.000000</d_boinc_used_project>
     <d_project_share>{self.share_nbytes:.6f}</d_project_share>

@@ -9,7 +9,7 @@ from enum import StrEnum
 from math import log
 from typing import Any, Final, NamedTuple
 
-from accounting.engine.choice import keywords as choice_keywords
+from portal.wire import keywords as choice_keywords
 
 CPU: Final = "CPU"
 # Of one project; clients take larger ones, but nobody needs them.

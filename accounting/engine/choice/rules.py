@@ -18,7 +18,6 @@ from math import exp, log
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from accounting.engine.choice import keywords
 from accounting.engine.choice.facts import (
     CPU,
     MAX_SHARE,
@@ -31,6 +30,7 @@ from accounting.engine.choice.facts import (
     Verdict,
     Volunteer,
 )
+from portal.wire import keywords
 
 MIN_PROJECTS: Final = 2
 # A computer gets more only for a processor type that none of these serves.

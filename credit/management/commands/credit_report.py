@@ -11,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from credit.engine.rules import RuleSet
 from credit.laboratory.experiment import MAX_SEEDS, Experiment, Variant, goal_json, measure
 from credit.laboratory.goals import Goal
+from credit.laboratory.neutrality import GPUS_ONLY, WITH_BOTH, measure_neutrality
 
 NAME_WIDTH: Final = 100
 
@@ -31,10 +32,18 @@ class Command(BaseCommand):
             "--seeds", type=int, default=3, help=f"populations to measure, 1 to {MAX_SEEDS} (default: 3)"
         )
         parser.add_argument("--json", action="store_true")
+        parser.add_argument(
+            "--projects",
+            action="store_true",
+            help="credit per host-hour over three projects instead, before and after factors are averaged over them",
+        )
 
     def handle(self, *args: Any, rules: str, seeds: int, **options: Any) -> None:
         if not 1 <= seeds <= MAX_SEEDS:
             raise CommandError(f"--seeds must be from 1 to {MAX_SEEDS}, not {seeds}")
+        if options["projects"]:
+            self._write_projects(seeds)
+            return
         [found] = measure(Experiment([Variant(rules)], nseeds=seeds, is_document=True))
         if options["json"]:
             self.stdout.write(json.dumps([goal_json(goal) for goal in found.goals], indent=1))
@@ -43,6 +52,16 @@ class Command(BaseCommand):
         nmissed = sum(goal.is_met is False for goal in found.goals)
         if nmissed:
             raise CommandError(f"Bounds that are missed: {nmissed}")
+
+    def _write_projects(self, seeds: int) -> None:
+        self.stdout.write("Credit per host-hour, over the mean of the projects with programs for CPUs and GPUs:")
+        names = [*WITH_BOTH, f"{GPUS_ONLY}, before", f"{GPUS_ONLY}, after"]
+        self.stdout.write(" | ".join(["population", *names]))
+        for seed in range(1, seeds + 1):
+            found = measure_neutrality(seed)
+            credits = [*found.others.values(), found.before, found.after]
+            columns = (f"{found.ratio(each):.2f}".rjust(len(name)) for name, each in zip(names, credits, strict=True))
+            self.stdout.write(" | ".join([f"{seed:10}", *columns]))
 
     def _write_table(self, goals: Iterable[Goal]) -> None:
         self.stdout.write(f"{'goal':<{NAME_WIDTH}} {'mean':>8} {'worst':>8} {'bound':>7}")

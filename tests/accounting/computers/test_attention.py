@@ -26,7 +26,7 @@ ALL: frozenset[str] | None = None
 
 def said(*troubles: tuple[str, str, dt.datetime], in_store_secs: int = 0, **fields: object) -> AtProject:
     values = {"name": "Alpha", "is_paused": False, "types": ALL, "excluded_types": frozenset(), **fields}
-    return AtProject(troubles=troubles, in_store_secs=in_store_secs, **values)  # type: ignore[arg-type]
+    return AtProject(troubles=troubles, in_store_secs=in_store_secs, **values)  # type: ignore[arg-type]  # by name
 
 
 def no_work(type_: str, since: dt.datetime) -> tuple[str, str, dt.datetime]:

@@ -269,7 +269,7 @@ class Comparison:
                 assert q <= q0
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(steps, min_size=1, max_size=14))
 def test_any_sequence_of_requests_agrees_with_the_reference(sequence: list[Step]) -> None:
     comparison = Comparison()
@@ -277,7 +277,7 @@ def test_any_sequence_of_requests_agrees_with_the_reference(sequence: list[Step]
         comparison.do(step)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     st.lists(st.tuples(gaps.filter(lambda us: us >= 0), st.lists(st.integers(0, 100), min_size=3, max_size=3))),
     st.sampled_from([1_000_000_000, 3_333_333_333, 4_000_000_000]),

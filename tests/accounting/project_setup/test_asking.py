@@ -6,6 +6,7 @@ import datetime as dt
 import re
 import socket
 from contextlib import closing
+from importlib import import_module
 
 import pytest
 from django.db import connection
@@ -13,15 +14,19 @@ from django.db.models import Model
 from django.db.models.signals import pre_save
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 from pytest_django import Settings
 
 from accounting import tasks
 from accounting.models import Project, ProjectProfile
-from accounting.project_setup import accounts, asking, steps
-from accounting.project_setup.asking import ask_again, ask_due
+from accounting.project_setup import accounts, asking, said_history, steps
+from accounting.project_setup.asking import ask_again, take_due
+from portal import celery
+from portal.fetch import fetcher
+from portal.fetch.fetcher import Fetched
 from portal.models import User
 from tests.support.accounting_factories import at
-from tests.support.fake_project import PLATFORMS, FakeProject
+from tests.support.fake_project import PLATFORMS, STRONG_KEY, FakeProject
 
 pytestmark = pytest.mark.django_db
 
@@ -35,6 +40,14 @@ def project(fake: FakeProject) -> Project:
     made = Project.objects.create(name="Fake@Home", master_url=fake.url)
     assert ask_again(made, NOW)
     return made
+
+
+def ask_due(now: dt.datetime) -> int:
+    """What the task of each project does; how many were due."""
+    taken = take_due(now)
+    for project_id in taken:
+        ask_again(Project.objects.get(pk=project_id), now)
+    return len(taken)
 
 
 def profile() -> ProjectProfile:
@@ -201,7 +214,7 @@ def test_projects_that_are_not_active_or_were_never_asked_are_left_alone(project
     Project.objects.update(is_active=False)
     Project.objects.create(name="By hand", master_url=f"{fake.url}other/")
     tasks.ask_projects()
-    assert len(fake.requests) == 1
+    assert len(fake.asked("/get_project_config.php")) == 1
 
 
 def test_a_run_has_a_limit(fake: FakeProject, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,6 +223,174 @@ def test_a_run_has_a_limit(fake: FakeProject, monkeypatch: pytest.MonkeyPatch) -
         made = Project.objects.create(name=f"P{number}", master_url=f"{fake.url}{number}/")
         ProjectProfile.objects.create(project=made, ask_after=NOW)
     assert [ask_due(NOW), ask_due(NOW)] == [2, 1]
+
+
+def test_each_project_is_asked_by_a_task_of_its_own(
+    project: Project, fake: FakeProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that fails in a way that nobody thought of stops none of the others."""
+    monkeypatch.setitem(celery.app.conf, "task_always_eager", True)
+    broken = Project.objects.create(name="Broken", master_url=project.master_url.replace("127.0.0.1", "127.0.0.2"))
+    ProjectProfile.objects.create(project=broken, ask_after=NOW - DAY)
+    ProjectProfile.objects.filter(project=project).update(ask_after=NOW)
+    asked: list[str] = []
+
+    def fetch(url: str, **_: object) -> Fetched:
+        asked.append(url)
+        if "127.0.0.2" in url:
+            raise RuntimeError("nobody thought of this")
+        return fetcher.fetch(url)
+
+    monkeypatch.setattr(asking, "fetch", fetch)
+    tasks.ask_projects()
+    assert len(asked) == 3 and "127.0.0.2" in asked[0]
+    said_at = ProjectProfile.objects.get(project=project).said_at
+    assert said_at is not None and said_at > NOW
+    assert ProjectProfile.objects.filter(ask_after__gt=timezone.now()).count() == 2
+
+
+def test_projects_that_were_there_before_the_upgrade_are_asked(project: Project, fake: FakeProject) -> None:
+    said = profile().said
+    old = Project.objects.create(name="By hand", master_url=f"{fake.url}other/")
+    with connection.cursor() as cursor:
+        cursor.execute(import_module("accounting.migrations.0025_asked_projects").ASK_ALL)
+    assert old.pk in take_due(timezone.now() + dt.timedelta(minutes=1))
+    assert (
+        ProjectProfile.objects.get(project=old).said == {} and ProjectProfile.objects.get(project=project).said == said
+    )
+
+
+def test_the_sites_own_project_is_not_asked(project: Project, settings: Settings) -> None:
+    settings.PROJECT_URL = project.master_url
+    assert take_due(NOW + 2 * DAY) == []
+
+
+def test_a_project_that_fails_is_asked_after_an_hour_then_two_and_daily_in_the_end(
+    project: Project, fake: FakeProject
+) -> None:
+    fake.is_down = True
+    waits = []
+    for _ in range(7):
+        ask_again(project, NOW)
+        waits.append((profile().ask_after - NOW) / dt.timedelta(hours=1))
+    for wait, hours in zip(waits, (1, 2, 4, 8, 16, 24, 24), strict=True):
+        assert 0.9 * hours <= wait <= 1.1 * hours
+    fake.is_down = False
+    ask_again(project, NOW)
+    assert profile().failures == 0 and profile().ask_after >= NOW + 0.9 * DAY
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        "<error_num>-183</error_num><error_msg>Back at noon</error_msg>",
+        "<name>Fake@Home</name><sched_stopped>1</sched_stopped>",
+        "<name>Fake@Home</name><web_stopped>1</web_stopped>",
+    ],
+)
+def test_volunteers_see_that_a_project_says_it_is_down_for_maintenance(
+    config: str, project: Project, fake: FakeProject, desk: Client
+) -> None:
+    up, fake.config = fake.config, config
+    ask_again(project, NOW)
+    ask_again(project, NOW + DAY)
+    assert profile().says_down_since == NOW
+    fake.is_down = True
+    ask_again(project, NOW + 2 * DAY)
+    assert profile().says_down_since == NOW, "one that cannot be reached has not said that it is up again"
+    url = reverse("project", args=[project.pk])
+    assert "The project says it is down for maintenance" in desk.get(url).content.decode()
+    assert ">down<" in desk.get(reverse("projects")).content.decode()
+    fake.is_down, fake.config = False, up
+    ask_again(project, NOW + 3 * DAY)
+    assert "down for maintenance" not in desk.get(url).content.decode()
+    assert ">down<" not in desk.get(reverse("projects")).content.decode()
+
+
+def test_what_changed_is_kept_with_its_time_and_shown(project: Project, fake: FakeProject, desk: Client) -> None:
+    fake.config = f"{fake.config}<terms_of_use>Your work is ours.</terms_of_use>".replace("Fake@Home", "Renamed")
+    ask_again(project, NOW + DAY)
+    fake.is_down = True
+    ask_again(project, NOW + 2 * DAY)
+    ask_again(project, NOW + 3 * DAY)
+    fake.is_down = False
+    ask_again(project, NOW + 4 * DAY)
+    rows = [(row.at, row.label, row.now) for row in project.changes_said.order_by("pk") if row.label != "Answers"]
+    assert rows == [(NOW + DAY, "Name", "Renamed"), (NOW + DAY, "Terms of use", "Your work is ours.")]
+    fetched = project.changes_said.filter(label="Answers").order_by("pk")
+    assert [(row.at, row.now == "yes") for row in fetched] == [(NOW + 2 * DAY, False), (NOW + 4 * DAY, True)]
+    page = desk.get(reverse("admin:accounting_project_set_up", args=[project.pk])).content.decode()
+    assert "What changed there" in page and "Your work is ours." in page
+    assert Project.objects.get().name == "Fake@Home"
+
+
+def test_a_project_that_changes_daily_fills_no_disk(
+    project: Project, fake: FakeProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(said_history, "KEPT", 3)
+    for number in range(6):
+        fake.config = re.sub("<name>.*?</name>", f"<name>N{number}</name>", fake.config)
+        ask_again(project, NOW + number * DAY)
+    assert [row.now for row in said_history.read(project)] == ["N5", "N4", "N3"]
+
+
+def test_another_address_for_passwords_is_used_only_when_an_operator_has_seen_it(
+    project: Project, fake: FakeProject, desk: Client
+) -> None:
+    fake.config = re.sub("<web_rpc_url_base>.*?<", "<web_rpc_url_base>https://thief.example.org/<", fake.config)
+    # A project at http may ask for https, so only the operator's eyes protect.
+    ask_again(project, NOW + DAY)
+    assert accounts.web_rpc_base(Project.objects.get()) == fake.url
+    desk.post(reverse("admin:accounting_project_seen", args=[project.pk]), {"shown": shown(desk, project)})
+    assert accounts.web_rpc_base(Project.objects.get()) == "https://thief.example.org/"
+
+
+def test_another_key_of_programs_is_marked_until_an_operator_has_seen_it(
+    project: Project, fake: FakeProject, desk: Client
+) -> None:
+    page = reverse("admin:accounting_project_set_up", args=[project.pk])
+    for key, is_marked in (("1024\nabc\n.", False), ("1024\nabc\r\n.", False), ("1024\ndef\n.", True)):
+        fake.code_key = key
+        assert accounts.try_scheduler(project, STRONG_KEY, NOW).went_well
+        assert ("Key that its programs are signed with" in desk.get(page).content.decode()) == is_marked
+    desk.post(reverse("admin:accounting_project_seen", args=[project.pk]), {"shown": shown(desk, project)})
+    assert "Changed since you looked" not in desk.get(page).content.decode()
+    assert project.changes_said.filter(label="Key that its programs are signed with").count() == 1
+
+
+def test_daemons_that_do_not_run_and_queues_are_shown(project: Project, fake: FakeProject, desk: Client) -> None:
+    fake.server_status = (
+        "<server_status><daemon_status><daemon><host>a</host><command>feeder</command><status>not running</status>"
+        "</daemon><daemon><command>validator</command><status>running</status></daemon></daemon_status>"
+        "<database_file_states><results_ready_to_send>1234</results_ready_to_send></database_file_states>"
+        "</server_status>"
+    )
+    ask_again(project, NOW)
+    page = desk.get(reverse("admin:accounting_project_set_up", args=[project.pk])).content.decode()
+    assert "Some of its daemons do not run: feeder." in page and "1,234" in page
+    fake.server_status = "no status"
+    assert ask_again(project, NOW), "few projects tell about their daemons"
+    assert profile().status == {}
+
+
+def test_nobody_types_the_platforms_of_a_project_that_says_them(
+    project: Project, fake: FakeProject, desk: Client
+) -> None:
+    url = reverse("admin:accounting_project_change", args=[project.pk])
+    assert "versions-__prefix__-platform" in desk.get(url).content.decode()
+    Project.objects.update(takes_platforms=True)
+    assert "versions-__prefix__-platform" not in desk.get(url).content.decode()
+
+
+def test_a_project_that_was_entered_by_hand_is_asked_from_then_on(fake: FakeProject, desk: Client) -> None:
+    inlines = {
+        f"{name}-{field}": "0" for name in ("keywords", "versions") for field in ("TOTAL_FORMS", "INITIAL_FORMS")
+    }
+    data = {"name": "By hand", "master_url": fake.url, "default_share": "100", "account_mode": "shared", **inlines}
+    response = desk.post(reverse("admin:accounting_project_add"), data | {"is_active": "on", "takes_platforms": "on"})
+    assert response.status_code == 302
+    assert ask_due(timezone.now() + DAY) == 1
+    assert platforms(Project.objects.get()) == {"windows_x86_64"}
 
 
 @pytest.mark.django_db(transaction=True)

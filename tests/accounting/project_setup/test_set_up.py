@@ -246,7 +246,7 @@ def test_a_project_with_https_is_never_asked_about_accounts_without() -> None:
         ("ftp://b.example.org/", "https://a.example.org/x/"),
         ("", "https://a.example.org/x/"),
     ):
-        project.profile = ProjectProfile(said=ProjectConfig(web_rpc_url_base=said).to_json())
+        project.profile = ProjectProfile(seen=ProjectConfig(web_rpc_url_base=said).to_json())
         assert accounts.web_rpc_base(project) == wanted
 
 

@@ -178,9 +178,9 @@ def test_the_pages_cost_the_same_for_one_computer_and_for_many(
         make_project(f"More {number}", shared_account_key=account_keys.encrypt("k")).keywords.create(keyword=2)
     # Session and user come to two more each.
     for address, most in (
-        (reverse("projects"), 13),
+        (reverse("projects"), 14),
         (reverse("keywords"), 8),
-        (reverse("project", args=[three[0].pk]), 13),
+        (reverse("project", args=[three[0].pk]), 14),
         (reverse("host", args=[Host.objects.earliest("pk").pk]), 27),
     ):
         with django_assert_max_num_queries(most):

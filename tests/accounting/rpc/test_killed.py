@@ -162,7 +162,7 @@ def test_after_a_restart_of_the_database_the_first_failure_clears_the_pool(
             return Reply(response.read()).error[0]
 
     assert report() == 0
-    pool = connection.pool  # type: ignore[attr-defined]
+    pool = connection.pool  # type: ignore[attr-defined]  # psycopg's back end has it
     for raw in [pool.getconn() for _ in range(5)]:
         pool.putconn(raw)
     # All but this test's own connection: those that wait in the pool.

@@ -469,3 +469,20 @@ def test_a_late_message_is_offered_nothing_that_would_not_be_noted(alice: User, 
     # It was attached by a reply that was noted, so all that it did counts.
     assert hours_credited(computer, alpha) == 4
     assert kinds_noted(computer) == []
+
+
+def test_docker_and_linux_below_windows_are_kept_and_known_again(alice: User, projects: list[Project]) -> None:
+    computer = attach(alice)
+    sync(computer)
+    host = host_of(computer)
+    assert (host.docker_version, host.wsl) == ("", [])
+    distro = b"<wsl><distro><distro_name>Ubuntu</distro_name><docker_version>26.1</docker_version></distro></wsl>"
+    for inside, version, nlinux in (
+        (b"<docker_version>27.3.1</docker_version>", "27.3.1", 0),
+        (distro, "", 1),
+        (b"", "", 0),
+    ):
+        message = computer.request(time.time()).replace(b"</host_info>", inside + b"</host_info>")
+        assert post(message).error[0] == 0
+        host = host_of(computer)
+        assert (host.docker_version, len(host.wsl)) == (version, nlinux)

@@ -48,8 +48,8 @@ def test_home_and_the_computers_page_say_what_runs(signed_in: Client, studio: Ho
 
 def test_a_task_links_to_where_its_project_has_its_pages(studio: Host, alice: User, now: dt.datetime) -> None:
     elsewhere, hostile = make_project(), make_project()
-    ProjectProfile.objects.create(project=elsewhere, said={"web_rpc_url_base": "https://www.example.org/boinc"})
-    ProjectProfile.objects.create(project=hostile, said={"web_rpc_url_base": "javascript:alert(1)//"})
+    ProjectProfile.objects.create(project=elsewhere, seen={"web_rpc_url_base": "https://www.example.org/boinc"})
+    ProjectProfile.objects.create(project=hostile, seen={"web_rpc_url_base": "javascript:alert(1)//"})
     task_list(studio, now, "a+b_0", project=elsewhere)
     expected = ["https://www.example.org/boinc/result.php?result_name=a%2Bb_0"]
     assert [line.url for line in read_running(alice, now).lines] == expected

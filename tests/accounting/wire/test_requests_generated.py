@@ -53,7 +53,7 @@ requests = st.builds(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(requests)
 def test_what_a_client_prints_reads_back(sent: SentRequest) -> None:
     read = parse_request(sent.printed())

@@ -281,3 +281,74 @@ def test_deployed_only_the_newest_version_of_a_kind_counts() -> None:
     ]
     found = normalise(versions, DEPLOYED)
     assert (found.min_avg_pfc, set(found.scales)) == (4.0, {2, 4, 5})
+
+
+# --- factors from other projects ----------------------------------------------------------------------
+
+
+def take(versions: list[VersionFacts], rules: Rules = RULES) -> list[float | None]:
+    """As the feeder takes a run's outcome over; the scales then."""
+    found = normalise(versions, rules)
+    for each in versions:
+        each.pfc_scale = found.scales.get(each.id, each.pfc_scale)
+        each.is_counted = each.id in found.counted if found.counted else each.is_counted
+        each.is_scale_received = each.id in found.received
+    return [each.pfc_scale for each in versions]
+
+
+def received(versions: list[VersionFacts]) -> list[bool]:
+    return [each.is_scale_received for each in versions]
+
+
+@pytest.mark.parametrize("rules", [RULES, LETTER])
+def test_what_came_from_other_projects_is_marked_also_what_is_in_proportion_to_it(rules: Rules) -> None:
+    versions = [gpu(1, 100, 20.0, cross_project_scale=0.1), gpu(2, 100, 8.0), gpu(3, 0, None, plan_class="new")]
+    assert (take(versions, rules), received(versions)) == ([0.1, 0.25, None], [True, True, False])
+
+
+def test_a_release_inherits_that_its_factor_came_from_other_projects() -> None:
+    versions = [gpu(1, 100, 20.0, cross_project_scale=0.1, version_num=1), gpu(2, 0, None, version_num=2)]
+    assert (take(versions), received(versions)) == ([0.1, 0.1], [True, True])
+
+
+def test_a_version_that_gains_a_counterpart_for_cpus_goes_back_to_its_own_factor_once_that_counts() -> None:
+    versions = [gpu(1, 100, 20.0, cross_project_scale=0.5), cpu(2, 99, 2.0)]
+    assert (take(versions), received(versions)) == ([0.5, None], [True, False])
+    versions[1].pfc.n = 100
+    # X is min(2, 20) = 2: 2 / 20 = 0.1 for GPUs, and 1 for CPUs
+    assert (take(versions), received(versions)) == ([0.1, 1.0], [False, False])
+    # To the letter a CPU version takes part from its release on: until both kinds have samples, scales are 1.
+    versions = [gpu(1, 100, 20.0, cross_project_scale=0.5), cpu(2, 99, 2.0)]
+    assert (take(versions, LETTER), received(versions)) == ([1.0, None], [False, False])
+
+
+def test_without_samples_of_its_own_it_keeps_the_received_factor_then() -> None:
+    versions = [gpu(1, 99, 20.0, cross_project_scale=0.5), cpu(2, 99, 2.0)]
+    take(versions)
+    versions[1].pfc.n = 100
+    assert (take(versions), received(versions)) == ([0.5, 1.0], [True, False])
+    versions[0].pfc.n = 100
+    assert (take(versions), received(versions)) == ([0.1, 1.0], [False, False])
+
+
+@pytest.mark.parametrize(("n", "scale"), [(0, None), (99, None), (100, 1.0)])
+def test_a_factor_that_is_taken_back_ends_also_before_there_are_samples(n: int, scale: float | None) -> None:
+    versions = [gpu(1, n, 20.0 if n else None, cross_project_scale=0.1, version_num=2), gpu(2, 0, None, version_num=3)]
+    assert take(versions) == [0.1, 0.1]
+    versions[0].cross_project_scale = None
+    # Alone above the threshold, its own average is X, and the release inherits that.
+    assert (take(versions), received(versions)) == ([scale, scale], [False, False])
+
+
+def test_a_withdrawn_version_keeps_the_received_factor_as_long_as_the_app_has_one() -> None:
+    versions = [gpu(1, 0, None, cross_project_scale=0.1, version_num=1), gpu(2, 0, None, version_num=2)]
+    take(versions)
+    versions[1].is_deprecated = True
+    assert take(versions) == [0.1, 0.1]
+    versions[0].cross_project_scale = None
+    assert take(versions) == [None, None]
+
+
+def test_the_deployed_rules_know_no_such_factor() -> None:
+    versions = [gpu(1, 200, 20.0, cross_project_scale=0.5)]
+    assert (take(versions, DEPLOYED), received(versions)) == ([0.1], [False])

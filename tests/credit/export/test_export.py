@@ -7,6 +7,7 @@ import hashlib
 import tracemalloc
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -26,7 +27,7 @@ from credit.tasks import export_statistics
 from portal.clients.factory import psycopg_params
 from portal.dashboard.rules import Course
 from portal.models import Host, User
-from portal.people.deletion import GRACE
+from portal.people.deletion import GRACE, ask_deletion, cancel_deletion
 from tests.support import statistics_reader
 from tests.support.credit_factories import make_app
 from tests.support.statistics_reader import Answer, misc
@@ -42,8 +43,7 @@ def _own_folder(settings: Settings, tmp_path: Path) -> None:
 
 def ask(method: str, name: str) -> Answer:
     reply = Client().generic(method, f"/project/stats/{name}")
-    body = b"".join(reply.streaming_content) if reply.streaming else reply.content  # type: ignore[attr-defined]
-    return Answer(reply.status_code, reply.headers, body)
+    return Answer(reply.status_code, reply.headers, reply.getvalue())
 
 
 def users() -> list[dict[str, str]]:
@@ -170,13 +170,40 @@ def gone() -> tuple[list[dict[str, str]], list[dict[str, str]]]:
 def test_an_erased_account_is_listed_as_deleted(credited: User, studio: Host) -> None:
     run.export()
     cpid = md5(f"{credited.cross_project_id}alice@example.org")
-    User.objects.filter(pk=credited.pk).update(deletion_asked_at=timezone.now() - GRACE)
-    assert erase_due(timezone.now()) == 1
+    User.objects.filter(pk=credited.pk).update(deletion_asked_at=timezone.now())
+    assert erase_due(timezone.now() + GRACE) == 1
     run.export()
     assert gone() == (
         [{"id": str(credited.pk), "cpid": cpid}],
         [{"id": str(studio.pk), "host_cpid": md5("a" * 32 + "alice@example.org")}],
     )
+
+
+def test_who_asked_to_be_deleted_is_listed_at_once_and_not_if_they_come_back(credited: User, studio: Host) -> None:
+    run.export()
+    ask_deletion(credited)
+    run.export()
+    listed = gone()
+    assert [len(each) for each in listed] == [1, 1] and users() == hosts() == []
+    assert listed[0][0]["cpid"] == md5(f"{credited.cross_project_id}alice@example.org")
+    cancel_deletion(credited)
+    run.export()
+    assert gone() == ([], []) and len(users()) == len(hosts()) == 1
+    ask_deletion(credited)
+    run.export()
+    assert erase_due(timezone.now() + GRACE) == 1
+    run.export()
+    assert gone() == listed
+
+
+def test_who_was_in_no_export_before_they_asked_to_be_deleted_is_not_listed(credited: User, studio: Host) -> None:
+    ask_deletion(credited)
+    for _ in range(2):
+        run.export()
+        assert gone() == ([], [])
+    erase_due(timezone.now() + GRACE)
+    run.export()
+    assert gone() == ([], [])
 
 
 def test_who_agreed_between_two_exports_only_is_not_listed_as_deleted(credited: User) -> None:
@@ -266,8 +293,8 @@ def test_the_files_are_of_one_snapshot(credited: User, monkeypatch: pytest.Monke
     """Credit that is granted while volunteers are written is in no file of this export."""
     before = run._write_kind
 
-    def slowly(*args: object) -> int:
-        count = before(*args)  # type: ignore[arg-type]
+    def slowly(*args: Any) -> int:
+        count = before(*args)
         HostCredit.objects.update(total_credit=1)
         return count
 
@@ -322,7 +349,7 @@ def test_what_a_killed_worker_left_is_cleared_away(credited: User, tmp_path: Pat
         run.export()
     # The published set, the one before, and the link
     assert len(list((tmp_path / "statistics").iterdir())) == 3
-    assert StatisticsExport.objects.last().failure == "The worker was ended."  # type: ignore[union-attr]
+    assert StatisticsExport.objects.earliest("started_at").failure == "The worker was ended."
 
 
 def test_a_worker_that_was_killed_as_it_published_stops_no_later_export(credited: User, tmp_path: Path) -> None:

@@ -84,6 +84,7 @@ def test_an_impossible_run_time_brings_at_most_the_default() -> None:
     assert 0 < gain.greatest <= 1 + 1e-9
 
 
+@pytest.mark.long
 def test_next_to_nothing_on_nine_of_ten_jobs_is_the_gap_that_is_left() -> None:
     # Averages are not weighted by job size: the tenth job is worth up to ten. To the letter the cap on samples, ten
     # times the average so far, keeps that average low. What is left of the gain is told, not hidden.
@@ -92,6 +93,7 @@ def test_next_to_nothing_on_nine_of_ten_jobs_is_the_gap_that_is_left() -> None:
 
 
 # --- picking jobs of which the estimate does not tell the size ---------------------------------------
+@pytest.mark.long
 def test_picking_short_jobs_pays_without_the_check() -> None:
     # Half of the jobs take 0.2, half 2 times the estimate: a factor of 1.1 / 0.2 = 5.5.
     assert picking_gain(Rules.published(), 7, Cheat.CHERRY_PICK, check=False) == pytest.approx(4.5, abs=0.2)
@@ -102,12 +104,13 @@ def test_with_the_check_no_way_to_get_rid_of_long_jobs_pays() -> None:
     assert {cheat: gain for cheat, gain in gains.items() if gain > EVASION_BOUND} == {}
 
 
+@pytest.mark.long
 def test_to_the_letter_all_ways_but_errors_pay() -> None:
     gains = picking_gains(Rules.letter(), 7, EVASIONS)
     assert {cheat for cheat, gain in gains.items() if gain > 3} == {*EVASIONS} - {Cheat.CHERRY_PICK}
 
 
-@pytest.mark.parametrize(("way", "failing_part"), [(ADAPTIVE, 0.0), (PAIRS, 0.03)])
+@pytest.mark.parametrize(("way", "failing_part"), [pytest.param(ADAPTIVE, 0.0, marks=pytest.mark.long), (PAIRS, 0.03)])
 def test_replicas_take_the_gain_from_those_who_exaggerate_their_short_jobs(way: str, failing_part: float) -> None:
     """Where other computers fail some jobs, too, and are on probation now and then."""
     gain = picking_gain(Rules.published(), 7, Cheat.PICK_AND_EXAGGERATE, way, failing_part=failing_part)
@@ -119,6 +122,7 @@ def test_single_results_do_not() -> None:
     assert picking_gain(Rules.published(), 7, Cheat.PICK_AND_EXAGGERATE) > 4
 
 
+@pytest.mark.long
 def test_jobs_that_were_picked_before_raise_no_factor_later() -> None:
     letter = replace(Rules.published(), only_clean_samples_raise=False)
     assert picking_gain(letter, 7, Cheat.PICK_IN_TURNS) > 0.3
@@ -126,11 +130,13 @@ def test_jobs_that_were_picked_before_raise_no_factor_later() -> None:
     assert {cheat: gain for cheat, gain in gains.items() if gain > ABOUT_NOTHING} == {}
 
 
+@pytest.mark.long
 def test_short_jobs_raise_no_factor_before_the_long_ones_of_the_same_time_have_failed() -> None:
     gains = picking_gains(Rules.published(), 7, [Cheat.HOLD_BACK, Cheat.FAIL_FIRST, Cheat.HOLD_IN_TURNS])
     assert {cheat: gain for cheat, gain in gains.items() if gain > ABOUT_NOTHING} == {}
 
 
+@pytest.mark.long
 def test_honest_computers_lose_hardly_anything_by_the_check_though_they_fail_some_jobs() -> None:
     # To the letter efficient ones lose their factor above 1 while they are on probation.
     assert honest_loss(Rules.published(), 7, 0.03) < EVASION_BOUND / 2

@@ -151,7 +151,7 @@ def test_what_a_job_got_in_parts_is_shown_when_it_does_not_end_well(
 
 def test_a_part_that_the_maximum_cut_says_so(in_parts: Result) -> None:
     ResultPart.objects.filter(from_secs=1000).update(credit=0.5)
-    *_, cut = explain_parts(ResultPart.objects.all(), in_parts.workunit)
+    *_, cut = explain_parts(ResultPart.objects.all(), in_parts.workunit, None)
     assert [step.label for step in cut.steps][-2:] == ["Maximum (credit)", "Granted (credit)"]
     assert cut.steps[-1].number == 0.5
 

@@ -58,7 +58,7 @@ APP_CHANGES: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("nreplicas", [1, 2])
+@pytest.mark.parametrize("nreplicas", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_a_preview_grants_what_the_validator_grants_of_the_same_reports_under_the_new_settings(nreplicas: int) -> None:
     """Settings of the app; a withdrawn GPU version, and one for several CPUs; a version whose statistics are reset."""
     site = make_site(nreplicas)

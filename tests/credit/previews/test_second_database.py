@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from credit.changes import reset
+from credit.laboratory.population import KINDS
 from credit.models import App, AppVersion, Preview, RuleSet, StatisticsSnapshot
 from credit.previews.request import ask
 from credit.previews.worker import carry_out as make_preview
+from credit.statistics.feeder import feed
 from portal.audit.carry_out import carry_out
 from portal.audit.proposals import Proposal
 from portal.models import User
@@ -67,6 +69,29 @@ def test_the_totals_of_a_preview_are_those_of_a_second_database_under_the_new_se
             assert same(previews[name]["after"], again), name
             # A withdrawn version keeps its factor.
             assert name == "a withdrawn version" or not same(again, granted), name
+    finally:
+        drop_database(SECOND)
+        drop_database(START)
+
+
+def test_the_preview_of_a_factor_from_other_projects_set_or_taken_back_is_what_is_granted_with_it() -> None:
+    site = make_site(kinds=[kind for kind in KINDS if kind.gpu_usage])
+    boss = User.objects.create_superuser("boss@example.org", "a long password")
+    first, second = AppVersion.objects.filter(app=site.app, plan_class="cuda").order_by("pk")
+    AppVersion.objects.filter(pk=first.pk).update(cross_project_scale=0.2)
+    feed(NOON - dt.timedelta(hours=1))
+    copy_database(START)
+    granted = sum(site.work())
+    try:
+        for version, before, after in ((first, 0.2, None), (second, None, 0.1)):
+            pairs = {"cross_project_scale": [before, after]}
+            found = totals(site, boss, {"versions": {str(version.pk): pairs}})
+            with in_database(START):
+                copy_database(SECOND)
+            with in_database(SECOND):
+                carry_out(Proposal(model=AppVersion._meta.label, pk=version.pk, changes=pairs), boss, "a test")
+                again = sum(site.work())
+            assert same(found["before"], granted) and same(found["after"], again) and not same(again, granted)
     finally:
         drop_database(SECOND)
         drop_database(START)

@@ -55,7 +55,7 @@ def test_what_the_validator_leaves_is_consistent(app: App) -> None:
 )
 def test_a_planted_difference_is_found(app: App, model: type, change: dict[str, object], found: str) -> None:
     row = model.objects.order_by("pk").first()  # type: ignore[attr-defined]  # any of our models
-    model.objects.filter(pk=row.pk).update(**change)  # type: ignore[attr-defined]
+    model.objects.filter(pk=row.pk).update(**change)  # type: ignore[attr-defined]  # as above
     lines = differences()
     assert any(found.format(pk=row.pk) in line for line in lines), lines
     with pytest.raises(CommandError, match="differences") as caught:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import psycopg
 import pytest
@@ -157,6 +159,69 @@ def test_a_member_who_leaves_as_the_team_is_handed_on_to_them_is_not_stuck(peaks
         with pytest.raises(TeamRefused):
             handing.result()
     assert Team.objects.get().founder == alice
+
+
+Execute = Callable[[str, Any, bool, dict[str, Any]], Any]
+
+
+def after_leaving(act: Callable[[], object]) -> Callable[..., Any]:
+    """Has something done when a membership has just ended, within the transaction that changes the team."""
+
+    def wrapper(execute: Execute, statement: str, params: Any, many: bool, context: dict[str, Any]) -> Any:
+        found = execute(statement, params, many, context)
+        if "DELETE FROM credit_membership" in statement:
+            act()
+        return found
+
+    return wrapper
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_first_grant_during_a_change_of_team_belongs_to_a_team(alice: User, bob: User) -> None:
+    """There is no row yet that could be locked against it."""
+    peaks, valleys = found(alice, Team(name="Peaks")), found(bob, Team(name="Valleys"))
+
+    def grant_first() -> None:
+        with psycopg.connect(**psycopg_params(), autocommit=True) as other:
+            row = "INSERT INTO credit_usercredit (user_id, total_credit, expavg_credit) VALUES (%s, 10, 0)"
+            other.execute(row, [alice.pk])
+
+    with connection.execute_wrapper(after_leaving(grant_first)):
+        join(alice, valleys.pk)
+    assert (total(peaks), total(valleys)) == (0, 10)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_leaderless_teams_may_swap_members(alice: User, bob: User) -> None:
+    peaks, valleys = found(alice, Team(name="Peaks")), found(bob, Team(name="Valleys"))
+    Team.objects.update(founder=None)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        (own,) = cursor.fetchone()
+
+    def swap() -> None:
+        try:
+            join(bob, peaks.pk)
+        finally:
+            connection.close()
+
+    def is_waiting() -> bool:
+        with psycopg.connect(**psycopg_params(), autocommit=True) as third:
+            blocked = third.execute("SELECT FROM pg_stat_activity WHERE %s = ANY (pg_blocking_pids(pid))", [own])
+            return blocked.fetchone() is not None
+
+    with ThreadPoolExecutor(1) as other:
+        swapping = []
+
+        def begin() -> None:
+            swapping.append(other.submit(swap))
+            wait_until(is_waiting, "the other volunteer to wait for a team", 30)
+
+        with connection.execute_wrapper(after_leaving(begin)):
+            join(alice, valleys.pk)
+        swapping[0].result(30)
+    assert {m.user: m.team for m in Membership.objects.all()} == {alice: valleys, bob: peaks}
+    assert {team.founder for team in Team.objects.all()} == {alice, bob}
 
 
 def test_a_team_keeps_the_credit_of_an_erased_account(peaks: Team, alice: User) -> None:

@@ -37,7 +37,7 @@ from accounting.models import (
     UserProject,
 )
 from credit.laboratory.experiment import Experiment, Variant
-from credit.models import Batch, CreditExperiment, HostAppVersion, Platform, Preview, StatisticsExport
+from credit.models import Batch, CollectedExport, CreditExperiment, HostAppVersion, Platform, Preview, StatisticsExport
 from portal.models import (
     Account,
     ApiToken,
@@ -51,7 +51,7 @@ from portal.models import (
     User,
 )
 from portal.operators.roles import ROLES
-from scheduler.models import KeyChange, PlanClass, ReleaseDraft, RetryEntry, Step, StoredFile, Trickle
+from scheduler.models import AppKeyword, KeyChange, PlanClass, ReleaseDraft, RetryEntry, Step, StoredFile, Trickle
 from scheduler.programs import code_signing
 from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
 from tests.support.roles import make_person
@@ -108,8 +108,10 @@ MODELS: Final = {
     "credit.creditexperiment": May(view="P", add="P", change="P", delete="P"),
     "credit.preview": May(view="P"),
     "credit.statisticsexport": May(view="PR"),
+    "credit.collectedexport": May(view="PR"),
     "credit.workunit": May(view="PR"),
     "credit.result": May(view="P"),
+    "scheduler.appkeyword": May(view="PR", add="P", change="P", delete="P"),
     "scheduler.planclass": May(view="PR", add="P", change="P", delete="P"),
     "scheduler.retryentry": May(view="PR", actions={"try_now": "P"}),
     "scheduler.releasedraft": May(view="P", add="P", change="P"),
@@ -169,6 +171,7 @@ PAGES: Final = [
     ),
     Page("admin/credit/preview/<int:pk>/result/", get="P", post="P", path="admin/credit/preview/{preview}/result/"),
     Page("admin/credit/creditexperiment/own-results/", get="PR"),
+    Page("admin/credit/collectedexport/factors/", get="PR", post="P"),
     Page(
         "admin/credit/creditexperiment/<int:pk>/result.json",
         get="P",
@@ -300,8 +303,10 @@ def rows(alice: User, tmp_path: Path, settings: Settings) -> dict[str, Model]:
             app=app, asked_by=alice, asked_at=now, changes={"app": {}, "versions": {}, "reset": []}
         ),
         "credit.statisticsexport": StatisticsExport.objects.create(started_at=now),
+        "credit.collectedexport": CollectedExport.objects.create(url="https://example.org/project/"),
         "credit.workunit": workunit,
         "credit.result": result,
+        "scheduler.appkeyword": AppKeyword.objects.create(app=app, keyword=1),
         "scheduler.planclass": PlanClass.objects.create(name="mt"),
         "scheduler.retryentry": RetryEntry.objects.create(
             workunit=workunit, step=Step.choices[0][0], fault="f", since=now, retry_at=now
@@ -413,12 +418,12 @@ def test_a_change_of_a_volunteers_own_row_is_for_who_sees_the_row(rows: dict[str
     superuser = User.objects.create_superuser("super@example.org", "a secret")
     root = Client()
     sign_in_lately(root, superuser)
-    row = rows["accounting.userproject"]
-    form = {"user": row.user_id, "project": row.project_id, "is_chosen": "on", "resource_share": "33"}  # type: ignore[attr-defined]  # a UserProject
+    row = UserProject.objects.get(pk=rows["accounting.userproject"].pk)
+    form = {"user": row.user_id, "project": row.project_id, "is_chosen": "on", "resource_share": "33"}
     root.post(f"/admin/accounting/userproject/{row.pk}/change/", form)
     change = Change.objects.get(content_type__model="userproject")
     address = "/admin/portal/change/"
-    told = f"person {row.user_id} at Alpha"  # type: ignore[attr-defined]  # a UserProject
+    told = f"person {row.user_id} at Alpha"
     assert told in root.get(address).content.decode()
     assert root.get(f"{address}{change.pk}/change/").status_code == 200
     client = client_of(letter)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from portal.wire.hardware import Coproc, Hardware, hardware_digest, parse_hardware
+from portal.wire.hardware import MAX_DISTROS, Coproc, Hardware, hardware_digest, parse_containers, parse_hardware
 from tests.support.am_requests import HOST_INFO
 
 NVIDIA = b"""<coproc_cuda>
@@ -173,3 +173,33 @@ def test_the_digest_changes_with_the_hardware_alone() -> None:
     assert hardware_digest(INSIDE.replace(b"5000000000.0", b"5000000001.0")) != digest
     assert len(digest) == 16
     assert hardware_digest(b"") == b""
+
+
+def test_docker_of_the_computer_is_told_from_that_of_linux_below_windows() -> None:
+    distro = b"<distro><distro_name>Ubuntu</distro_name><os_name>Ubuntu</os_name>%b</distro>"
+    inside = distro % b"<docker_version>26.1</docker_version>" + distro % b"<disallowed/>"
+    hardware = parse_hardware(b"<os_name>Windows</os_name>\n<wsl>\n" + inside + b"</wsl>\n")
+    assert hardware.os_name == "Windows" and hardware.containers.docker_version == ""
+    assert [(each.docker_version, each.is_allowed) for each in hardware.containers.distros] == [
+        ("26.1", True),
+        ("", False),
+    ]
+    assert parse_containers(
+        b"<docker_version>27.3.1</docker_version>" + b"<wsl>" + inside + b"</wsl>"
+    ).docker_version == ("27.3.1")
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"<wsl>" + b"<distro><distro_name>x</distro_name></distro>" * 10_000 + b"</wsl>",
+        b"<wsl><distro>" * 10_000,
+        b"<docker_version>" + b"9" * 100_000 + b"</docker_version>",
+        b"<wsl><distro><distro_name>\xff\x00\xfe</distro_name></wsl>",
+        b"</wsl><distro><wsl>",
+    ],
+)
+def test_containers_beyond_the_limits_are_cut(raw: bytes) -> None:
+    found = parse_containers(raw)
+    assert len(found.distros) <= MAX_DISTROS and len(found.docker_version) <= 64
+    assert all("\0" not in each.name for each in found.distros)

@@ -155,6 +155,25 @@ def test_the_cross_project_id_converges_by_strong_keys_only(app: App, alice: Use
     assert User.objects.get(pk=alice.pk).cross_project_id == "a" * 32
 
 
+def test_projects_converge_on_the_id_of_the_oldest_account(app: App, alice: User) -> None:
+    """A client keeps, for each address, the id of the oldest account that it sees, and sends that everywhere."""
+    alice.cross_project_id = "0123456789abcdef0123456789abcdef"
+    alice.email = "user@example.org"
+    alice.save()
+    computer = computer_of(alice)
+    first = computer.ask()
+    assert value(first, "email_hash") == hashlib.md5(b"user@example.org").hexdigest()
+    assert value(first, "cross_project_id") == "0123456789abcdef0123456789abcdef"
+    assert value(first, "external_cpid") == "5603948572131507c1ed8b902e8baef5"
+    assert int(value(first, "user_create_time")) == int(alice.created_at.timestamp())
+    seen = {int(alice.created_at.timestamp()): value(first, "cross_project_id"), 1_000_000_000: "b" * 32}
+    oldest = seen[min(seen)]
+    second = computer.ask(cross_project_id=oldest)
+    assert value(second, "cross_project_id") == oldest, "in the same reply"
+    assert value(second, "external_cpid") == hashlib.md5(f"{oldest}user@example.org".encode()).hexdigest()
+    assert value(computer.ask(), "cross_project_id") == oldest
+
+
 def test_a_job_comes_with_all_that_it_needs(app: App, alice: User) -> None:
     version = app.versions.get()
     file = StoredFile.objects.create(

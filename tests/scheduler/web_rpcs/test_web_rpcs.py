@@ -26,7 +26,7 @@ from pytest_django import Settings
 from accounting.wire.project_config import parse_project_config
 from accounting.wire.project_replies import parse_account_info
 from credit.export import consent
-from credit.models import HostCredit, Team, UserCredit
+from credit.models import AppVersion, HostCredit, Team, UserCredit
 from credit.teams import membership
 from portal.models import ClientKey, Host, User
 from portal.people.accounts import issue_client_key, weak_key
@@ -198,6 +198,15 @@ def test_show_user_shows_who_has_the_key_their_computers(alice: User, key: str, 
     assert "studio" not in raw("show_user", auth=key).decode()
 
 
+def test_an_empty_key_is_no_wrong_key(published: User, settings: Settings) -> None:
+    """As scripts send it that have none: an address that only does that may go on."""
+    settings.CLIENT_LOGIN_FAILURES = 2
+    for _ in range(3):
+        assert error("am_get_info", account_key="") == ERR_BAD_AUTHENTICATOR
+    assert ask("show_user", userid=published.pk, auth="", format="xml").findtext("name") == "Alice"
+    assert error("am_get_info", account_key="0" * 32) == ERR_BAD_AUTHENTICATOR
+
+
 def test_show_host_detail_shows_what_is_published(published: User, studio: Host) -> None:
     host = ask("show_host_detail", hostid=studio.pk)
     assert host.tag == "host" and host.findtext("ncpus") == "4" and host.findtext("userid") == str(published.pk)
@@ -239,6 +248,19 @@ def test_app_versions_gives_what_a_central_server_averages() -> None:
     numbers = {tag: float(found.findtext(tag, "")) for tag in ("pfc_n", "pfc_avg", "pfc_scale", "expavg_credit")}
     # Half of 80 after the half-life of a week
     assert numbers == {"pfc_n": 200, "pfc_avg": 0.5, "pfc_scale": 1.25, "expavg_credit": pytest.approx(40, rel=1e-3)}
+
+
+def test_app_versions_tells_what_other_projects_need_to_judge_a_factor() -> None:
+    app = make_app(min_version_samples=20)
+    gpu = make_version(app, plan_class="x", processor_type="ATI", gpu_usage=1, pfc_scale=0.1)
+    AppVersion.objects.filter(pk=gpu.pk).update(is_scale_received=True)
+    make_version(make_app("other"))
+    told = [
+        [version.findtext(tag) for tag in ("processor_type", "sample_threshold", "pfc_scale_received")]
+        for version in ask("app_versions").findall("app_version")
+    ]
+    # An empty element is true; one that is not there is false.
+    assert told == [["ATI", "20", ""], ["CPU", "100", None]]
 
 
 def test_team_lookup_finds_teams_by_number_and_name(published: User, bob: User) -> None:

@@ -53,6 +53,7 @@ def test_what_cannot_be_reached_is_not_chased_without_end() -> None:
     assert boosts[1] == pytest.approx(8) and boosts[2] >= 1 / 8.001
 
 
+@pytest.mark.long
 def test_a_thousand_computers_bring_every_project_its_share() -> None:
     """Within 5 %, over four weeks, on CPUs and GPUs: with platforms, likes, vetoes, computers that come and go."""
     projects = [

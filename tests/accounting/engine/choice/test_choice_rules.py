@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accounting.engine.choice import keywords
 from accounting.engine.choice.facts import (
     CPU,
     Choice,
@@ -23,6 +22,7 @@ from accounting.engine.choice.facts import (
     Wish,
 )
 from accounting.engine.choice.rules import MAX_PROJECTS, MIN_PROJECTS, USUAL_PROJECTS, choose, choose_shares
+from portal.wire import keywords
 
 NOW = dt.datetime(2026, 3, 1, 8, tzinfo=dt.UTC)
 HOUR, DAY = dt.timedelta(hours=1), dt.timedelta(days=1)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from accounting.engine.choice import keywords
-from accounting.engine.choice.keywords import KEYWORDS, PLACE, SCIENCE
+from portal.wire import keywords
+from portal.wire.keywords import KEYWORDS, PLACE, SCIENCE
 
 
 @pytest.mark.parametrize(

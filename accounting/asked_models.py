@@ -1,0 +1,27 @@
+"""What the account manager noted when it asked its projects (accounting/project_setup/asking.py)."""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+class ProjectChange(models.Model):
+    """Something that a project said differently, or that became of it, at one time it was asked; in words.
+
+    Nothing is applied by it. The oldest of a project are dropped (`project_setup.said_history.KEPT`).
+    """
+
+    project = models.ForeignKey("accounting.Project", models.CASCADE, related_name="changes_said", db_index=False)
+    at = models.DateTimeField("noticed")
+    label = models.CharField(max_length=60)
+    before = models.CharField(max_length=500, blank=True)
+    now = models.CharField(max_length=500, blank=True)
+
+    class Meta:
+        ordering = ["-at", "-pk"]
+        # Shown on the page of the project's set-up only
+        default_permissions = ()
+        indexes = [models.Index(fields=["project", "-at"], name="projectchange_by_project")]
+
+    def __str__(self) -> str:
+        return f"{self.project}: {self.label}"

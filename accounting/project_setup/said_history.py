@@ -1,0 +1,38 @@
+"""What changed at a project since it was asked before: kept as rows, in words, the newest of each project."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from accounting.models import Project, ProjectChange
+from accounting.project_setup.changes import changes
+
+KEPT: Final = 200
+"""Rows of a project; a project that says something else each day fills them in weeks."""
+SHOWN: Final = 50
+_CHARS: Final = 500
+
+
+def note(project: Project, at: dt.datetime, found: Iterable[tuple[str, str, str]]) -> None:
+    """Keep (label, before, now), and drop the oldest. Inside a transaction that has the project locked."""
+    rows = [
+        ProjectChange(project=project, at=at, label=label, before=before[:_CHARS], now=now[:_CHARS])
+        for label, before, now in found
+    ]
+    if not rows:
+        return
+    ProjectChange.objects.bulk_create(rows)
+    old = ProjectChange.objects.filter(project=project).values_list("pk", flat=True)[KEPT:]
+    ProjectChange.objects.filter(pk__in=list(old)).delete()
+
+
+def between(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """What two stored answers say differently."""
+    return [(change.label, change.before, change.now) for change in changes(dict(before), dict(now))]
+
+
+def read(project: Project) -> list[ProjectChange]:
+    """The newest, newest first."""
+    return list(ProjectChange.objects.filter(project=project)[:SHOWN])

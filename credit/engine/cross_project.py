@@ -1,0 +1,101 @@
+"""The central server's rule: factors of versions, averaged over projects. Pure.
+
+Credit document, "Cross-project version normalization".
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import fsum
+from typing import Final
+
+from credit.engine.facts import ProcessorType
+from credit.engine.recent_credit import decayed
+from credit.engine.rules import Rules
+
+MIN_SCALE: Final = 1e-4
+MAX_SCALE: Final = 100.0
+"""Factors beyond these are taken for faults: a GPU version is about ten times less efficient than one for CPUs."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedVersion:
+    """A version as its project exports it.
+
+    ``pfc_scale`` 0: it has none yet. ``expavg_credit``: credits a day as of ``expavg_time`` (Unix time).
+    ``is_received``: its factor came from a central server.
+    """
+
+    app_name: str
+    platform: str
+    version_num: int
+    plan_class: str
+    processor_type: str
+    pfc_n: float
+    pfc_scale: float
+    expavg_credit: float
+    expavg_time: float
+    sample_threshold: int = 100
+    is_received: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """An average factor; ``plan_class`` None: of all versions for this type of processor.
+
+    ``expavg_credit``: the weights' sum, credits a day. ``nprojects``, ``nversions``: how many it is the average of.
+    """
+
+    processor_type: str
+    plan_class: str | None
+    scale: float
+    expavg_credit: float
+    nprojects: int
+    nversions: int
+
+
+def versions_that_count(versions: Iterable[ExportedVersion]) -> list[ExportedVersion]:
+    """Of one project: those above their sample threshold, of apps that have such ones for CPUs and for GPUs.
+
+    Only there a factor says how efficient a version is beside the other kind. One that was received says nothing new.
+    """
+    apps: dict[str, list[ExportedVersion]] = defaultdict(list)
+    for version in versions:
+        if version.pfc_n >= version.sample_threshold and MIN_SCALE <= version.pfc_scale <= MAX_SCALE:
+            apps[version.app_name].append(version)
+    found = []
+    for group in apps.values():
+        own = [version for version in group if not version.is_received]
+        if len({version.processor_type == ProcessorType.CPU for version in own}) == 2:
+            found += own
+    return found
+
+
+def average_factors(projects: Iterable[Sequence[ExportedVersion]], now: float) -> list[Factor]:
+    """For each type of processor, and for each of its plan classes, the mean factor weighted by recent average credit.
+
+    Versions without recent credit have no weight. What has none at all is left out.
+    """
+    groups: dict[tuple[str, str | None], list[tuple[int, float, float]]] = defaultdict(list)
+    for number, versions in enumerate(projects):
+        for version in versions_that_count(versions):
+            credit = decayed(version.expavg_credit, version.expavg_time, now, Rules.published())
+            for plan_class in (None, version.plan_class):
+                groups[version.processor_type, plan_class].append((number, version.pfc_scale, credit))
+    found = []
+    for processor_type, plan_class in sorted(groups, key=lambda key: (key[0], key[1] is not None, key[1] or "")):
+        rows = [row for row in groups[processor_type, plan_class] if row[2] > 0]
+        total = fsum(credit for _, _, credit in rows)
+        if total > 0:
+            scale = fsum(scale * credit for _, scale, credit in rows) / total
+            nprojects = len({number for number, _, _ in rows})
+            found.append(Factor(processor_type, plan_class, scale, total, nprojects, len(rows)))
+    return found
+
+
+def factor_for(factors: Iterable[Factor], processor_type: str, plan_class: str) -> Factor | None:
+    """S(V): that of the version's plan class, else that of its type of processor."""
+    of_type = {factor.plan_class: factor for factor in factors if factor.processor_type == processor_type}
+    return of_type.get(plan_class) or of_type.get(None)

@@ -1,0 +1,53 @@
+"""What other servers say of versions' factors: projects' exports, and averages over projects."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django.db import models
+
+MAX_PROBLEM: Final = 300
+MAX_URL: Final = 255
+
+
+class Asked(models.Model):
+    """A server that is asked daily: when it was, when it last answered well, and what is wrong since then."""
+
+    url = models.CharField("address", max_length=MAX_URL, unique=True)
+    asked_at = models.DateTimeField("asked", null=True)
+    read_at = models.DateTimeField("last read", null=True)
+    problem = models.CharField(max_length=MAX_PROBLEM, blank=True)
+    problem_since = models.DateTimeField(null=True)
+
+    class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return self.url
+
+
+class CollectedExport(Asked):
+    """Versions of a project, as it exported them last (`credit.engine.cross_project.ExportedVersion`)."""
+
+    versions: models.JSONField[list[dict[str, Any]], list[dict[str, Any]]] = models.JSONField(default=list)
+    nversions = models.PositiveIntegerField("versions", default=0)
+    ncounted = models.PositiveIntegerField("versions that count", default=0)
+    refused = models.CharField("left out", max_length=MAX_PROBLEM, blank=True)
+
+    class Meta:
+        ordering = ["url"]
+        default_permissions = ("view",)
+        verbose_name = "export of a project's factors"
+        verbose_name_plural = "exports of projects' factors"
+
+
+class FactorList(Asked):
+    """Average factors (`credit.engine.cross_project.Factor`): received from the central server at this address.
+
+    The row with an empty address has those that were averaged here.
+    """
+
+    factors: models.JSONField[list[dict[str, Any]], list[dict[str, Any]]] = models.JSONField(default=list)
+
+    class Meta:
+        default_permissions = ()

@@ -1,0 +1,36 @@
+"""Which containers BOINC can use on a computer: Docker, and Linux below Windows (WSL). Pure.
+
+Source: BOINC's sched/plan_class_spec.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import Final
+
+from portal.wire.hardware import Containers
+
+DOCKER: Final = "docker"
+WSL: Final = "wsl"
+DOCKER_ON_MAC_SINCE: Final = (8, 2, 6)
+
+
+def usable(containers: Containers, os_name: str, client_version: str, refused: Collection[str]) -> frozenset[str]:
+    """Those of `DOCKER` and `WSL` that can be used. ``refused``: those that BOINC there may not use.
+
+    On Windows Docker is that of a Linux below it, so without WSL there is none.
+    """
+    distros = [each for each in containers.distros if each.is_allowed] if WSL not in refused else []
+    if "Windows" in os_name:
+        has_docker = any(each.docker_version for each in distros)
+    else:
+        has_docker = bool(containers.docker_version)
+        if "Darwin" in os_name and _numbers(client_version) < DOCKER_ON_MAC_SINCE:
+            has_docker = False
+    found = {WSL} if distros else set()
+    return frozenset(found | ({DOCKER} if has_docker and DOCKER not in refused else set()))
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"[0-9]{1,5}", version)[:3])
