@@ -67,7 +67,9 @@ def elsewhere() -> Iterator[Elsewhere]:
 def project_at(url: str) -> Project:
     """A project that was asked what it is."""
     project = make_project(master_url=url)
-    ProjectProfile.objects.create(project=project, seen={"web_rpc_url_base": url}, said={"web_rpc_url_base": "https://new.invalid/"})
+    ProjectProfile.objects.create(
+        project=project, seen={"web_rpc_url_base": url}, said={"web_rpc_url_base": "https://new.invalid/"}
+    )
     return project
 
 
