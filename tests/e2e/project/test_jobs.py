@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from accounting.engine.client_tasks import TaskState
-from accounting.models import Project, TaskList
+from accounting.models import FollowedTask, Project, TaskList
 from accounting.running_tasks import follow
 from credit.models import Result, ServerState, UserCredit, ValidateState
 from portal.models import User
@@ -105,13 +105,21 @@ def test_jobs_that_fail_say_why(
         tasks = TaskList.objects.get().tasks
         return next((task for task in tasks if task["name"] == sleeper.name), None)
 
-    told = wait_until(listed, "the long job in the list", 60, 1.0)
-    assert told is not None
-    assert (told["state"], told["project"]) == (TaskState.RUNNING, Project.objects.get().pk)
+    def runs() -> dict[str, Any] | None:
+        task = listed()
+        return task if task is not None and task["state"] == TaskState.RUNNING else None
+
+    told = wait_until(runs, "the long job to run", 60, 1.0)
+    assert told is not None and told["project"] == Project.objects.get().pk
     assert 0 <= told["fraction_done"] <= 1 and told["elapsed_secs"] >= 0
     assert sleeper.deadline_at is not None and abs(told["deadline"] - sleeper.deadline_at.timestamp()) < 2
-    # Background tasks do it every five minutes.
-    follow.take_lists()
+
+    def followed() -> bool:
+        # Background tasks do it every five minutes. A list that is just being written is left for the next time.
+        follow.take_lists()
+        return FollowedTask.objects.filter(name=sleeper.name).exists()
+
+    wait_until(followed, "the long job to be followed", 30)
     sign_in(page.context, site, alice)
     page.goto("/home/")
     running = page.get_by_role("region", name="Running now")
@@ -126,7 +134,7 @@ def test_jobs_that_fail_say_why(
     assert by_app["forged"].exit_status == -186
 
     # What became of it is known at once, as the project is this very site.
-    boinc_client.sync_manager()
+    wait_until(lambda: listed() is None, "the long job to leave the list", 60, 1.0)
     page.goto(f"/computers/{sleeper.host_id}/")
     page.get_by_text("Tasks before these").click()
     expect(page.get_by_role("row", name=sleeper.name)).to_contain_text("failed")
