@@ -34,6 +34,7 @@ from accounting.models import (
     ProjectVersion,
     Settlement,
     StatisticsImport,
+    TaskSource,
     UserProject,
 )
 from accounting.news.admin_pages import AnnouncementAdmin
@@ -352,6 +353,12 @@ class SettlementAdmin(ReadOnlyAdmin):
     @admin.display(description="estimated", ordering="estimated")
     def estimated_credit(self, row: Settlement) -> str:
         return f"{row.estimated / 1e6:,.0f}"
+
+
+@admin.register(TaskSource)
+class TaskSourceAdmin(ReadOnlyAdmin):
+    list_display = ("project", "answered_at", "ask_after", "failures", "problem")
+    list_select_related = ("project",)
 
 
 @admin.register(HostClient)

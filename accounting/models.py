@@ -24,6 +24,9 @@ from accounting.statistics_models import AccountTotal as AccountTotal
 from accounting.statistics_models import GrantedDay as GrantedDay
 from accounting.statistics_models import GrantedTotal as GrantedTotal
 from accounting.statistics_models import StatisticsImport as StatisticsImport
+from accounting.task_models import FollowedTask as FollowedTask
+from accounting.task_models import TaskList as TaskList
+from accounting.task_models import TaskSource as TaskSource
 from portal.models import Host, User
 from portal.templatetags.drawings import DATA_COLOURS
 from portal.wire import keywords
@@ -262,6 +265,8 @@ class AccountSettings(models.Model):
     # What BOINC shows: the name of a team, and the notices of projects.
     team_name = models.CharField(max_length=100, blank=True)
     no_project_notices = models.BooleanField(default=False)
+    # Whether clients are asked for their tasks, as far as the site asks (AM_TASKS)
+    sends_tasks = models.BooleanField(default=True, db_default=True)
 
     class Meta:
         verbose_name_plural = "account settings"

@@ -17,6 +17,8 @@ from accounting.models import DataCopy, Project
 from accounting.project_setup import asking
 from accounting.reconciliation.refresh import refresh_due
 from accounting.rpc.recognise import forget_old as forget_old_clients
+from accounting.running_tasks import asking as task_asking
+from accounting.running_tasks import follow
 from accounting.statistics import run as statistics
 from portal.ops.mails import MailServerDown
 
@@ -111,3 +113,18 @@ def send_campaigns() -> None:
 def reconcile() -> None:
     """Every ten minutes: what statistics granted that were read since, beside what was estimated."""
     refresh_due(timezone.now())
+
+
+@shared_task
+def follow_tasks() -> None:
+    """Every five minutes: the tasks that clients listed; then each project elsewhere is asked in a task of its own."""
+    now = timezone.now()
+    follow.follow(now)
+    for project_id in task_asking.due_projects(now):
+        ask_about_tasks.apply_async((project_id,), expires=300)
+
+
+@shared_task
+def ask_about_tasks(project_id: int) -> None:
+    """Ask one project about the tasks that are due."""
+    task_asking.ask(project_id, timezone.now())

@@ -11,6 +11,7 @@ from credit.teams import views as teams
 urlpatterns = [
     path("tasks/", views.tasks, name="tasks"),
     path("tasks/<int:pk>/", views.task, name="task"),
+    path("project/result.php", views.task_by_name, name="task_by_name"),
     path("workunits/<int:pk>/", views.workunit, name="workunit"),
     path("apps/", views.apps, name="apps"),
     path("apps/<str:name>/", views.app, name="app"),

@@ -41,6 +41,8 @@ ROOMS = env.words_among("ROOMS", ["account_manager", "project", "emulator"])
 # --- the account manager --------------------------------------------------------------------------
 AM_REPEAT_SECS = env.integer("AM_REPEAT_SECS", 6 * 3600, low=30, high=14 * 86400)
 AM_REPEAT_SECS_AFTER_ATTACH = env.integer("AM_REPEAT_SECS_AFTER_ATTACH", 120, low=30, high=14 * 86400)
+# The tasks that clients are asked to list at each contact: those that were begun, all, or none.
+AM_TASKS = env.choice("AM_TASKS", "active", ["active", "all", "off"])
 # The private key (BOINC's text or PEM) may be kept elsewhere: signatures are then pasted in the admin.
 AM_SIGNING_KEY = Path(env.text("AM_SIGNING_KEY", str(VAR_DIR / "keys" / "am_signing_private")))
 AM_SIGNING_KEY_PUBLIC = Path(env.text("AM_SIGNING_KEY_PUBLIC", str(VAR_DIR / "keys" / "am_signing_public")))
@@ -248,6 +250,7 @@ if "account_manager" in ROOMS:
         "ask-projects": {"task": "accounting.tasks.ask_projects", "schedule": 600},
         "import-statistics": {"task": "accounting.tasks.import_statistics", "schedule": 300},
         "send-campaigns": {"task": "accounting.tasks.send_campaigns", "schedule": 600},
+        "follow-tasks": {"task": "accounting.tasks.follow_tasks", "schedule": 300},
     }
 if "emulator" in ROOMS:
     CELERY_BEAT_SCHEDULE |= {
@@ -354,7 +357,8 @@ STORAGES = {
 CLIENT_PATHS: dict[str, ClientPath] = {}
 if "account_manager" in ROOMS:
     CLIENT_PATHS |= by_path(
-        ClientPath("/rpc.php", "accounting.rpc.api.answer", "acct_mgr_reply"),
+        # A list of thousands of tasks at the end of a message must not keep the rest of it from being read.
+        ClientPath("/rpc.php", "accounting.rpc.api.answer", "acct_mgr_reply", longest_bytes=32 * 1024 * 1024),
         ClientPath("/get_project_config.php", "portal.clients.web_rpc.project_config", "project_config"),
         ClientPath("/lookup_account.php", "portal.clients.web_rpc.look_up_account", "error"),
         ClientPath("/create_account.php", "portal.clients.web_rpc.create_account", "error"),
@@ -388,6 +392,7 @@ if "project" in ROOMS:
                 "app_versions",
                 "team_lookup",
                 "login_token_lookup",
+                "result_status",
             )
         ),
     )

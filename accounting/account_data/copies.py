@@ -28,6 +28,7 @@ from accounting.models import (
     AccountTotal,
     Answer,
     DataCopy,
+    FollowedTask,
     GrantedDay,
     GrantedTotal,
     HostClient,
@@ -35,6 +36,7 @@ from accounting.models import (
     HostProject,
     Note,
     Settlement,
+    TaskList,
     UserProject,
 )
 from portal.models import ApiToken, ClientKey, Host, MailChoice, RequestedWork, SecurityEvent, SentMail, User
@@ -67,6 +69,7 @@ totals.json         the ledger: totals per computer and project, in 1e-6 credits
 granted.json        what the exports of projects say of your computers and accounts, in 1e-6 credits
 projects.json       your choice of projects
 notes.json          notes on reports
+tasks.json          the tasks that your computers listed last, and what became of those before
 access.json         client keys, API tokens, two-factor devices and sessions
 {others}
 Passwords, keys and tokens are kept as hashes or encrypted, and are left out.
@@ -152,6 +155,13 @@ def _documents(user: User) -> Iterator[tuple[str, object]]:
     )
     yield "projects.json", _rows(UserProject.objects.filter(user=user).order_by("project_id"))
     yield "notes.json", _rows(Note.objects.filter(host__owner=user).order_by("pk"))
+    yield (
+        "tasks.json",
+        {
+            "listed": _rows(TaskList.objects.filter(host__owner=user).order_by("pk")),
+            "followed": _rows(FollowedTask.objects.filter(host__owner=user).order_by("pk")),
+        },
+    )
     yield (
         "access.json",
         {

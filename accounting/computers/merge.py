@@ -1,9 +1,9 @@
 """Merge two records of one computer, in one transaction that neither loses nor invents anything.
 
-The days, totals, grants, notes and client keys of the older record go to the newer one, which stays. The older one
-points to the newer, so that a client with the old id is still recognised. Locks, in this order: the owner's row, then
-the ledger rows of both computers by host id. The client RPC and imports of statistics take them in the same order. What
-other apps keep about the computer is moved by `portal.computers.host_changes.merge_hooks`.
+The days, totals, grants, notes, tasks and client keys of the older record go to the newer one, which stays. The older
+one points to the newer, so that a client with the old id is still recognised. Locks, in this order: the owner's row,
+then the ledger rows of both computers by host id. The client RPC and imports of statistics take them in the same order.
+What other apps keep about the computer is moved by `portal.computers.host_changes.merge_hooks`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from accounting.engine.merge_rules import Lifetime, Record, Refusal, Rule, in_or
 from accounting.ledger.locks import lock_ledgers
 from accounting.models import Day, GrantedTotal, HostClient, HostProject, Note
 from accounting.reconciliation.merge import merge_settlements
+from accounting.running_tasks import follow
 from portal.computers.host_changes import merge_hooks
 from portal.models import ClientKey, Host, User
 
@@ -154,8 +155,9 @@ def merge(owner_id: int, host_id: int, other_id: int) -> Host:
             cursor.execute(sql.MOVE_NOTES, {"older": older.pk, "newer": newer.pk})
         GrantedTotal.objects.filter(host=older).update(host=newer)
         _move_totals(older, newer)
-        for follow in merge_hooks:
-            follow(older.pk, newer.pk)
+        follow.move(older.pk, newer.pk)
+        for hook in merge_hooks:
+            hook(older.pk, newer.pk)
         ClientKey.objects.filter(host=older).update(host=newer)
         # Records that were merged into the older one point to the newer one as well, so that one step always leads
         # to the record in use.

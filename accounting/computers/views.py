@@ -17,6 +17,7 @@ from accounting.computers.merge import Candidate, MergeRefused, candidates, merg
 from accounting.computers.wishes import exclude_types, save_wishes
 from accounting.reconciliation.card import card
 from accounting.rpc.recognise import split
+from accounting.running_tasks.reads import read_host_tasks
 from credit.statistics.exports import granted_to_host
 from portal.computers.host_changes import HostChangeRefused, rename_host, retire_host, set_venue, unretire_host
 from portal.computers.host_sections import host_sections
@@ -67,6 +68,7 @@ def _host_page(
         "page": page,
         "sections": [section for section in sections if section is not None],
         "host": found,
+        "tasks": read_host_tasks(found, now),
         "host_form": host_form or HostForm.of(found),
         "wish_forms": wishes or wish_forms(page),
         "types_form": TypesForm(page),

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_safe
 
 from accounting.home.reads import DAYS_SHOWN, read_overview
 from accounting.reconciliation.card import card
+from accounting.running_tasks.reads import read_running
 from credit.statistics.exports import granted_to_user
 from portal.people.access import own_hosts, signed_in
 
@@ -66,4 +67,5 @@ def home(request: HttpRequest) -> HttpResponse:
     granted = granted_to_user(user) if "project" in settings.ROOMS else None
     title = f"Granted and estimated credit, last {DAYS_SHOWN} days"
     shown = card(overview.settled, title, of=user, granted=granted)
-    return render(request, "accounting/home.html", {"overview": overview} | shown)
+    context = {"overview": overview, "running": read_running(user, timezone.now())}
+    return render(request, "accounting/home.html", context | shown)

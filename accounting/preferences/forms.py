@@ -178,13 +178,19 @@ class PreferenceForms:
 
 
 class ClientDisplayForm(forms.ModelForm):  # type: ignore[type-arg]  # takes no type argument at run time
-    """What BOINC shows on the volunteer's computers."""
+    """What BOINC shows on the volunteer's computers, and whether they list their tasks here."""
 
     class Meta:
         model = AccountSettings
-        fields = ("team_name", "no_project_notices")
-        labels = {"team_name": "Team", "no_project_notices": "Leave out the notices of projects"}
+        fields = ("team_name", "no_project_notices", "sends_tasks")
+        labels = {
+            "team_name": "Team",
+            "no_project_notices": "Leave out the notices of projects",
+            "sends_tasks": "Show here which tasks run",
+        }
         help_texts = {
             "team_name": "A name that BOINC shows beside yours. Nobody else sees it.",
             "no_project_notices": "Only the news of this site are shown.",
+            "sends_tasks": "Your computers then list their tasks at each contact. Only you see the lists. If you switch"
+            " it off, they are deleted.",
         }

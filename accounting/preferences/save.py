@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from accounting.engine.preferences import VENUES, canonical, complete, days_of, has_everywhere, own_venues
 from accounting.models import AccountSettings
+from accounting.running_tasks.follow import forget_lists
 from portal.models import User
 
 EVERYWHERE = ""
@@ -86,8 +87,12 @@ def _joined(sets: Mapping[str, Mapping[str, object]]) -> dict[str, object]:
     return {**sets.get(EVERYWHERE, {}), "venues": venues} if sets else {}
 
 
-def save_client_display(user: User, team_name: str, no_project_notices: bool) -> None:
-    """What BOINC shows on the volunteer's computers: a team's name, and whether projects' notices are left out."""
-    AccountSettings.objects.update_or_create(
-        user=user, defaults={"team_name": team_name, "no_project_notices": no_project_notices}
-    )
+def save_client_display(user: User, team_name: str, no_project_notices: bool, sends_tasks: bool = True) -> None:
+    """What BOINC shows on the volunteer's computers: a team's name, and whether projects' notices are left out.
+
+    ``sends_tasks``: whether the computers list their tasks here. If not, what they listed is forgotten.
+    """
+    chosen = {"team_name": team_name, "no_project_notices": no_project_notices, "sends_tasks": sends_tasks}
+    AccountSettings.objects.update_or_create(user=user, defaults=chosen)
+    if not sends_tasks:
+        forget_lists(User.objects.filter(pk=user.pk))

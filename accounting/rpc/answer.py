@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
+import orjson
 import structlog
 from django.conf import settings
 from django.db import transaction
@@ -26,6 +27,7 @@ from accounting.models import HostLedger
 from accounting.rpc import catalogue, contact_log, instructions, store
 from accounting.rpc.description import describe, description_digest
 from accounting.rpc.recognise import Recognised, recognise
+from accounting.wire.client_tasks import ReportedTasks
 from accounting.wire.replies import AccountManagerReply, render_reply
 from accounting.wire.requests import AccountManagerRequest, ReportedProject, canonical_url
 from portal.clients import plain
@@ -222,6 +224,7 @@ def _settle_and_write(
         request.contact(),
         contact_log.summarise(request, reply, projects.by_url, troubles),
         described,
+        _tasks(request.tasks, projects) if instructions.takes_tasks(account) else None,
     )
     return reply if written else None
 
@@ -307,6 +310,31 @@ def _state(project: ReportedProject, troubles: StoredTroubles, now: dt.datetime)
         "managed": project.attached_via_acct_mgr,
         "hostid": project.hostid,
     }
+
+
+def _tasks(reported: ReportedTasks | None, projects: catalogue.Catalogue) -> store.KeptTasks | None:
+    """The list to keep: tasks of projects that this site knows. Others are none of its business, and only counted."""
+    if reported is None:
+        return None
+    kept, seen = [], set()
+    for task in reported.tasks:
+        project = projects.by_url.get(task.url)
+        if project is None or (project.id, task.name) in seen:
+            continue
+        seen.add((project.id, task.name))
+        kept.append(
+            {
+                "project": project.id,
+                "name": task.name,
+                "state": task.state,
+                "fraction_done": task.fraction_done,
+                "deadline": task.deadline,
+                "elapsed_secs": task.elapsed_secs,
+                "remaining_secs": task.remaining_secs,
+            }
+        )
+    left_out = reported.left_out + len(reported.tasks) - len(kept)
+    return store.KeptTasks(orjson.dumps(kept).decode(), left_out)
 
 
 def _is_key_use_new(account: store.Account, now: dt.datetime) -> bool:

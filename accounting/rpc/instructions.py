@@ -126,6 +126,7 @@ class _Site(NamedTuple):
     feeds: tuple[RssFeed, ...]
     repeat_secs: int
     repeat_secs_after_attach: int
+    asks_tasks: str
 
 
 @once
@@ -136,6 +137,7 @@ def _site() -> _Site:
         (RssFeed(f"{settings.SITE_URL}notices.rss", NOTICES_POLL_SECS),),
         settings.AM_REPEAT_SECS,
         settings.AM_REPEAT_SECS_AFTER_ATTACH,
+        "" if settings.AM_TASKS == "off" else settings.AM_TASKS,
     )
 
 
@@ -159,8 +161,14 @@ def reply_to(
         host_venue=account.venue,
         no_project_notices=account.no_project_notices,
         rss_feeds=_feeds(account, outcome, reader),
+        send_tasks=site.asks_tasks if account.sends_tasks else "",
         accounts=_accounts(request, account, outcome),
     )
+
+
+def takes_tasks(account: Account) -> bool:
+    """Whether the tasks that the account's client lists are kept."""
+    return account.sends_tasks and bool(_site().asks_tasks)
 
 
 def _feeds(account: Account, outcome: Outcome, reader: Reader) -> tuple[RssFeed, ...]:

@@ -3,7 +3,8 @@
 The write locks the hosts' ledgers and records first. In a batch it does not wait: hosts whose rows another transaction
 holds are left out, and written by a statement of their own, which waits. A host's rows are changed only if its ledger's
 ``contacts`` is what was read. Rows are locked in this order: the host's ledger, the host, its projects by host and id,
-its days by host and project. Other code that writes these rows, such as merging, locks the host's ledger first.
+its days by host and project, its list of tasks. Other code that writes these rows, such as merging, locks the host's
+ledger first.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ SELECT {n}, u.id, u.name, u.email, h.id, h.token, h.ncpus, h.p_fpops, h.coprocs:
                c.total_ec, c.avg_ec))::text
           FROM accounting_userproject c WHERE c.user_id = u.id),
        (SELECT json_build_array(s.preferences, s.preferences_at, s.keywords_yes, s.keywords_no, s.team_name,
-               s.no_project_notices)::text
+               s.no_project_notices, s.sends_tasks)::text
           FROM accounting_accountsettings s WHERE s.user_id = u.id)
   FROM {source}
   JOIN accounting_hostledger l ON l.host_id = ANY (ARRAY[h.id])
@@ -61,7 +62,8 @@ READ_BY_HOST: Final = Statement(
     + " WHERE h.id = %(host_id)s::bigint"
 )
 
-# The columns that a request writes: ledger (n), projects (p), days (d), notes (o), answers (a), description (e).
+# The columns that a request writes: ledger (n), projects (p), days (d), notes (o), answers (a), description (e), and
+# tasks (t).
 _WRITE: Final = """
 WITH ledger AS MATERIALIZED (
   SELECT n.*
@@ -115,7 +117,7 @@ days AS (
      SET cpu_ec = d.cpu_ec + excluded.cpu_ec, gpu_ec = d.gpu_ec + excluded.gpu_ec,
          cpu_time = d.cpu_time + excluded.cpu_time, gpu_time = d.gpu_time + excluded.gpu_time,
          njobs_success = d.njobs_success + excluded.njobs_success, njobs_error = d.njobs_error + excluded.njobs_error,
-         flags = d.flags | excluded.flags){notes}{answers}
+         flags = d.flags | excluded.flags){notes}{answers}{tasks}
 SELECT host_id FROM ledger
 """
 _NOTES: Final = """,
@@ -138,6 +140,16 @@ answers AS (
   ON CONFLICT (host_id, slot) DO UPDATE
      SET at = excluded.at, content = excluded.content, before_times = excluded.before_times,
          before_last_at = excluded.before_last_at)"""
+# A list replaces the one before; one without tasks is written only if the one before had some.
+_TASKS: Final = """,
+tasks AS (
+  INSERT INTO accounting_tasklist AS t (host_id, at, tasks, left_out)
+  SELECT n.host_id, ledger.now, n.tasks::jsonb, n.left_out
+    FROM unnest(%(t_host_id)s::bigint[], %(t_tasks)s::text[], %(t_left_out)s::integer[]) AS n(host_id, tasks, left_out)
+    JOIN ledger ON ledger.host_id = n.host_id
+  ON CONFLICT (host_id) DO UPDATE
+     SET at = excluded.at, tasks = excluded.tasks, left_out = excluded.left_out
+   WHERE t.tasks <> '[]' OR t.left_out > 0 OR excluded.tasks <> '[]' OR excluded.left_out > 0)"""
 _DESCRIBED: Final = f""",
 described AS (
   UPDATE portal_host h
@@ -152,7 +164,7 @@ _NOT_DESCRIBED: Final = " AND h.id <> ALL (%(described_ids)s::bigint[])"
 
 
 @lru_cache(maxsize=64)
-def write(month: dt.date, *, waits: bool, notes: bool, answers: bool, described: bool) -> Statement:
+def write(month: dt.date, *, waits: bool, notes: bool, answers: bool, described: bool, tasks: bool) -> Statement:
     """The write of requests that came in one month; ``waits`` for rows that others hold, else leaves them out."""
     return Statement(
         _WRITE.format(
@@ -161,6 +173,7 @@ def write(month: dt.date, *, waits: bool, notes: bool, answers: bool, described:
             skip="" if waits else "SKIP LOCKED",
             notes=_NOTES if notes else "",
             answers=_ANSWERS if answers else "",
+            tasks=_TASKS if tasks else "",
             described=_DESCRIBED if described else "",
             not_described=_NOT_DESCRIBED if described else "",
         )

@@ -79,6 +79,7 @@ class Account:
     keywords_no: tuple[int, ...] = ()
     team_name: str = ""
     no_project_notices: bool = False
+    sends_tasks: bool = True
 
 
 class AccountRow(NamedTuple):
@@ -180,7 +181,8 @@ def _account(row: AccountRow, key_hash: bytes) -> Account:
     if row.choices:
         _take_choices(account, orjson.loads(row.choices))
     if row.settings:
-        account.preferences, at, yes, no, account.team_name, account.no_project_notices = orjson.loads(row.settings)
+        account.preferences, at, yes, no, account.team_name, *switches = orjson.loads(row.settings)
+        account.no_project_notices, account.sends_tasks = switches
         account.preferences_at = dt.datetime.fromisoformat(at) if at else None
         account.keywords_yes, account.keywords_no = tuple(yes), tuple(no)
     return account
@@ -257,13 +259,21 @@ def _texts(values: Sequence[str | None]) -> str:
 _project_id: Final = attrgetter("project_id")
 
 
+class KeptTasks(NamedTuple):
+    """A list of tasks as `accounting.task_models.TaskList` has it; ``tasks`` as JSON."""
+
+    tasks: str
+    left_out: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Write(Query):
     """Store a settlement. Found: True; None, and nothing is written, if another request of the host came between.
 
     ``rows``: the host's project rows to write; ``states``: what the client said of each listed project, for the pages.
     ``answer``: what the client is answered, as `contact_log.summarise` says it; a row only if it is not as before.
-    ``described``: the computer's new description, if it has one.
+    ``described``: the computer's new description, if it has one. ``tasks``: the list of its tasks, if it sent one that
+    is kept.
     The reply must carry the wishes as they are in ``account``: they are stored as told here.
     """
 
@@ -275,6 +285,7 @@ class Write(Query):
     contact: dict[str, object]
     answer: str
     described: Description | None = None
+    tasks: KeptTasks | None = None
 
     is_write = True
 
@@ -298,6 +309,8 @@ class Write(Query):
             params["notes"] = json.dumps(notes)
         if answers:
             params["answers"] = orjson.dumps(answers).decode()
+        if listing := [each for each in ordered if each.tasks is not None]:
+            params |= _task_params(listing)
         if described:
             params["described_ids"] = _array([each.account.host_id for each in described])
             params["described"] = orjson.dumps([each.description_row() for each in described]).decode()
@@ -307,6 +320,7 @@ class Write(Query):
             notes=bool(notes),
             answers=bool(answers),
             described=bool(described),
+            tasks=bool(listing),
         )
         return [Step(statement, params)]
 
@@ -383,6 +397,15 @@ def _ledger_params(several: Sequence[Write], answers: list[dict[str, Any]]) -> d
         "n_answer_digest": _texts([after.digest for after in answered]),
         "n_answers_logged": _array([after.logged for after in answered]),
         "n_same_answers": _array([after.same for after in answered]),
+    }
+
+
+def _task_params(several: Sequence[Write]) -> dict[str, str]:
+    listed = [(each.account.host_id, each.tasks) for each in several if each.tasks is not None]
+    return {
+        "t_host_id": _array([host_id for host_id, _ in listed]),
+        "t_tasks": _texts([each.tasks for _, each in listed]),
+        "t_left_out": _array([each.left_out for _, each in listed]),
     }
 
 

@@ -63,6 +63,37 @@ class Attachment:
 
 
 @dataclass(slots=True)
+class Task:
+    """A task. ``state``: of the result; ``process``: the state of its process and the scheduler's, if it was begun."""
+
+    url: str
+    name: str
+    deadline_secs: float
+    state: int = 2
+    process: tuple[int, int] | None = None
+    fraction_done: float = 0.0
+    remaining_secs: float = 3600.0
+    elapsed_secs: float = 0.0
+
+    def printed(self) -> str:
+        process = ""
+        if self.process is not None:
+            process = (
+                f"<active_task>\n    <active_task_state>{self.process[0]}</active_task_state>\n"
+                f"    <scheduler_state>{self.process[1]}</scheduler_state>\n"
+                f"    <fraction_done>{self.fraction_done:.6f}</fraction_done>\n"
+                f"    <elapsed_time>{self.elapsed_secs:.6f}</elapsed_time>\n</active_task>\n"
+            )
+        return (
+            f"<result>\n    <name>{self.name}</name>\n    <wu_name>{self.name.rpartition('_')[0]}</wu_name>\n"
+            f"    <project_url>{self.url}</project_url>\n    <state>{self.state}</state>\n"
+            f"    <report_deadline>{self.deadline_secs:.6f}</report_deadline>\n"
+            f"    <estimated_cpu_time_remaining>{self.remaining_secs:.6f}</estimated_cpu_time_remaining>\n"
+            f"{process}</result>\n"
+        )
+
+
+@dataclass(slots=True)
 class SimulatedComputer:
     """One computer with its client's state: how it logs in, what it was told, its projects by URL."""
 
@@ -83,6 +114,9 @@ class SimulatedComputer:
     previous_cpid: str = ""
     dynamic: bool = False
     projects: dict[str, Attachment] = field(default_factory=dict)
+    # Which tasks the manager asked for, "active" or "all"; empty: none
+    asked_for: str = ""
+    tasks: list[Task] = field(default_factory=list)
 
     def request(self, now_secs: float) -> bytes:
         """What the client sends at this time of its own clock."""
@@ -96,7 +130,7 @@ class SimulatedComputer:
             f"   <client_version>{self.version}</client_version>\n   <run_mode>auto</run_mode>\n"
             f"    <platform_name>x86_64-pc-linux-gnu</platform_name>\n{projects}{self._host_info()}{opaque}"
             f"<time_stats>\n    <on_frac>0.900000</on_frac>\n    <active_frac>0.950000</active_frac>\n"
-            f"    <now>{now_secs:.6f}</now>\n</time_stats>\n</acct_mgr_request>\n"
+            f"    <now>{now_secs:.6f}</now>\n</time_stats>\n{self._results()}</acct_mgr_request>\n"
         ).encode()
 
     def apply_reply(self, reply: bytes) -> None:
@@ -105,6 +139,7 @@ class SimulatedComputer:
         if "<error_num>" in text:
             raise ValueError(text)
         self.dynamic = "<dynamic/>" in text
+        self.asked_for = next((which for which in ("all", "active") if f"<send_tasks_{which}/>" in text), "")
         self.previous_cpid = self.cpid
         if key := _AUTHENTICATOR.search(text):
             self.authenticator = key[1]
@@ -154,6 +189,12 @@ class SimulatedComputer:
         lines = "".join(f"      <{tag}>{value}</{tag}>\n" for tag, value in said.items())
         no_work = "".join(f"    <sched_req_no_work>{type_}</sched_req_no_work>\n" for type_ in project.no_work)
         return f"   <project>\n{lines}{no_work}      <account_key>{project.account_key}</account_key>\n   </project>\n"
+
+    def _results(self) -> str:
+        if not self.asked_for:
+            return ""
+        listed = [task for task in self.tasks if task.process is not None or self.asked_for == "all"]
+        return f"<results>\n{''.join(task.printed() for task in listed)}</results>\n"
 
     def _host_info(self) -> str:
         devices = "".join(self._device(device) for device in self.devices)

@@ -13,11 +13,13 @@ from typing import Final
 from accounting.engine.choice.facts import CPU
 from accounting.rpc import answer as rpc_answer
 from accounting.rpc import catalogue
-from accounting.simulation.client import Attachment, Device, SimulatedComputer
+from accounting.simulation.client import Attachment, Device, SimulatedComputer, Task
 from accounting.wire.requests import parse_request
 from portal.clients import plain
 
 HOUR_SECS: Final = 3600.0
+MAX_TASKS: Final = 8
+RUNNING_PART: Final = 0.7
 CALLS_EVERY: Final = dt.timedelta(hours=6)
 FIRST_CALLS: Final = (dt.timedelta(0), dt.timedelta(minutes=2), dt.timedelta(minutes=4))
 
@@ -91,7 +93,39 @@ class SimulatedHost:
             cpu_secs = on_secs * self.computer.ncpus * min(1.0, self.pattern.usage * load)
             gpu_secs = on_secs * sum(d.count for d in self.computer.devices) * self.pattern.gpu_usage * load
             self._distribute(cpu_secs, gpu_secs)
+            self._go_on_with_tasks(on_secs, now)
         self.last_at = now
+
+    def _go_on_with_tasks(self, on_secs: float, now: dt.datetime) -> None:
+        """Every running task comes nearer to its end; those that are done make room for the next of the projects."""
+        # Its own numbers: those of the work stay what they are.
+        rng = random.Random(f"{self.computer.name} {now.timestamp()}")
+        projects = sorted(self.computer.projects)
+        kept = []
+        for task in self.computer.tasks:
+            whole = task.elapsed_secs + task.remaining_secs
+            task.elapsed_secs += on_secs * rng.uniform(0.8, 1.0)
+            task.remaining_secs = whole - task.elapsed_secs
+            task.fraction_done = task.elapsed_secs / whole
+            if task.remaining_secs > 0 and task.url in self.computer.projects:
+                kept.append(task)
+        while len(kept) < min(MAX_TASKS, max(2, self.computer.ncpus // 2)):
+            url = projects[rng.randrange(len(projects))]
+            name = f"{url.split('/')[2].split('.')[0]}_{rng.randrange(10**6):06}_{rng.randrange(2)}"
+            hours = rng.uniform(3, 40)
+            begun = rng.uniform(0, 0.6)
+            kept.append(
+                Task(
+                    url,
+                    name,
+                    (now + dt.timedelta(days=rng.uniform(3, 12))).timestamp(),
+                    process=(1, 2) if rng.random() < RUNNING_PART else (9, 1),
+                    fraction_done=begun,
+                    remaining_secs=hours * HOUR_SECS * (1 - begun),
+                    elapsed_secs=hours * HOUR_SECS * begun,
+                )
+            )
+        self.computer.tasks = kept
 
     def _on_secs(self, since: dt.datetime, now: dt.datetime) -> float:
         secs, moment = 0.0, since

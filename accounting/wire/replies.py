@@ -25,6 +25,7 @@ _HEX_LINES = re.compile(r"[0-9A-Fa-f][0-9A-Fa-f\n]*+(?:\.\n)?")
 _PREFERENCE = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _HOST_TOKEN = re.compile(r"[0-9A-Za-z]{1,64}")
 
+_SEND_TASKS: Final = {"active": "<send_tasks_active/>\n", "all": "<send_tasks_all/>\n"}
 _HEAD: Final = '<?xml version="1.0" encoding="UTF-8" ?>\n<acct_mgr_reply>\n'
 _TAIL: Final = "</acct_mgr_reply>\n"
 
@@ -87,7 +88,8 @@ class AccountEntry:
 class AccountManagerReply:
     """A reply to a successful request.
 
-    signing_key is the public key's text; host_token goes into <opaque>.
+    signing_key is the public key's text; host_token goes into <opaque>. send_tasks: which of its tasks the client is to
+    list in the next request, "active" (those that were begun), "all", or "": none.
     """
 
     name: str
@@ -105,6 +107,7 @@ class AccountManagerReply:
     host_venue: str | None = None
     rss_feeds: Iterable[RssFeed] = ()
     no_project_notices: bool = False
+    send_tasks: str = ""
     accounts: Iterable[AccountEntry] = ()
 
 
@@ -259,6 +262,8 @@ def _add_options(parts: list[str], reply: AccountManagerReply) -> None:
         parts.append(f"<rss_feeds>\n{feeds}</rss_feeds>\n")
     if reply.no_project_notices:
         parts.append("<no_project_notices/>\n")
+    if reply.send_tasks:
+        parts.append(_SEND_TASKS[reply.send_tasks])
 
 
 def _feed(feed: RssFeed) -> str:

@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import Final, cast
 
 from accounting.engine.amounts import JOB_KINDS, KINDS, Totals, parse_amount, parse_count
+from accounting.wire.client_tasks import ReportedTasks, parse_tasks
 from portal.wire.hardware import Hardware, free_disk, hardware_digest, parse_hardware
 from portal.wire.scanner import Fields, ProtocolError, TagScanner, as_int, as_text, clip, flag, float_or_none, row_of
 
@@ -123,6 +124,7 @@ class AccountManagerRequest:
     """An account-manager request. Texts are as sent, without surrounding white space; absent ones are empty.
 
     hardware_digest: 16 bytes, equal as long as the hardware is; b"" when the client sent no <host_info>.
+    tasks: None when the client sent no <results>: it was not asked for its tasks, or is too old.
     client_now: the client's clock, Unix seconds.
     """
 
@@ -145,6 +147,7 @@ class AccountManagerRequest:
     host_info: bytes = b""
     time_stats: bytes = b""
     net_stats: bytes = b""
+    tasks: ReportedTasks | None = None
 
     @property
     def version_tuple(self) -> tuple[int, int, int]:
@@ -175,8 +178,12 @@ def _version_tuple(version: str) -> tuple[int, int, int]:
 
 
 def parse_request(body: bytes) -> AccountManagerRequest:
-    """Read an <acct_mgr_request>. Raises ProtocolError naming the field and the limit."""
+    """Read an <acct_mgr_request>. Raises ProtocolError naming the field and the limit.
+
+    Of a message beyond the limit the site reads the beginning: it may end within the list of tasks.
+    """
     scan = TagScanner(body)
+    is_shortened = len(body) == scan.limits.body_bytes
     if scan.next() != _ROOT:
         raise ProtocolError("acct_mgr_request", "the message does not begin with this element")
     scan.enter()
@@ -197,6 +204,10 @@ def parse_request(body: bytes) -> AccountManagerRequest:
                     raise ProtocolError("project", f"more than {MAX_PROJECTS_SENT} projects")
                 scan.section(b"project")
         elif tag in _SECTIONS:
+            if tag == b"results" and is_shortened and scan.text is None and body.find(b"</results>", scan.pos) < 0:
+                # The last element, and all before it is here.
+                found.setdefault(tag, body[scan.pos :])
+                return _request(found, tuple(platforms[:MAX_NO_WORK]), projects, left_out)
             found.setdefault(tag, scan.section(tag))
         elif tag == b"alt_platform":
             platforms += [clip(name, 64) for name in _ALT_PLATFORM_NAME.findall(scan.element_text(tag))]
@@ -206,6 +217,8 @@ def parse_request(body: bytes) -> AccountManagerRequest:
             return _request(found, tuple(platforms[:MAX_NO_WORK]), projects, left_out)
         elif not tag.startswith(b"/"):
             scan.skip(tag)
+    if is_shortened:
+        raise ProtocolError("body", f"larger than {scan.limits.body_bytes} bytes")
     raise ProtocolError("acct_mgr_request", "not closed: the message was cut off")
 
 
@@ -257,6 +270,7 @@ def _request(
         host_info=raw(b"host_info"),
         time_stats=raw(b"time_stats"),
         net_stats=raw(b"net_stats"),
+        tasks=parse_tasks(found[b"results"] or b"") if b"results" in found else None,
     )
 
 

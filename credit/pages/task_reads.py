@@ -171,6 +171,14 @@ def read_task_page(user: User, pk: int, now: dt.datetime) -> dict[str, Any] | No
     }
 
 
+def find_task(user: User, name: str) -> int | None:
+    """The id of a task that `read_task_page` shows this user; None if there is none of this name."""
+    tasks = Result.objects.filter(name=name.replace("\0", ""))
+    if not user.has_perm(SEES_ALL):
+        tasks = tasks.filter(user=user)
+    return tasks.values_list("pk", flat=True).first()
+
+
 def read_workunit_page(user: User, pk: int, now: dt.datetime) -> dict[str, Any] | None:
     """The data of a workunit's page; None for a user without a task of it (who may view all results sees each)."""
     workunit = Workunit.objects.select_related("app", "batch").filter(pk=pk).first()

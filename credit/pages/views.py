@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -66,6 +66,16 @@ def task(request: HttpRequest, pk: int) -> HttpResponse:
     page["explanation"] = explain(page["task"], page["workunit"])
     page["parts"] = explain_parts(task_reads.read_parts(page["task"]), page["workunit"], page["task"].app_version)
     return render(request, "credit/task.html", page)
+
+
+@require_safe
+@login_required
+def task_by_name(request: HttpRequest) -> HttpResponse:
+    """The page of a task, found by its name: the address that BOINC projects have for it."""
+    pk = task_reads.find_task(signed_in(request), request.GET.get("result_name", ""))
+    if pk is None:
+        raise Http404("no such task")
+    return redirect("task", pk)
 
 
 @require_safe

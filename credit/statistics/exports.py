@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -95,3 +96,23 @@ def _add(found: CreditDifferences, result: Result) -> None:
     found.rest += claimed - by_host
     found.agreed += result.granted_credit - claimed
     found.granted += result.granted_credit
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedTask:
+    """What became of a task: BOINC's numbers, and the credit if it was decided. ``user_id``: whose it is."""
+
+    name: str
+    user_id: int | None
+    server_state: int
+    outcome: int
+    validate_state: int
+    granted_credit: float | None
+
+
+def tasks_by_name(names: Collection[str]) -> dict[str, ExportedTask]:
+    """The tasks of these names that were sent, by name; one statement, by the index of names."""
+    # No text in PostgreSQL has a NUL.
+    rows = Result.objects.filter(name__in=[name for name in names if "\0" not in name], sent_at__isnull=False)
+    columns = "name", "user_id", "server_state", "outcome", "validate_state", "granted_credit"
+    return {row[0]: ExportedTask(*row) for row in rows.values_list(*columns)}

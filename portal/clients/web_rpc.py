@@ -88,7 +88,7 @@ def _key_for(user: User, request: ClientRequest) -> ClientReply:
     return xml_reply(document("account_out", {"authenticator": key}))
 
 
-def parameters(request: ClientRequest) -> dict[str, str]:
+def parameters(request: ClientRequest, max_chars: int = MAX_PARAMETER_CHARS) -> dict[str, str]:
     """The parameters of the query or, of a form that was sent, of its body, each of limited length.
 
     Raises ProtocolError.
@@ -100,10 +100,8 @@ def parameters(request: ClientRequest) -> dict[str, str]:
         limit = settings.DATA_UPLOAD_MAX_NUMBER_FIELDS
         raise ProtocolError("request", f"more than {limit} parameters", boinc_errors.ERR_GENERIC) from error
     for name, value in given.items():
-        if len(value) > MAX_PARAMETER_CHARS:
-            raise ProtocolError(
-                name[:40], f"longer than the limit of {MAX_PARAMETER_CHARS} characters", boinc_errors.ERR_GENERIC
-            )
+        if len(value) > max_chars:
+            raise ProtocolError(name[:40], f"longer than the limit of {max_chars} characters", boinc_errors.ERR_GENERIC)
     return {name: value for name, value in given.items() if isinstance(value, str)}
 
 

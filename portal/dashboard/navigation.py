@@ -56,6 +56,7 @@ _MODELS: Final = {
     "Account manager": (
         "accounting.project",
         "accounting.projecttrouble",
+        "accounting.tasksource",
         "accounting.projectstanding",
         "accounting.projectday",
         "accounting.settlement",

@@ -32,7 +32,7 @@ def _each(app: str, actions: str, models: str) -> tuple[str, ...]:
 # What is about the site as a whole, and about no one volunteer, computer or job.
 _FIGURES: Final = (
     *_each("accounting", "view", "announcement mailcampaign project projectday projectkeyword projectstanding"),
-    *_each("accounting", "view", "projecttrouble projectversion statisticsimport"),
+    *_each("accounting", "view", "projecttrouble projectversion statisticsimport tasksource"),
     *_each("credit", "view", "app appversion collectedexport platform statisticsexport workunit"),
     *_each("scheduler", "view", "appkeyword keychange planclass retryentry"),
     *_each("portal", "view", "change operatingfigure"),
@@ -47,6 +47,7 @@ ROLES: Final = (
             *_each("accounting", "view add change delete", "projectkeyword projectversion"),
             *_each("accounting", "delete", "announcement"),
             *_each("accounting", "view", "hostclient note projectday projectstanding projecttrouble settlement"),
+            *_each("accounting", "view", "tasksource"),
             *_each("portal", "view", "change host operatingfigure requestedwork"),
             *_each("portal", "view add", "maintenancerun"),
         ),

@@ -13,7 +13,7 @@ from portal.clients.web_rpc import parameters
 from portal.people.accounts import ClientAuthError
 from portal.sign_in import throttle
 from portal.wire.boinc_errors import ERR_GENERIC
-from scheduler.web_rpcs import accounts, login_tokens, public
+from scheduler.web_rpcs import accounts, login_tokens, public, results
 from scheduler.web_rpcs.asked import Asked
 
 UseCase = Callable[[Asked, dt.datetime], ClientReply]
@@ -53,6 +53,11 @@ def team_lookup(request: ClientRequest) -> Steps[ClientReply]:
 
 def login_token_lookup(request: ClientRequest) -> Steps[ClientReply]:
     return _answer(login_tokens.look_up, request)
+
+
+def result_status(request: ClientRequest) -> Steps[ClientReply]:
+    given = parameters(request, results.MAX_NAMES_CHARS)
+    return (yield from in_thread(_run, results.status, Asked(given, request.address)))
 
 
 def _answer(use_case: UseCase, request: ClientRequest) -> Steps[ClientReply]:

@@ -203,14 +203,18 @@ def test_the_statistics_are_sent_by_nginx_as_by_the_site(deployment: Deployment,
     assert b"<update_time>" in ask(deployment, "/project/stats/tables.xml")[1]
 
 
-@pytest.mark.parametrize(("nbytes", "is_asked"), [(MIB + 1, True), (3 * MIB, False)])
+@pytest.mark.parametrize(
+    ("path", "nbytes", "is_asked"),
+    # The site itself reads the beginning of the first.
+    [("/rpc.php", 3 * MIB, True), ("/lookup_account.php", MIB + 1, True), ("/lookup_account.php", 3 * MIB, False)],
+)
 def test_a_request_over_the_limit_is_refused_in_boincs_words(
-    deployment: Deployment, nbytes: int, is_asked: bool
+    deployment: Deployment, path: str, nbytes: int, is_asked: bool
 ) -> None:
-    before = nlines(deployment.clients, "/rpc.php")
-    status, content = ask(deployment, "/rpc.php", bytes(nbytes))
+    before = nlines(deployment.clients, path)
+    status, content = ask(deployment, path, bytes(nbytes))
     assert status == 200 and f"<error_num>{ERR_XML_PARSE}</error_num>" in content.decode()
-    assert nlines(deployment.clients, "/rpc.php") == before + is_asked
+    assert nlines(deployment.clients, path) == before + is_asked
 
 
 def test_a_request_far_over_the_limit_is_refused_before_it_is_sent(deployment: Deployment) -> None:

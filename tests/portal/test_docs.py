@@ -228,6 +228,7 @@ def test_the_nightly_timer_checks_ledger_and_files() -> None:
     ("address", "nbytes"),
     [
         ("/account/profile/", settings.DATA_UPLOAD_MAX_MEMORY_SIZE),
+        ("/rpc.php", settings.CLIENT_PATHS["/rpc.php"].longest_bytes),
         ("/project/scheduler", settings.CLIENT_PATHS["/project/scheduler"].longest_bytes),
         (reverse("api_batches"), MAX_BODY_NBYTES),
         (reverse("emulate_files"), UPLOAD_BYTES_MAX),

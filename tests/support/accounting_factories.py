@@ -22,7 +22,7 @@ def at(day: str, hour: int = 0) -> dt.datetime:
 def make_project(name: str = "", **fields: Any) -> Project:
     number = next(_numbers)
     name = name or f"Project {number}"
-    return Project.objects.create(name=name, master_url=f"https://p{number}.example.org/", **fields)
+    return Project.objects.create(name=name, **{"master_url": f"https://p{number}.example.org/", **fields})
 
 
 def make_host(owner: User, name: str, first: str = "2026-01-01", last: str = "2026-02-01", **fields: Any) -> Host:

@@ -181,15 +181,15 @@ def test_home_costs_the_same_for_40_computers(
     credit(studio, make_project(), today, (1, 0, 0, 0, 0, 0))
     # Session, user, whether the address is confirmed; sums, computers, total, names of projects; when a
     # computer is silent, programs, types, what computers said of projects, failed jobs, capped, told apart,
-    # granted credit, days, notes; what is settled of the days, and what is open; the jobs of the site's own project.
-    with django_assert_max_num_queries(19):
+    # granted credit, days, notes; tasks; what is settled of the days, what is open; jobs of the site's own project.
+    with django_assert_max_num_queries(20):
         signed_in.get("/home/")
     projects = [make_project() for _ in range(10)]
     for number in range(40):
         host = make_host(alice, f"node-{number}")
         credit(host, projects[number % 10], today, (1, 1, 1, 1, 1, 1))
         make_note(host, "dropped", today)
-    with django_assert_max_num_queries(19):
+    with django_assert_max_num_queries(20):
         signed_in.get("/home/")
 
 

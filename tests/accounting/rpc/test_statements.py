@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from accounting.models import Project
 from accounting.rpc import account_keys, catalogue
-from accounting.simulation.client import SimulatedComputer
+from accounting.simulation.client import SimulatedComputer, Task
 from portal.benchmarks.statements import count, sent_by, statements, traced
 from portal.models import ClientKey, User
 from tests.support.am_rpc import asked, attach, hours_pass, kinds_noted, make_computer, post, sync, with_total, work
@@ -83,6 +83,17 @@ def test_notes_cost_no_statement_more(alice: User, projects: list[Project]) -> N
     assert kinds_noted(computer) == ["invalid"]
 
 
+def test_a_list_of_tasks_costs_no_statement_more(alice: User, projects: list[Project]) -> None:
+    computer = attach(alice)
+    warm(computer)
+    for number in (1, 200):
+        computer.tasks = [
+            Task(projects[0].master_url, f"task_{number}_{n}", 1e9, process=(1, 2)) for n in range(number)
+        ]
+        assert statements(lambda: sync(computer)) == 2
+    assert len(alice.hosts.get().task_list.tasks) == 200
+
+
 def test_a_key_that_was_not_used_for_a_day_costs_one_more(alice: User, projects: list[Project]) -> None:
     computer = attach(alice)
     warm(computer)
@@ -124,6 +135,7 @@ def test_requests_that_come_together_cost_two_statements_in_all(alice: User, pro
         for computer in computers:
             hours_pass(computer, 10)
             work(computer, projects[0], 1)
+        computers[2].tasks = [Task(projects[0].master_url, "alpha_1_0", 1e9, process=(1, 2))]
         spoilt = with_total(computers[0].request(time.time()), projects[0], "cpu_time", b"nan")
         computers[1].ncpus += 1
         messages = [spoilt, *[computer.request(time.time()) for computer in computers[1:]]]
@@ -139,7 +151,7 @@ def test_requests_that_come_together_cost_two_statements_in_all(alice: User, pro
                 stack.enter_context(traced(kept.connection.pgconn, sent))
             replies = reports(loop)
     assert not [reply for reply in replies if not isinstance(reply, bytes) or b"<error_num>" in reply]
-    # A read and a write for all five, of whom one has a note and one new hardware; no BEGIN and no COMMIT.
+    # A read and a write for all five, of whom one has a note, one new hardware and one tasks; no BEGIN and no COMMIT.
     assert sum(count(text) for text in sent) == 2
     # Both are prepared: nothing is planned anew.
     assert not [text for text in sent if "\tParse\t" in text]

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from accounting.engine.client_tasks import TaskState
+from accounting.models import FollowedTask, Project, TaskList
+from accounting.running_tasks import follow
 from credit.models import Result, ServerState, UserCredit, ValidateState
 from portal.models import User
 from scheduler.models import StoredFile
@@ -93,8 +97,35 @@ def test_jobs_that_fail_say_why(
     only = [boinc_client]
     in_progress = Result.objects.filter(server_state=ServerState.IN_PROGRESS, app__name="sleeper")
     ask_until(in_progress.exists, "the long job to be sent", only, project, site)
-    wait_until(lambda: "EXECUTING" in boinc_client.command("--get_tasks"), "a job to run", 60)
     sleeper = in_progress.get()
+
+    # The client was asked for its tasks when it attached. It lists them at each contact.
+    def listed() -> dict[str, Any] | None:
+        boinc_client.sync_manager()
+        tasks = TaskList.objects.get().tasks
+        return next((task for task in tasks if task["name"] == sleeper.name), None)
+
+    def runs() -> dict[str, Any] | None:
+        task = listed()
+        return task if task is not None and task["state"] == TaskState.RUNNING else None
+
+    told = wait_until(runs, "the long job to run", 60, 1.0)
+    assert told is not None and told["project"] == Project.objects.get().pk
+    assert 0 <= told["fraction_done"] <= 1 and told["elapsed_secs"] >= 0
+    assert sleeper.deadline_at is not None and abs(told["deadline"] - sleeper.deadline_at.timestamp()) < 2
+
+    def followed() -> bool:
+        # Background tasks do it every five minutes. A list that is just being written is left for the next time.
+        follow.take_lists()
+        return FollowedTask.objects.filter(name=sleeper.name).exists()
+
+    wait_until(followed, "the long job to be followed", 30)
+    sign_in(page.context, site, alice)
+    page.goto("/home/")
+    running = page.get_by_role("region", name="Running now")
+    running.get_by_role("link", name=sleeper.name).click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text(sleeper.name)
+
     boinc_client.command("--task", project, sleeper.name, "abort")
     over = Result.objects.filter(server_state=ServerState.OVER)
     ask_until(lambda: over.count() == 3, "all three to be reported", only, project, site)
@@ -102,7 +133,11 @@ def test_jobs_that_fail_say_why(
     assert (by_app["failing"].exit_status, by_app["sleeper"].exit_status) == (3, 203)
     assert by_app["forged"].exit_status == -186
 
-    sign_in(page.context, site, alice)
+    # What became of it is known at once, as the project is this very site.
+    wait_until(lambda: listed() is None, "the long job to leave the list", 60, 1.0)
+    page.goto(f"/computers/{sleeper.host_id}/")
+    page.get_by_text("Tasks before these").click()
+    expect(page.get_by_role("row", name=sleeper.name)).to_contain_text("failed")
     for app, said in {
         "failing": "the program ended with its own code 3",
         "sleeper": "it was aborted by hand",

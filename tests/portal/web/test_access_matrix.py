@@ -237,6 +237,7 @@ PROJECT: Final = [
             "app_versions",
             "team_lookup",
             "login_token_lookup",
+            "result_status",
         )
     ),
     public("project/server_status.php", "project/server_status.php?xml=1"),
@@ -278,6 +279,7 @@ CREDIT: Final = [
     own("apps/<str:name>/", "apps/alpine/"),
     own("project/first-start/"),
     act("project/first-start/", answer=200),
+    Line("project/result.php", ON, 404, ON, LOGIN, "project/result.php?result_name={task_name}"),
     public("project/stats/"),
     # Not there until the first export: tests/credit/export.
     public("project/stats/<str:name>", "project/stats/user.gz", answer=404),
@@ -400,6 +402,7 @@ def world(alice: User, bob: User, operator: User) -> World:
         "batch": batch.pk,
         "draft": draft.pk,
         "task": task.pk,
+        "task_name": task.name,
         "workunit": task.workunit_id,
         "experiment": experiment.pk,
         "shared": shared.share_token,

@@ -35,6 +35,7 @@ from accounting.models import (
     ProjectTrouble,
     Settlement,
     StatisticsImport,
+    TaskSource,
     UserProject,
 )
 from credit.laboratory.experiment import Experiment, Variant
@@ -99,6 +100,7 @@ MODELS: Final = {
     "accounting.projecttrouble": May(view="MR"),
     "accounting.projectstanding": May(view="MR"),
     "accounting.statisticsimport": May(view="MR", add="M", change="M", actions={"read_now": "M"}),
+    "accounting.tasksource": May(view="MR"),
     "accounting.hostclient": May(view="M"),
     "accounting.settlement": May(view="M"),
     "accounting.note": May(view="M"),
@@ -284,6 +286,7 @@ def rows(alice: User, tmp_path: Path, settings: Settings) -> dict[str, Model]:
         "accounting.announcement": Announcement.objects.create(title="News", text="Of today."),
         "accounting.mailcampaign": MailCampaign.objects.create(title="We miss you", text="Come back."),
         "accounting.projectday": ProjectDay.objects.create(project=project, day=now.date(), rolled_up_at=now),
+        "accounting.tasksource": TaskSource.objects.create(project=project),
         "accounting.projecttrouble": ProjectTrouble.objects.create(
             project=project, kind="no_work", since=now, last_at=now, volunteers=1, of_volunteers=1
         ),

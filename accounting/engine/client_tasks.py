@@ -1,0 +1,100 @@
+"""A client's tasks, and what becomes of them at their projects. Pure.
+
+A task is what BOINC's database calls a result. What clients say of one is BOINC's (client_state.h, common_defs.h): the
+result's state, that of its process, and whether the client's scheduler lets it run.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from enum import IntEnum
+from typing import Final
+
+ASKED_AFTER: Final = dt.timedelta(days=1)
+"""A task that is still in its computer's list is asked about after that; one that left the list at once."""
+FIRST_WAIT: Final = dt.timedelta(hours=1)
+LONGEST_WAIT: Final = dt.timedelta(days=1)
+UNKNOWN_MAX: Final = 3
+"""So many times in a row a project may say that it does not know a task, before it is not asked any more."""
+MAX_CREDIT: Final = 1e9
+"""More credit than any single task is granted."""
+
+
+class TaskState(IntEnum):
+    """What a computer does with a task."""
+
+    RUNNING = 1
+    PAUSED = 2
+    READY = 3
+    DOWNLOADING = 4
+    UPLOADING = 5
+    FINISHED = 6
+    FAILED = 7
+    ABORTED = 8
+
+
+class Standing(IntEnum):
+    """What the project says of a task: only GRANTED, REFUSED and FAILED are final."""
+
+    OPEN = 0
+    PENDING = 1
+    GRANTED = 2
+    REFUSED = 3
+    FAILED = 4
+    UNKNOWN = 5
+
+
+FINAL: Final = frozenset({Standing.GRANTED, Standing.REFUSED, Standing.FAILED})
+
+# The client's states of a result, of which the others are those of its process
+_RESULT_STATES: Final = {
+    0: TaskState.DOWNLOADING,
+    1: TaskState.DOWNLOADING,
+    3: TaskState.FAILED,
+    4: TaskState.UPLOADING,
+    5: TaskState.FINISHED,
+    6: TaskState.ABORTED,
+    7: TaskState.FAILED,
+}
+_EXECUTING: Final = 1
+_SCHEDULED: Final = 2
+
+
+def task_state(
+    result_state: int, process_state: int | None, scheduler_state: int | None, *, is_suspended: bool
+) -> TaskState:
+    """``process_state``, ``scheduler_state``: of its process; None: it has none, so it was not begun."""
+    if (known := _RESULT_STATES.get(result_state)) is not None:
+        return known
+    if process_state is None and scheduler_state is None:
+        return TaskState.PAUSED if is_suspended else TaskState.READY
+    if process_state == _EXECUTING and scheduler_state == _SCHEDULED and not is_suspended:
+        return TaskState.RUNNING
+    return TaskState.PAUSED
+
+
+# BOINC's numbers of a result's states at the server
+_OVER: Final = 5
+_SUCCESS: Final = 1
+_NO_REPLY: Final = 4
+_VALID: Final = 1
+_REFUSED: Final = frozenset({2, 5})
+
+
+def standing_of(server_state: int, outcome: int, validate_state: int) -> Standing:
+    """What a project's numbers say."""
+    if server_state != _OVER:
+        return Standing.OPEN
+    if outcome == _NO_REPLY:
+        # Its deadline has passed; it may still be reported.
+        return Standing.OPEN
+    if outcome != _SUCCESS:
+        return Standing.REFUSED if validate_state in _REFUSED else Standing.FAILED
+    if validate_state == _VALID:
+        return Standing.GRANTED
+    return Standing.REFUSED if validate_state in _REFUSED else Standing.PENDING
+
+
+def wait_before(asks: int) -> dt.timedelta:
+    """How long to wait after so many questions about a task, the last one included."""
+    return min(FIRST_WAIT * (1 << min(max(asks - 1, 0), 10)), LONGEST_WAIT)

@@ -1,0 +1,112 @@
+"""Ask projects elsewhere what became of tasks, many with one question. Nothing is asked in a transaction.
+
+The question is BOINC's (result_status.php?names=…), and this site answers it too (scheduler/web_rpcs/results.py). The
+first answer tells whether a project has it: one that has not is left alone for a month, and its tasks count by its
+statistics alone.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Iterator
+from typing import Final
+from urllib.parse import urlencode
+
+import structlog
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q
+
+from accounting.engine.client_tasks import FIRST_WAIT, LONGEST_WAIT, Standing
+from accounting.models import FollowedTask, Project, TaskSource
+from accounting.running_tasks.follow import due_tasks, note_answers
+from accounting.running_tasks.links import web_base
+from accounting.wire.task_status import LIMITS as REPLY_LIMITS
+from accounting.wire.task_status import TaskStatus, parse_task_statuses
+from portal.fetch.errors import FetchError, StatusError
+from portal.fetch.fetcher import Limits, fetch
+from portal.wire.scanner import ProtocolError
+
+log = structlog.get_logger("projects")
+
+EVERY: Final = dt.timedelta(minutes=15)
+NAMES_PER_QUESTION: Final = 40
+QUERY_CHARS: Final = 3500
+"""Less than the longest address that is asked, and than what servers take."""
+QUESTIONS_PER_RUN: Final = 5
+WITHOUT_FOR: Final = dt.timedelta(days=30)
+PROJECTS_PER_RUN: Final = 100
+_LIMITS: Final = Limits(wire_bytes=REPLY_LIMITS.body_bytes, body_bytes=REPLY_LIMITS.body_bytes, total_secs=20)
+# The addresses at which a server says that it has no such thing; anything else may pass.
+_NOT_THERE: Final = frozenset({401, 403, 404, 405, 410})
+
+
+def due_projects(now: dt.datetime) -> list[int]:
+    """Projects with tasks to ask about, but not those that were not asked yet what they are, nor this very site."""
+    found = (
+        Project.objects.filter(Q(task_source=None) | Q(task_source__ask_after__lte=now), profile__isnull=False)
+        .filter(pk__in=FollowedTask.objects.filter(ask_after__lte=now).values("project"))
+        .exclude(master_url=settings.PROJECT_URL if "project" in settings.ROOMS else "")
+    )
+    return list(found.order_by("task_source__ask_after", "pk").values_list("pk", flat=True)[:PROJECTS_PER_RUN])
+
+
+def ask(project_id: int, now: dt.datetime) -> int:
+    """Ask a project about the tasks that are due; how many it answered about. Runs of one project do not overlap."""
+    project = _take(project_id, now)
+    if project is None:
+        return 0
+    most = QUESTIONS_PER_RUN * NAMES_PER_QUESTION
+    names = dict.fromkeys(due_tasks(project_id, now).values_list("name", flat=True)[: 2 * most])
+    answered = 0
+    try:
+        for _, some in zip(range(QUESTIONS_PER_RUN), _questions(names), strict=False):
+            answered += _ask_about(project, some, now)
+    except FetchError as error:
+        is_without = isinstance(error, StatusError) and error.status in _NOT_THERE
+        _note_problem(project, now, str(error), is_without=is_without)
+    except ProtocolError as error:
+        _note_problem(project, now, f"Its answer is none about tasks ({error}).", is_without=True)
+    else:
+        TaskSource.objects.filter(project=project).update(answered_at=now, failures=0, problem="")
+    return answered
+
+
+def _take(project_id: int, now: dt.datetime) -> Project | None:
+    """The project, unless it was asked just now. Its next time is set first, so it cannot stop a worker twice."""
+    TaskSource.objects.bulk_create([TaskSource(project_id=project_id, ask_after=now)], ignore_conflicts=True)
+    if not TaskSource.objects.filter(project=project_id, ask_after__lte=now).update(ask_after=now + EVERY):
+        return None
+    return Project.objects.select_related("profile", "task_source").get(pk=project_id)
+
+
+def _questions(names: Iterable[str]) -> Iterator[list[str]]:
+    """The names in groups that fit into one address."""
+    group: list[str] = []
+    for name in names:
+        if len(group) == NAMES_PER_QUESTION or len(urlencode({"names": ",".join([*group, name])})) > QUERY_CHARS:
+            yield group
+            group = []
+        group.append(name)
+    if group:
+        yield group
+
+
+def _ask_about(project: Project, names: list[str], now: dt.datetime) -> int:
+    query = urlencode({"names": ",".join(names)})
+    body = fetch(f"{web_base(project)}result_status.php?{query}", limits=_LIMITS).body
+    statuses = parse_task_statuses(body, frozenset(names))
+    with transaction.atomic():
+        due = due_tasks(project.pk, now).filter(name__in=names).select_for_update(skip_locked=True)
+        # What the answer leaves out stays as it is, but waits, so that it does not keep others waiting.
+        note_answers(due, lambda task: statuses.get(task.name, TaskStatus(Standing(task.standing))), now)
+    return len(statuses)
+
+
+def _note_problem(project: Project, now: dt.datetime, text: str, *, is_without: bool) -> None:
+    source = project.task_source
+    wait = WITHOUT_FOR if is_without else min(FIRST_WAIT * (1 << min(source.failures, 10)), LONGEST_WAIT)
+    TaskSource.objects.filter(project=project).update(
+        failures=0 if is_without else min(source.failures + 1, 1000), problem=text[:300], ask_after=now + wait
+    )
+    log.info("project not asked about tasks", project=project.name, reason=text)

@@ -1,0 +1,112 @@
+"""Tables of the tasks that volunteers' clients have: the last list of each computer, and what became of each task."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from django.db import models
+from django.db.models import CheckConstraint, Q
+from django.utils import timezone
+
+from accounting.engine.client_tasks import MAX_CREDIT, Standing
+from portal.models import Host
+
+STANDINGS: Final = {
+    Standing.OPEN: "not finished",
+    Standing.PENDING: "not decided yet",
+    Standing.GRANTED: "granted",
+    Standing.REFUSED: "refused",
+    Standing.FAILED: "failed",
+    Standing.UNKNOWN: "not known to the project",
+}
+
+
+class TaskList(models.Model):
+    """The tasks that a computer's client listed at its last contact; each report replaces the list.
+
+    Written by the statement of the account-manager RPC. ``tasks``: at most `accounting.wire.client_tasks.MAX_TASKS` of
+    {"project": our id, "name", "state": a `TaskState`, "fraction_done", "deadline" (Unix time), "elapsed_secs",
+    "remaining_secs"}.
+    """
+
+    host = models.OneToOneField(Host, models.CASCADE, primary_key=True, related_name="task_list")
+    at = models.DateTimeField("when it was reported")
+    tasks = models.JSONField(default=list)
+    left_out = models.PositiveIntegerField("tasks beyond the limit, or of other projects", default=0)
+    # The list of this time is among the followed tasks
+    followed_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [
+            models.Index(
+                fields=["at"],
+                condition=Q(followed_at__isnull=True) | Q(followed_at__lt=models.F("at")),
+                name="tasklist_to_follow",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"tasks of {self.host} at {self.at:%Y-%m-%d %H:%M}"
+
+
+class FollowedTask(models.Model):
+    """A task that was in a computer's list, and what its project says of it. It enters no total.
+
+    The name is the client's word, and a project says nothing of whose a task is: so this is shown to the computer's
+    owner only.
+    """
+
+    host = models.ForeignKey(Host, models.CASCADE, related_name="followed_tasks", db_index=False)
+    project = models.ForeignKey("accounting.Project", models.CASCADE, related_name="followed_tasks", db_index=False)
+    name = models.CharField(max_length=255)
+    first_seen_at = models.DateTimeField(default=timezone.now)
+    last_seen_at = models.DateTimeField("last in the list", default=timezone.now)
+    standing = models.PositiveSmallIntegerField(choices=STANDINGS, default=Standing.OPEN)
+    granted_credit = models.FloatField(null=True)
+    asks = models.PositiveSmallIntegerField("times that the project was asked", default=0)
+    unknowns = models.PositiveSmallIntegerField("times in a row that it did not know the task", default=0)
+    # NULL: it is decided, or not asked any more
+    ask_after = models.DateTimeField(null=True)
+    settled_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["host", "project", "name"], name="followedtask_once"),
+            CheckConstraint(condition=Q(standing__in=list(Standing)), name="followedtask_standing"),
+            CheckConstraint(
+                condition=Q(granted_credit__isnull=True) | Q(granted_credit__gte=0, granted_credit__lte=MAX_CREDIT),
+                name="followedtask_credit_range",
+            ),
+            CheckConstraint(
+                condition=Q(standing=Standing.GRANTED, granted_credit__isnull=False)
+                | (~Q(standing=Standing.GRANTED) & Q(granted_credit__isnull=True)),
+                name="followedtask_credit_when_granted",
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["project", "ask_after"], condition=Q(ask_after__isnull=False), name="followedtask_to_ask"
+            ),
+            models.Index(fields=["last_seen_at"], name="followedtask_seen"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class TaskSource(models.Model):
+    """Whether and how a project answers questions about tasks (`result_status.php`), and when it is asked next."""
+
+    project = models.OneToOneField("accounting.Project", models.CASCADE, primary_key=True, related_name="task_source")
+    answered_at = models.DateTimeField("last answered", null=True)
+    ask_after = models.DateTimeField("asked again after", default=timezone.now)
+    failures = models.PositiveSmallIntegerField("failures in a row", default=0)
+    # Empty: it answered
+    problem = models.CharField(max_length=300, blank=True)
+
+    class Meta:
+        verbose_name = "project asked about tasks"
+        verbose_name_plural = "projects asked about tasks"
+
+    def __str__(self) -> str:
+        return f"tasks of {self.project}"

@@ -1,0 +1,75 @@
+"""A project's answer about tasks: the reply of result_status.php, read into dataclasses. Pure.
+
+BOINC's own form (html/user/result_status.php): <results> with a <result> or an <error> for each name. Of what it may
+say only the state and the credit are read. ProtocolError is for what is no such reply, and for replies beyond the
+limits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final
+
+from accounting.engine.client_tasks import MAX_CREDIT, Standing, standing_of
+from portal.wire.scanner import Limits, ProtocolError, TagScanner, as_int, clip, float_or_none
+
+LIMITS: Final = Limits(body_bytes=1 << 19, elements=20_000, text_bytes=1 << 14)
+_MAX_STATE: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class TaskStatus:
+    """What became of a task; ``granted_credit`` only for one that was granted."""
+
+    standing: Standing
+    granted_credit: float | None = None
+
+
+def parse_task_statuses(body: bytes, asked: Collection[str]) -> dict[str, TaskStatus | None]:
+    """What is said of each task that was asked about; None: the project does not know it.
+
+    A task whose numbers are missing or make no sense is left out, as if it had not been asked about; so is one that
+    the reply does not mention. Of two answers about a task the first counts.
+    """
+    scan = TagScanner(body, LIMITS)
+    if scan.next() != b"results":
+        raise ProtocolError("results", "the message does not begin with this element")
+    scan.enter()
+    found: dict[str, TaskStatus | None] = {}
+    while (tag := scan.next()) is not None:
+        if tag == b"result":
+            name, status = _result(dict(reversed(scan.fields(b"result", frozenset({b"/results"})))))
+            if name in asked and status is not None:
+                found.setdefault(name, status)
+        elif tag == b"error":
+            name = clip(scan.element_text(tag), 400).removeprefix("name ").removesuffix(" unknown")
+            if name in asked:
+                found.setdefault(name, None)
+        elif tag == b"/results":
+            return found
+        elif not tag.startswith(b"/"):
+            scan.skip(tag)
+    raise ProtocolError("results", "not closed: the message was cut off")
+
+
+def status_of(server_state: int, outcome: int, validate_state: int, credit: float | None) -> TaskStatus | None:
+    """None: a credit was granted, but it is no sane number."""
+    standing = standing_of(server_state, outcome, validate_state)
+    if standing != Standing.GRANTED:
+        return TaskStatus(standing)
+    if credit is None or not 0 <= credit <= MAX_CREDIT:
+        return None
+    return TaskStatus(standing, credit)
+
+
+def _result(fields: dict[bytes, bytes]) -> tuple[str, TaskStatus | None]:
+    name = clip(fields.get(b"name", b""), 300)
+    try:
+        server_state, outcome, validate_state = (
+            as_int(tag, fields[tag.encode()], 0, _MAX_STATE) for tag in ("server_state", "outcome", "validate_state")
+        )
+    except (KeyError, ProtocolError):
+        return name, None
+    credit = float_or_none(fields.get(b"granted_credit"), 0, MAX_CREDIT)
+    return name, status_of(server_state, outcome, validate_state, credit)
