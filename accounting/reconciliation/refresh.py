@@ -22,7 +22,7 @@ def refresh_due(now: dt.datetime) -> int:
 
 
 def refresh(project_id: int, now: dt.datetime) -> None:
-    """Settle a project; safe to repeat. Locks its settlements, by id."""
+    """Settle a project; safe to repeat. Locks the ledger rows of its new computers, then its settlements, by id."""
     today = now.astimezone(dt.UTC).date()
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(sql.AS_OF, {"project": project_id})
@@ -37,7 +37,9 @@ def refresh(project_id: int, now: dt.datetime) -> None:
             "least": LEAST_ESTIMATE,
             "old_enough": today - _LONG,
         }
-        for statement in (sql.LOCK, sql.BEGIN, sql.ADD_GRANTS, sql.MEDIAN):
+        cursor.execute(sql.NEW, params)
+        params["new"] = [host_id for (host_id,) in cursor]
+        for statement in (sql.LOCK_NEW, sql.LOCK, sql.BEGIN, sql.ADD_GRANTS, sql.MEDIAN):
             cursor.execute(statement, params)
         found = cursor.fetchone()
         assert found is not None  # an aggregate always has a row

@@ -1,7 +1,8 @@
 """SQL of the reconciliation. Only its own two tables are written.
 
-Locks, in this order: the settlements of a project by id. Merging two computers locks theirs in the same order, after
-their ledger rows.
+Locks, in this order: the ledger rows of the computers that the statistics have for the first time, by id, in a way that
+reports do not notice; the settlements of the project by id. Merging two computers and erasing lock theirs in the same
+order.
 """
 
 from __future__ import annotations
@@ -14,6 +15,13 @@ SELECT i.project_id FROM accounting_statisticsimport i LEFT JOIN accounting_proj
  WHERE i.update_time > coalesce(r.as_of, '-infinity') ORDER BY i.project_id"""
 AS_OF: Final = "SELECT update_time FROM accounting_statisticsimport WHERE project_id = %(project)s"
 
+NEW: Final = """
+SELECT DISTINCT t.host_id FROM accounting_grantedtotal t
+ WHERE t.project_id = %(project)s
+   AND NOT EXISTS (SELECT FROM accounting_settlement s WHERE s.host_id = t.host_id AND s.project_id = %(project)s)"""
+# What is merged into another computer meanwhile begins nothing.
+LOCK_NEW: Final = """
+SELECT host_id FROM accounting_hostledger WHERE host_id = ANY(%(new)s) ORDER BY host_id FOR KEY SHARE"""
 LOCK: Final = "SELECT id FROM accounting_settlement WHERE project_id = %(project)s ORDER BY id FOR UPDATE"
 
 # Computers that the statistics have for the first time. What was estimated and the day's part of it are of one
@@ -24,7 +32,7 @@ INSERT INTO accounting_settlement (host_id, project_id, seen_on, read_on, estima
 SELECT t.host_id, %(project)s, %(today)s, '2000-01-01', e.total - coalesce(d.cpu_ec + d.gpu_ec, 0), t.is_whole, 0, 0,
        CASE WHEN t.is_whole THEN 0 ELSE e.total END, 0, false
   FROM (SELECT host_id, bool_and(counted_credit >= highest_credit) AS is_whole
-          FROM accounting_grantedtotal WHERE project_id = %(project)s GROUP BY host_id) t
+          FROM accounting_grantedtotal WHERE project_id = %(project)s AND host_id = ANY(%(new)s) GROUP BY host_id) t
   JOIN portal_host h ON h.id = t.host_id
   LEFT JOIN accounting_hostproject p ON p.host_id = t.host_id AND p.project_id = %(project)s
   CROSS JOIN LATERAL (SELECT coalesce(p.credited[1] + p.credited[2], 0) AS total) e
