@@ -11,6 +11,10 @@ from accounting.engine.reconciliation import LEAST_ESTIMATE, SETTLING_DAYS, expe
 from accounting.reconciliation import sql
 
 
+MOST_GRANTED: Final = 9 * 10**18
+"""Micro-credits of a computer at a project, about what 64 bits hold: only a project that lies grants so much."""
+
+
 def refresh_due(now: dt.datetime) -> int:
     """Every project whose statistics were read since the last run, each in a transaction of its own; how many."""
     with connection.cursor() as cursor:
@@ -35,6 +39,7 @@ def refresh(project_id: int, now: dt.datetime) -> None:
             "read_on": row[0].astimezone(dt.UTC).date(),
             "today": today,
             "least": LEAST_ESTIMATE,
+            "most": MOST_GRANTED,
             "old_enough": today - _LONG,
         }
         cursor.execute(sql.NEW, params)

@@ -45,8 +45,8 @@ ON CONFLICT (host_id, project_id) DO NOTHING"""
 # Grants of days before the last statistics are final, so only later ones are added up anew.
 ADD_GRANTS: Final = """
 UPDATE accounting_settlement s
-   SET granted = s.granted - s.granted_last + n.granted, granted_last = n.granted_last, read_on = n.read_on,
-       estimated = n.estimated
+   SET granted = least(s.granted - s.granted_last + n.granted, %(most)s),
+       granted_last = least(n.granted_last, %(most)s), read_on = n.read_on, estimated = n.estimated
   FROM (SELECT o.id, greatest(o.read_on, %(read_on)s) AS read_on, coalesce(sum(g.credit), 0) AS granted,
                coalesce(sum(g.credit) FILTER (WHERE g.day >= greatest(o.read_on, %(read_on)s)), 0) AS granted_last,
                greatest(0, coalesce(p.credited[1] + p.credited[2], 0) - o.compared_from) AS estimated
@@ -95,7 +95,7 @@ _OF: Final = """
 {t}.user_id = %(user)s AND {t}.day BETWEEN %(first)s AND %(last)s
    AND {t}.host_id = coalesce(%(host)s, {t}.host_id) AND {t}.project_id = coalesce(%(project)s, {t}.project_id)"""
 SETTLED: Final = f"""
-SELECT day, sum(granted)::bigint, sum(estimated)::bigint
+SELECT day, sum(granted), sum(estimated)
   FROM (SELECT g.day, g.credit AS granted, 0 AS estimated FROM accounting_grantedday g WHERE {_OF.format(t="g")}
          UNION ALL
         SELECT d.day, 0, d.cpu_ec + d.gpu_ec
@@ -111,7 +111,7 @@ _OPEN: Final = """
 OPEN: Final = f"""
 WITH k AS (SELECT * FROM unnest(%(hosts)s::bigint[], %(projects)s::bigint[], %(closed)s::date[])
                            AS k(host_id, project_id, closed))
-SELECT host_id, project_id, day, sum(estimated)::bigint, sum(granted)::bigint
+SELECT host_id, project_id, day, sum(estimated), sum(granted)
   FROM (SELECT k.host_id, k.project_id, t.day, t.cpu_ec + t.gpu_ec AS estimated, 0 AS granted
           FROM k {_OPEN.format(table="accounting_day")}
          UNION ALL
