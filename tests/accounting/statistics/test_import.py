@@ -12,6 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 from allauth.account.models import EmailAddress
+from celery.exceptions import SoftTimeLimitExceeded
 from django.db import connection, transaction
 from pytest_django import Settings
 
@@ -28,6 +29,7 @@ from accounting.models import (
     StatisticsImport,
 )
 from accounting.statistics import files, run, sql, store
+from portal.celery import app
 from portal.clients.factory import psycopg_params
 from portal.fetch.errors import TimeIsUp
 from portal.models import Host, User
@@ -460,6 +462,27 @@ def test_a_slow_download_goes_on_soon_but_not_for_ever(
         state = state_of(project)
         assert state.asked_at is not None
         assert dt.timedelta(minutes=least) < state.next_at - state.asked_at < dt.timedelta(minutes=most)
+
+
+def test_files_that_take_too_long_to_read_are_a_failure_that_operators_see(
+    site: StatisticsSite, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.publish(NOON)
+
+    def end_the_time(*_: Any, **__: Any) -> None:
+        raise SoftTimeLimitExceeded(run.READ_SECS)
+
+    monkeypatch.setattr(store, "records", end_the_time)
+    for failures in (1, 2):
+        assert read(project) == "The export: took longer than the limit of 1,500 s"
+        assert state_of(project).failures == failures and state_of(project).trouble
+    assert not files.folder_of(project.pk).exists()
+    assert tasks.import_statistics_of.soft_time_limit < tasks.import_statistics_of.time_limit
+
+
+def test_imports_keep_no_other_tasks_waiting() -> None:
+    """Two that are slow would occupy both processes of the worker that validates, mails and settles."""
+    assert app.amqp.router.route({}, tasks.import_statistics_of.name)["queue"].name == "requested"
 
 
 def test_two_workers_do_not_read_the_same_and_few_read_at_a_time(
