@@ -25,17 +25,21 @@ SELECT host_id FROM accounting_hostledger WHERE host_id = ANY(%(new)s) ORDER BY 
 LOCK: Final = "SELECT id FROM accounting_settlement WHERE project_id = %(project)s ORDER BY id FOR UPDATE"
 
 # Computers that the statistics have for the first time. What was estimated and the day's part of it are of one
-# snapshot, and reports write both at once. All of a record's grants are known if all of its total was counted.
+# snapshot, and reports write both at once. All of a record's grants are known if all of its total was counted, and for this computer:
+# one that was told apart from it may have brought the record along.
 BEGIN: Final = """
 INSERT INTO accounting_settlement (host_id, project_id, seen_on, read_on, estimated_before, is_whole, granted,
        granted_last, compared_from, estimated, is_outside)
-SELECT t.host_id, %(project)s, %(today)s, '2000-01-01', e.total - coalesce(d.cpu_ec + d.gpu_ec, 0), t.is_whole, 0, 0,
-       CASE WHEN t.is_whole THEN 0 ELSE e.total END, 0, false
-  FROM (SELECT host_id, bool_and(counted_credit >= highest_credit) AS is_whole
+SELECT t.host_id, %(project)s, %(today)s, '2000-01-01', e.total - coalesce(d.cpu_ec + d.gpu_ec, 0), w.is_whole, 0, 0,
+       CASE WHEN w.is_whole THEN 0 ELSE e.total END, 0, false
+  FROM (SELECT host_id, bool_and(counted_credit >= highest_credit) AS is_counted, sum(counted_credit) AS counted
           FROM accounting_grantedtotal WHERE project_id = %(project)s AND host_id = ANY(%(new)s) GROUP BY host_id) t
   JOIN portal_host h ON h.id = t.host_id
   LEFT JOIN accounting_hostproject p ON p.host_id = t.host_id AND p.project_id = %(project)s
   CROSS JOIN LATERAL (SELECT coalesce(p.credited[1] + p.credited[2], 0) AS total) e
+ CROSS JOIN LATERAL (
+       SELECT t.is_counted AND t.counted <= coalesce(sum(g.credit), 0) AS is_whole FROM accounting_grantedday g
+        WHERE g.user_id = h.owner_id AND g.project_id = %(project)s AND g.host_id = t.host_id) w
   LEFT JOIN accounting_day d
     ON d.user_id = h.owner_id AND d.day = %(today)s AND d.project_id = %(project)s AND d.host_id = t.host_id
  WHERE NOT EXISTS (SELECT FROM accounting_settlement s WHERE s.host_id = t.host_id AND s.project_id = %(project)s)

@@ -107,6 +107,25 @@ def test_a_computer_that_a_project_got_to_know_lately_is_granted_what_was_estima
     assert total(alice) == 11
 
 
+def test_a_record_whose_grants_another_computer_has_is_not_all_that_a_computer_was_granted(
+    alice: User, studio: Host, alpha: Project
+) -> None:
+    """A copy was told apart and took its number at the project along: what it grants from then on is added."""
+    apart = make_host(alice, "copy")
+    record = granted(studio, alpha, 17, {"2026-03-01": 50 * MICRO})
+    GrantedTotal.objects.filter(pk=record.pk).update(host=apart)
+    estimate(apart, alpha, "2026-03-01", 30)
+    StatisticsImport.objects.create(project=alpha, update_time=at("2026-03-01"), first_update_time=at("2026-02-01"))
+    refresh(alpha.pk, at("2026-03-01", 6))
+    assert total(alice) == 30
+    GrantedDay.objects.create(
+        user=alice, day=dt.date(2026, 3, 2), project=alpha, host=apart, credit=20 * MICRO
+    )
+    StatisticsImport.objects.update(update_time=at("2026-03-02"))
+    refresh(alpha.pk, at("2026-03-02", 6))
+    assert total(alice) == 50  # 30 + 20
+
+
 def test_settling_again_changes_nothing(alice: User, studio: Host, alpha: Project) -> None:
     estimate(studio, alpha, "2026-03-01", 10)
     export(studio, alpha, "2026-03-01", 900, first=True)
