@@ -342,6 +342,18 @@ def test_a_file_above_the_limit_is_refused(
     assert kept() == [[], [], []]
 
 
+def test_a_full_disk_is_named_and_given_back_what_came(
+    site: StatisticsSite, project: Project, studio: Host
+) -> None:
+    site.publish(NOON, [HostRecord(17, 6)])
+    folder = files.folder_of(project.pk)
+    folder.mkdir(parents=True)
+    (folder / "host.gz").symlink_to("/dev/full")
+    assert "127.0.0.1: what came could not be written here" in read(project)
+    assert not folder.exists()
+    assert "1 of 1 computers" in read(project)
+
+
 def test_a_download_that_broke_off_goes_on_where_it_ended(site: StatisticsSite, project: Project, studio: Host) -> None:
     site.publish(NOON, [HostRecord(17, 5)])
     site.breaks_after = 50
