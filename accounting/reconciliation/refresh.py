@@ -10,7 +10,6 @@ from django.db import connection, transaction
 from accounting.engine.reconciliation import LEAST_ESTIMATE, SETTLING_DAYS, expected_range
 from accounting.reconciliation import sql
 
-
 MOST_GRANTED: Final = 9 * 10**18
 """Micro-credits of a computer at a project, about what 64 bits hold: only a project that lies grants so much."""
 

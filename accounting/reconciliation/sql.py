@@ -25,8 +25,8 @@ SELECT host_id FROM accounting_hostledger WHERE host_id = ANY(%(new)s) ORDER BY 
 LOCK: Final = "SELECT id FROM accounting_settlement WHERE project_id = %(project)s ORDER BY id FOR UPDATE"
 
 # Computers that the statistics have for the first time. What was estimated and the day's part of it are of one
-# snapshot, and reports write both at once. All of a record's grants are known if all of its total was counted, and for this computer:
-# one that was told apart from it may have brought the record along.
+# snapshot, and reports write both at once. All of a record's grants are known if all of its total was
+# counted, and for this computer: one that was told apart may have brought the record along.
 BEGIN: Final = """
 INSERT INTO accounting_settlement (host_id, project_id, seen_on, read_on, estimated_before, is_whole, granted,
        granted_last, compared_from, estimated, is_outside)

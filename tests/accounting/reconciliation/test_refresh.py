@@ -118,9 +118,7 @@ def test_a_record_whose_grants_another_computer_has_is_not_all_that_a_computer_w
     StatisticsImport.objects.create(project=alpha, update_time=at("2026-03-01"), first_update_time=at("2026-02-01"))
     refresh(alpha.pk, at("2026-03-01", 6))
     assert total(alice) == 30
-    GrantedDay.objects.create(
-        user=alice, day=dt.date(2026, 3, 2), project=alpha, host=apart, credit=20 * MICRO
-    )
+    GrantedDay.objects.create(user=alice, day=dt.date(2026, 3, 2), project=alpha, host=apart, credit=20 * MICRO)
     StatisticsImport.objects.update(update_time=at("2026-03-02"))
     refresh(alpha.pk, at("2026-03-02", 6))
     assert total(alice) == 50  # 30 + 20
@@ -240,7 +238,9 @@ def test_a_project_that_grants_more_than_can_be_added_up_stops_neither_pages_nor
             granted(host, alpha, host.pk * 10 + int(day[-1]), {day: most * MICRO})
     granted(hosts[0], beta, 1, {"2026-03-02": 7 * MICRO})
     for project in (alpha, beta):
-        StatisticsImport.objects.create(project=project, update_time=at("2026-03-02"), first_update_time=at("2026-02-01"))
+        StatisticsImport.objects.create(
+            project=project, update_time=at("2026-03-02"), first_update_time=at("2026-02-01")
+        )
     assert refresh_due(at("2026-03-02", 6)) == 2
     assert total(alice) == 2 * float(MOST_GRANTED / MICRO) + 7
     assert refresh_due(at("2026-03-02", 7)) == 0

@@ -55,9 +55,9 @@ def sending(*parts: bytes) -> Callable[[socket.socket, bytes], None]:
 
 
 def test_a_full_disk_is_not_blamed_on_the_server() -> None:
-    with RawServer(sending(reply(b"hello"))) as server, Path("/dev/full").open("wb", buffering=0) as full:
-        with pytest.raises(NotKept, match="could not be written here: No space left on device"):
-            fetch(server.url, into=full)
+    no_room = pytest.raises(NotKept, match="could not be written here: No space left on device")
+    with RawServer(sending(reply(b"hello"))) as server, Path("/dev/full").open("wb", buffering=0) as full, no_room:
+        fetch(server.url, into=full)
 
 
 def test_a_document_is_fetched_by_whoever_says_who_it_is() -> None:
