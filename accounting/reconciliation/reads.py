@@ -165,7 +165,7 @@ def read_reconciled(
     with connection.cursor() as cursor:
         cursor.execute(sql.SETTLED, params)
         for day, granted, estimated in cursor:
-            _add(steps, begins, day, DayStand(granted, estimated))
+            _add(steps, begins, day, DayStand(int(granted), int(estimated)))
     for day, unpaid in _read_open(user, standings, today):
         found.provisional += unpaid.provisional
         if first <= day <= last:
@@ -204,8 +204,8 @@ def _read_open(user: User, standings: Iterable[Standing], today: dt.date) -> Ite
             },
         )
         for host, project, day, estimated, granted in cursor:
-            estimates.setdefault((host, project), {})[day] = estimated
-            grants.setdefault((host, project), {})[day] = granted
+            estimates.setdefault((host, project), {})[day] = int(estimated)
+            grants.setdefault((host, project), {})[day] = int(granted)
     for key in estimates:
         yield from open_days(seen[key], estimates[key], grants[key], today).items()
 
