@@ -89,7 +89,10 @@ def average_factors(projects: Iterable[Sequence[ExportedVersion]], now: float) -
         rows = [row for row in groups[processor_type, plan_class] if row[2] > 0]
         total = fsum(credit for _, _, credit in rows)
         if total > 0:
-            scale = fsum(scale * credit for _, scale, credit in rows) / total
+            scales = [scale for _, scale, _ in rows]
+            mean = fsum(scale * credit for _, scale, credit in rows) / total
+            # Rounding may bring it beyond them, far beyond where credit is next to nothing.
+            scale = min(max(mean, min(scales)), max(scales))
             nprojects = len({number for number, _, _ in rows})
             found.append(Factor(processor_type, plan_class, scale, total, nprojects, len(rows)))
     return found
