@@ -14,7 +14,7 @@ from xml.sax.saxutils import escape
 
 from credit.engine.cross_project import MAX_FACTORS, MAX_SCALE, MIN_SCALE, ExportedVersion, Factor
 from credit.engine.facts import ProcessorType
-from portal.wire.scanner import Limits, ProtocolError, TagScanner, as_float, as_int, as_text, flag
+from portal.wire.scanner import Limits, ProtocolError, TagScanner, as_bool, as_float, as_int, as_text, flag
 
 MAX_BODY_BYTES: Final = 4 << 20
 MAX_VERSIONS: Final = 2_000
@@ -158,7 +158,7 @@ def _version(fields: Fields, now: float) -> ExportedVersion:
         sample_threshold=_DEFAULT_THRESHOLD
         if threshold is None
         else as_int("sample_threshold", threshold, 1, _MAX_COUNT),
-        is_received=flag(fields.get(b"pfc_scale_received")),
+        is_received=as_bool("pfc_scale_received", fields.get(b"pfc_scale_received", b"0")),
     )
 
 

@@ -78,6 +78,19 @@ def test_what_our_own_reply_says_more_is_read() -> None:
     assert (version.processor_type, version.sample_threshold, version.is_received) == ("ATI", 20, True)
 
 
+@pytest.mark.parametrize("said", ["2", "-1", " 1 "])
+def test_any_number_but_0_says_that_a_factor_was_received(said: str) -> None:
+    more = f"<pfc_scale_received>{said}</pfc_scale_received></app_version>\n"
+    (version,) = parse_export(boinc().replace(b"</app_version>\n", more.encode()), NOW).versions
+    assert version.is_received
+
+
+def test_a_version_that_does_not_say_whether_its_factor_was_received_is_left_out() -> None:
+    more = b"<pfc_scale_received>true</pfc_scale_received></app_version>\n"
+    export = parse_export(boinc().replace(b"</app_version>\n", more), NOW)
+    assert export.versions == [] and "pfc_scale_received" in export.refused
+
+
 @pytest.mark.parametrize(
     "fields",
     [
