@@ -33,7 +33,7 @@ MAX_RUN_SECS: Final = 300.0
 """Of one run, so that other tasks get their turn; the next run goes on."""
 DOCUMENT: Final = "version_factors.xml"
 AVERAGED_HERE: Final = ""
-_LIMITS: Final = Limits(wire_bytes=1 << 20, body_bytes=MAX_BODY_BYTES)
+_LIMITS: Final = Limits(wire_bytes=MAX_BODY_BYTES, body_bytes=MAX_BODY_BYTES)
 
 
 @dataclass(frozen=True, slots=True)

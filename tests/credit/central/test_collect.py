@@ -70,6 +70,12 @@ def test_exports_are_collected_and_averaged(servers: list[RawServer]) -> None:
     assert (one.asked_at, one.read_at, one.nversions, one.ncounted, one.problem) == (NOON, NOON, 2, 2, "")
 
 
+def test_an_export_of_the_largest_size_is_read(servers: list[RawServer]) -> None:
+    room = MAX_BODY_BYTES - len(GOOD)
+    says(servers[0], GOOD.replace(b"</app_versions>", b" " * room + b"</app_versions>"))
+    assert collect(NOON) == Collected(2, 0)
+
+
 @pytest.mark.parametrize(
     ("body", "headers", "status", "problem"),
     [
