@@ -16,6 +16,9 @@ from accounting.asked_models import ProjectChange as ProjectChange
 from accounting.engine.amounts import Totals
 from accounting.engine.choice.facts import CPU, MAX_SHARE, TroubleKind
 from accounting.engine.returns import EARLIER_KEPT
+from accounting.month_models import BestDay as BestDay
+from accounting.month_models import ClosedMonths as ClosedMonths
+from accounting.month_models import Month as Month
 from accounting.news_models import Announcement as Announcement
 from accounting.news_models import MailCampaign as MailCampaign
 from accounting.settlement_models import ProjectRatio as ProjectRatio

@@ -18,7 +18,7 @@ from django.views.decorators.http import require_POST, require_safe
 from accounting.exchange import downloads, exports, made_files
 from accounting.exchange.day_rows import DayRange, read_names, read_pages
 from accounting.history.periods import Period, read_period
-from accounting.history.reads import read_first_day
+from accounting.history.sums import read_first_day
 from accounting.models import DataCopy
 from portal.models import User
 from portal.people.access import signed_in

@@ -19,7 +19,8 @@ from django.views.decorators.http import require_safe
 from accounting.history.charts import address, chart_data
 from accounting.history.day import read_day, read_notes
 from accounting.history.periods import PRESETS, Period, Step, neighbours, read_period
-from accounting.history.reads import MAX_SERIES, By, History, Show, read_first_day, read_history
+from accounting.history.reads import MAX_SERIES, By, History, Show, read_history
+from accounting.history.sums import read_first_day
 from accounting.reconciliation.card import card
 from accounting.reconciliation.reads import read_reconciled
 from portal.models import User
@@ -72,7 +73,7 @@ def _settled(user: User, shown: History, today: dt.date) -> dict[str, object]:
         return {}
     period = shown.period
     starts = [(start, line.title) for start, line in zip(period.starts(), shown.lines, strict=True)]
-    found = read_reconciled(user, starts, (period.first, period.last), today)
+    found = read_reconciled(user, starts, (period.first, period.last), today, by_months=period.step is Step.MONTH)
     return card(found, f"Granted and estimated credit per {period.step}", per=period.step)
 
 

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import datetime as dt
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from django.db import connection
 
 from accounting.engine.reconciliation import DayStand, Seen, expected_range, open_days, ratio
+from accounting.ledger.months import closed_until, split
+from accounting.ledger.partitions import month_of
 from accounting.reconciliation import sql
 from portal.models import User
 
@@ -136,11 +138,13 @@ def read_reconciled(
     *,
     host_id: int | None = None,
     project_id: int | None = None,
+    by_months: bool = False,
 ) -> Reconciled:
     """Totals, and what steps of a range of days count as: they begin on the days ``starts``, and are called so.
 
-    Of one computer or project only, if given. Three statements, however many computers, projects and days there are;
-    one, and no steps, where no grants are known.
+    Of one computer or project only, if given. ``by_months``: each step is a month, so sums of months will do. Three
+    statements, however many computers, projects and days there are, by months up to five; one, and no steps, where no
+    grants are known.
     """
     standings = [
         each
@@ -159,13 +163,11 @@ def read_reconciled(
     first, last = days
     steps = [DayStand() for _ in starts]
     begins = [day for day, _ in starts]
-    params: dict[str, Any] = {
-        "user": user.pk, "first": first, "last": last, "host": host_id, "project": project_id,
-    }  # fmt: skip
-    with connection.cursor() as cursor:
-        cursor.execute(sql.SETTLED, params)
-        for day, granted, estimated in cursor:
-            _add(steps, begins, day, DayStand(granted, estimated))
+    seen_first = {month_of(each.seen.seen_on) for each in standings if each.seen is not None and not each.seen.is_whole}
+    ranges, months = split(first, last, closed_until() if by_months else None, seen_first)
+    params: dict[str, Any] = {"user": user.pk, "host": host_id, "project": project_id}
+    for day, granted, estimated in _read_settled(params, ranges, months):
+        _add(steps, begins, day, DayStand(granted, estimated))
     for day, unpaid in _read_open(user, standings, today):
         found.provisional += unpaid.provisional
         if first <= day <= last:
@@ -173,6 +175,21 @@ def read_reconciled(
     found.begins = begins
     found.lines = [(title, step) for (_, title), step in zip(starts, steps, strict=True)]
     return found
+
+
+def _read_settled(
+    params: dict[str, Any], ranges: Sequence[tuple[dt.date, dt.date]], months: Sequence[dt.date]
+) -> Iterator[tuple[dt.date, int, int]]:
+    """Day or month, granted and estimated credit; a statement for days, and one for months."""
+    with connection.cursor() as cursor:
+        if ranges:
+            ends = {f"first{number}": first for number, (first, _) in enumerate(ranges)}
+            ends |= {f"last{number}": last for number, (_, last) in enumerate(ranges)}
+            cursor.execute(sql.settled(len(ranges)), params | ends)
+            yield from cursor
+        if months:
+            cursor.execute(sql.SETTLED_MONTHS, params | {"months": list(months)})
+            yield from cursor
 
 
 def last_days(today: dt.date, count: int) -> tuple[list[tuple[dt.date, str]], tuple[dt.date, dt.date]]:

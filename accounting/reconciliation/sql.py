@@ -82,19 +82,40 @@ SELECT k.host_id, k.project_id, coalesce(p.credited[1] + p.credited[2], 0), s.se
   LEFT JOIN accounting_day d
     ON d.user_id = %(user)s AND d.day = s.seen_on AND d.project_id = k.project_id AND d.host_id = k.host_id"""
 
-# What is settled on each day of a range: grants, and estimates that stay.
+# What is settled on each day of some ranges: grants, and estimates that stay. The ranges are written out, so that only
+# their months are read.
 _OF: Final = """
-{t}.user_id = %(user)s AND {t}.day BETWEEN %(first)s AND %(last)s
+{t}.user_id = %(user)s AND {days}
    AND {t}.host_id = coalesce(%(host)s, {t}.host_id) AND {t}.project_id = coalesce(%(project)s, {t}.project_id)"""
-SETTLED: Final = f"""
+_SETTLED: Final = """
 SELECT day, sum(granted)::bigint, sum(estimated)::bigint
-  FROM (SELECT g.day, g.credit AS granted, 0 AS estimated FROM accounting_grantedday g WHERE {_OF.format(t="g")}
+  FROM (SELECT g.day, g.credit AS granted, 0 AS estimated FROM accounting_grantedday g WHERE {of_grants}
          UNION ALL
         SELECT d.day, 0, d.cpu_ec + d.gpu_ec
           FROM accounting_day d
           LEFT JOIN accounting_settlement s ON s.host_id = d.host_id AND s.project_id = d.project_id
-         WHERE {_OF.format(t="d")} AND (s.id IS NULL OR (NOT s.is_whole AND d.day <= s.seen_on))) found
+         WHERE {of_days} AND (s.id IS NULL OR (NOT s.is_whole AND d.day <= s.seen_on))) found
  GROUP BY day"""
+# The same of whole months that are closed (ledger.months), in which nothing was seen first.
+SETTLED_MONTHS: Final = f"""
+SELECT m.month, sum(m.granted)::bigint,
+       coalesce(sum(m.cpu_ec + m.gpu_ec) FILTER (WHERE s.id IS NULL OR (NOT s.is_whole AND m.month <= s.seen_on)), 0)
+       ::bigint
+  FROM accounting_month m
+  LEFT JOIN accounting_settlement s ON s.host_id = m.host_id AND s.project_id = m.project_id
+ WHERE {_OF.format(t="m", days="m.month = ANY (%(months)s)")}
+ GROUP BY m.month"""
+
+
+def settled(ranges: int) -> str:
+    """The statement for so many ranges of days: ``first0`` to ``last0``, and so on."""
+
+    def of(table: str) -> str:
+        either = [f"{table}.day BETWEEN %(first{number})s AND %(last{number})s" for number in range(ranges)]
+        return _OF.format(t=table, days=f"({' OR '.join(either)})")
+
+    return _SETTLED.format(of_grants=of("g"), of_days=of("d"))
+
 
 # Both for each day that is not closed, of each computer at each project. ``oldest`` names the months to be read.
 _OPEN: Final = """
