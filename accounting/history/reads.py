@@ -157,18 +157,21 @@ def quantity(amounts: Totals, show: Show) -> int:
     return sum(half(amounts) for half in _HALVES[show])
 
 
-def read_history(user: User, period: Period, show: Show, by: By, today: dt.date) -> History:
-    """The history of ``user``; two statements (the days, and the names of what they are split by), or one or three."""
+def read_history(user: User, period: Period, show: Show, by: By, today: dt.date, only: Only = ALL) -> History:
+    """The history of ``user``; two statements (the days, and the names of what they are split by), or one or three.
+
+    By months up to two more (`sums.read_sums`).
+    """
     groups: list[Group] = []
     if by is By.PROCESSOR and show is not Show.JOBS:
         kinds = read_gpu_kinds(user)
-        cells = read_sums(user, period, kinds.number)
+        cells = read_sums(user, period, kinds.number, only=only)
         series, parts = _processors(cells, show, kinds)
     elif by is By.PROCESSOR:
-        cells = read_cells(user, period, by)
+        cells = read_cells(user, period, by, only=only)
         series, parts = _outcomes(cells)
     else:
-        cells = read_cells(user, period, by)
+        cells = read_cells(user, period, by, only=only)
         groups = _groups(cells, show, _names(user, by, {cell.key for cell in cells}))
         series, parts = _stack(cells, show, groups)
     return _build_history(period, show, by, today, cells, series, parts, groups)

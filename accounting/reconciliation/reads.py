@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import datetime as dt
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from django.db import connection
@@ -89,10 +89,25 @@ class Reconciled:
 
 
 def read_standings(user: User) -> list[Standing]:
-    """Every computer at every project; one statement, which reads no history."""
+    """Every computer at every project; one statement, and one more for the days on which statistics first had them."""
     with connection.cursor() as cursor:
         cursor.execute(sql.STANDINGS, {"user": user.pk})
-        return [_standing(*row) for row in cursor]
+        found = [_standing(*row) for row in cursor]
+        seen_on = {each.seen.seen_on for each in found if each.seen is not None}
+        if not seen_on:
+            return found
+        cursor.execute(sql.SEEN_DAYS, {"user": user.pk, "days": sorted(seen_on)})
+        days = {(host, project, day): estimated for host, project, day, estimated in cursor}
+    return [_with_seen_day(each, days) for each in found]
+
+
+def _with_seen_day(each: Standing, days: Mapping[tuple[int, int, dt.date], int]) -> Standing:
+    """With what was estimated on the day on which it was first seen."""
+    seen = each.seen
+    if seen is None:
+        return each
+    more = days.get((each.host_id, each.project_id, seen.seen_on), 0)
+    return replace(each, seen=replace(seen, estimated=seen.estimated + more))
 
 
 def _standing(
@@ -142,8 +157,8 @@ def read_reconciled(
 ) -> Reconciled:
     """Totals, and what steps of a range of days count as: they begin on the days ``starts``, and are called so.
 
-    Of one computer or project only, if given. ``by_months``: each step is a month, so sums of months will do. Three
-    statements, however many computers, projects and days there are, by months up to five; one, and no steps, where no
+    Of one computer or project only, if given. ``by_months``: each step is a month, so sums of months will do. Four
+    statements, however many computers, projects and days there are, by months up to six; one, and no steps, where no
     grants are known.
     """
     standings = [

@@ -66,7 +66,8 @@ VALUES (%(project)s, %(as_of)s, %(median)s, %(computers)s)
 ON CONFLICT (project_id) DO UPDATE
    SET as_of = excluded.as_of, median = excluded.median, computers = excluded.computers"""
 
-# All of a volunteer's computers at all projects: what was estimated, and how far it is settled.
+# All of a volunteer's computers at all projects: what was estimated, and how far it is settled; without what was
+# estimated on the day seen_on.
 STANDINGS: Final = """
 WITH mine AS (SELECT id FROM portal_host WHERE owner_id = %(user)s),
 keys AS (
@@ -74,13 +75,15 @@ keys AS (
    UNION
   SELECT host_id, project_id FROM accounting_settlement WHERE host_id IN (SELECT id FROM mine))
 SELECT k.host_id, k.project_id, coalesce(p.credited[1] + p.credited[2], 0), s.seen_on, s.read_on,
-       s.estimated_before + coalesce(d.cpu_ec + d.gpu_ec, 0), s.granted, s.is_whole, s.estimated, r.median, r.computers
+       s.estimated_before, s.granted, s.is_whole, s.estimated, r.median, r.computers
   FROM keys k
   LEFT JOIN accounting_hostproject p ON p.host_id = k.host_id AND p.project_id = k.project_id
   LEFT JOIN accounting_settlement s ON s.host_id = k.host_id AND s.project_id = k.project_id
-  LEFT JOIN accounting_projectratio r ON r.project_id = s.project_id
-  LEFT JOIN accounting_day d
-    ON d.user_id = %(user)s AND d.day = s.seen_on AND d.project_id = k.project_id AND d.host_id = k.host_id"""
+  LEFT JOIN accounting_projectratio r ON r.project_id = s.project_id"""
+# What was estimated on the days on which they were first seen. Joined to the settlements, all months would be planned.
+SEEN_DAYS: Final = """
+SELECT host_id, project_id, day, cpu_ec + gpu_ec FROM accounting_day
+ WHERE user_id = %(user)s AND day = ANY (%(days)s)"""
 
 # What is settled on each day of some ranges: grants, and estimates that stay. The ranges are written out, so that only
 # their months are read.
