@@ -172,7 +172,7 @@ def read_history(user: User, period: Period, show: Show, by: By, today: dt.date,
         series, parts = _outcomes(cells)
     else:
         cells = read_cells(user, period, by, only=only)
-        groups = _groups(cells, show, _names(user, by, {cell.key for cell in cells}))
+        groups = named_groups(user, cells, show, by)
         series, parts = _stack(cells, show, groups)
     return _build_history(period, show, by, today, cells, series, parts, groups)
 
@@ -218,6 +218,11 @@ def _processors(cells: Sequence[Cell], show: Show, kinds: GpuKinds) -> tuple[lis
             values[places[cell.key]] += amount
     names = [(kinds.names[kind][0], str(kinds.names[kind][1])) for kind in shown]
     return [("CPU", "0"), *names], parts
+
+
+def named_groups(user: User, cells: Sequence[Cell], show: Show, by: By) -> list[Group]:
+    """The sums of each project or computer, the one with most first; one statement, for their names."""
+    return _groups(cells, show, _names(user, by, {cell.key for cell in cells}))
 
 
 def _groups(cells: Sequence[Cell], show: Show, names: dict[int, tuple[str, int]]) -> list[Group]:

@@ -26,10 +26,12 @@ from accounting.reconciliation.card import card
 from accounting.reconciliation.reads import read_reconciled
 from portal.models import User
 from portal.people.access import signed_in
-from portal.templatetags.display import amount
+from portal.templatetags.display import amount, count
 
 NOTES_SHOWN: Final = 20
 ROWS_A_PAGE: Final = 100
+# Per cent; above, times are easier to read.
+_TIMES_FROM: Final = 900
 
 
 @require_safe
@@ -137,9 +139,17 @@ def _compared(shown: History, beside: Beside) -> str:
     """The other range in a sentence; empty without one."""
     if beside.first is None:
         return ""
+    return f"{beside.first} to {beside.last} {amount(beside.other_total, shown.show)}{_more(shown, beside)}"
+
+
+def _more(shown: History, beside: Beside) -> str:
+    """How much more it is than the other range; empty if that had nothing."""
     change = beside.change(shown.total)
-    words = "" if change is None else f": this is {abs(change)} % {'less' if change < 0 else 'more'}"
-    return f"{beside.first} to {beside.last} {amount(beside.other_total, shown.show)}{words}"
+    if change is None:
+        return ""
+    if change >= _TIMES_FROM:
+        return f": this is {count(round(shown.total / beside.other_total))} times as much"
+    return f": this is {abs(change)} % {'less' if change < 0 else 'more'}"
 
 
 def _next_url(here: Mapping[str, object], param: str, page: Page[Any]) -> str:

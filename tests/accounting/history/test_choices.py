@@ -106,6 +106,13 @@ def test_a_history_beside_that_of_a_month_before(signed_in: Client, attic: Host)
     assert "2026-02-01 to 2026-02-28" in shown.one("table", id="history-table").text
 
 
+def test_much_more_is_told_in_times(signed_in: Client, attic: Host) -> None:
+    query = "?from=2026-02-10&to=2026-03-10&step=month&compare=before"
+    credit(attic, make_project(), "2026-01-01", (CREDIT // 10, 0, 0, 0, 0, 0))
+    credit(attic, make_project(), "2025-12-15", (CREDIT // 10, 0, 0, 0, 0, 0))
+    assert "this is 155 times as much" in page(signed_in, query).one("p", id="compared").text
+
+
 def test_running_totals_and_means(signed_in: Client, attic: Host) -> None:
     running = chart(page(signed_in, "?from=2026-02-09&to=2026-03-10&curve=total"))
     assert running["running"] and running["totals"][:3] == [0, 3, 3] and running["totals"][-1] == 31
