@@ -82,7 +82,7 @@ def make(request: HttpRequest) -> HttpResponse:
     """Have a file made."""
     user, params = signed_in(request), request.POST.dict()
     if params.get("kind") not in exports.CONTENTS:
-        return HttpResponse("A file is CSV or JSON.\n", status=400, content_type="text/plain; charset=utf-8")
+        return HttpResponse("A file is CSV, JSON or Parquet.\n", status=400, content_type="text/plain; charset=utf-8")
     period = _read_range(user, params)
     if period.problems:
         return _refused(period)
