@@ -4,7 +4,7 @@ from django.urls import URLPattern, URLResolver, include, path
 
 from accounting.account_data import views as account_data_views
 from accounting.computers import views as computers_views
-from accounting.history import export_views
+from accounting.history import export_views, year_views
 from accounting.history import views as history_views
 from accounting.home import views as home_views
 from accounting.mails import views as mails_views
@@ -26,6 +26,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("connect/status/", home_views.connect_status, name="connect_status"),
     path("history/", history_views.history, name="history"),
     path("history/days/<str:text>/", history_views.day, name="history_day"),
+    path("history/years/<int:number>/", year_views.year, name="history_year"),
+    path("history/records/", year_views.records, name="history_records"),
     path("history/history.csv", export_views.download, {"kind": "csv"}, name="history_csv"),
     path("history/history.json", export_views.download, {"kind": "json"}, name="history_json"),
     path("history/files/", export_views.files, name="history_files"),

@@ -12,7 +12,8 @@ import structlog
 from django.db import DatabaseError, connection, transaction
 
 from accounting.account_data import sql
-from accounting.models import Day, HostLedger
+from accounting.ledger.sql import LOCK_MONTHS
+from accounting.models import BestDay, Day, HostLedger, Month
 from portal.models import Host, User
 from portal.people.deletion import due_for_erasure, end_sessions, erasure_hooks, forget_in_log
 
@@ -51,8 +52,10 @@ def _erase(user_id: int, now: dt.datetime) -> bool:
         for prepare in erasure_hooks:
             prepare(user_id, now)
         with connection.cursor() as cursor:
+            cursor.execute(LOCK_MONTHS)
             cursor.execute(sql.KEEP_SUMS, [user_id])
-        Day.objects.filter(user=user).delete()
+        for history in (Day, Month, BestDay):
+            history.objects.filter(user=user).delete()
         # A merged record goes before the one that it points to.
         hosts.exclude(merged_into=None).delete()
         hosts.delete()

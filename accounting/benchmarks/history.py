@@ -1,4 +1,7 @@
-"""How long the history page spends in the database, with 100,000 daily rows in the table and with ten million."""
+"""How long the history page spends in the database.
+
+With 100,000 daily rows in the table, with ten million, and "All" of one person with 440,000.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from django.test import Client
 from django.urls import reverse
 
 from accounting.ledger import partitions
+from accounting.ledger.months import close_months
 from accounting.models import Project
 from portal.models import Host, User
 
@@ -25,6 +29,10 @@ FIRST_VOLUNTEERS: Final = 280
 MONTH_DAYS: Final = 31
 LARGE: Final = 10_000_000
 PAGES: Final = 200
+# One person's rows: 40 computers at 3 projects for ten years
+LONG_COMPUTERS: Final = 40
+LONG_DAYS: Final = 3660
+LONG_PAGES: Final = 20
 
 # Straight into the table: only its size and shape matter here, and a million reports would take hours.
 _FILL: Final = """
@@ -55,7 +63,19 @@ def measure() -> dict[str, Any]:
     with connection.cursor() as cursor:
         cursor.execute("VACUUM ANALYZE accounting_day")
     large = {"rows": rows, **_page_times(first, {"range": "30"})}
-    return {**large, "small": small, "large": large, "a_year": _page_times(first, {"range": "year"})}
+    a_year = _page_times(first, {"range": "year"})
+    return {**large, "small": small, "large": large, "a_year": a_year, "all_of_a_long_one": _long(projects, today)}
+
+
+def _long(projects: list[int], today: dt.date) -> dict[str, float]:
+    """ "All" of one person with 440,000 rows, whose months are closed."""
+    user = User.objects.create(email="long-history@example.org")
+    Host.objects.bulk_create(Host(owner=user, domain_name=f"long{number}") for number in range(LONG_COMPUTERS))
+    rows = _fill([today - dt.timedelta(days=number) for number in range(LONG_DAYS)], projects, [user])
+    close_months(dt.datetime.now(dt.UTC), since=today - dt.timedelta(days=LONG_DAYS))
+    with connection.cursor() as cursor:
+        cursor.execute("VACUUM ANALYZE accounting_month")
+    return {"rows": rows, **_page_times([user], {"range": "all"}, LONG_PAGES)}
 
 
 def _people() -> tuple[list[int], list[User]]:
@@ -88,7 +108,7 @@ def _fill(days: list[dt.date], projects: list[int], users: list[User]) -> int:
     return rows
 
 
-def _page_times(users: list[User], query: dict[str, str]) -> dict[str, float]:
+def _page_times(users: list[User], query: dict[str, str], pages: int = PAGES) -> dict[str, float]:
     client, dice = Client(), random.Random(1)
     first: list[float] = []
     again: list[float] = []
@@ -103,7 +123,7 @@ def _page_times(users: list[User], query: dict[str, str]) -> dict[str, float]:
         finally:
             secs += time.perf_counter() - started
 
-    for number in range(PAGES + 10):
+    for number in range(pages + 10):
         client.force_login(dice.choice(users), settings.AUTHENTICATION_BACKENDS[0])
         for times in (first, again):
             secs = 0.0

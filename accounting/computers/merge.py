@@ -2,8 +2,9 @@
 
 The days, totals, grants, notes, tasks and client keys of the older record go to the newer one, which stays. The older
 one points to the newer, so that a client with the old id is still recognised. Locks, in this order: the owner's row,
-then the ledger rows of both computers by host id. The client RPC and imports of statistics take them in the same order.
-What other apps keep about the computer is moved by `portal.computers.host_changes.merge_hooks`.
+then the ledger rows of both computers by host id, then the closing of months. The client RPC and imports of statistics
+take them in the same order. What other apps keep about the computer is moved by
+`portal.computers.host_changes.merge_hooks`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from accounting.computers import sql
 from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.merge_rules import Lifetime, Record, Refusal, Rule, in_order, refusal
 from accounting.ledger.locks import lock_ledgers
+from accounting.ledger.sql import LOCK_MONTHS
 from accounting.models import Day, GrantedTotal, HostClient, HostProject, Note
 from accounting.reconciliation.merge import merge_settlements
 from accounting.running_tasks import follow
@@ -150,6 +152,8 @@ def merge(owner_id: int, host_id: int, other_id: int) -> Host:
         older, newer, _, _ = _judge(owner_id, host_id, other_id)
         merge_settlements(older, newer, timezone.now().date())
         with connection.cursor() as cursor:
+            cursor.execute(LOCK_MONTHS)
+            cursor.execute(sql.MOVE_MONTHS, {"owner": owner_id, "older": older.pk, "newer": newer.pk})
             cursor.execute(sql.MOVE_DAYS, {"owner": owner_id, "older": older.pk, "newer": newer.pk})
             cursor.execute(sql.MOVE_GRANTED_DAYS, {"owner": owner_id, "older": older.pk, "newer": newer.pk})
             cursor.execute(sql.MOVE_NOTES, {"older": older.pk, "newer": newer.pk})

@@ -34,6 +34,25 @@ SELECT user_id, day, project_id, %(newer)s, credit FROM moved
 ON CONFLICT (user_id, day, project_id, host_id) DO UPDATE SET credit = kept.credit + excluded.credit
 """
 
+# The same for the sums of closed months. The best days of their owner stay as they are.
+MOVE_MONTHS: Final = """
+WITH moved AS (
+    DELETE FROM accounting_month WHERE user_id = %(owner)s AND host_id = %(older)s RETURNING *
+)
+INSERT INTO accounting_month AS kept (user_id, month, project_id, host_id, cpu_ec, gpu_ec, cpu_time, gpu_time,
+                                      njobs_success, njobs_error, flags, granted)
+SELECT user_id, month, project_id, %(newer)s, cpu_ec, gpu_ec, cpu_time, gpu_time, njobs_success, njobs_error, flags,
+granted FROM moved ON CONFLICT (user_id, month, project_id, host_id) DO UPDATE SET
+    cpu_ec = kept.cpu_ec + excluded.cpu_ec,
+    gpu_ec = kept.gpu_ec + excluded.gpu_ec,
+    cpu_time = kept.cpu_time + excluded.cpu_time,
+    gpu_time = kept.gpu_time + excluded.gpu_time,
+    njobs_success = kept.njobs_success + excluded.njobs_success,
+    njobs_error = kept.njobs_error + excluded.njobs_error,
+    flags = kept.flags | excluded.flags,
+    granted = kept.granted + excluded.granted
+"""
+
 # Locks the notes of both computers.
 MOVE_NOTES: Final = """
 WITH moved AS (

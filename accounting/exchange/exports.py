@@ -1,12 +1,13 @@
 """Files of a long range of a volunteer's history, which a worker makes; short ranges are sent at once.
 
-Each file is a zip with one CSV or JSON file, the same that is sent at once for a short range. A volunteer has at most
-MAX_KEPT of them, those included that wait or are being made.
+Each file is a zip with one CSV, JSON or Parquet file; CSV and JSON are the same that are sent at once for a short
+range. A volunteer has at most MAX_KEPT of them, those included that wait or are being made.
 """
 
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Iterator
 from typing import IO, Final
 
 from django.conf import settings
@@ -23,7 +24,9 @@ from portal.requested_work.queue import Standing
 
 KIND: Final = "history export"
 """The kind of requested work."""
-CONTENTS: Final = (DataCopy.Content.CSV, DataCopy.Content.JSON)
+CONTENTS: Final = (DataCopy.Content.CSV, DataCopy.Content.JSON, DataCopy.Content.PARQUET)
+# Each page is a row group there.
+PARQUET_PAGE_ROWS: Final = 20_000
 MAX_KEPT: Final = 5
 
 
@@ -83,12 +86,21 @@ def _exports(user: User) -> QuerySet[DataCopy]:
 
 def _write(copy: DataCopy, file: IO[bytes]) -> None:
     assert copy.first is not None and copy.last is not None  # the constraint datacopy_days
-    names, pages = read_names(copy.user), made_files.counted_pages(copy)
-    is_csv = copy.content == DataCopy.Content.CSV
-    chunks = as_csv(pages, names) if is_csv else as_json(pages, names, DayRange(copy.first, copy.last))
+    chunks = _chunks(copy, DayRange(copy.first, copy.last))
     with (
         zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
         archive.open(file_name(copy, copy.content), "w", force_zip64=True) as history,
     ):
         for chunk in chunks:
             history.write(chunk)
+
+
+def _chunks(copy: DataCopy, wanted: DayRange) -> Iterator[bytes]:
+    names = read_names(copy.user)
+    if copy.content == DataCopy.Content.PARQUET:
+        # Only in a worker, and only for this: it takes much memory.
+        from accounting.exchange.parquet import as_parquet
+
+        return as_parquet(made_files.counted_pages(copy, PARQUET_PAGE_ROWS), names)
+    pages = made_files.counted_pages(copy)
+    return as_csv(pages, names) if copy.content == DataCopy.Content.CSV else as_json(pages, names, wanted)

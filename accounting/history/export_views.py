@@ -18,7 +18,7 @@ from django.views.decorators.http import require_POST, require_safe
 from accounting.exchange import downloads, exports, made_files
 from accounting.exchange.day_rows import DayRange, read_names, read_pages
 from accounting.history.periods import Period, read_period
-from accounting.history.reads import read_first_day
+from accounting.history.sums import read_first_day
 from accounting.models import DataCopy
 from portal.models import User
 from portal.people.access import signed_in
@@ -82,7 +82,7 @@ def make(request: HttpRequest) -> HttpResponse:
     """Have a file made."""
     user, params = signed_in(request), request.POST.dict()
     if params.get("kind") not in exports.CONTENTS:
-        return HttpResponse("A file is CSV or JSON.\n", status=400, content_type="text/plain; charset=utf-8")
+        return HttpResponse("A file is CSV, JSON or Parquet.\n", status=400, content_type="text/plain; charset=utf-8")
     period = _read_range(user, params)
     if period.problems:
         return _refused(period)

@@ -1,7 +1,7 @@
 """A volunteer's history: what their computers did per day, week or month, cut by project, computer or processor.
 
-Every read names the user and a range of days, so that PostgreSQL touches only the months of the range. One statement
-adds the days up. Amounts are whole numbers of 1e-6 credits or seconds, and plain counts of jobs.
+accounting/history/sums.py adds the days up. Amounts are whole numbers of 1e-6 credits or seconds, and plain counts of
+jobs.
 """
 
 from __future__ import annotations
@@ -13,16 +13,15 @@ from enum import StrEnum
 from operator import attrgetter
 from typing import Final
 
-from django.contrib.postgres.aggregates import BitOr
-from django.db.models import BigIntegerField, Case, DateField, F, QuerySet, Sum, Value
-from django.db.models.functions import Cast, Trunc
+from django.db.models import F
 
-from accounting.engine.amounts import KINDS, NO_WORK, Totals
+from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.states import DayFlag
-from accounting.history.periods import Period, Step, earliest_for, next_start
+from accounting.history.periods import Period, Step, next_start
 from accounting.history.processor_types import UNKNOWN, GpuKinds, read_gpu_kinds
+from accounting.history.sums import ALL, Cell, Only, read_sums
 from accounting.ledger.texts import flag_words
-from accounting.models import Day, Project
+from accounting.models import Project
 from portal.models import Host, User
 from portal.templatetags.drawings import DATA_COLOURS
 
@@ -46,8 +45,6 @@ class By(StrEnum):
     PROCESSOR = "processor"
 
 
-# What the sums of a history are grouped by.
-_PLACE: Final[list[str]] = ["start", "key"]
 # The two halves of a quantity: CPU and GPU, or jobs that succeeded and failed.
 _HALVES: Final[dict[Show, tuple[Callable[[Totals], int], Callable[[Totals], int]]]] = {
     Show.CREDIT: (attrgetter("cpu_ec"), attrgetter("gpu_ec")),
@@ -57,16 +54,6 @@ _HALVES: Final[dict[Show, tuple[Callable[[Totals], int], Callable[[Totals], int]
 
 # Days with one of these get a sign in the chart.
 _MARKED: Final = DayFlag.CAPPED | DayFlag.RESET | DayFlag.RETURNED | DayFlag.SPEED_UNKNOWN
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """The sums of one step at one project or computer (``key``; 0 when not split), and its days' flags together."""
-
-    start: dt.date
-    key: int
-    amounts: Totals
-    flags: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,56 +157,30 @@ def quantity(amounts: Totals, show: Show) -> int:
     return sum(half(amounts) for half in _HALVES[show])
 
 
-def read_history(user: User, period: Period, show: Show, by: By, today: dt.date) -> History:
-    """The history of ``user``; two statements (the days, and the names of what they are split by), or one or three."""
+def read_history(user: User, period: Period, show: Show, by: By, today: dt.date, only: Only = ALL) -> History:
+    """The history of ``user``; two statements (the days, and the names of what they are split by), or one or three.
+
+    By months up to two more (`sums.read_sums`).
+    """
     groups: list[Group] = []
     if by is By.PROCESSOR and show is not Show.JOBS:
         kinds = read_gpu_kinds(user)
-        cells = _sums(user, period, kinds.number)
+        cells = read_sums(user, period, kinds.number, only=only)
         series, parts = _processors(cells, show, kinds)
     elif by is By.PROCESSOR:
-        cells = read_cells(user, period, by)
+        cells = read_cells(user, period, by, only=only)
         series, parts = _outcomes(cells)
     else:
-        cells = read_cells(user, period, by)
-        groups = _groups(cells, show, _names(user, by, {cell.key for cell in cells}))
+        cells = read_cells(user, period, by, only=only)
+        groups = named_groups(user, cells, show, by)
         series, parts = _stack(cells, show, groups)
     return _build_history(period, show, by, today, cells, series, parts, groups)
 
 
-def read_first_day(user: User, today: dt.date) -> dt.date | None:
-    """The first day with work; the months are searched in order, and the first row ends the search."""
-    days = Day.objects.filter(user=user, day__range=(earliest_for(today), today)).order_by("day")
-    return days.values_list("day", flat=True).first()
-
-
-def read_cells(user: User, period: Period, by: By, limit: int | None = None) -> list[Cell]:
-    """The sums per step and project or computer, at most ``limit``; one statement, in the order of time."""
+def read_cells(user: User, period: Period, by: By, limit: int | None = None, only: Only = ALL) -> list[Cell]:
+    """The sums per step and project or computer, at most ``limit``, in the order of time (`sums.read_sums`)."""
     key = {By.PROJECT: F("project_id"), By.COMPUTER: F("host_id")}.get(by)
-    return _sums(user, period, key, limit)
-
-
-def _sums(user: User, period: Period, key: F | Case | None, limit: int | None = None) -> list[Cell]:
-    rows: QuerySet[Day] = Day.objects.filter(user=user, day__range=(period.first, period.last))
-    start = F("day") if period.step is Step.DAY else Trunc("day", period.step, output_field=DateField())
-    found = (
-        rows.annotate(start=start, key=key or Value(0))
-        .values(*_PLACE)
-        .annotate(
-            **{f"sum_{kind}": Cast(Sum(kind), BigIntegerField()) for kind in KINDS},
-            all_flags=BitOr("flags"),
-        )
-        .order_by("start")
-    )
-    return [
-        Cell(
-            start=row["start"],
-            key=row["key"],
-            amounts=Totals(*(row[f"sum_{kind}"] for kind in KINDS)),
-            flags=row["all_flags"] or 0,
-        )
-        for row in (found if limit is None else found[:limit])
-    ]
+    return read_sums(user, period, key, limit, only)
 
 
 def _names(user: User, by: By, keys: Iterable[int]) -> dict[int, tuple[str, int]]:
@@ -257,6 +218,11 @@ def _processors(cells: Sequence[Cell], show: Show, kinds: GpuKinds) -> tuple[lis
             values[places[cell.key]] += amount
     names = [(kinds.names[kind][0], str(kinds.names[kind][1])) for kind in shown]
     return [("CPU", "0"), *names], parts
+
+
+def named_groups(user: User, cells: Sequence[Cell], show: Show, by: By) -> list[Group]:
+    """The sums of each project or computer, the one with most first; one statement, for their names."""
+    return _groups(cells, show, _names(user, by, {cell.key for cell in cells}))
 
 
 def _groups(cells: Sequence[Cell], show: Show, names: dict[int, tuple[str, int]]) -> list[Group]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
-from enum import StrEnum
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 from urllib.parse import urlencode
 
 from django.contrib.auth.decorators import login_required
@@ -17,18 +16,22 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from accounting.history.charts import address, chart_data
+from accounting.history.choices import Choices, Scale, read_choices
+from accounting.history.compared import Beside, Compare, Curve, read_beside
 from accounting.history.day import read_day, read_notes
 from accounting.history.periods import PRESETS, Period, Step, neighbours, read_period
-from accounting.history.reads import MAX_SERIES, By, History, Show, read_first_day, read_history
+from accounting.history.reads import MAX_SERIES, By, History, Show, read_history
+from accounting.history.sums import Processor, read_first_day
 from accounting.reconciliation.card import card
 from accounting.reconciliation.reads import read_reconciled
 from portal.models import User
 from portal.people.access import signed_in
+from portal.templatetags.display import amount, count
 
 NOTES_SHOWN: Final = 20
 ROWS_A_PAGE: Final = 100
-
-_Choice = TypeVar("_Choice", bound=StrEnum)
+# Per cent; above, times are easier to read.
+_TIMES_FROM: Final = 900
 
 
 @require_safe
@@ -39,17 +42,21 @@ def history(request: HttpRequest) -> HttpResponse:
     params = request.GET.dict()
     earliest = read_first_day(user, today) if params.get("range") == "all" else None
     period = read_period(params, today, earliest)
-    show = _choice(params, "show", Show.CREDIT, period)
-    by = _choice(params, "by", By.PROJECT, period)
-    shown = read_history(user, period, show, by, today)
+    choices = read_choices(user, params, period)
+    shown = read_history(user, period, choices.show, choices.by, today, choices.only)
+    beside = read_beside(user, shown, choices.compare, choices.curve, choices.only)
     template = _MORE_ROWS.get(request.headers.get("HX-Target", ""))
-    context: dict[str, object] = {"history": shown, "today": today, **_history_tables(shown, params)}
+    context: dict[str, object] = {
+        "history": shown, "beside": beside, "choices": choices, "today": today,
+        **_history_tables(shown, beside, choices, params),
+    }  # fmt: skip
     if template is None:
         context |= {
-            "chart": chart_data(shown),
-            **_settled(user, shown, today),
-            "notes": read_notes(user, period.first, period.last, NOTES_SHOWN),
-            **_history_controls(period, show, by, today),
+            "chart": chart_data(shown, choices, beside),
+            "compared": _compared(shown, beside),
+            **_settled(user, shown, choices, today),
+            "notes": read_notes(user, period.first, period.last, choices.only, NOTES_SHOWN),
+            **_history_controls(period, choices, today),
         }
         is_fragment = request.headers.get("HX-Request") == "true"
         template = "accounting/_history.html" if is_fragment else "accounting/history.html"
@@ -66,29 +73,48 @@ _MORE_ROWS = {
 }
 
 
-def _settled(user: User, shown: History, today: dt.date) -> dict[str, object]:
-    """The card of granted and estimated credit of the same days; three statements where credit is shown."""
-    if shown.show is not Show.CREDIT:
+def _settled(user: User, shown: History, choices: Choices, today: dt.date) -> dict[str, object]:
+    """The card of granted and estimated credit of the same days, where credit is shown.
+
+    Projects do not say on which processors they grant.
+    """
+    if shown.show is not Show.CREDIT or choices.only.processor is not None:
         return {}
     period = shown.period
     starts = [(start, line.title) for start, line in zip(period.starts(), shown.lines, strict=True)]
-    found = read_reconciled(user, starts, (period.first, period.last), today)
+    found = read_reconciled(
+        user,
+        starts,
+        (period.first, period.last),
+        today,
+        host_id=choices.only.host_id,
+        project_id=choices.only.project_id,
+        by_months=period.step is Step.MONTH,
+    )
     return card(found, f"Granted and estimated credit per {period.step}", per=period.step)
 
 
-def _history_tables(shown: History, params: Mapping[str, str]) -> dict[str, object]:
+def _history_tables(shown: History, beside: Beside, choices: Choices, params: Mapping[str, str]) -> dict[str, object]:
     """A page of each table, and the addresses of the next ones."""
     period = shown.period
+    columns = _extra_columns(beside)
+    # The other range may have a step less.
+    extra = {
+        line.start: [values[place] if place < len(values) else None for _, values, _ in columns]
+        for place, line in enumerate(shown.lines)
+    }
     lines = Paginator(shown.lines[::-1], ROWS_A_PAGE).get_page(params.get("days_page", "1"))
     # If each has a colour of its own, the legend shows the sums.
     found = shown.groups if len(shown.groups) > MAX_SERIES else []
     groups = Paginator(found, ROWS_A_PAGE).get_page(params.get("groups_page", "1"))
     # The days themselves: "the last 30 days" would be different ones tomorrow.
-    here = {"from": period.first, "to": period.last, "step": period.step, "show": shown.show, "by": shown.by}
+    here = {"from": period.first, "to": period.last, "step": period.step, **choices.query}
     name = {By.PROJECT: "project", By.COMPUTER: "host"}.get(shown.by, "")
     return {
         "lines": lines,
-        "rows": [(line, address(shown, line)) for line in lines],
+        "rows": [(line, address(shown, line, choices), extra[line.start]) for line in lines],
+        "extra_columns": [(name, total) for name, _, total in columns],
+        "ncolumns": len(shown.series) + len(columns) + 8,
         "groups": groups,
         "group_rows": [(group, reverse(name, args=[group.key])) for group in groups],
         "first_rows_url": "?" + urlencode(here),
@@ -97,24 +123,50 @@ def _history_tables(shown: History, params: Mapping[str, str]) -> dict[str, obje
     }
 
 
+def _extra_columns(beside: Beside) -> list[tuple[str, list[int], int | None]]:
+    """What stands beside the amounts in the table: name, a value for each line, and their sum if it is one."""
+    columns: list[tuple[str, list[int], int | None]] = []
+    if beside.first is not None:
+        columns.append((f"{beside.first} to {beside.last}", beside.other, beside.other_total))
+    if beside.means:
+        columns.append(("7-day mean", beside.means, None))
+    if beside.running:
+        columns.append(("Running total", beside.running, None))
+    return columns
+
+
+def _compared(shown: History, beside: Beside) -> str:
+    """The other range in a sentence; empty without one."""
+    if beside.first is None:
+        return ""
+    return f"{beside.first} to {beside.last} {amount(beside.other_total, shown.show)}{_more(shown, beside)}"
+
+
+def _more(shown: History, beside: Beside) -> str:
+    """How much more it is than the other range; empty if that had nothing."""
+    change = beside.change(shown.total)
+    if change is None:
+        return ""
+    if change >= _TIMES_FROM:
+        return f": this is {count(round(shown.total / beside.other_total))} times as much"
+    return f": this is {abs(change)} % {'less' if change < 0 else 'more'}"
+
+
 def _next_url(here: Mapping[str, object], param: str, page: Page[Any]) -> str:
     """The address of the page after this one, "" after the last."""
     return "?" + urlencode({**here, param: page.next_page_number()}) if page.has_next() else ""
 
 
-def _choice(params: Mapping[str, str], name: str, default: _Choice, period: Period) -> _Choice:
-    """A choice from the address; for anything unknown the default, and a sentence on the page."""
-    text = params.get(name, default)
-    try:
-        return type(default)(text)
-    except ValueError:
-        period.problems.append(f"“{text[:20]}” cannot be shown here. This is by {default} instead.")
-        return default
+def _range_query(period: Period) -> dict[str, object]:
+    """The range, as the address of the page names it."""
+    if period.preset:
+        return {"range": period.preset, "step": period.step}
+    return {"from": period.first, "to": period.last, "step": period.step}
 
 
-def _history_controls(period: Period, show: Show, by: By, today: dt.date) -> dict[str, object]:
+def _history_controls(period: Period, choices: Choices, today: dt.date) -> dict[str, object]:
     """The choices of the page, each with the address that it leads to."""
-    kept = {"show": show, "by": by}
+    kept = choices.query
     before, after = neighbours(period, today)
 
     def range_url(days: tuple[dt.date, dt.date] | None) -> str:
@@ -136,8 +188,23 @@ def _history_controls(period: Period, show: Show, by: By, today: dt.date) -> dic
         "by_choices": [
             (By.PROJECT, "project"),
             (By.COMPUTER, "computer"),
-            (By.PROCESSOR, "outcome" if show is Show.JOBS else "processor type"),
+            (By.PROCESSOR, "outcome" if choices.show is Show.JOBS else "processor type"),
         ],
+        "kept": kept.items(),
+        "all_url": "?"
+        + urlencode({**_range_query(period), **{name: kept[name] for name in kept if name not in choices.filters}}),
+        "compare_choices": [
+            (Compare.NOTHING, "nothing"),
+            (Compare.BEFORE, f"the {period.step}s before"),
+            (Compare.YEAR, "a year before"),
+        ],
+        "curve_choices": [
+            (Curve.EACH, f"each {period.step}"),
+            *([(Curve.MEAN, "with a 7-day mean")] if period.step is Step.DAY else []),
+            (Curve.TOTAL, "running total"),
+        ],
+        "scale_choices": [(Scale.LINEAR, "linear"), (Scale.ROOT, "square root")],
+        "processor_choices": [(Processor.CPU, "CPUs"), (Processor.GPU, "GPUs")],
     }
 
 

@@ -29,6 +29,12 @@ def differences() -> Iterator[str]:
         cursor.execute(sql.ROLLED_UP_IS_SUM_OF_DAYS)
         for project, day in cursor.fetchall():
             yield f"project {project}, {day}: the roll-up differs from the days"
+        cursor.execute(sql.MONTHS_ARE_SUMS_OF_DAYS)
+        for user, month, project, host in cursor.fetchall():
+            yield f"user {user}, {month:%Y-%m}, project {project}, host {host}: the month differs from its days"
+        cursor.execute(sql.BEST_DAYS_ARE_BEST)
+        for user, month in cursor.fetchall():
+            yield f"user {user}, {month:%Y-%m}: the best day differs from the days"
 
 
 LEDGER: Final = Job("check_ledger", "Ledger", "Whether the account manager's totals follow from its days.", differences)

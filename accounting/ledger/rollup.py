@@ -1,6 +1,7 @@
-"""Sums that no request writes: each project's per day, and each volunteer's at each project. Run by a task.
+"""Sums that no request writes: of projects by day, of volunteers by project, and of months. Run by a task.
 
-Each run reads the days anew and overwrites the sums, so it may run twice, or at any time.
+Each run reads the days anew and overwrites the sums, so it may run twice, or at any time. Months are closed once
+(accounting/ledger/months.py).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
 from accounting.ledger import sql
+from accounting.ledger.months import close_months
 
 # Half-life of the recent average (BOINC protocol, estimated credit: project-side average).
 HALF_LIFE_DAYS: Final = 7.0
@@ -24,6 +26,7 @@ def roll_up(now: dt.datetime, since: dt.date | None = None) -> bool:
 
     Default: from where the last run left off, but at least from yesterday.
     """
+    close_months(now, since)
     today = now.date()
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(sql.TRY_LOCK, [sql.AdvisoryLock.ROLL_UP.value])

@@ -17,6 +17,7 @@ class AdvisoryLock(IntEnum):
     PARTITIONS = 7_130_001
     ROLL_UP = 7_130_002
     STANDINGS = 7_130_003
+    MONTHS = 7_130_004
 
 
 WAIT_FOR_LOCK: Final = "SELECT pg_advisory_xact_lock(%s)"
@@ -79,6 +80,41 @@ SELECT coalesce((SELECT (max(rolled_up_at) AT TIME ZONE 'UTC')::date - 1 FROM ac
                 (SELECT min(day) FROM accounting_day))
 """
 
+# Held by what writes days of closed months (ledger.months), so that no month is closed meanwhile.
+LOCK_MONTHS: Final = f"SELECT pg_advisory_xact_lock_shared({AdvisoryLock.MONTHS.value})"
+
+# The statements of closing a month run under AdvisoryLock.MONTHS. They lock the sums that they write.
+OLDEST_DAY: Final = "SELECT least((SELECT min(day) FROM accounting_day), (SELECT min(day) FROM accounting_grantedday))"
+_SUMS: Final = ", ".join(f"sum({kind})::bigint AS {kind}" for kind in KINDS)
+_NO_SUMS: Final = ", ".join("0" for _ in KINDS)
+# About what 64 bits hold: only projects that lie grant so much.
+MOST_CREDIT: Final = 9 * 10**18
+_MONTHS_OF_DAYS: Final = f"""
+SELECT user_id, date_trunc('month', day)::date AS month, project_id, host_id, {_SUMS}, bit_or(flags) AS flags,
+       least(sum(granted), {MOST_CREDIT})::bigint AS granted
+  FROM (SELECT user_id, day, project_id, host_id, {", ".join(KINDS)}, flags, 0 AS granted FROM accounting_day
+         UNION ALL
+        SELECT user_id, day, project_id, host_id, {_NO_SUMS}, 0::smallint, credit FROM accounting_grantedday) AS days
+ WHERE {{days}} GROUP BY 1, 2, 3, 4"""
+_BEST_DAYS: Final = """
+SELECT DISTINCT ON (user_id, month) user_id, month, day, ec, count(*) OVER (PARTITION BY user_id, month) AS active_days
+  FROM (SELECT user_id, date_trunc('month', day)::date AS month, day, sum(cpu_ec + gpu_ec)::bigint AS ec
+          FROM accounting_day WHERE {days} GROUP BY user_id, day HAVING sum(cpu_ec + gpu_ec) > 0) AS found
+ ORDER BY user_id, month, ec DESC, day"""
+_IN_MONTH: Final = "day >= %(month)s AND day < %(next)s"
+CLOSE_MONTH: Final = (
+    f"""
+INSERT INTO accounting_month (user_id, month, project_id, host_id, {", ".join(KINDS)}, flags, granted)
+{_MONTHS_OF_DAYS.format(days=_IN_MONTH)} ORDER BY 1, 2, 3, 4""",
+    f"""
+INSERT INTO accounting_bestday (user_id, month, day, ec, active_days)
+{_BEST_DAYS.format(days=_IN_MONTH)}""",
+)
+FORGET_MONTHS: Final = (
+    "DELETE FROM accounting_month WHERE month >= %(first)s",
+    "DELETE FROM accounting_bestday WHERE month >= %(first)s",
+)
+
 # The invariants of docs/explanation/accounting.md; each statement returns what breaks one, and locks nothing.
 CREDITED_IS_SUM_OF_DAYS: Final = f"""
 WITH days AS (
@@ -108,3 +144,19 @@ SELECT project_id, day FROM accounting_projectday p FULL JOIN days d USING (proj
  WHERE day < (SELECT (max(rolled_up_at) AT TIME ZONE 'UTC')::date - 1 FROM accounting_projectday)
    AND ({" OR ".join(f"coalesce(p.{kind}, 0) <> coalesce(d.{kind}, 0)" for kind in KINDS)})
 """
+_CLOSED: Final = "day < (SELECT until FROM accounting_closedmonths)"
+_OTHER: Final = " OR ".join(
+    [f"coalesce(m.{kind}, 0) <> coalesce(d.{kind}, 0)" for kind in (*KINDS, "flags", "granted")]
+)
+MONTHS_ARE_SUMS_OF_DAYS: Final = f"""
+WITH d AS ({_MONTHS_OF_DAYS.format(days=_CLOSED)})
+SELECT coalesce(m.user_id, d.user_id), coalesce(m.month, d.month), coalesce(m.project_id, d.project_id),
+       coalesce(m.host_id, d.host_id)
+  FROM accounting_month m
+  FULL JOIN d ON d.user_id = m.user_id AND d.month = m.month AND d.project_id = m.project_id AND d.host_id = m.host_id
+ WHERE {_OTHER}"""
+BEST_DAYS_ARE_BEST: Final = f"""
+WITH d AS ({_BEST_DAYS.format(days=_CLOSED)})
+SELECT coalesce(m.user_id, d.user_id), coalesce(m.month, d.month)
+  FROM accounting_bestday m FULL JOIN d ON d.user_id = m.user_id AND d.month = m.month
+ WHERE (m.day, m.ec, m.active_days) IS DISTINCT FROM (d.day, d.ec, d.active_days)"""

@@ -9,6 +9,7 @@ from accounting.models.files import DataCopy, DataCopyPart
 
 # Migrations name the two functions that begin with an underscore.
 from accounting.models.ledger import Answer, Day, HostClient, HostLedger, HostProject, Note, _no_allowance, _zeros
+from accounting.models.months import BestDay, ClosedMonths, Month
 from accounting.models.news import Announcement, MailCampaign
 from accounting.models.projects import (
     PROCESSOR_TYPES,
@@ -31,6 +32,8 @@ __all__ = [
     "AccountTotal",
     "Announcement",
     "Answer",
+    "BestDay",
+    "ClosedMonths",
     "DataCopy",
     "DataCopyPart",
     "Day",
@@ -42,6 +45,7 @@ __all__ = [
     "HostLedger",
     "HostProject",
     "MailCampaign",
+    "Month",
     "Note",
     "Project",
     "ProjectChange",

@@ -19,6 +19,7 @@ class DataCopy(models.Model):
         ALL = "all", "everything"
         CSV = "csv", "history as CSV"
         JSON = "json", "history as JSON"
+        PARQUET = "parquet", "history as Parquet"
 
     class State(models.TextChoices):
         WAITING = "waiting", "waiting for its turn"
@@ -27,7 +28,7 @@ class DataCopy(models.Model):
         FAILED = "failed", "failed"
 
     user = models.ForeignKey(User, models.CASCADE, related_name="data_copies")
-    content = models.CharField(max_length=4, choices=Content, default=Content.ALL)
+    content = models.CharField(max_length=8, choices=Content, default=Content.ALL)
     # Of a range of the history; both days are in it
     first = models.DateField("first day", null=True, blank=True)
     last = models.DateField("last day", null=True, blank=True)

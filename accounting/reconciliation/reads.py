@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import datetime as dt
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from django.db import connection
 
 from accounting.engine.reconciliation import DayStand, Seen, expected_range, open_days, ratio
+from accounting.ledger.months import closed_until, split
+from accounting.ledger.partitions import month_of
 from accounting.reconciliation import sql
 from portal.models import User
 
@@ -87,10 +89,25 @@ class Reconciled:
 
 
 def read_standings(user: User) -> list[Standing]:
-    """Every computer at every project; one statement, which reads no history."""
+    """Every computer at every project; one statement, and one more for the days on which statistics first had them."""
     with connection.cursor() as cursor:
         cursor.execute(sql.STANDINGS, {"user": user.pk})
-        return [_standing(*row) for row in cursor]
+        found = [_standing(*row) for row in cursor]
+        seen_on = {each.seen.seen_on for each in found if each.seen is not None}
+        if not seen_on:
+            return found
+        cursor.execute(sql.SEEN_DAYS, {"user": user.pk, "days": sorted(seen_on)})
+        days = {(host, project, day): estimated for host, project, day, estimated in cursor}
+    return [_with_seen_day(each, days) for each in found]
+
+
+def _with_seen_day(each: Standing, days: Mapping[tuple[int, int, dt.date], int]) -> Standing:
+    """With what was estimated on the day on which it was first seen."""
+    seen = each.seen
+    if seen is None:
+        return each
+    more = days.get((each.host_id, each.project_id, seen.seen_on), 0)
+    return replace(each, seen=replace(seen, estimated=seen.estimated + more))
 
 
 def _standing(
@@ -136,11 +153,13 @@ def read_reconciled(
     *,
     host_id: int | None = None,
     project_id: int | None = None,
+    by_months: bool = False,
 ) -> Reconciled:
     """Totals, and what steps of a range of days count as: they begin on the days ``starts``, and are called so.
 
-    Of one computer or project only, if given. Three statements, however many computers, projects and days there are;
-    one, and no steps, where no grants are known.
+    Of one computer or project only, if given. ``by_months``: each step is a month, so sums of months will do. Four
+    statements, however many computers, projects and days there are, by months up to six; one, and no steps, where no
+    grants are known.
     """
     standings = [
         each
@@ -159,13 +178,11 @@ def read_reconciled(
     first, last = days
     steps = [DayStand() for _ in starts]
     begins = [day for day, _ in starts]
-    params: dict[str, Any] = {
-        "user": user.pk, "first": first, "last": last, "host": host_id, "project": project_id,
-    }  # fmt: skip
-    with connection.cursor() as cursor:
-        cursor.execute(sql.SETTLED, params)
-        for day, granted, estimated in cursor:
-            _add(steps, begins, day, DayStand(int(granted), int(estimated)))
+    seen_first = {month_of(each.seen.seen_on) for each in standings if each.seen is not None and not each.seen.is_whole}
+    ranges, months = split(first, last, closed_until() if by_months else None, seen_first)
+    params: dict[str, Any] = {"user": user.pk, "host": host_id, "project": project_id}
+    for day, granted, estimated in _read_settled(params, ranges, months):
+        _add(steps, begins, day, DayStand(int(granted), int(estimated)))
     for day, unpaid in _read_open(user, standings, today):
         found.provisional += unpaid.provisional
         if first <= day <= last:
@@ -173,6 +190,21 @@ def read_reconciled(
     found.begins = begins
     found.lines = [(title, step) for (_, title), step in zip(starts, steps, strict=True)]
     return found
+
+
+def _read_settled(
+    params: dict[str, Any], ranges: Sequence[tuple[dt.date, dt.date]], months: Sequence[dt.date]
+) -> Iterator[tuple[dt.date, int, int]]:
+    """Day or month, granted and estimated credit; a statement for days, and one for months."""
+    with connection.cursor() as cursor:
+        if ranges:
+            ends = {f"first{number}": first for number, (first, _) in enumerate(ranges)}
+            ends |= {f"last{number}": last for number, (_, last) in enumerate(ranges)}
+            cursor.execute(sql.settled(len(ranges)), params | ends)
+            yield from cursor
+        if months:
+            cursor.execute(sql.SETTLED_MONTHS, params | {"months": list(months)})
+            yield from cursor
 
 
 def last_days(today: dt.date, count: int) -> tuple[list[tuple[dt.date, str]], tuple[dt.date, dt.date]]:

@@ -78,7 +78,8 @@ VALUES (%(project)s, %(as_of)s, %(median)s, %(computers)s)
 ON CONFLICT (project_id) DO UPDATE
    SET as_of = excluded.as_of, median = excluded.median, computers = excluded.computers"""
 
-# All of a volunteer's computers at all projects: what was estimated, and how far it is settled.
+# All of a volunteer's computers at all projects: what was estimated, and how far it is settled; without what was
+# estimated on the day seen_on.
 STANDINGS: Final = """
 WITH mine AS (SELECT id FROM portal_host WHERE owner_id = %(user)s),
 keys AS (
@@ -86,27 +87,49 @@ keys AS (
    UNION
   SELECT host_id, project_id FROM accounting_settlement WHERE host_id IN (SELECT id FROM mine))
 SELECT k.host_id, k.project_id, coalesce(p.credited[1] + p.credited[2], 0), s.seen_on, s.read_on,
-       s.estimated_before + coalesce(d.cpu_ec + d.gpu_ec, 0), s.granted, s.is_whole, s.estimated, r.median, r.computers
+       s.estimated_before, s.granted, s.is_whole, s.estimated, r.median, r.computers
   FROM keys k
   LEFT JOIN accounting_hostproject p ON p.host_id = k.host_id AND p.project_id = k.project_id
   LEFT JOIN accounting_settlement s ON s.host_id = k.host_id AND s.project_id = k.project_id
-  LEFT JOIN accounting_projectratio r ON r.project_id = s.project_id
-  LEFT JOIN accounting_day d
-    ON d.user_id = %(user)s AND d.day = s.seen_on AND d.project_id = k.project_id AND d.host_id = k.host_id"""
+  LEFT JOIN accounting_projectratio r ON r.project_id = s.project_id"""
+# What was estimated on the days on which they were first seen. Joined to the settlements, all months would be planned.
+SEEN_DAYS: Final = """
+SELECT host_id, project_id, day, cpu_ec + gpu_ec FROM accounting_day
+ WHERE user_id = %(user)s AND day = ANY (%(days)s)"""
 
-# What is settled on each day of a range: grants, and estimates that stay.
+# What is settled on each day of some ranges: grants, and estimates that stay. The ranges are written out, so that only
+# their months are read.
 _OF: Final = """
-{t}.user_id = %(user)s AND {t}.day BETWEEN %(first)s AND %(last)s
+{t}.user_id = %(user)s AND {days}
    AND {t}.host_id = coalesce(%(host)s, {t}.host_id) AND {t}.project_id = coalesce(%(project)s, {t}.project_id)"""
-SETTLED: Final = f"""
+_SETTLED: Final = """
 SELECT day, sum(granted), sum(estimated)
-  FROM (SELECT g.day, g.credit AS granted, 0 AS estimated FROM accounting_grantedday g WHERE {_OF.format(t="g")}
+  FROM (SELECT g.day, g.credit AS granted, 0 AS estimated FROM accounting_grantedday g WHERE {of_grants}
          UNION ALL
         SELECT d.day, 0, d.cpu_ec + d.gpu_ec
           FROM accounting_day d
           LEFT JOIN accounting_settlement s ON s.host_id = d.host_id AND s.project_id = d.project_id
-         WHERE {_OF.format(t="d")} AND (s.id IS NULL OR (NOT s.is_whole AND d.day <= s.seen_on))) found
+         WHERE {of_days} AND (s.id IS NULL OR (NOT s.is_whole AND d.day <= s.seen_on))) found
  GROUP BY day"""
+# The same of whole months that are closed (ledger.months), in which nothing was seen first.
+SETTLED_MONTHS: Final = f"""
+SELECT m.month, sum(m.granted),
+       coalesce(sum(m.cpu_ec + m.gpu_ec) FILTER (WHERE s.id IS NULL OR (NOT s.is_whole AND m.month <= s.seen_on)), 0)
+  FROM accounting_month m
+  LEFT JOIN accounting_settlement s ON s.host_id = m.host_id AND s.project_id = m.project_id
+ WHERE {_OF.format(t="m", days="m.month = ANY (%(months)s)")}
+ GROUP BY m.month"""
+
+
+def settled(ranges: int) -> str:
+    """The statement for so many ranges of days: ``first0`` to ``last0``, and so on."""
+
+    def of(table: str) -> str:
+        either = [f"{table}.day BETWEEN %(first{number})s AND %(last{number})s" for number in range(ranges)]
+        return _OF.format(t=table, days=f"({' OR '.join(either)})")
+
+    return _SETTLED.format(of_grants=of("g"), of_days=of("d"))
+
 
 # Both for each day that is not closed, of each computer at each project. ``oldest`` names the months to be read.
 _OPEN: Final = """

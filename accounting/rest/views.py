@@ -18,7 +18,8 @@ from accounting.engine.amounts import NO_WORK
 from accounting.exchange.day_rows import DayRange, Place, flag_names, read_names, read_page
 from accounting.exchange.downloads import amount_values
 from accounting.history.periods import MAX_YEARS, Period, Step, next_start
-from accounting.history.reads import By, Cell, read_cells
+from accounting.history.reads import By, read_cells
+from accounting.history.sums import Cell
 from accounting.models import Note, Project, UserProject
 from accounting.rest import results
 from portal.models import ApiToken

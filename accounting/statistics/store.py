@@ -11,6 +11,7 @@ from typing import Any, Final
 from psycopg import Connection
 
 from accounting.engine.granted import Kept, Said, after
+from accounting.ledger.sql import LOCK_MONTHS
 from accounting.models import StatisticsImport
 from accounting.statistics import files, sql
 from accounting.wire.statistics import HOSTS, USERS, Kind, Record, StatisticsError, Tables, records, unpack
@@ -65,6 +66,7 @@ def keep(
         counts.hosts_read = _copy(session, HOSTS, tables, paths[HOSTS], ids=ids)
         session.execute(sql.ANALYZE)
         list(session.execute(sql.LOCK_LEDGERS, params))
+        session.execute(LOCK_MONTHS)
         for batch in _fits(session, params):
             _write(session, found, batch, params, counts)
         counts.users_kept = session.execute(sql.WRITE_ACCOUNTS, params).rowcount

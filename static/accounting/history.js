@@ -23,26 +23,85 @@
     return context.createPattern(tile, "repeat");
   }
 
-  function datasets(data, context, surface) {
+  // By square root, values are drawn as roots, and ticks and words have the values.
+  const drawn = (data, value) => (data.scale === "root" ? Math.sqrt(value) : value);
+  const isLines = (data) => data.running || data.scale === "root";
+  const swatchColour = (place) => colourOf(document.querySelector(`[data-layer="${place}"]`));
+
+  function bars(data, layer, colour, context, surface) {
     const partial = new Set(data.partial);
-    return data.series.map((layer, place) => {
-      const colour = colourOf(document.querySelector(`[data-layer="${place}"]`));
-      const pattern = partial.size ? hatched(context, colour, surface) : null;
-      const fills = layer.values.map((_, bar) => (partial.has(bar) ? pattern : colour));
-      return {
-        label: layer.name,
-        data: layer.values,
-        backgroundColor: fills,
-        hoverBackgroundColor: fills,
-        borderColor: surface,
-        borderWidth: data.labels.length <= MAX_OUTLINED_BARS ? { top: 1 } : 0,
-        borderSkipped: false,
-        maxBarThickness: 56,
-        categoryPercentage: 0.86,
-        barPercentage: 1,
-      };
-    });
+    const pattern = partial.size ? hatched(context, colour, surface) : null;
+    const fills = layer.values.map((_, bar) => (partial.has(bar) ? pattern : colour));
+    return {
+      backgroundColor: fills,
+      hoverBackgroundColor: fills,
+      borderColor: surface,
+      borderWidth: data.labels.length <= MAX_OUTLINED_BARS ? { top: 1 } : 0,
+      borderSkipped: false,
+      maxBarThickness: 56,
+      categoryPercentage: 0.86,
+      barPercentage: 1,
+      stack: "layers",
+    };
   }
+
+  // Running totals lie on one another; by square root each line is by itself.
+  const area = (data, colour) => ({
+    type: "line",
+    borderColor: colour,
+    backgroundColor: colour,
+    borderWidth: 2,
+    pointRadius: data.labels.length > 1 ? 0 : 3,
+    fill: data.scale === "root" ? false : "stack",
+    stack: data.scale === "root" ? undefined : "layers",
+  });
+
+  function datasets(data, context, colours) {
+    const layers = data.series.map((layer, place) => {
+      const colour = swatchColour(place);
+      const look = isLines(data) ? area(data, colour) : bars(data, layer, colour, context, colours.surface);
+      return { label: layer.name, data: layer.values.map((value) => drawn(data, value)), hidden: off.has(layer.name), ...look };
+    });
+    const lines = data.lines.map((line) => ({
+      type: "line",
+      label: line.name,
+      data: line.values.map((value) => drawn(data, value)),
+      borderColor: colours.text,
+      backgroundColor: colours.text,
+      borderDash: line.dashed ? [5, 4] : [],
+      borderWidth: 2,
+      pointRadius: data.labels.length > 1 ? 0 : 3,
+      stack: line.name,
+      order: -1,
+    }));
+    return [...layers, ...lines];
+  }
+
+  // The legend switches series; without scripts it is a list.
+  const off = new Set();
+  function switches(data) {
+    for (const item of document.querySelectorAll(".legend li")) {
+      const layer = data.series[item.querySelector("[data-layer]")?.dataset.layer];
+      if (!layer || item.querySelector("button")) continue;
+      const button = document.createElement("button");
+      button.type = "button";
+      button.className = "legend__switch";
+      button.title = "Show or hide in the chart";
+      button.append(...item.childNodes);
+      button.setAttribute("aria-pressed", String(!off.has(layer.name)));
+      button.addEventListener("click", () => {
+        if (!off.delete(layer.name)) off.add(layer.name);
+        button.setAttribute("aria-pressed", String(!off.has(layer.name)));
+        draw();
+      });
+      item.append(button);
+    }
+  }
+
+  const shownLayers = (data) => data.series.filter((layer) => !off.has(layer.name));
+  const total = (data, bar) => (shownLayers(data).length === data.series.length
+    ? data.totals[bar] : shownLayers(data).reduce((sum, layer) => sum + layer.values[bar], 0));
+  const valueOf = (data, item) => (data.series[item.datasetIndex] ?? data.lines[item.datasetIndex - data.series.length]).values[item.dataIndex];
 
   // A small triangle above each bar whose days have a note.
   const marks = (data, colour) => ({
@@ -52,7 +111,8 @@
       ctx.fillStyle = colour;
       for (const bar of data.marked) {
         const centre = x.getPixelForValue(bar);
-        const foot = Math.max(y.getPixelForValue(data.totals[bar]) - 4, chartArea.top + 8);
+        const height = data.scale === "root" ? Math.max(0, ...shownLayers(data).map((layer) => layer.values[bar])) : total(data, bar);
+        const foot = Math.max(y.getPixelForValue(drawn(data, height)) - 4, chartArea.top + 8);
         ctx.beginPath();
         ctx.moveTo(centre - 4, foot);
         ctx.lineTo(centre + 4, foot);
@@ -69,10 +129,10 @@
       itemSort: (a, b) => b.datasetIndex - a.datasetIndex,
       filter: (item) => item.raw > 0,
       callbacks: {
-        title: ([item]) => (item ? `${data.titles[item.dataIndex]}: ${number(data.totals[item.dataIndex])} ${data.unit}` : ""),
-        label: (item) => ` ${item.dataset.label} ${number(item.raw)}`,
+        title: ([item]) => (item ? `${data.titles[item.dataIndex]}: ${number(total(data, item.dataIndex))} ${data.unit}` : ""),
+        label: (item) => ` ${item.dataset.label} ${number(valueOf(data, item))}`,
         labelColor: (item) => ({
-          backgroundColor: colourOf(document.querySelector(`[data-layer="${item.datasetIndex}"]`)),
+          backgroundColor: item.datasetIndex < data.series.length ? swatchColour(item.datasetIndex) : colours.surface,
           borderColor: colours.surface,
         }),
         footer: ([item]) => (item ? data.notes[item.dataIndex] : []),
@@ -80,17 +140,34 @@
     };
   }
 
+  // Ticks at the squares of even steps, up to a round number above the largest.
+  function rootTicks(data) {
+    const largest = Math.max(...[...shownLayers(data), ...data.lines].flatMap((layer) => layer.values), 0) || 1;
+    const power = 10 ** Math.floor(Math.log10(largest));
+    const top = [1, 2.5, 5, 10].map((factor) => factor * power).find((round) => round >= largest);
+    return [0, 1, 4, 9, 16, 25].map((part) => ({ value: Math.sqrt((top * part) / 25) }));
+  }
+
   function scales(data, colours) {
-    const look = axisLook(colours, `${data.per} (UTC)`, `${data.unit} per ${data.per}`);
-    if (data.unit === "jobs") look.y.ticks.precision = 0;
-    return { x: { ...look.x, stacked: true }, y: { ...look.y, stacked: true, grace: "4%" } };
+    const per = data.running ? data.unit : `${data.unit} per ${data.per}`;
+    const look = axisLook(colours, `${data.per} (UTC)`, data.scale === "root" ? `${per}, square root` : per);
+    if (data.unit === "jobs" && data.scale !== "root") look.y.ticks.precision = 0;
+    const y = { ...look.y, stacked: data.scale !== "root", grace: "4%" };
+    if (data.scale === "root") {
+      const ticks = rootTicks(data);
+      y.grace = 0;
+      y.max = ticks[ticks.length - 1].value;
+      y.afterBuildTicks = (axis) => { axis.ticks = ticks; };
+      y.ticks = { ...look.y.ticks, callback: (value) => number(value * value) };
+    }
+    return { x: { ...look.x, stacked: true, offset: true }, y };
   }
 
   function describe(data, bar) {
-    const parts = data.series
+    const parts = [...shownLayers(data), ...data.lines]
       .filter((layer) => layer.values[bar] > 0)
       .map((layer) => `${layer.name} ${number(layer.values[bar])}`);
-    return [`${data.titles[bar]}: ${number(data.totals[bar])} ${data.unit}`, ...parts, ...data.notes[bar]].join("; ");
+    return [`${data.titles[bar]}: ${number(total(data, bar))} ${data.unit}`, ...parts, ...data.notes[bar]].join("; ");
   }
 
   function draw() {
@@ -102,9 +179,10 @@
     const colours = window.cobblestone.chartColours();
     Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
     Chart.defaults.font.size = 12;
+    switches(data);
     chart = new Chart(canvas, {
       type: "bar",
-      data: { labels: data.labels, datasets: datasets(data, canvas.getContext("2d"), colours.surface) },
+      data: { labels: data.labels, datasets: datasets(data, canvas.getContext("2d"), colours) },
       options: {
         animation: false,
         maintainAspectRatio: false,

@@ -8,7 +8,8 @@ import pytest
 
 from accounting.engine.states import DayFlag
 from accounting.history.periods import read_period
-from accounting.history.reads import By, History, Show, read_first_day, read_history
+from accounting.history.reads import By, History, Show, read_history
+from accounting.history.sums import read_first_day
 from accounting.models import Day
 from portal.models import Host, User
 from tests.support.accounting_factories import credit, make_host, make_project

@@ -94,6 +94,13 @@ def test_every_view_adds_up(signed_in: Client, worked: dt.date, show: str, by: s
         ("?show=fame", "cannot be shown here"),
         ("?by=%F0%9F%92%A5&step=%00", "cannot be shown here"),
         ("?range=<script>", "That range is not known"),
+        ("?host=99999", "“99999” is no computer of yours"),
+        ("?host=x&project=%00", "is no project of your computers"),
+        ("?processor=abacus", "“abacus” is no type of processor"),
+        ("?compare=others", "“others” cannot be shown here"),
+        ("?curve=mean&step=month", "A 7-day mean goes with days"),
+        ("?processor=cpu&show=jobs", "Clients do not say on which processors each job ran"),
+        ("?from=0001-01-01&to=0001-02-01&compare=year&curve=mean", "Nothing before 1900 can be compared"),
     ],
 )
 def test_a_wrong_address_gets_a_clear_message(signed_in: Client, worked: dt.date, address: str, words: str) -> None:
@@ -129,13 +136,18 @@ def test_strangers_are_sent_to_sign_in(client: Client) -> None:
 def test_the_cost_does_not_grow_with_computers_and_projects(
     signed_in: Client, worked: dt.date, alice: User, by: str, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
-    # Session, user, whether the address is confirmed; days, names, notes; credit, how far settled, and what is open.
-    with django_assert_max_num_queries(9):
+    # Session, user, whether the address is confirmed; computers and projects to choose from; days, names, notes;
+    # credit, how far settled, and what is open.
+    with django_assert_max_num_queries(11):
         page(signed_in, f"?by={by}")
     projects = [make_project() for _ in range(10)]
     for number in range(40):
         credit(make_host(alice, f"node-{number}"), projects[number % 10], str(worked), (1, 1, 1, 1, 1, 1))
-    with django_assert_max_num_queries(9):
+    with django_assert_max_num_queries(11):
         page(signed_in, f"?by={by}")
-    with django_assert_max_num_queries(10):  # and the first day
+    # And the first day (three).
+    with django_assert_max_num_queries(14):
         page(signed_in, f"?by={by}&range=all")
+    # And another range, and the days before the first.
+    with django_assert_max_num_queries(13):
+        page(signed_in, f"?by={by}&range=30&compare=year&curve=mean&scale=root")

@@ -16,6 +16,9 @@ PUBLIC = ["/", "/account/login/", "/account/signup/", "/account/password/reset/"
 PRIVATE = [
     "/home/",
     "/history/",
+    "/history/?range=7&compare=before&curve=total&scale=root",
+    "/history/years/2026/",
+    "/history/records/",
     "/history/files/?kind=csv&range=30",
     "/connect/",
     "/computers/",

@@ -182,6 +182,8 @@ ACCOUNT_MANAGER: Final = [
     Line("connect/status/", 200, 200, 200, 403),
     own("history/"),
     own("history/days/<str:text>/", "history/days/2026-01-01/"),
+    own("history/years/<int:number>/", "history/years/2026/"),
+    own("history/records/"),
     own("history/history.csv"),
     own("history/history.json"),
     own("history/files/"),

@@ -1,0 +1,154 @@
+"""What a history page is asked to show, from its address, and what can be chosen instead.
+
+Whatever an address says, a page can be shown: what cannot be is replaced, and told in a sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final, TypeVar
+
+from accounting.history.compared import Compare, Curve
+from accounting.history.periods import Period, Step
+from accounting.history.reads import By, Show
+from accounting.history.sums import Only, Processor
+from accounting.models import HostProject, Project
+from portal.models import Host, User
+
+# Dates end at the year 1, and other ranges are earlier than the one that is shown.
+_OLDEST_YEAR: Final = 1900
+_PROCESSORS: Final = {Processor.CPU: "CPUs", Processor.GPU: "GPUs"}
+
+
+class Scale(StrEnum):
+    """Of the chart: bars in proportion, or lines by square root, in which small projects can be seen."""
+
+    LINEAR = "linear"
+    ROOT = "root"
+
+
+_Choice = TypeVar("_Choice", bound=StrEnum)
+
+
+@dataclass(slots=True)
+class Choices:
+    """All choices of a history page but its range. ``hosts`` and ``projects``: those to choose from, with names."""
+
+    show: Show = Show.CREDIT
+    by: By = By.PROJECT
+    compare: Compare = Compare.NOTHING
+    curve: Curve = Curve.EACH
+    scale: Scale = Scale.LINEAR
+    only: Only = field(default_factory=Only)
+    hosts: list[tuple[int, str]] = field(default_factory=list)
+    projects: list[tuple[int, str]] = field(default_factory=list)
+
+    @property
+    def query(self) -> dict[str, object]:
+        """For an address that keeps the choices."""
+        return {"show": self.show, "by": self.by, **self.filters, **self._drawn}
+
+    @property
+    def filters(self) -> dict[str, object]:
+        """The part of the query that says whose work is shown."""
+        only = self.only
+        named = {"host": only.host_id, "project": only.project_id, "processor": only.processor}
+        return {name: value for name, value in named.items() if value is not None}
+
+    @property
+    def _drawn(self) -> dict[str, object]:
+        named = {
+            "compare": (self.compare, Compare.NOTHING),
+            "curve": (self.curve, Curve.EACH),
+            "scale": (self.scale, Scale.LINEAR),
+        }
+        return {name: value for name, (value, usual) in named.items() if value is not usual}
+
+    @property
+    def is_special(self) -> bool:
+        """Whether anything but the quantity and what it is split by was chosen."""
+        return bool(self.filters or self._drawn)
+
+    @property
+    def shown_part(self) -> str:
+        """In words, whose work is shown; empty if it is all of it."""
+        parts = [
+            dict(self.hosts).get(self.only.host_id or 0, ""),
+            dict(self.projects).get(self.only.project_id or 0, ""),
+            _PROCESSORS[self.only.processor] if self.only.processor else "",
+        ]
+        return ", ".join(part for part in parts if part)
+
+
+def read_choices(user: User, params: Mapping[str, str], period: Period) -> Choices:
+    """The choices of an address; adds to the period's problems. Two statements."""
+    problems = period.problems
+    hosts = Host.objects.filter(owner=user, merged_into=None).only("pk", "given_name", "domain_name")
+    found = Choices(
+        show=_choice(params, "show", Show.CREDIT, problems),
+        by=_choice(params, "by", By.PROJECT, problems),
+        compare=_choice(params, "compare", Compare.NOTHING, problems),
+        curve=_choice(params, "curve", Curve.EACH, problems),
+        scale=_choice(params, "scale", Scale.LINEAR, problems),
+        hosts=sorted(((host.pk, host.name) for host in hosts), key=lambda each: each[1].casefold()),
+        projects=list(
+            Project.objects.filter(pk__in=HostProject.objects.filter(host__owner=user).values("project_id"))
+            .order_by("name")
+            .values_list("pk", "name")
+        ),
+    )
+    found.only = Only(
+        _number(params, "host", found.hosts, "computer of yours", problems),
+        _number(params, "project", found.projects, "project of your computers", problems),
+        _processor(params, problems),
+    )
+    if found.only.processor and (found.show is Show.JOBS or found.by is By.PROCESSOR):
+        problems.append(
+            "Clients do not say on which processors each job ran. These are the jobs of CPUs and GPUs together."
+            if found.show is Show.JOBS
+            else "This is the work of CPUs or GPUs alone, so it is not split by processor type."
+        )
+    if period.first.year < _OLDEST_YEAR and found._drawn:
+        problems.append(f"Nothing before {_OLDEST_YEAR} can be compared, so these days stand by themselves.")
+        found.compare, found.curve = Compare.NOTHING, Curve.EACH
+    if found.curve is Curve.MEAN and period.step is not Step.DAY:
+        problems.append(f"A 7-day mean goes with days. These are {period.step}s, without it.")
+        found.curve = Curve.EACH
+    return found
+
+
+def _choice(params: Mapping[str, str], name: str, default: _Choice, problems: list[str]) -> _Choice:
+    """A choice from the address; for anything unknown the default, and a sentence on the page."""
+    text = params.get(name, default)
+    try:
+        return type(default)(text)
+    except ValueError:
+        problems.append(f"“{text[:20]}” cannot be shown here. This is with “{default}” instead.")
+        return default
+
+
+def _number(
+    params: Mapping[str, str], name: str, known: list[tuple[int, str]], what: str, problems: list[str]
+) -> int | None:
+    """An id from the address that is among the known ones."""
+    text = params.get(name, "").strip()
+    if not text:
+        return None
+    for pk, _ in known:
+        if text == str(pk):
+            return pk
+    problems.append(f"“{text[:20]}” is no {what}. This is the history of all of them.")
+    return None
+
+
+def _processor(params: Mapping[str, str], problems: list[str]) -> Processor | None:
+    text = params.get("processor", "")
+    if not text:
+        return None
+    try:
+        return Processor(text)
+    except ValueError:
+        problems.append(f"“{text[:20]}” is no type of processor. Write cpu or gpu. These are both.")
+        return None

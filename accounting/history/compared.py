@@ -1,0 +1,107 @@
+"""A history beside another range, its mean over seven days, and its running total."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from itertools import accumulate
+from typing import Final
+
+from accounting.history.periods import Period, Step
+from accounting.history.reads import History, quantity
+from accounting.history.sums import Only, read_sums
+from portal.models import User
+
+MEAN_DAYS: Final = 7
+_ONE_DAY: Final = dt.timedelta(days=1)
+
+
+class Compare(StrEnum):
+    """The range that a history is compared with."""
+
+    NOTHING = "nothing"
+    BEFORE = "before"
+    YEAR = "year"
+
+
+class Curve(StrEnum):
+    """What is drawn: each step by itself, with a mean of seven days, or the running total."""
+
+    EACH = "each"
+    MEAN = "mean"
+    TOTAL = "total"
+
+
+@dataclass(slots=True)
+class Beside:
+    """What stands beside the amounts of a history, one value for each step; empty lists where it was not asked for.
+
+    ``other``: the steps of the range ``first`` to ``last``, in its order, as far as it has so many.
+    ``means`` and ``running`` are of the history itself.
+    """
+
+    first: dt.date | None = None
+    last: dt.date | None = None
+    other: list[int] = field(default_factory=list)
+    means: list[int] = field(default_factory=list)
+    running: list[int] = field(default_factory=list)
+
+    @property
+    def other_total(self) -> int:
+        return sum(self.other)
+
+    def change(self, total: int) -> int | None:
+        """By how many per cent ``total`` is more than the other range, less than 0: less; None: that had nothing."""
+        return round(100 * total / self.other_total) - 100 if self.other_total else None
+
+
+def read_beside(user: User, shown: History, compare: Compare, curve: Curve, only: Only) -> Beside:
+    """What was asked for; a statement (by months up to three) for the other range, and one for the mean."""
+    found = Beside()
+    totals = [line.total for line in shown.lines]
+    if compare is not Compare.NOTHING:
+        other = other_period(shown.period, compare)
+        found.first, found.last = other.first, other.last
+        found.other = _amounts(user, shown, other, only)[: len(totals)]
+    if curve is Curve.MEAN:
+        first = shown.period.first
+        earlier = Period(first - (MEAN_DAYS - 1) * _ONE_DAY, first - _ONE_DAY, "", Step.DAY)
+        found.means = means(_amounts(user, shown, earlier, only), totals)
+    if curve is Curve.TOTAL:
+        found.running = list(accumulate(totals))
+    return found
+
+
+def _amounts(user: User, shown: History, period: Period, only: Only) -> list[int]:
+    sums = {cell.start: quantity(cell.amounts, shown.show) for cell in read_sums(user, period, None, only=only)}
+    return [sums.get(start, 0) for start in period.starts()]
+
+
+def means(earlier: Sequence[int], totals: Sequence[int]) -> list[int]:
+    """The mean of each day and the six before it; ``earlier``: the six days before the first."""
+    days = [*earlier, *totals]
+    return [sum(days[end - MEAN_DAYS : end]) // MEAN_DAYS for end in range(MEAN_DAYS, len(days) + 1)]
+
+
+def other_period(period: Period, compare: Compare) -> Period:
+    """The same days a year before, or as many days, or months, just before."""
+    if compare is Compare.YEAR:
+        first, last = _months_before(period.first, 12), _months_before(period.last, 12)
+    elif period.step is Step.MONTH:
+        months = sum(1 for _ in period.starts())
+        first, last = _months_before(period.first, months), _months_before(period.last, months)
+    else:
+        length = dt.timedelta(days=period.days)
+        first, last = period.first - length, period.first - _ONE_DAY
+    return replace(period, first=first, last=last, preset="", problems=[])
+
+
+def _months_before(day: dt.date, months: int) -> dt.date:
+    """The same day of an earlier month, or that month's last; the last day of a month stays one."""
+    place = day.year * 12 + day.month - 1 - months
+    month = dt.date(place // 12, place % 12 + 1, 1)
+    end = (month.replace(day=28) + 4 * _ONE_DAY).replace(day=1) - _ONE_DAY
+    is_last = (day + _ONE_DAY).day == 1
+    return end if is_last else month.replace(day=min(day.day, end.day))

@@ -1,0 +1,132 @@
+"""Sums of a volunteer's days by day, week or month, of all their work or of a part of it.
+
+Every read names the user and a range of days, so that PostgreSQL touches only the months of the range. Months that are
+closed (accounting/ledger/months.py) are read as their sums. Amounts are whole numbers of 1e-6 credits or seconds, and
+plain counts of jobs.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import reduce
+from operator import or_
+from typing import Any, Final
+
+from django.contrib.postgres.aggregates import BitOr
+from django.db.models import BigIntegerField, Case, DateField, F, Q, QuerySet, Sum, Value
+from django.db.models.functions import Cast, Trunc
+
+from accounting.engine.amounts import KINDS, Totals
+from accounting.history.periods import Period, Step, earliest_for
+from accounting.ledger.months import closed_until, split
+from accounting.ledger.partitions import month_of, next_month
+from accounting.models import Day, Month
+from portal.models import User
+
+_ONE_DAY: Final = dt.timedelta(days=1)
+# What the sums of a history are grouped by.
+_PLACE: Final[list[str]] = ["start", "key"]
+
+
+class Processor(StrEnum):
+    """The processors whose work is shown."""
+
+    CPU = "cpu"
+    GPU = "gpu"
+
+
+@dataclass(frozen=True, slots=True)
+class Only:
+    """The part of the work that is shown: of one computer, at one project, on processors or GPUs; None: of all.
+
+    Jobs are those of both, as clients do not say on which processors each ran.
+    """
+
+    host_id: int | None = None
+    project_id: int | None = None
+    processor: Processor | None = None
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """The conditions for rows of days, by field."""
+        return {name: pk for name, pk in (("host_id", self.host_id), ("project_id", self.project_id)) if pk is not None}
+
+    def part(self, amounts: Totals) -> Totals:
+        """The part of these amounts that is shown."""
+        if self.processor is Processor.CPU:
+            return amounts._replace(gpu_ec=0, gpu_time=0)
+        return amounts if self.processor is None else amounts._replace(cpu_ec=0, cpu_time=0)
+
+
+ALL: Final = Only()
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """The sums of one step at one project or computer (``key``; 0 when not split), and its days' flags together."""
+
+    start: dt.date
+    key: int
+    amounts: Totals
+    flags: int
+
+
+def read_sums(
+    user: User, period: Period, key: F | Case | None, limit: int | None = None, only: Only = ALL
+) -> list[Cell]:
+    """The sums per step and ``key``, at most ``limit``, in the order of time.
+
+    One statement. By months two or three: how far they are closed, their sums, and the days of those that are not.
+    """
+    days, months = split(period.first, period.last, closed_until() if period.step is Step.MONTH else None)
+    cells: list[Cell] = []
+    if months:
+        cells += _sums(Month.objects.filter(month__range=(months[0], months[-1])), user, F("month"), key, only, limit)
+    if days:
+        found = Day.objects.filter(reduce(or_, [Q(day__range=each) for each in days]))
+        start = F("day") if period.step is Step.DAY else Trunc("day", period.step, output_field=DateField())
+        cells += _sums(found, user, start, key, only, limit)
+        cells.sort(key=lambda cell: cell.start)
+    return cells[:limit]
+
+
+def _sums(
+    rows: QuerySet[Any], user: User, start: Any, key: F | Case | None, only: Only, limit: int | None
+) -> list[Cell]:
+    found = (
+        rows.filter(user=user, **only.rows)
+        .annotate(start=start, key=key or Value(0))
+        .values(*_PLACE)
+        .annotate(
+            **{f"sum_{kind}": Cast(Sum(kind), BigIntegerField()) for kind in KINDS},
+            all_flags=BitOr("flags"),
+        )
+        .order_by("start")
+    )
+    return [
+        Cell(
+            start=row["start"],
+            key=row["key"],
+            amounts=only.part(Totals(*(row[f"sum_{kind}"] for kind in KINDS))),
+            flags=row["all_flags"] or 0,
+        )
+        for row in (found if limit is None else found[:limit])
+    ]
+
+
+def read_first_day(user: User, today: dt.date) -> dt.date | None:
+    """The first day with work; two or three statements, each of which ends at its first row."""
+    first = earliest_for(today)
+    month = Month.objects.filter(user=user, month__gte=month_of(first)).order_by("month").values("month").first()
+    if month is not None:
+        begin = max(first, month["month"])
+        # A month may have grants alone.
+        return _first_day(user, begin, next_month(month["month"]) - _ONE_DAY) or _first_day(user, begin, today)
+    return _first_day(user, max(first, closed_until() or first), today)
+
+
+def _first_day(user: User, first: dt.date, last: dt.date) -> dt.date | None:
+    days = Day.objects.filter(user=user, day__range=(first, last)).order_by("day")
+    return days.values_list("day", flat=True).first()

@@ -1,0 +1,34 @@
+"""The pages of one year, and of records and milestones."""
+
+from __future__ import annotations
+
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from accounting.history.records import USUAL_WEEKS, read_records
+from accounting.history.year import read_year
+from portal.people.access import signed_in
+
+
+@require_safe
+@login_required
+def year(request: HttpRequest, number: int) -> HttpResponse:
+    """What did I give in that year? On paper, too. A year without work says so, and leads to others."""
+    today = timezone.now().date()
+    if not 1970 <= number <= today.year:
+        raise Http404
+    found = read_year(signed_in(request), number, today)
+    return render(request, "accounting/history_year.html", {"year": found, "number": number, "today": today})
+
+
+@require_safe
+@login_required
+def records(request: HttpRequest) -> HttpResponse:
+    """My best day, what I reached when, and how the last week compares."""
+    today = timezone.now().date()
+    found = read_records(signed_in(request), today)
+    context = {"records": found, "usual_weeks": USUAL_WEEKS, "today": today}
+    return render(request, "accounting/history_records.html", context)
