@@ -178,7 +178,7 @@ def test_the_pages_cost_the_same_for_one_computer_and_for_many(
         make_project(f"More {number}", shared_account_key=account_keys.encrypt("k")).keywords.create(keyword=2)
     # Session and user come to two more each.
     for address, most in (
-        (reverse("projects"), 15),
+        (reverse("projects"), 16),
         (reverse("keywords"), 8),
         (reverse("project", args=[three[0].pk]), 17),
         (reverse("host", args=[Host.objects.earliest("pk").pk]), 35),
