@@ -164,7 +164,7 @@ def render_reply(reply: SchedulerReply) -> bytes:
 <user_name>{escape(person.name)}</user_name>
 <user_total_credit>{person.total_credit:.6f}</user_total_credit>
 <user_expavg_credit>{person.expavg_credit:.6f}</user_expavg_credit>
-<user_create_time>{person.created_at:.0f}</user_create_time>
+<user_create_time>{int(person.created_at)}</user_create_time>
 <email_hash>{person.email_hash}</email_hash>
 <cross_project_id>{person.cross_project_id}</cross_project_id>
 <external_cpid>{person.external_cpid}</external_cpid>
@@ -173,7 +173,7 @@ def render_reply(reply: SchedulerReply) -> bytes:
         f"""<host_total_credit>{host.total_credit:.6f}</host_total_credit>
 <host_expavg_credit>{host.expavg_credit:.6f}</host_expavg_credit>
 <host_venue>{escape(host.venue)}</host_venue>
-<host_create_time>{host.created_at:.0f}</host_create_time>
+<host_create_time>{int(host.created_at)}</host_create_time>
 """,
     ]
     parts += [f"<result_ack>\n<name>{escape(name)}</name>\n</result_ack>\n" for name in reply.result_acks]
