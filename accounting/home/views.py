@@ -13,9 +13,11 @@ from django.utils.dateparse import parse_datetime
 from django.views.decorators.http import require_safe
 
 from accounting.home.reads import DAYS_SHOWN, read_overview
+from accounting.projects.public import read_public
 from accounting.reconciliation.card import card
 from credit.statistics.exports import granted_to_user
 from portal.people.access import own_hosts, signed_in
+from portal.public_pages.look_around import demo_account
 
 
 @require_safe
@@ -23,7 +25,8 @@ def landing(request: HttpRequest) -> HttpResponse:
     """The site's front door, which BOINC clients may fetch too; whoever is signed in has a page of their own."""
     if request.user.is_authenticated:
         return redirect("home")
-    return render(request, "accounting/landing.html")
+    context = {"public": read_public(), "can_look_around": demo_account() is not None}
+    return render(request, "accounting/landing.html", context)
 
 
 @require_safe
