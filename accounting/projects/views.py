@@ -17,7 +17,7 @@ from accounting.projects.forms import chosen_shares, share_forms, shares_for_lat
 from accounting.projects.keywords import MAYBE, NO, YES, answers_of_form, read_keywords
 from accounting.projects.public import read_subjects
 from accounting.projects.reads import read_across, read_project_page
-from portal.people.access import signed_in
+from portal.people.access import own_hosts, signed_in
 
 CORRECT_A_SHARE = "Nothing was saved: a share below needs a correction."
 
@@ -95,7 +95,8 @@ def keywords(request: HttpRequest) -> HttpResponse:
             problem = str(refusal)
         else:
             messages.success(request, _keywords_saved(len(yes), len(no)))
-            return redirect("keywords")
+            # A new volunteer connects a computer next.
+            return redirect("keywords" if own_hosts(user).exists() else "connect")
     context = {
         "subjects": read_keywords(user),
         "problem": problem,

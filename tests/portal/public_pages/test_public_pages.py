@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import Group, Permission
 from django.test import Client
 from pytest_django import Settings
 
@@ -75,9 +75,12 @@ def test_the_demo_account_is_a_mere_volunteers(
     assert client.post("/look-around/").status_code == 404
 
 
-def test_a_demo_account_with_a_role_is_none(alice: User, client: Client, settings: Settings) -> None:
+def test_a_demo_account_with_rights_is_none(alice: User, client: Client, settings: Settings) -> None:
     settings.DEMO_ACCOUNT = alice.email
     alice.groups.add(Group.objects.get(name="Support"))
+    assert client.post("/look-around/").status_code == 404
+    alice.groups.clear()
+    alice.user_permissions.add(Permission.objects.get(codename="view_result"))
     assert client.post("/look-around/").status_code == 404
 
 

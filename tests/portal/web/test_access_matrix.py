@@ -483,6 +483,7 @@ LIKE_A_STRANGER: Final = ("account/login/", "account/signup/", "account/password
 def visitor(world: World, alice: User, settings: Settings) -> World:
     """The stranger looks around as Alice, who is the demo account."""
     settings.DEMO_ACCOUNT = alice.email
+    alice.user_permissions.clear()
     assert answer_of(world.clients["stranger"].post("/look-around/")) == ON
     return world
 
