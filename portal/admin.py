@@ -26,6 +26,7 @@ from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
 from portal.audit import proposals, step_view, undo
+from portal.audit.admin import AuditedAdmin
 from portal.audit.steps import sections
 from portal.audit.values import lines_of
 from portal.dashboard import views as dashboard_views
@@ -40,6 +41,7 @@ from portal.models import (
     MaintenanceRun,
     OperatingFigure,
     RequestedWork,
+    SiteText,
     SupportAction,
     User,
 )
@@ -468,3 +470,11 @@ def _row_url(change: Change) -> str:
         return reverse(f"admin:{kind.app_label}_{kind.model}_change", args=[change.object_pk])
     except NoReverseMatch:
         return ""
+
+
+@admin.register(SiteText)
+class SiteTextAdmin(AuditedAdmin):
+    """What the pages /about/, /privacy/ and /terms/ say; without a row, what comes with the software."""
+
+    list_display = ("key", "changed_at")
+    fields = ("key", "text")

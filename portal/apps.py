@@ -13,11 +13,12 @@ class PortalConfig(AppConfig):
         from django.db.models.signals import post_migrate, pre_save
 
         from portal import celery
+        from portal.audit.register import audit
         from portal.audit.who import sign
         from portal.dashboard import services
         from portal.maintenance import figures as maintenance_figures
         from portal.maintenance import jobs
-        from portal.models import Change
+        from portal.models import Change, SiteText
         from portal.operators import roles
         from portal.ops import checks, heartbeats, metrics
         from portal.people import login_events
@@ -31,4 +32,5 @@ class PortalConfig(AppConfig):
         services.register()
         jobs.add(jobs.SITE)
         maintenance_figures.register()
+        audit(SiteText)
         pre_save.connect(sign, sender=Change)

@@ -512,3 +512,30 @@ class Change(AbstractLogEntry):  # type: ignore[misc]  # of a library without ty
     def done(self) -> str:
         """What was done to the row, in a word."""
         return {self.Action.CREATE: "added", self.Action.DELETE: "deleted"}.get(self.action, "changed")
+
+
+class SiteText(models.Model):
+    """A text of the operators for a public page, in place of the one that comes with the software."""
+
+    class Key(models.TextChoices):
+        ABOUT = "about", "About this site"
+        PRIVACY = "privacy", "Privacy"
+        TERMS = "terms", "Terms of use"
+
+    key = models.CharField("page", max_length=16, choices=Key, unique=True)
+    text = models.TextField(
+        max_length=50_000,
+        help_text="Markdown: blank lines, ## headings, *emphasis*, lists, [links](https://example.org/). No HTML.",
+    )
+    changed_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        ordering = ["key"]
+        verbose_name = "text of a public page"
+        verbose_name_plural = "texts of public pages"
+        constraints = [
+            models.CheckConstraint(condition=models.Q(key__in=["about", "privacy", "terms"]), name="sitetext_key")
+        ]
+
+    def __str__(self) -> str:
+        return self.get_key_display()

@@ -35,6 +35,8 @@ CLIENT_SIGNUP_OPEN = env.switch("CLIENT_SIGNUP_OPEN", True)
 CONFIRMED_EMAIL_FOR_PROJECTS = env.switch("CONFIRMED_EMAIL_FOR_PROJECTS", False)
 # Shown before sign-up, which then needs consent; empty: there are none.
 TERMS_OF_USE = env.text("TERMS_OF_USE")
+# The e-mail address of the account that visitors may look around in; empty: none.
+DEMO_ACCOUNT = env.text("DEMO_ACCOUNT").lower()
 # The parts of the site that this installation has.
 ROOMS = env.words_among("ROOMS", ["account_manager", "project", "emulator"])
 
@@ -313,6 +315,7 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "portal.web.middleware.NoStoreMiddleware",
+    "portal.public_pages.look_around.LookAroundMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "portal.web.middleware.SecondFactorMiddleware",
     "portal.web.middleware.PasswordChangedMiddleware",

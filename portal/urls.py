@@ -11,6 +11,7 @@ from portal.ops.metrics import metrics
 from portal.people.pages.event_views import events
 from portal.people.pages.token_views import replace, revoke, tokens
 from portal.people.pages.views import change_email, keys, profile, revoke_key, revoke_keys, sessions
+from portal.public_pages.views import enter, leave, site_text
 
 urlpatterns = [
     path("healthz", healthz),
@@ -30,6 +31,11 @@ urlpatterns = [
     path("account/events/", events, name="security_events"),
     path("account/sessions/", sessions, name="usersessions_list"),
     path("account/", include("allauth.urls")),
+]
+urlpatterns += [path(f"{page}/", site_text, {"key": page}, name=page) for page in ("about", "privacy", "terms")]
+urlpatterns += [
+    path("look-around/", enter, name="look_around"),
+    path("look-around/leave/", leave, name="leave_look_around"),
 ]
 urlpatterns += client_urls()
 # The rooms that this installation has. The first that there is has the front page.

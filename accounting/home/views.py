@@ -12,11 +12,15 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 from django.views.decorators.http import require_safe
 
+from accounting.home.first_run import SYSTEMS, attach_command, read_first_run, system_of
 from accounting.home.reads import DAYS_SHOWN, read_overview
+from accounting.projects.public import read_public
 from accounting.reconciliation.card import card
 from accounting.running_tasks.reads import read_running
 from credit.statistics.exports import granted_to_user
+from portal.models import User
 from portal.people.access import own_hosts, signed_in
+from portal.public_pages.look_around import demo_account
 
 
 @require_safe
@@ -24,14 +28,15 @@ def landing(request: HttpRequest) -> HttpResponse:
     """The site's front door, which BOINC clients may fetch too; whoever is signed in has a page of their own."""
     if request.user.is_authenticated:
         return redirect("home")
-    return render(request, "accounting/landing.html")
+    context = {"public": read_public(), "can_look_around": demo_account() is not None, **_connect_steps(request)}
+    return render(request, "accounting/landing.html", context)
 
 
 @require_safe
 @login_required
 def connect(request: HttpRequest) -> HttpResponse:
     """How to connect a computer, and the wait for its first contact."""
-    return render(request, "accounting/connect.html", _contact_since(request))
+    return render(request, "accounting/connect.html", _contact_since(request) | _connect_steps(request))
 
 
 @require_safe
@@ -41,6 +46,21 @@ def connect_status(request: HttpRequest) -> HttpResponse:
         # Not a redirect: the sign-in page must not be swapped into the line.
         return HttpResponse(status=403, headers={"HX-Refresh": "true"})
     return render(request, "accounting/_connect_status.html", _contact_since(request))
+
+
+def _connect_steps(request: HttpRequest) -> dict[str, object]:
+    """What the steps for the visitor's system are filled in with. Someone who looks around has no address here."""
+    user = request.user
+    email = user.email if isinstance(user, User) and not hasattr(request, "looks_around") else ""
+    system = system_of(request.GET.get("system", ""), request.headers.get("User-Agent", ""))
+    return {
+        "systems": SYSTEMS,
+        "system": system,
+        "system_name": SYSTEMS[system],
+        "email": email,
+        "command": attach_command(settings.SITE_URL, email or "EMAIL"),
+        "has_login_token": "project" in settings.ROOMS and bool(settings.BOINC_LIST_ID),
+    }
 
 
 def _contact_since(request: HttpRequest) -> dict[str, object]:
@@ -64,8 +84,11 @@ def home(request: HttpRequest) -> HttpResponse:
     """Am I contributing, and is anything wrong?"""
     user = signed_in(request)
     overview = read_overview(user, timezone.now())
+    first_run = None
+    if not overview.total_ec and not overview.month.ec:
+        first_run = read_first_run(user, [line.host for line in overview.hosts])
     granted = granted_to_user(user) if "project" in settings.ROOMS else None
     title = f"Granted and estimated credit, last {DAYS_SHOWN} days"
     shown = card(overview.settled, title, of=user, granted=granted)
-    context = {"overview": overview, "running": read_running(user, timezone.now())}
+    context = {"overview": overview, "running": read_running(user, timezone.now()), "first_run": first_run}
     return render(request, "accounting/home.html", context | shown)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -14,16 +15,20 @@ from accounting.choosing.choices import ChoiceRefused, choose_keywords, choose_p
 from accounting.choosing.reads import read_selection_of_all
 from accounting.projects.forms import chosen_shares, share_forms, shares_for_later, show_refusal
 from accounting.projects.keywords import MAYBE, NO, YES, answers_of_form, read_keywords
+from accounting.projects.public import read_subjects
 from accounting.projects.reads import read_across, read_project_page, read_settled_parts
-from portal.people.access import signed_in
+from portal.people.access import own_hosts, signed_in
 
 CORRECT_A_SHARE = "Nothing was saved: a share below needs a correction."
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@login_required
 def projects(request: HttpRequest) -> HttpResponse:
-    """Which projects do my computers work for, and at what shares?"""
+    """Which projects do my computers work for, and at what shares? For strangers: which are there?"""
+    if not request.user.is_authenticated:
+        if request.method == "POST":
+            return redirect_to_login(request.get_full_path())
+        return render(request, "accounting/projects_public.html", {"subjects": read_subjects()})
     user = signed_in(request)
     selection = read_selection_of_all(user, timezone.now())
     forms = share_forms(selection, request.POST if request.method == "POST" else None)
@@ -90,7 +95,8 @@ def keywords(request: HttpRequest) -> HttpResponse:
             problem = str(refusal)
         else:
             messages.success(request, _keywords_saved(len(yes), len(no)))
-            return redirect("keywords")
+            # A new volunteer connects a computer next.
+            return redirect("keywords" if own_hosts(user).exists() else "connect")
     context = {
         "subjects": read_keywords(user),
         "problem": problem,

@@ -117,6 +117,16 @@ class SimulatedComputer:
     # Which tasks the manager asked for, "active" or "all"; empty: none
     asked_for: str = ""
     tasks: list[Task] = field(default_factory=list)
+    # The numbers that projects know it by, where it is not 1
+    hostids: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def platform(self) -> str:
+        return "windows_x86_64" if "Windows" in self.os_name else "x86_64-pc-linux-gnu"
+
+    @property
+    def vendor(self) -> str:
+        return "AuthenticAMD" if self.p_model.startswith("AMD") else "GenuineIntel"
 
     def request(self, now_secs: float) -> bytes:
         """What the client sends at this time of its own clock."""
@@ -128,7 +138,7 @@ class SimulatedComputer:
             f'<?xml version="1.0" encoding="UTF-8" ?>\n<acct_mgr_request>\n{self._login()}'
             f"   <host_cpid>{self.cpid}</host_cpid>\n{previous}   <domain_name>{self.name}</domain_name>\n"
             f"   <client_version>{self.version}</client_version>\n   <run_mode>auto</run_mode>\n"
-            f"    <platform_name>x86_64-pc-linux-gnu</platform_name>\n{projects}{self._host_info()}{opaque}"
+            f"    <platform_name>{self.platform}</platform_name>\n{projects}{self._host_info()}{opaque}"
             f"<time_stats>\n    <on_frac>0.900000</on_frac>\n    <active_frac>0.950000</active_frac>\n"
             f"    <now>{now_secs:.6f}</now>\n</time_stats>\n{self._results()}</acct_mgr_request>\n"
         ).encode()
@@ -159,7 +169,9 @@ class SimulatedComputer:
             if "_" in (key := account.get("authenticator", "")) and "_" in (self.projects[url].account_key or "_"):
                 self.projects[url].account_key = key
         else:
-            self.projects[url] = attached = Attachment(url, account_key=account.get("authenticator", ""))
+            self.projects[url] = attached = Attachment(
+                url, account_key=account.get("authenticator", ""), hostid=self.hostids.get(url, 1)
+            )
             if tuple(map(int, self.version.split(".")[:2])) >= STARTS_FROM_HANDED:
                 attached.totals = [_amount(kind, account.get(kind, "0")) for kind in KINDS]
 
@@ -201,7 +213,7 @@ class SimulatedComputer:
         return (
             f"<host_info>\n    <timezone>3600</timezone>\n    <domain_name>{self.name}</domain_name>\n"
             f"    <host_cpid>{self.cpid}</host_cpid>\n    <p_ncpus>{self.ncpus}</p_ncpus>\n"
-            f"    <p_vendor>GenuineIntel</p_vendor>\n    <p_model>{self.p_model}</p_model>\n"
+            f"    <p_vendor>{self.vendor}</p_vendor>\n    <p_model>{self.p_model}</p_model>\n"
             f"    <p_features>fpu vme sse sse2 avx avx2</p_features>\n    <p_fpops>{self.p_fpops}.000000</p_fpops>\n"
             f"    <p_iops>{3 * self.p_fpops}.000000</p_iops>\n    <m_nbytes>{self.ram_bytes}.000000</m_nbytes>\n"
             "    <d_total>500000000000.000000</d_total>\n    <d_free>200000000000.000000</d_free>\n"

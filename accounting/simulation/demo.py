@@ -9,10 +9,11 @@ from typing import Final
 from django.conf import settings
 
 from accounting.choosing import standings
+from accounting.choosing.choices import choose_keywords, choose_projects
 from accounting.engine.choice.facts import CPU
 from accounting.ledger import rollup
 from accounting.models import AccountSettings, Project
-from accounting.projects import signing_key
+from accounting.projects import own_project, signing_key
 from accounting.rpc import account_keys, catalogue
 from accounting.simulation import fleet
 from portal.models import User
@@ -21,9 +22,16 @@ DEMO_EMAIL: Final = "demo@example.org"
 OPERATOR_EMAIL: Final = "operator@example.org"
 PASSWORD: Final = "cobblestone"
 HISTORY: Final = dt.timedelta(days=90)
+OWN_PROJECT: Final = dt.timedelta(days=21)
+"""For so long the demo volunteer's computers have worked for this site's own project."""
 SEED: Final = 2026
 
 LINUX, WINDOWS, MAC = "x86_64-pc-linux-gnu", "windows_x86_64", "arm64-apple-darwin"
+OWN_PROGRAMS: Final = ((LINUX, CPU), (WINDOWS, CPU), (LINUX, "NVIDIA"), (WINDOWS, "NVIDIA"))
+SUBJECTS: Final = (1, 9)
+"""What the demo volunteer likes: astronomy, biology and medicine."""
+CHOSEN: Final = ("Tidewater", "Quiet Sky Survey", "Fold Garden", "Slow Virus")
+"""What the demo volunteer chose later, besides this site's own project."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +113,7 @@ PROJECTS: Final = (
 
 
 def create_projects() -> None:
-    """Some fictitious projects, and this site itself as a project to come."""
+    """Some fictitious projects."""
     for number, demo in enumerate(PROJECTS):
         project, created = Project.objects.get_or_create(
             master_url=demo.url,
@@ -124,25 +132,52 @@ def create_projects() -> None:
                 project.keywords.create(keyword=keyword, weight=weight)
             for platform, type_ in sorted(demo.versions):
                 project.versions.create(platform=platform, processor_type=type_)
-    Project.objects.get_or_create(
-        master_url=settings.SITE_URL,
-        defaults={
-            "name": f"{settings.SITE_NAME} itself",
-            "summary": "Jobs of this site's own; opens when its project server does.",
-            "is_active": False,
-            "colour": len(PROJECTS),
-            "url_signature": signing_key.sign_url(settings.SITE_URL) or "",
-        },
-    )
     catalogue.forget()
 
 
-def create_people(now: dt.datetime) -> int:
-    """The demo volunteer, whose simulated computers have reported for ninety days; and an operator. RPCs made."""
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The requests of the demo volunteer's computers, and what these did for this site's own project, by their ids."""
+
+    calls: int
+    own_work: dict[int, list[fleet.Stretch]]
+
+
+def create_people(now: dt.datetime) -> Told:
+    """An operator, and the demo volunteer, whose computers have reported for ninety days.
+
+    At first the volunteer's subjects decide; for the last three weeks the computers work for projects that were chosen
+    by hand, with this site's own among them, if there is one.
+    """
     User.objects.create_superuser(OPERATOR_EMAIL, PASSWORD, name="Operator")
     volunteer = User.objects.create_user(DEMO_EMAIL, PASSWORD, name="Mara", created_at=now - HISTORY)
     AccountSettings.objects.create(user=volunteer)
-    calls = fleet.run(fleet.assemble(DEMO_EMAIL, PASSWORD, SEED), now - HISTORY, now)
+    choose_keywords(volunteer, SUBJECTS, [])
+    machines = fleet.assemble(DEMO_EMAIL, PASSWORD, SEED)
+    calls = fleet.schedule(machines, now - HISTORY, now)
+    begins = now - OWN_PROJECT
+    own = _make_own_project()
+    fleet.play(machines, [call for call in calls if call[0] < begins])
+    hosts = dict(volunteer.hosts.values_list("domain_name", "pk"))
+    if own is not None:
+        for machine in machines:
+            machine.computer.hostids[own.master_url] = hosts[machine.computer.name]
+        Project.objects.filter(pk=own.pk).update(is_active=True)
+        catalogue.forget()
+        chosen = Project.objects.filter(name__in=CHOSEN) | Project.objects.filter(pk=own.pk)
+        choose_projects(volunteer, dict.fromkeys(chosen.values_list("pk", flat=True)))
+    fleet.play(machines, [call for call in calls if call[0] >= begins])
     rollup.roll_up(now, since=(now - HISTORY).date())
     standings.refresh(now)
-    return calls
+    url = own.master_url if own is not None else ""
+    return Told(len(calls), {hosts[each.computer.name]: each.stretches.get(url, []) for each in machines})
+
+
+def _make_own_project() -> Project | None:
+    """This site's own project, which takes no computers yet, with the programs of its demo app."""
+    if not own_project.create_if_missing(is_active=False):
+        return None
+    project = Project.objects.get(master_url=settings.PROJECT_URL)
+    for platform, type_ in OWN_PROGRAMS:
+        project.versions.create(platform=platform, processor_type=type_)
+    return project

@@ -7,8 +7,10 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
+
+from django.conf import settings
 
 from accounting.engine.choice.facts import CPU
 from accounting.rpc import answer as rpc_answer
@@ -21,7 +23,22 @@ HOUR_SECS: Final = 3600.0
 MAX_TASKS: Final = 8
 RUNNING_PART: Final = 0.7
 CALLS_EVERY: Final = dt.timedelta(hours=6)
+JOB_SECS: Final = (3 * HOUR_SECS, HOUR_SECS / 2)
+"""Of a CPU and of a GPU."""
 FIRST_CALLS: Final = (dt.timedelta(0), dt.timedelta(minutes=2), dt.timedelta(minutes=4))
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """What a computer did for one project between two contacts; ``failed`` of its CPU and GPU jobs failed."""
+
+    since: dt.datetime
+    until: dt.datetime
+    cpu_secs: float
+    gpu_secs: float
+    cpu_jobs: int
+    gpu_jobs: int
+    failed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +63,7 @@ HARDWARE: Final = (
                        devices=(Device("NVIDIA", "NVIDIA GeForce RTX 3070", 1, 20_310_000_000_000),),
                        ram_bytes=32 << 30, version="8.0.2"), UsagePattern(7, 23, True, 0.8)),
     (SimulatedComputer("attic-pc", "", ncpus=4, p_fpops=3_100_000_000, p_model="Intel(R) Core(TM) i5-6500 CPU",
-                       ram_bytes=8 << 30), UsagePattern(usage=0.95, leaves_day=84)),
+                       ram_bytes=8 << 30), UsagePattern(usage=0.95, leaves_day=81)),
     (SimulatedComputer("laptop", "", ncpus=8, p_fpops=4_400_000_000, p_model="11th Gen Intel(R) Core(TM) i7-1165G7",
                        os_name="Microsoft Windows 11", os_version="Professional x64 Edition, (10.00.22631.00)",
                        devices=(Device("intel_gpu", "Intel(R) Iris(R) Xe Graphics", 1, 1_690_000_000_000, 3 << 30),)),
@@ -64,6 +81,7 @@ class SimulatedHost:
     pattern: UsagePattern
     rng: random.Random
     last_at: dt.datetime | None = None
+    stretches: dict[str, list[Stretch]] = field(default_factory=dict)
 
     def calls(self, start: dt.datetime, end: dt.datetime) -> Iterator[dt.datetime]:
         """When it contacts the manager: thrice at the attach, then every six hours while it is on."""
@@ -92,7 +110,7 @@ class SimulatedHost:
             load = 0.85 + 0.15 * math.sin(now.date().toordinal() / 4) + self.rng.uniform(-0.05, 0.05)
             cpu_secs = on_secs * self.computer.ncpus * min(1.0, self.pattern.usage * load)
             gpu_secs = on_secs * sum(d.count for d in self.computer.devices) * self.pattern.gpu_usage * load
-            self._distribute(cpu_secs, gpu_secs)
+            self._distribute(cpu_secs, gpu_secs, self.last_at, now)
             self._go_on_with_tasks(on_secs, now)
         self.last_at = now
 
@@ -100,7 +118,8 @@ class SimulatedHost:
         """Every running task comes nearer to its end; those that are done make room for the next of the projects."""
         # Its own numbers: those of the work stay what they are.
         rng = random.Random(f"{self.computer.name} {now.timestamp()}")
-        projects = sorted(self.computer.projects)
+        # Without this site's own project, whose tasks are real rows: it would know nothing of these.
+        projects = sorted(url for url in self.computer.projects if url != settings.PROJECT_URL)
         kept = []
         for task in self.computer.tasks:
             whole = task.elapsed_secs + task.remaining_secs
@@ -109,7 +128,7 @@ class SimulatedHost:
             task.fraction_done = task.elapsed_secs / whole
             if task.remaining_secs > 0 and task.url in self.computer.projects:
                 kept.append(task)
-        while len(kept) < min(MAX_TASKS, max(2, self.computer.ncpus // 2)):
+        while projects and len(kept) < min(MAX_TASKS, max(2, self.computer.ncpus // 2)):
             url = projects[rng.randrange(len(projects))]
             name = f"{url.split('/')[2].split('.')[0]}_{rng.randrange(10**6):06}_{rng.randrange(2)}"
             hours = rng.uniform(3, 40)
@@ -136,16 +155,21 @@ class SimulatedHost:
             moment = following
         return secs
 
-    def _distribute(self, cpu_secs: float, gpu_secs: float) -> None:
+    def _distribute(self, cpu_secs: float, gpu_secs: float, since: dt.datetime, until: dt.datetime) -> None:
         projects = list(self.computer.projects.values())
         weights = [project.share * self.rng.uniform(0.6, 1.4) for project in projects]
         on_cpu = _parts(projects, weights, (CPU,))
         on_gpu = _parts(projects, weights, [device.type for device in self.computer.devices])
         for project, cpu_part, gpu_part in zip(projects, on_cpu, on_gpu, strict=True):
-            secs = cpu_secs * cpu_part + gpu_secs * gpu_part
-            jobs = int(secs / (3 * HOUR_SECS) + self.rng.random())
-            failed = sum(self.rng.random() < self.pattern.failing for _ in range(jobs))
-            project.work(self.computer, cpu_secs * cpu_part, gpu_secs * gpu_part, (jobs - failed, failed))
+            on_each = cpu_secs * cpu_part, gpu_secs * gpu_part
+            cpu_jobs, gpu_jobs = (
+                int(secs / job_secs + self.rng.random()) for secs, job_secs in zip(on_each, JOB_SECS, strict=True)
+            )
+            failed = sum(self.rng.random() < self.pattern.failing for _ in range(cpu_jobs + gpu_jobs))
+            project.work(self.computer, *on_each, (cpu_jobs + gpu_jobs - failed, failed))
+            self.stretches.setdefault(project.url, []).append(
+                Stretch(since, until, *on_each, cpu_jobs, gpu_jobs, failed)
+            )
 
 
 def _parts(projects: Sequence[Attachment], weights: Sequence[float], types: Sequence[str]) -> list[float]:
@@ -188,17 +212,20 @@ def assemble(
     return hosts
 
 
-def run(
-    hosts: Sequence[SimulatedHost],
-    start: dt.datetime,
-    end: dt.datetime,
-    progress: Callable[[int], None] = lambda _done: None,
-) -> int:
-    """Let the hosts work and report from ``start`` to ``end``, in the order of time; return the number of RPCs."""
-    schedule = sorted(
-        ((moment, number) for number, host in enumerate(hosts) for moment in host.calls(start, end)),
-    )
-    for done, (moment, number) in enumerate(schedule):
+Call = tuple[dt.datetime, int]
+"""A contact: its moment, and the number of the host."""
+
+
+def schedule(hosts: Sequence[SimulatedHost], start: dt.datetime, end: dt.datetime) -> list[Call]:
+    """When each host contacts the manager, in the order of time."""
+    return sorted((moment, number) for number, host in enumerate(hosts) for moment in host.calls(start, end))
+
+
+def play(
+    hosts: Sequence[SimulatedHost], calls: Sequence[Call], progress: Callable[[int], None] = lambda _done: None
+) -> None:
+    """Let the hosts work, and report at these moments."""
+    for done, (moment, number) in enumerate(calls):
         host = hosts[number]
         host.work_until(moment)
         request = parse_request(host.computer.request(moment.timestamp()))
@@ -206,4 +233,15 @@ def run(
         address = f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
         host.computer.apply_reply(plain.run(rpc_answer.answer(request, now=moment, address=address)))
         progress(done)
-    return len(schedule)
+
+
+def run(
+    hosts: Sequence[SimulatedHost],
+    start: dt.datetime,
+    end: dt.datetime,
+    progress: Callable[[int], None] = lambda _done: None,
+) -> int:
+    """Let the hosts work and report from ``start`` to ``end``; return the number of RPCs."""
+    calls = schedule(hosts, start, end)
+    play(hosts, calls, progress)
+    return len(calls)

@@ -144,6 +144,8 @@ class Report:
     peak_flops: float
     is_right: bool = True
     ending: Ending = Ending.SUCCESS
+    # The job is still out, or was never reported
+    is_out: bool = False
 
     @property
     def has_failed(self) -> bool:

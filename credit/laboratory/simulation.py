@@ -41,6 +41,7 @@ from portal.models import Host, User
 HOSTS_PER_USER: Final = 2
 MAX_COMPUTERS: Final = 100_000
 MAX_JOBS: Final = 1_000_000
+DELAY_BOUND: Final = dt.timedelta(days=7)
 MAX_RESULTS: Final = 20
 """Then a workunit whose results disagree is given up."""
 
@@ -153,21 +154,30 @@ def _coprocs(computer: Computer) -> list[dict[str, Any]]:
 
 
 def _insert(project: SimulatedProject, jobs: Sequence[Job], begin: dt.datetime, end: dt.datetime) -> int:
-    app = project.app
-    ids = _next_ids(Workunit, len(jobs))
-    result_ids = iter(_next_ids(Result, sum(len(job.reports) for job in jobs)))
+    """Reported one after the other, the replicas of each at the same time."""
+    span = (end - begin) / max(1, len(jobs))
+    timed = [(job, [begin + span * number] * len(job.reports)) for number, job in enumerate(jobs)]
+    return insert_timed(project, timed, end)
+
+
+def insert_timed(
+    project: SimulatedProject, timed: Sequence[tuple[Job, Sequence[dt.datetime]]], end: dt.datetime
+) -> int:
+    """Jobs, with the moments at which their replicas were reported (or, if they are still out, were sent); the number
+    of results.
+    """
+    ids = _next_ids(Workunit, len(timed))
+    result_ids = iter(_next_ids(Result, sum(len(job.reports) for job, _ in timed)))
     workunits: list[dict[str, Any]] = []
     results: list[dict[str, Any]] = []
-    span = (end - begin) / max(1, len(jobs))
-    for number, (id_, job) in enumerate(zip(ids, jobs, strict=True)):
-        sent_at = begin + span * number
-        nvalidatable = sum(not report.has_failed for report in job.reports)
+    for id_, (job, moments) in zip(ids, timed, strict=True):
+        nvalidatable = sum(not (report.has_failed or report.is_out) for report in job.reports)
         workunits.append(
             {
                 "id": id_,
-                "app_id": app.pk,
+                "app_id": project.app.pk,
                 "name": f"sim_{id_}",
-                "created_at": sent_at,
+                "created_at": moments[0],
                 "fpops_est": job.fpops_est,
                 "fpops_bound": job.fpops_est * BOUND_FACTOR,
                 "min_quorum": project.nreplicas,
@@ -177,12 +187,12 @@ def _insert(project: SimulatedProject, jobs: Sequence[Job], begin: dt.datetime, 
                 "need_validate": nvalidatable >= project.nreplicas,
             }
         )
-        for replica, report in enumerate(job.reports):
-            results.append(_result(project, id_, replica, next(result_ids), report, sent_at, end))
+        for replica, (report, moment) in enumerate(zip(job.reports, moments, strict=True)):
+            results.append(_result(project, id_, replica, next(result_ids), report, moment, end))
     _copy(Workunit, workunits)
     _copy(Result, results)
     _create_host_records(ids)
-    project.njobs += len(jobs)
+    project.njobs += len(timed)
     return len(results)
 
 
@@ -192,31 +202,39 @@ def _result(
     replica: int,
     id_: int,
     report: Report,
-    sent_at: dt.datetime,
+    received_at: dt.datetime,
     end: dt.datetime,
 ) -> dict[str, Any]:
     """Reported after its run time; one that claims to have run longer than that, at the end."""
     took = dt.timedelta(seconds=report.turnaround_secs)
     if report.elapsed_secs > MAX_TURNAROUND_SECS:
-        took = max(end - sent_at, dt.timedelta(minutes=1))
-    right = f"output of {workunit_id}"
-    output = right if report.is_right else f"{right}, made up by {report.computer.host_id}"
-    return {
+        took = max(end - received_at, dt.timedelta(minutes=1))
+    sent_at = received_at if report.is_out else received_at - took
+    row = {
         "id": id_,
         "workunit_id": workunit_id,
         "app_id": project.app.pk,
         "name": f"sim_{workunit_id}_{replica}",
-        "created_at": sent_at - took,
-        "server_state": ServerState.OVER,
-        "outcome": Outcome.CLIENT_ERROR if report.has_failed else Outcome.SUCCESS,
+        "created_at": sent_at,
         "user_id": report.computer.user_id,
         "host_id": report.computer.host_id,
         "app_version_id": None if report.kind_index is None else project.versions[report.kind_index].pk,
         "processor_type": report.kind.processor_type,
         "peak_flops": report.peak_flops,
-        "sent_at": sent_at - took,
-        "deadline_at": sent_at - took + dt.timedelta(days=7),
-        "received_at": sent_at,
+        "sent_at": sent_at,
+        "deadline_at": sent_at + DELAY_BOUND,
+    }
+    if report.is_out:
+        is_late = sent_at + DELAY_BOUND < end
+        state = (ServerState.OVER, Outcome.NO_REPLY) if is_late else (ServerState.IN_PROGRESS, Outcome.INIT)
+        reported = dict.fromkeys(("received_at", "exit_status", "elapsed_secs", "cpu_secs", "output_digest"))
+        return row | reported | dict(zip(("server_state", "outcome"), state, strict=True))
+    right = f"output of {workunit_id}"
+    output = right if report.is_right else f"{right}, made up by {report.computer.host_id}"
+    return row | {
+        "server_state": ServerState.OVER,
+        "outcome": Outcome.CLIENT_ERROR if report.has_failed else Outcome.SUCCESS,
+        "received_at": received_at,
         "exit_status": 1 if report.has_failed else 0,
         "elapsed_secs": report.elapsed_secs,
         "cpu_secs": report.cpu_secs,
@@ -274,11 +292,20 @@ def run(
         at = [begin + (end - begin) * n / nsteps for n in (step, step + 1)]
         nresults += project.report(njobs * (step + 1) // nsteps - njobs * step // nsteps, *at)
         if validates:
-            credit += _validate(project.app, at[1])
-            while again := project.add_replicas(at[1]):
-                nresults += again
-                credit += _validate(project.app, at[1])
-            feed(at[1], project.app)
+            again, granted = validate_until_decided(project, at[1])
+            nresults, credit = nresults + again, credit + granted
+    return nresults, credit
+
+
+def validate_until_decided(project: SimulatedProject, now: dt.datetime) -> tuple[int, float]:
+    """Validate what was reported, with further replicas where results disagree, and renew the scales. The number of
+    further results, and the credit granted.
+    """
+    nresults, credit = 0, _validate(project.app, now)
+    while again := project.add_replicas(now):
+        nresults += again
+        credit += _validate(project.app, now)
+    feed(now, project.app)
     return nresults, credit
 
 

@@ -89,7 +89,6 @@ def workunit(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 @require_safe
-@login_required
 def apps(request: HttpRequest) -> HttpResponse:
     """What does this project compute?"""
     context = {"apps": app_reads.read_apps(), "has_laboratory": settings.CREDIT_LABORATORY_PUBLIC}

@@ -33,9 +33,10 @@ DEFAULT_DAYS: Final = 30.0
 
 
 @require_safe
-@login_required
 def overview(request: HttpRequest) -> HttpResponse:
-    """The user's experiments, and starting points for new ones."""
+    """The user's experiments, and starting points for new ones; for strangers the examples."""
+    if not request.user.is_authenticated:
+        return render(request, "emulator/examples.html", {"presets": PRESETS})
     return _overview(request)
 
 

@@ -64,6 +64,7 @@ _MODELS: Final = {
         "accounting.userproject",
         "accounting.accountsettings",
         "accounting.announcement",
+        "portal.sitetext",
         "accounting.mailcampaign",
         "accounting.note",
         "accounting.hostclient",

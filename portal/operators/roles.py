@@ -35,7 +35,7 @@ _FIGURES: Final = (
     *_each("accounting", "view", "projecttrouble projectversion statisticsimport tasksource"),
     *_each("credit", "view", "app appversion collectedexport platform statisticsexport workunit"),
     *_each("scheduler", "view", "appkeyword keychange planclass retryentry"),
-    *_each("portal", "view", "change operatingfigure"),
+    *_each("portal", "view", "change operatingfigure sitetext"),
 )
 
 ROLES: Final = (
@@ -49,6 +49,7 @@ ROLES: Final = (
             *_each("accounting", "view", "hostclient note projectday projectstanding projecttrouble settlement"),
             *_each("accounting", "view", "tasksource"),
             *_each("portal", "view", "change host operatingfigure requestedwork"),
+            *_each("portal", "view add change delete", "sitetext"),
             *_each("portal", "view add", "maintenancerun"),
         ),
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -30,6 +31,31 @@ def bar(fraction: float, colour: int | str) -> SafeString:
         '<rect width="{}" height="8" rx="4" fill="currentColor"/></svg>',
         colour,
         width,
+    )
+
+
+def round_up(value: float) -> float:
+    """The next of 1, 2, 5, 10, 20 …: where an axis may end."""
+    if value <= 0:
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(value))
+    return next(power * step for step in (1, 2, 5, 10) if power * step >= value)
+
+
+@register.simple_tag
+def day_bars(days: Sequence[tuple[str, float]], most: float, label: str) -> SafeString:
+    """Bars for days, zero-based, ``most`` of them as high as the drawing; the last one (not over yet) paler."""
+    bars = []
+    for index, (_, amount) in enumerate(days):
+        height = max(1.0, amount / most * _HEIGHT) if amount else 0.0
+        classes = "spark__today" if index == len(days) - 1 else "spark__day"
+        bars.append((classes, index * _STEP, f"{_HEIGHT - height:.1f}", _STEP - _GAP, f"{height:.1f}"))
+    return format_html(
+        '<svg class="spark__bars" viewBox="0 0 {} {}" preserveAspectRatio="none" role="img" aria-label="{}">{}</svg>',
+        len(days) * _STEP - _GAP,
+        _HEIGHT,
+        label,
+        format_html_join("", '<rect class="{}" x="{}" y="{}" width="{}" height="{}"/>', bars),
     )
 
 

@@ -1,5 +1,7 @@
 """The template context of every page: the site and the signed-in user."""
 
+from urllib.parse import urlsplit
+
 from allauth.account.models import EmailAddress
 from django.conf import settings
 from django.http import HttpRequest
@@ -12,6 +14,7 @@ def site(request: HttpRequest) -> dict[str, object]:
     return {
         "site_name": settings.SITE_NAME,
         "site_url": settings.SITE_URL,
+        "site_origin": "{0.scheme}://{0.netloc}".format(urlsplit(settings.SITE_URL)),
         "signup_open": settings.SIGNUP_OPEN,
         # Read from the database only where a template uses it.
         "passkeys_unavailable": SimpleLazyObject(lambda: why_unavailable(request)),

@@ -87,7 +87,7 @@ def site_var_dir(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory
 @pytest.fixture
 def site(transactional_db: None, site_var_dir: Path, tmp_path: Path) -> Iterator[Site]:
     """The real site on the test's database, which it sees as the test commits to it."""
-    with Site(site_var_dir, tmp_path / "site.log") as running:
+    with Site(site_var_dir, tmp_path / "site.log", DEMO_ACCOUNT="demo@example.org") as running:
         yield running
 
 

@@ -12,7 +12,7 @@ from django.utils import timezone
 from accounting.ledger import rollup
 from accounting.simulation import fleet
 from accounting.simulation.client import SimulatedComputer
-from portal.models import User
+from portal.models import Host, User
 
 
 def _within(
@@ -41,14 +41,24 @@ class Command(BaseCommand):
         now = timezone.now()
         start = now - dt.timedelta(days=days)
         machines: list[fleet.SimulatedHost] = []
-        for number in range(users):
-            email = f"fleet-{seed}-{number}@example.org"
-            if not User.objects.filter(email=email).exists():
+        emails = [f"fleet-{seed}-{number}@example.org" for number in range(users)]
+        known = set(User.objects.filter(email__in=emails).values_list("email", flat=True))
+        theirs = Host.objects.filter(owner__email__in=emails)
+        computers_before = theirs.count()
+        for number, email in enumerate(emails):
+            if email not in known:
                 name = f"Fleet {seed}.{number}"
                 User.objects.create_user(email, password, name=name, created_at=start, new_hosts_per_day=computers)
             patterns = [_within(days, *fleet.HARDWARE[index % len(fleet.HARDWARE)]) for index in range(computers)]
             machines += fleet.assemble(email, password, seed, patterns)
         calls = fleet.run(machines, start, now)
         rollup.roll_up(now, since=start.date())
-        made = sum(machine.last_at is not None for machine in machines)
-        self.stdout.write(f"{made} computers of {users} volunteers, {calls} requests answered.")
+        worked = {url for machine in machines for url in machine.stretches}
+        self.stdout.write(
+            f"Volunteers made: {users - len(known)}. Computers made: {theirs.count() - computers_before}."
+            f" Projects that they worked for: {len(worked)}. Requests answered: {calls}."
+        )
+        if known:
+            self.stdout.write(f"{len(known)} volunteers were there before; their computers reported again.")
+        if not worked:
+            self.stdout.write("There is no credit: computers had no project to work for, or only just attached.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import astuple
 from typing import Any
 
 from allauth.account.models import EmailAddress
@@ -41,10 +42,11 @@ class Command(BaseCommand):
     def _make_demo(self) -> None:
         self.stdout.write("Making a demo volunteer with ninety days of history…")
         demo_data.create_projects()
-        calls = demo_data.create_people(timezone.now())
+        told = demo_data.create_people(timezone.now())
         for email in (demo_data.DEMO_EMAIL, demo_data.OPERATOR_EMAIL):
             user = User.objects.get(email=email)
             EmailAddress.objects.get_or_create(user=user, email=email, defaults={"verified": True, "primary": True})
-        self.stdout.write(f"{calls} requests of simulated computers were answered.")
+        self.stdout.write(f"{told.calls} requests of simulated computers were answered.")
         if "project" in settings.ROOMS:
-            call_command("simulate_history", demo_data.DEMO_EMAIL, stdout=self.stdout)
+            work = {host_id: [astuple(each) for each in did] for host_id, did in told.own_work.items()}
+            call_command("simulate_history", demo_data.DEMO_EMAIL, work=work, stdout=self.stdout)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
+import subprocess
+from html import unescape
 from urllib.parse import quote
 
 import pytest
@@ -11,7 +14,9 @@ from django.utils import timezone
 from django.views.defaults import server_error
 from pytest_django import DjangoAssertNumQueries, Settings
 
+from accounting.home.first_run import attach_command
 from accounting.home.reads import read_overview
+from accounting.models import Project
 from portal.models import Host, User
 from tests.support.accounting_factories import credit, make_host, make_note, make_project
 from tests.support.page_reader import Page
@@ -42,7 +47,7 @@ def test_the_front_door_is_open_to_anybody_and_any_client(client: Client, settin
     assert reply.status_code == 200
     text = reply.content.decode()
     assert '<code id="copy-url">https://stones.example.org/</code>' in text
-    assert "boinccmd --acct_mgr attach https://stones.example.org/ EMAIL PASSWORD" in text
+    assert "boinccmd --acct_mgr attach https://stones.example.org/ EMAIL &quot;$password&quot;" in text
 
 
 def test_whoever_is_signed_in_goes_home(signed_in: Client) -> None:
@@ -59,7 +64,66 @@ def test_a_closed_site_does_not_offer_an_account(client: Client, settings: Setti
 
 
 def test_the_steps_have_the_visitors_address_filled_in(signed_in: Client) -> None:
-    assert "alice@example.org PASSWORD" in words(signed_in, "/connect/")
+    assert 'alice@example.org "$password"' in unescape(words(signed_in, "/connect/?system=linux"))
+
+
+@pytest.mark.parametrize(
+    ("agent", "system"),
+    [
+        ("Mozilla/5.0 (Windows NT 10.0; Win64; x64)", "Windows"),
+        ("Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7)", "macOS"),
+        ("Mozilla/5.0 (X11; Linux x86_64; rv:128.0)", "Linux"),
+        ("Mozilla/5.0 (Linux; Android 14)", "Android"),
+        # There is no client for it: Windows, which most have at home.
+        ("Mozilla/5.0 (iPhone; CPU iPhone OS 18_1 like Mac OS X)", "Windows"),
+        ("", "Windows"),
+    ],
+)
+def test_the_steps_are_those_of_the_visitors_system(signed_in: Client, agent: str, system: str) -> None:
+    def shown(query: str) -> str:
+        body = signed_in.get(f"/connect/{query}", headers={"User-Agent": agent}).content.decode()
+        [name] = re.findall(r'aria-current="true">(\w+)</a>', body)
+        return str(name)
+
+    assert shown("") == shown("?system=none") == system
+    assert shown("?system=android") == "Android"
+
+
+def test_the_command_asks_for_the_password_and_takes_any_address() -> None:
+    """Run by a real shell, with a program in the place of boinccmd that shows its arguments."""
+    email = "o'neill+$HOME`x`@example.org"
+    command = attach_command("https://stones.example.org/", email)
+    script = 'boinccmd() { printf "%s\\n" "$@"; }\n' + command
+    done = subprocess.run(["bash", "-c", script], input="secret \\ $x\n", text=True, capture_output=True, check=True)
+    assert done.stdout.splitlines() == ["--acct_mgr", "attach", "https://stones.example.org/", email, "secret \\ $x"]
+    assert "secret" not in command
+
+
+def test_no_page_has_a_password_in_a_command(signed_in: Client, settings: Settings) -> None:
+    settings.BOINC_LIST_ID = 7
+    for system in ("windows", "macos", "linux", "android"):
+        text = words(signed_in, f"/connect/?system={system}")
+        assert "PASSWORD" not in text and "login token" in text
+    assert "PASSWORD" not in words(signed_in, "/account/keys/")
+
+
+# --- the first run ---------------------------------------------------------------------------------------
+
+
+def test_a_new_volunteer_is_led_through_three_steps(signed_in: Client, alice: User, projects: list[Project]) -> None:
+    assert "Three steps to take part" in words(signed_in, "/home/")
+    assert words(signed_in, "/home/").count("done") == 0
+    # The first step leads to the second.
+    assert signed_in.post("/projects/keywords/", {"k1": "yes"}).headers["Location"] == "/connect/"
+    assert words(signed_in, "/home/").count("done") == 1
+    host = make_host(alice, "studio")
+    seen(host, dt.timedelta(minutes=1), timezone.now())
+    text = words(signed_in, "/home/")
+    assert "Your first computer is connected" in text and "First contact received" in text and "studio" in text
+    assert signed_in.post("/projects/keywords/", {"k1": "yes"}).headers["Location"] == "/projects/keywords/"
+    # Until the first day counts
+    credit(host, projects[0], timezone.now().date().isoformat(), (CREDIT, 0, SEC, 0, 1, 0))
+    assert "first-run" not in signed_in.get("/home/").content.decode()
 
 
 def test_the_wait_goes_on_until_a_computer_reports(signed_in: Client, studio: Host) -> None:

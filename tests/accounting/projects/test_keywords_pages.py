@@ -60,6 +60,7 @@ def test_every_subject_is_there_and_all_are_maybe(signed_in: Client, three: list
 
 
 def test_answers_are_kept_and_shown(signed_in: Client, alice: User, three: list[Project]) -> None:
+    make_host(alice, "studio")
     page = say(signed_in, k1="yes", k13="no", k14="maybe", k999="yes", k2="nonsense")
     body = page.content.decode()
     assert "Saved: yes to 1, no to 1." in text_of(page)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import datetime as dt
 import io
 from collections import Counter
+from dataclasses import astuple
 
 import pytest
+from django.conf import settings
 from django.core.management import CommandError, call_command
-from django.db.models import Sum
+from django.db.models import Q, Sum
+from django.utils import timezone
 from pytest_django import Settings
 
 from accounting.engine.amounts import MICRO
@@ -16,9 +19,12 @@ from accounting.ledger import check
 from accounting.models import Day, HostLedger, HostProject, Note, Project, ProjectDay, UserProject
 from accounting.projects import signing_key
 from accounting.simulation import demo, fleet
+from credit.models import Outcome, Result
+from credit.pages.task_reads import STATES
 from portal.models import ClientKey, Host, User
 
 START = dt.datetime(2026, 3, 2, tzinfo=dt.UTC)
+NOW = dt.datetime(2026, 6, 15, 15, tzinfo=dt.UTC)
 PASSWORD = "cobblestone"
 
 
@@ -87,19 +93,31 @@ def test_more_computers_than_logins_are_allowed_from_one_address(projects: list[
 def test_the_command_makes_volunteers_and_their_history(projects: list[Project]) -> None:
     output = io.StringIO()
     call_command("fleet", users=2, computers=5, days=3, stdout=output)
-    assert output.getvalue().startswith("10 computers of 2 volunteers, ")
+    assert output.getvalue().startswith("Volunteers made: 2. Computers made: 10. Projects that they worked for: 3. ")
     assert User.objects.count() == 2
     # The fourth computer of each joins on the second day; the fifth is like the first.
     assert Host.objects.count() == 10
     assert UserProject.objects.filter(total_ec__gt=0).count() == 6
     assert list(check.differences()) == []
+    again = io.StringIO()
+    call_command("fleet", users=2, computers=5, days=3, stdout=again)
+    assert again.getvalue().startswith("Volunteers made: 0. Computers made: 0. ")
+    assert "2 volunteers were there before" in again.getvalue()
 
 
-def test_the_demo_is_a_sound_history_of_ninety_days(db: None, signing_keys: None) -> None:
-    now = dt.datetime(2026, 6, 15, 15, tzinfo=dt.UTC)
+def test_the_command_says_that_there_is_nothing_to_work_for(db: None, signing_keys: None) -> None:
+    output = io.StringIO()
+    call_command("fleet", users=1, computers=1, days=1, stdout=output)
+    assert "Computers made: 1. Projects that they worked for: 0." in output.getvalue()
+    assert "There is no credit" in output.getvalue()
+
+
+def test_the_demo_is_a_sound_history_of_ninety_days(
+    db: None, signing_keys: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     demo.create_projects()
-    calls = demo.create_people(now)
-    assert calls == HostLedger.objects.aggregate(n=Sum("contacts"))["n"]
+    told = demo.create_people(NOW)
+    assert told.calls == HostLedger.objects.aggregate(n=Sum("contacts"))["n"]
     days = Day.objects.values_list("day", flat=True)
     assert (max(days) - min(days)).days >= 88
     assert list(Note.objects.values_list("kind", flat=True)) == []
@@ -110,6 +128,34 @@ def test_the_demo_is_a_sound_history_of_ninety_days(db: None, signing_keys: None
     assert ProjectDay.objects.aggregate(total=Sum("cpu_ec") + Sum("gpu_ec"))["total"] == of_days
     # The laptop of the fleet alone does hours of work a day.
     assert of_days > 1_000 * MICRO
+    monkeypatch.setattr(timezone, "now", lambda: NOW)
+    work = {host_id: [astuple(each) for each in did] for host_id, did in told.own_work.items()}
+    call_command("simulate_history", demo.DEMO_EMAIL, work=work, stdout=io.StringIO())
+    _is_one_story(list(Host.objects.filter(owner__email=demo.DEMO_EMAIL)))
+
+
+def _is_one_story(hosts: list[Host]) -> None:
+    own = Project.objects.get(master_url=settings.PROJECT_URL)
+    assert own.is_active and not Project.objects.filter(is_active=False).exists()
+    for host in hosts:
+        # What the account manager counted at this site's project is what the project counted.
+        tasks = Result.objects.filter(host=host)
+        at_own = HostProject.objects.get(host=host, project=own)
+        done, failed = at_own.credited[4:]
+        over = tasks.filter(received_at__isnull=False)
+        succeeded = over.filter(outcome=Outcome.SUCCESS)
+        assert (succeeded.count(), over.count() - succeeded.count()) == (done, failed)
+        run_secs = (at_own.credited[2] + at_own.credited[3]) / MICRO
+        # Stretches without a finished job have run time too.
+        assert 0.6 * run_secs < sum(task.elapsed_secs or 0 for task in over) < 1.1 * run_secs
+        # Nothing is reported or sent after the computer fell silent.
+        assert not tasks.filter(Q(received_at__gt=host.last_contact_at) | Q(sent_at__gt=host.last_contact_at)).exists()
+        assert at_own.state["hostid"] == host.pk
+        assert ("AMD" in host.p_model) == (host.p_vendor == "AuthenticAMD")
+        assert ("Windows" in host.os_name) == (host.platform_name == demo.WINDOWS)
+    for _, condition in STATES.values():
+        assert Result.objects.filter(condition(), host__in=hosts).exists()
+    assert Result.objects.filter(outcome=Outcome.NO_REPLY, host__domain_name="attic-pc").exists()
 
 
 def test_the_demo_is_made_once(db: None, signing_keys: None) -> None:

@@ -12,7 +12,20 @@ from portal.models import User
 from tests.support.browser_visitor import give_work, sign_in
 from tests.support.site_process import Site
 
-PUBLIC = ["/", "/account/login/", "/account/signup/", "/account/password/reset/", "/status/"]
+PUBLIC = [
+    "/",
+    "/projects/",
+    "/apps/",
+    "/emulator/",
+    "/news/",
+    "/about/",
+    "/privacy/",
+    "/terms/",
+    "/account/login/",
+    "/account/signup/",
+    "/account/password/reset/",
+    "/status/",
+]
 PRIVATE = [
     "/home/",
     "/history/",
@@ -21,6 +34,7 @@ PRIVATE = [
     "/history/records/",
     "/history/files/?kind=csv&range=30",
     "/connect/",
+    "/connect/?system=android",
     "/computers/",
     "/projects/",
     "/projects/keywords/",

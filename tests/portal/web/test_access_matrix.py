@@ -8,6 +8,7 @@ Whatever is answered to anybody but Alice, nothing of hers may be in it.
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -17,11 +18,13 @@ from allauth.account.models import EmailAddress
 from django.conf import settings
 from django.contrib.auth.models import Permission
 from django.core.cache import cache
-from django.db import transaction
+from django.db import connection, transaction
 from django.http import HttpResponseBase
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
+from pytest_django import Settings
 
 from accounting.models import AccountSettings, DataCopy, DataCopyPart, HostLedger, HostProject, Note, Project
 from accounting.rpc import account_keys, catalogue
@@ -34,6 +37,7 @@ from portal.models import ApiToken, ClientKey, Host, User
 from portal.ops.mail_choices import Mail
 from portal.ops.mails import unsubscribe_url
 from portal.people.api_tokens import issue_token
+from portal.web.middleware import PROBES
 from scheduler.models import SubmissionDraft
 from tests.support.credit_factories import make_app, make_result, make_workunit
 from tests.support.sessions import sign_in_lately
@@ -109,6 +113,11 @@ PORTAL: Final = [
     # The bearer of the token, or whoever asks from this machine, as tests do.
     public("metrics"),
     public("status/"),
+    public("about/"),
+    public("privacy/"),
+    public("terms/"),
+    Line("look-around/", ON, ON, ON, 404, method="POST"),
+    public("look-around/leave/", answer=ON, method="POST"),
     public("server_status.php", answer=ON),
     public("server_status.php", "server_status.php?xml=1"),
     own("account/email/"),
@@ -212,7 +221,7 @@ ACCOUNT_MANAGER: Final = [
     mine("computers/<int:pk>/merge/", "computers/{host}/merge/"),
     mine("computers/<int:pk>/merge/", "computers/{host}/merge/?with={second}"),
     act_on("computers/<int:pk>/merge/", "computers/{host}/merge/", data={"with": "{second}"}),
-    own("projects/"),
+    public("projects/"),
     act("projects/"),
     own("projects/keywords/"),
     act("projects/keywords/"),
@@ -277,7 +286,7 @@ CREDIT: Final = [
     # Operators look after the project's tasks, whoever's computer has them.
     Line("tasks/<int:pk>/", 200, 404, 200, LOGIN, "tasks/{task}/"),
     Line("workunits/<int:pk>/", 200, 404, 200, LOGIN, "workunits/{workunit}/"),
-    own("apps/"),
+    public("apps/"),
     own("apps/<str:name>/", "apps/alpine/"),
     own("project/first-start/"),
     act("project/first-start/", answer=200),
@@ -306,7 +315,7 @@ CREDIT: Final = [
 ]
 RUN: Final = "emulator/<str:key>/runs/<int:number>/"
 EMULATOR: Final = [
-    own("emulator/"),
+    public("emulator/"),
     act("emulator/new/form/", answer=400),
     act("emulator/new/files/", answer=400),
     act("emulator/new/example/<slug:key>/", "emulator/new/example/none/", answer=404),
@@ -466,6 +475,64 @@ def _ask_apart(world: World, line: Line, who: str) -> tuple[Answer, bytes]:
     client.cookies.clear()
     client.cookies.load(cookies)
     return answer, body
+
+
+# --- who looks around in the demo account ----------------------------------------------------------------------
+
+
+WRITES: Final = re.compile(r"\s*(?:WITH\b.*\b)?(INSERT|UPDATE|DELETE)\b", re.IGNORECASE | re.DOTALL)
+LIKE_A_STRANGER: Final = ("account/login/", "account/signup/", "account/password/reset/", "account/logout/")
+
+
+@pytest.fixture
+def visitor(world: World, alice: User, settings: Settings) -> World:
+    """The stranger looks around as Alice, who is the demo account."""
+    settings.DEMO_ACCOUNT = alice.email
+    alice.user_permissions.clear()
+    assert answer_of(world.clients["stranger"].post("/look-around/")) == ON
+    return world
+
+
+def test_nothing_can_be_written_while_looking_around(visitor: World) -> None:
+    client = visitor.clients["stranger"]
+    wrong = []
+    for line in MATRIX:
+        path = "/" + (line.path or line.route).format(**visitor.ids)
+        bare = path.lstrip("/").partition("?")[0]
+        if path in settings.CLIENT_PATHS or path in PROBES or bare.startswith((*LIKE_A_STRANGER, "look-around/leave/")):
+            continue
+        for method in ("post", "put", "patch", "delete"):
+            with CaptureQueriesContext(connection) as asked:
+                status = getattr(client, method)(path).status_code
+            if status != 403 or any(WRITES.match(query["sql"]) for query in asked):
+                wrong.append(f"{method} {path}: {status}")
+    assert wrong == [], "\n".join(wrong)
+
+
+def test_no_page_writes_while_looking_around(visitor: World) -> None:
+    client = visitor.clients["stranger"]
+    wrong = []
+    for line in MATRIX:
+        path = "/" + (line.path or line.route).format(**visitor.ids)
+        if path in settings.CLIENT_PATHS or line.method != "GET":
+            continue
+        with CaptureQueriesContext(connection) as asked:
+            body = body_of(client.get(path))
+        # A session that is renewed is the visitor's own.
+        wrote = [q["sql"][:80] for q in asked if WRITES.match(q["sql"]) and "django_session" not in q["sql"]]
+        if wrote:
+            wrong.append(f"{path}: {wrote}")
+        if b"alice@example.org" in body:
+            wrong.append(f"{path} shows the address of the demo account")
+    assert wrong == [], "\n".join(wrong)
+
+
+def test_the_pages_of_the_account_itself_are_not_shown_while_looking_around(visitor: World) -> None:
+    client = visitor.clients["stranger"]
+    for path in ("home/", "history/", "computers/", "tasks/", "account/preferences/"):
+        assert client.get(f"/{path}").status_code == 200, path
+    for path in ("account/keys/", "account/tokens/", "account/events/", "account/sessions/", "account/data/"):
+        assert answer_of(client.get(f"/{path}")) == LOGIN, path
 
 
 # --- no address is left out -----------------------------------------------------------------------------------

@@ -1,0 +1,69 @@
+"""What the front page tells everybody: sums of the whole site and its projects; nothing about one person or computer.
+
+Kept for ten minutes, so that visitors cost no statements of their own.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any, Final
+
+from django.core.cache import cache
+from django.db.models import F, Sum
+from django.utils import timezone
+
+from accounting.models import Project, ProjectDay
+from portal.dashboard.status import current
+from portal.templatetags.drawings import round_up
+from portal.wire.keywords import KEYWORDS, SCIENCE
+
+CACHED_SECS: Final = 600
+DAYS_SHOWN: Final = 60
+OTHER: Final = "Other subjects"
+_KEY: Final = "accounting:public"
+_HOUR_MICRO_SECS: Final = 3_600_000_000
+
+
+def read_public() -> dict[str, Any]:
+    """The sums and the projects by subject; four statements in ten minutes, and those of the public status."""
+    found: dict[str, Any] | None = cache.get(_KEY)
+    if found is None:
+        found = _read_sums(timezone.now().date()) | {"subjects": read_subjects()}
+        cache.set(_KEY, found, timeout=CACHED_SECS)
+    return found | {"computers": current()["active"]["week"]}
+
+
+def _read_sums(today: dt.date) -> dict[str, Any]:
+    run_time = Sum(F("cpu_time") + F("gpu_time"))
+    total = ProjectDay.objects.aggregate(run_time=run_time, results=Sum("njobs_success"))
+    first = today - dt.timedelta(days=DAYS_SHOWN - 1)
+    by_day = dict(
+        ProjectDay.objects.filter(day__gte=first, day__lte=today).values_list("day").annotate(run_time=run_time)
+    )
+    days = [first + dt.timedelta(days=number) for number in range(DAYS_SHOWN)]
+    hours = [by_day.get(day, 0) / _HOUR_MICRO_SECS for day in days]
+    return {
+        "hours": round((total["run_time"] or 0) / _HOUR_MICRO_SECS),
+        "results": total["results"] or 0,
+        "days": [[day.isoformat(), round(value, 1)] for day, value in zip(days, hours, strict=True)],
+        "most_hours": round_up(max(hours)),
+    }
+
+
+def read_subjects() -> list[dict[str, Any]]:
+    """The projects that take computers, each under the sciences it is about. Two statements."""
+    subjects: dict[str, list[dict[str, Any]]] = {}
+    for project in Project.objects.filter(is_active=True).prefetch_related("keywords"):
+        shown = {
+            "name": project.name,
+            "summary": project.summary,
+            "description": project.description,
+            "web_url": project.web_url,
+            "colour": project.data_colour,
+        }
+        roots = {KEYWORDS[row.keyword].kin[-1] for row in project.keywords.all() if row.keyword in KEYWORDS}
+        names = sorted(KEYWORDS[root].name for root in roots if KEYWORDS[root].category == SCIENCE)
+        for name in names or [OTHER]:
+            subjects.setdefault(name, []).append(shown)
+    ordered = sorted(subjects, key=lambda name: (name == OTHER, name))
+    return [{"name": name, "projects": subjects[name]} for name in ordered]

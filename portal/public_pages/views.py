@@ -1,0 +1,44 @@
+"""Pages of the site's own texts, and the door to the demo account."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from portal.models import SiteText
+from portal.public_pages import look_around
+
+
+@require_safe
+def site_text(request: HttpRequest, key: str) -> HttpResponse:
+    """What the operators say on the page; if they say nothing, what is true of every installation."""
+    found = SiteText.objects.filter(key=key).first()
+    context = {
+        "key": key,
+        "title": SiteText.Key(key).label,
+        "text": found.text if found is not None else "",
+        "changed_at": found.changed_at if found is not None else None,
+        "terms_of_use": settings.TERMS_OF_USE,
+    }
+    return render(request, "portal/site_text.html", context)
+
+
+@require_POST
+def enter(request: HttpRequest) -> HttpResponse:
+    """Look around in the demo account, without changing anything."""
+    if request.user.is_authenticated:
+        return redirect("home")
+    if look_around.demo_account() is None:
+        raise Http404("there is no demo account")
+    request.session[look_around.SESSION_KEY] = True
+    return redirect("home")
+
+
+@require_POST
+def leave(request: HttpRequest) -> HttpResponse:
+    """Back to the front page, or to the sign-up page."""
+    if look_around.SESSION_KEY in request.session:
+        request.session.flush()
+    return redirect("account_signup" if "join" in request.POST else "landing")
