@@ -95,8 +95,8 @@ def import_statistics() -> None:
         import_statistics_of.apply_async((project_id,), expires=300)
 
 
-# Two downloads have four minutes each; reading millions of records takes minutes, too.
-@shared_task(time_limit=1800)
+# What cannot be interrupted is killed five minutes later.
+@shared_task(soft_time_limit=statistics.READ_SECS, time_limit=statistics.READ_SECS + 300)
 def import_statistics_of(project_id: int, *, at_once: bool = False) -> None:
     """What a project granted. Ends at once if it was just read, or as many as may be are being read."""
     statistics.import_project(project_id, at_once=at_once)

@@ -68,9 +68,10 @@ def addresses(name: str, *, most: int) -> list[str]:
 def _is_address(text: str) -> bool:
     try:
         parts = urlsplit(text)
+        is_plain = bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False
-    is_plain = bool(parts.hostname) and not (parts.query or parts.fragment or parts.username) and len(text) <= 200
+    is_plain = is_plain and not (parts.query or parts.fragment or parts.username) and len(text) <= 200
     return is_plain and parts.scheme in ("http", "https") and text.endswith("/")
 
 

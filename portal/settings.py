@@ -227,8 +227,9 @@ CELERY_TASK_TIME_LIMIT = 900
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TIMEZONE = "UTC"
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
-# Work that volunteers ask for has workers of its own: no other task waits for it.
+# Work that volunteers ask for, and what may take long, has workers of its own: no other task waits for it.
 CELERY_TASK_ROUTES = {
+    "accounting.tasks.import_statistics_of": {"queue": "requested"},
     "portal.tasks.carry_out_requested": {"queue": "requested"},
     "portal.tasks.carry_out_maintenance": {"queue": "requested"},
 }

@@ -44,11 +44,12 @@ def after(kept: Kept | None, said: Said, *, read_since: int | None, known_since:
     * The first total of a record is what was granted before, so it is no day's. But if the project made the record
       after we began to read its exports, and knew the computer already, all of it was granted since.
     * A total below the highest one was taken back: it grants nothing until it is higher again.
-    * A record with the same number that was made later is another one: the project began anew.
+    * A record with the same number that was made later is another one: the project began anew. An export that does
+      not say when it was made, or says an earlier time, means the same one.
     """
     if kept is not None and said.as_of <= kept.as_of:
         return kept, 0
-    if kept is None or said.made_at > kept.made_at:
+    if kept is None or 0 < kept.made_at < said.made_at:
         is_ours = read_since is not None and said.made_at >= max(read_since, known_since)
         grant = said.total if is_ours else 0
         highest = said.total
@@ -56,4 +57,6 @@ def after(kept: Kept | None, said: Said, *, read_since: int | None, known_since:
         grant = max(0, said.total - kept.highest)
         highest = max(said.total, kept.highest)
     counted = (kept.counted if kept is not None else 0) + grant
-    return Kept(said.total, highest, counted, said.made_at, said.as_of), grant
+    # Exports that leave it out now and then, or say it earlier, do not make the same record a new one each time.
+    made_at = max(said.made_at, kept.made_at if kept is not None else 0)
+    return Kept(said.total, highest, counted, made_at, said.as_of), grant

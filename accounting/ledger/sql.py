@@ -87,9 +87,11 @@ LOCK_MONTHS: Final = f"SELECT pg_advisory_xact_lock_shared({AdvisoryLock.MONTHS.
 OLDEST_DAY: Final = "SELECT least((SELECT min(day) FROM accounting_day), (SELECT min(day) FROM accounting_grantedday))"
 _SUMS: Final = ", ".join(f"sum({kind})::bigint AS {kind}" for kind in KINDS)
 _NO_SUMS: Final = ", ".join("0" for _ in KINDS)
+# About what 64 bits hold: only projects that lie grant so much.
+MOST_CREDIT: Final = 9 * 10**18
 _MONTHS_OF_DAYS: Final = f"""
 SELECT user_id, date_trunc('month', day)::date AS month, project_id, host_id, {_SUMS}, bit_or(flags) AS flags,
-       sum(granted)::bigint AS granted
+       least(sum(granted), {MOST_CREDIT})::bigint AS granted
   FROM (SELECT user_id, day, project_id, host_id, {", ".join(KINDS)}, flags, 0 AS granted FROM accounting_day
          UNION ALL
         SELECT user_id, day, project_id, host_id, {_NO_SUMS}, 0::smallint, credit FROM accounting_grantedday) AS days

@@ -9,7 +9,7 @@ from django.db.models import Q, QuerySet
 
 from accounting.engine.audience import Reader, version_of
 from accounting.models import Announcement, HostProject
-from accounting.news_models import PUBLIC
+from accounting.models.news import PUBLIC
 from portal.computers.host_programs import programs_of
 from portal.models import Host
 

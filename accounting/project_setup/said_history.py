@@ -13,19 +13,31 @@ KEPT: Final = 200
 """Rows of a project; a project that says something else each day fills them in weeks."""
 SHOWN: Final = 50
 _CHARS: Final = 500
+_CHARS_BEFORE: Final = 50
+"""That are kept of what is the same in both before they differ."""
 
 
 def note(project: Project, at: dt.datetime, found: Iterable[tuple[str, str, str]]) -> None:
     """Keep (label, before, now), and drop the oldest. Inside a transaction that has the project locked."""
-    rows = [
-        ProjectChange(project=project, at=at, label=label, before=before[:_CHARS], now=now[:_CHARS])
-        for label, before, now in found
-    ]
+    rows = []
+    for label, *texts in found:
+        before, after = _cut(*texts)
+        rows.append(ProjectChange(project=project, at=at, label=label, before=before, now=after))
     if not rows:
         return
     ProjectChange.objects.bulk_create(rows)
     old = ProjectChange.objects.filter(project=project).values_list("pk", flat=True)[KEPT:]
     ProjectChange.objects.filter(pk__in=list(old)).delete()
+
+
+def _cut(before: str, now: str) -> tuple[str, str]:
+    """Both as they are kept. Of what is too long, as lists of platforms are, the part where they begin to differ."""
+    pairs = enumerate(zip(before, now, strict=False))
+    same = next((place for place, (one, other) in pairs if one != other), min(len(before), len(now)))
+    start = same - _CHARS_BEFORE
+    if start <= 0 or max(len(before), len(now)) <= _CHARS:
+        return before[:_CHARS], now[:_CHARS]
+    return f"…{before[start:]}"[:_CHARS], f"…{now[start:]}"[:_CHARS]
 
 
 def between(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[tuple[str, str, str]]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from accounting.choosing.reads import Selection, fractions, read_computers, read_parts, read_selection
+from accounting.choosing.reads import Part, Selection, fractions, read_computers, read_parts, read_selection
 from accounting.choosing.texts import explain, trouble_text, types_text
 from accounting.engine.choice.facts import Trouble, TroubleKind
 from accounting.models import PROCESSOR_TYPES, AccountTotal, Project, ProjectProfile
 from accounting.projects.keywords import MAYBE, NO, YES
 from accounting.reconciliation.card import card
-from accounting.reconciliation.reads import last_days, read_reconciled
+from accounting.reconciliation.reads import last_days, read_reconciled, read_standings
 from portal.models import User
 from portal.wire.keywords import KEYWORDS
 
@@ -34,6 +35,14 @@ def read_across(user: User) -> Across:
     """The totals of a person's own accounts, largest first. One statement."""
     found = AccountTotal.objects.filter(user=user).select_related("project").order_by("-total_credit", "pk")
     return Across(list(found))
+
+
+def read_settled_parts(user: User) -> dict[int, Part]:
+    """The volunteer's part by project, with the total that other pages have for its credit; two statements."""
+    totals: Counter[int] = Counter()
+    for standing in read_standings(user):
+        totals[standing.project_id] += standing.settled
+    return {id_: replace(part, credit=totals[id_]) for id_, part in read_parts(user).items()}
 
 
 def read_project_page(user: User, project_id: int, now: dt.datetime) -> dict[str, Any] | None:

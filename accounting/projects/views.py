@@ -11,10 +11,10 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
 from accounting.choosing.choices import ChoiceRefused, choose_keywords, choose_projects
-from accounting.choosing.reads import read_parts, read_selection_of_all
+from accounting.choosing.reads import read_selection_of_all
 from accounting.projects.forms import chosen_shares, share_forms, shares_for_later, show_refusal
 from accounting.projects.keywords import MAYBE, NO, YES, answers_of_form, read_keywords
-from accounting.projects.reads import read_across, read_project_page
+from accounting.projects.reads import read_across, read_project_page, read_settled_parts
 from portal.people.access import signed_in
 
 CORRECT_A_SHARE = "Nothing was saved: a share below needs a correction."
@@ -40,7 +40,7 @@ def projects(request: HttpRequest) -> HttpResponse:
                 return redirect("projects")
         else:
             problem = CORRECT_A_SHARE
-    parts = read_parts(user)
+    parts = read_settled_parts(user)
     context = {
         "selection": selection,
         "rows": [(form, parts.get(form.project.pk)) for form in forms],

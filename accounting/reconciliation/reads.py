@@ -182,7 +182,7 @@ def read_reconciled(
     ranges, months = split(first, last, closed_until() if by_months else None, seen_first)
     params: dict[str, Any] = {"user": user.pk, "host": host_id, "project": project_id}
     for day, granted, estimated in _read_settled(params, ranges, months):
-        _add(steps, begins, day, DayStand(granted, estimated))
+        _add(steps, begins, day, DayStand(int(granted), int(estimated)))
     for day, unpaid in _read_open(user, standings, today):
         found.provisional += unpaid.provisional
         if first <= day <= last:
@@ -236,8 +236,8 @@ def _read_open(user: User, standings: Iterable[Standing], today: dt.date) -> Ite
             },
         )
         for host, project, day, estimated, granted in cursor:
-            estimates.setdefault((host, project), {})[day] = estimated
-            grants.setdefault((host, project), {})[day] = granted
+            estimates.setdefault((host, project), {})[day] = int(estimated)
+            grants.setdefault((host, project), {})[day] = int(granted)
     for key in estimates:
         yield from open_days(seen[key], estimates[key], grants[key], today).items()
 

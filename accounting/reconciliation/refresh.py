@@ -10,6 +10,9 @@ from django.db import connection, transaction
 from accounting.engine.reconciliation import LEAST_ESTIMATE, SETTLING_DAYS, expected_range
 from accounting.reconciliation import sql
 
+MOST_GRANTED: Final = 9 * 10**18
+"""Micro-credits of a computer at a project, about what 64 bits hold: only a project that lies grants so much."""
+
 
 def refresh_due(now: dt.datetime) -> int:
     """Every project whose statistics were read since the last run, each in a transaction of its own; how many."""
@@ -22,7 +25,7 @@ def refresh_due(now: dt.datetime) -> int:
 
 
 def refresh(project_id: int, now: dt.datetime) -> None:
-    """Settle a project; safe to repeat. Locks its settlements, by id."""
+    """Settle a project; safe to repeat. Locks the ledger rows of its new computers, then its settlements, by id."""
     today = now.astimezone(dt.UTC).date()
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(sql.AS_OF, {"project": project_id})
@@ -35,9 +38,12 @@ def refresh(project_id: int, now: dt.datetime) -> None:
             "read_on": row[0].astimezone(dt.UTC).date(),
             "today": today,
             "least": LEAST_ESTIMATE,
+            "most": MOST_GRANTED,
             "old_enough": today - _LONG,
         }
-        for statement in (sql.LOCK, sql.BEGIN, sql.ADD_GRANTS, sql.MEDIAN):
+        cursor.execute(sql.NEW, params)
+        params["new"] = [host_id for (host_id,) in cursor]
+        for statement in (sql.LOCK_NEW, sql.LOCK, sql.BEGIN, sql.ADD_GRANTS, sql.MEDIAN):
             cursor.execute(statement, params)
         found = cursor.fetchone()
         assert found is not None  # an aggregate always has a row

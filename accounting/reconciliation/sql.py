@@ -1,7 +1,8 @@
 """SQL of the reconciliation. Only its own two tables are written.
 
-Locks, in this order: the settlements of a project by id. Merging two computers locks theirs in the same order, after
-their ledger rows.
+Locks, in this order: the ledger rows of the computers that the statistics have for the first time, by id, in a way that
+reports do not notice; the settlements of the project by id. Merging two computers and erasing lock theirs in the same
+order.
 """
 
 from __future__ import annotations
@@ -14,20 +15,31 @@ SELECT i.project_id FROM accounting_statisticsimport i LEFT JOIN accounting_proj
  WHERE i.update_time > coalesce(r.as_of, '-infinity') ORDER BY i.project_id"""
 AS_OF: Final = "SELECT update_time FROM accounting_statisticsimport WHERE project_id = %(project)s"
 
+NEW: Final = """
+SELECT DISTINCT t.host_id FROM accounting_grantedtotal t
+ WHERE t.project_id = %(project)s
+   AND NOT EXISTS (SELECT FROM accounting_settlement s WHERE s.host_id = t.host_id AND s.project_id = %(project)s)"""
+# What is merged into another computer meanwhile begins nothing.
+LOCK_NEW: Final = """
+SELECT host_id FROM accounting_hostledger WHERE host_id = ANY(%(new)s) ORDER BY host_id FOR KEY SHARE"""
 LOCK: Final = "SELECT id FROM accounting_settlement WHERE project_id = %(project)s ORDER BY id FOR UPDATE"
 
 # Computers that the statistics have for the first time. What was estimated and the day's part of it are of one
-# snapshot, and reports write both at once. All of a record's grants are known if all of its total was counted.
+# snapshot, and reports write both at once. All of a record's grants are known if all of its total was
+# counted, and for this computer: one that was told apart may have brought the record along.
 BEGIN: Final = """
 INSERT INTO accounting_settlement (host_id, project_id, seen_on, read_on, estimated_before, is_whole, granted,
        granted_last, compared_from, estimated, is_outside)
-SELECT t.host_id, %(project)s, %(today)s, '2000-01-01', e.total - coalesce(d.cpu_ec + d.gpu_ec, 0), t.is_whole, 0, 0,
-       CASE WHEN t.is_whole THEN 0 ELSE e.total END, 0, false
-  FROM (SELECT host_id, bool_and(counted_credit >= highest_credit) AS is_whole
-          FROM accounting_grantedtotal WHERE project_id = %(project)s GROUP BY host_id) t
+SELECT t.host_id, %(project)s, %(today)s, '2000-01-01', e.total - coalesce(d.cpu_ec + d.gpu_ec, 0), w.is_whole, 0, 0,
+       CASE WHEN w.is_whole THEN 0 ELSE e.total END, 0, false
+  FROM (SELECT host_id, bool_and(counted_credit >= highest_credit) AS is_counted, sum(counted_credit) AS counted
+          FROM accounting_grantedtotal WHERE project_id = %(project)s AND host_id = ANY(%(new)s) GROUP BY host_id) t
   JOIN portal_host h ON h.id = t.host_id
   LEFT JOIN accounting_hostproject p ON p.host_id = t.host_id AND p.project_id = %(project)s
   CROSS JOIN LATERAL (SELECT coalesce(p.credited[1] + p.credited[2], 0) AS total) e
+ CROSS JOIN LATERAL (
+       SELECT t.is_counted AND t.counted <= coalesce(sum(g.credit), 0) AS is_whole FROM accounting_grantedday g
+        WHERE g.user_id = h.owner_id AND g.project_id = %(project)s AND g.host_id = t.host_id) w
   LEFT JOIN accounting_day d
     ON d.user_id = h.owner_id AND d.day = %(today)s AND d.project_id = %(project)s AND d.host_id = t.host_id
  WHERE NOT EXISTS (SELECT FROM accounting_settlement s WHERE s.host_id = t.host_id AND s.project_id = %(project)s)
@@ -37,8 +49,8 @@ ON CONFLICT (host_id, project_id) DO NOTHING"""
 # Grants of days before the last statistics are final, so only later ones are added up anew.
 ADD_GRANTS: Final = """
 UPDATE accounting_settlement s
-   SET granted = s.granted - s.granted_last + n.granted, granted_last = n.granted_last, read_on = n.read_on,
-       estimated = n.estimated
+   SET granted = least(s.granted - s.granted_last + n.granted, %(most)s),
+       granted_last = least(n.granted_last, %(most)s), read_on = n.read_on, estimated = n.estimated
   FROM (SELECT o.id, greatest(o.read_on, %(read_on)s) AS read_on, coalesce(sum(g.credit), 0) AS granted,
                coalesce(sum(g.credit) FILTER (WHERE g.day >= greatest(o.read_on, %(read_on)s)), 0) AS granted_last,
                greatest(0, coalesce(p.credited[1] + p.credited[2], 0) - o.compared_from) AS estimated
@@ -91,7 +103,7 @@ _OF: Final = """
 {t}.user_id = %(user)s AND {days}
    AND {t}.host_id = coalesce(%(host)s, {t}.host_id) AND {t}.project_id = coalesce(%(project)s, {t}.project_id)"""
 _SETTLED: Final = """
-SELECT day, sum(granted)::bigint, sum(estimated)::bigint
+SELECT day, sum(granted), sum(estimated)
   FROM (SELECT g.day, g.credit AS granted, 0 AS estimated FROM accounting_grantedday g WHERE {of_grants}
          UNION ALL
         SELECT d.day, 0, d.cpu_ec + d.gpu_ec
@@ -101,9 +113,8 @@ SELECT day, sum(granted)::bigint, sum(estimated)::bigint
  GROUP BY day"""
 # The same of whole months that are closed (ledger.months), in which nothing was seen first.
 SETTLED_MONTHS: Final = f"""
-SELECT m.month, sum(m.granted)::bigint,
+SELECT m.month, sum(m.granted),
        coalesce(sum(m.cpu_ec + m.gpu_ec) FILTER (WHERE s.id IS NULL OR (NOT s.is_whole AND m.month <= s.seen_on)), 0)
-       ::bigint
   FROM accounting_month m
   LEFT JOIN accounting_settlement s ON s.host_id = m.host_id AND s.project_id = m.project_id
  WHERE {_OF.format(t="m", days="m.month = ANY (%(months)s)")}
@@ -127,7 +138,7 @@ _OPEN: Final = """
 OPEN: Final = f"""
 WITH k AS (SELECT * FROM unnest(%(hosts)s::bigint[], %(projects)s::bigint[], %(closed)s::date[])
                            AS k(host_id, project_id, closed))
-SELECT host_id, project_id, day, sum(estimated)::bigint, sum(granted)::bigint
+SELECT host_id, project_id, day, sum(estimated), sum(granted)
   FROM (SELECT k.host_id, k.project_id, t.day, t.cpu_ec + t.gpu_ec AS estimated, 0 AS granted
           FROM k {_OPEN.format(table="accounting_day")}
          UNION ALL

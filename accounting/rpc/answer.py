@@ -283,15 +283,20 @@ def _listed(request: AccountManagerRequest, projects: catalogue.Catalogue) -> Li
     """The request's known projects, by id. If a project comes twice, the first one counts."""
     listed: dict[int, ReportedProject] = {}
     for project in request.projects:
-        known = projects.by_url.get(project.url)
-        if known is None:
-            try:
-                known = projects.by_url.get(canonical_url(project.url))
-            except ValueError:
-                continue
+        known = _known(project.url, projects)
         if known is not None:
             listed.setdefault(known.id, project)
     return listed
+
+
+def _known(url: str, projects: catalogue.Catalogue) -> catalogue.CatalogueProject | None:
+    """The project that a client has under this URL."""
+    if (known := projects.by_url.get(url)) is not None:
+        return known
+    try:
+        return projects.by_url.get(canonical_url(url))
+    except ValueError:
+        return None
 
 
 def _state(project: ReportedProject, troubles: StoredTroubles, now: dt.datetime) -> dict[str, Any]:
@@ -318,7 +323,7 @@ def _tasks(reported: ReportedTasks | None, projects: catalogue.Catalogue) -> sto
         return None
     kept, seen = [], set()
     for task in reported.tasks:
-        project = projects.by_url.get(task.url)
+        project = _known(task.url, projects)
         if project is None or (project.id, task.name) in seen:
             continue
         seen.add((project.id, task.name))

@@ -14,7 +14,7 @@ from django.utils import timezone
 from accounting.engine.audience import Audience
 from accounting.engine.choice.facts import ProjectFacts, Trouble, TroubleKind
 from accounting.models import Announcement, Project
-from accounting.news_models import PUBLIC
+from accounting.models.news import PUBLIC
 from accounting.rpc import account_keys
 from portal.clients.timed_cache import TimedCache
 

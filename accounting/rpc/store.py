@@ -260,7 +260,7 @@ _project_id: Final = attrgetter("project_id")
 
 
 class KeptTasks(NamedTuple):
-    """A list of tasks as `accounting.task_models.TaskList` has it; ``tasks`` as JSON."""
+    """A list of tasks as `accounting.models.TaskList` has it; ``tasks`` as JSON."""
 
     tasks: str
     left_out: int

@@ -2,7 +2,7 @@
 
 The question is BOINC's (result_status.php?names=…), and this site answers it too (scheduler/web_rpcs/results.py). The
 first answer tells whether a project has it: one that has not is left alone for a month, and its tasks count by its
-statistics alone.
+statistics alone. One that has answered once, or says that something failed, is only asked more rarely.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from accounting.engine.client_tasks import FIRST_WAIT, LONGEST_WAIT, Standing
 from accounting.models import FollowedTask, Project, TaskSource
 from accounting.running_tasks.follow import due_tasks, note_answers
 from accounting.running_tasks.links import web_base
+from accounting.wire.project_replies import ProjectRefused
 from accounting.wire.task_status import LIMITS as REPLY_LIMITS
 from accounting.wire.task_status import TaskStatus, parse_task_statuses
 from portal.fetch.errors import FetchError, StatusError
@@ -65,6 +66,8 @@ def ask(project_id: int, now: dt.datetime) -> int:
     except FetchError as error:
         is_without = isinstance(error, StatusError) and error.status in _NOT_THERE
         _note_problem(project, now, str(error), is_without=is_without)
+    except ProjectRefused as refusal:
+        _note_problem(project, now, f"It answers with an error ({refusal}).", is_without=False)
     except ProtocolError as error:
         _note_problem(project, now, f"Its answer is none about tasks ({error}).", is_without=True)
     else:
@@ -105,6 +108,8 @@ def _ask_about(project: Project, names: list[str], now: dt.datetime) -> int:
 
 def _note_problem(project: Project, now: dt.datetime, text: str, *, is_without: bool) -> None:
     source = project.task_source
+    # One that has answered before has the page, whatever it says for now.
+    is_without = is_without and source.answered_at is None
     wait = WITHOUT_FOR if is_without else min(FIRST_WAIT * (1 << min(source.failures, 10)), LONGEST_WAIT)
     TaskSource.objects.filter(project=project).update(
         failures=0 if is_without else min(source.failures + 1, 1000), problem=text[:300], ask_after=now + wait

@@ -18,7 +18,7 @@ from credit.statistics.exports import ExportedTask, tasks_by_name
 from portal.models import User
 
 MAX_FOLLOWED: Final = 500
-"""Tasks of one computer that are followed at a time; what else it lists is only shown."""
+"""Tasks of one computer that are kept; new ones replace those that are decided. What else it lists is only shown."""
 FOLLOWED_FOR: Final = dt.timedelta(days=30)
 """After a task was last in its computer's list."""
 LISTS_KEPT: Final = dt.timedelta(days=7)

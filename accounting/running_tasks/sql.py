@@ -5,6 +5,7 @@ from typing import Final
 # Takes new lists over to the followed tasks; returns how many lists. Locks the lists, skipping those that are being
 # written; and their ledgers, but only against erasing and merging, so no report waits; then the followed tasks.
 # A task in the list is asked about after a day. One that has left it may be done, so it is asked about at once.
+# Where a computer has too many, the oldest of those that are decided make room.
 FOLLOW: Final = """
 WITH lists AS MATERIALIZED (
   SELECT t.host_id, t.at, t.tasks
@@ -31,16 +32,28 @@ gone AS (
 known AS MATERIALIZED (
   SELECT host_id, count(*) AS n FROM accounting_followedtask
    WHERE host_id IN (SELECT host_id FROM lists) GROUP BY host_id),
-new AS (
-  SELECT l.*, row_number() OVER (PARTITION BY l.host_id ORDER BY l.n) + coalesce(k.n, 0) AS place
+new AS MATERIALIZED (
+  SELECT l.*, row_number() OVER (PARTITION BY l.host_id ORDER BY l.n) + coalesce(k.n, 0) - %(per_host)s AS excess
     FROM listed l LEFT JOIN known k ON k.host_id = l.host_id
    WHERE NOT EXISTS (SELECT FROM accounting_followedtask f
                       WHERE f.host_id = l.host_id AND f.project_id = l.project_id AND f.name = l.name)),
+short AS (SELECT host_id, max(excess) AS n FROM new GROUP BY host_id HAVING max(excess) > 0),
+decided AS (
+  SELECT f.id, s.n, row_number() OVER (PARTITION BY f.host_id ORDER BY f.last_seen_at, f.id) AS place
+    FROM short s JOIN accounting_followedtask f ON f.host_id = s.host_id
+   WHERE f.ask_after IS NULL
+     AND NOT EXISTS (SELECT FROM listed o
+                      WHERE o.host_id = f.host_id AND o.project_id = f.project_id AND o.name = f.name)),
+dropped AS (
+  DELETE FROM accounting_followedtask f USING decided d
+   WHERE f.id = d.id AND d.place <= d.n
+  RETURNING f.host_id),
+room AS (SELECT host_id, count(*) AS n FROM dropped GROUP BY host_id),
 added AS (
   INSERT INTO accounting_followedtask (host_id, project_id, name, first_seen_at, last_seen_at, standing, asks,
          unknowns, ask_after)
   SELECT host_id, project_id, name, at, at, 0, 0, 0, at + %(asked_after_secs)s * interval '1 second'
-    FROM new WHERE place <= %(per_host)s
+    FROM new LEFT JOIN room USING (host_id) WHERE excess <= coalesce(room.n, 0)
   ON CONFLICT DO NOTHING)
 UPDATE accounting_tasklist t SET followed_at = l.at FROM lists l WHERE t.host_id = l.host_id
 """

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from django.conf import settings
 
-from portal.fetch.errors import StatusError
+from portal.fetch.errors import NotKept, StatusError
 from portal.fetch.fetcher import Download, Limits, Version, fetch
 
 SECS: Final = 240.0
@@ -51,7 +51,7 @@ def drop(project_id: int) -> None:
 def download(project_id: int, url: str) -> Path:
     """The file at ``url``, from here if it is the server's present version, else as it is transferred. Blocks.
 
-    Raises FetchError; what came until then stays, and is gone on from next time.
+    Raises FetchError; what came until then stays, and is gone on from next time, unless there is no room for it.
     """
     try:
         return _download(project_id, url)
@@ -61,6 +61,10 @@ def download(project_id: int, url: str) -> Path:
         # There is more of it here than there.
         _about_path(_path(project_id, url)).unlink(missing_ok=True)
         return _download(project_id, url)
+    except (NotKept, OSError):
+        # Others need the room.
+        drop(project_id)
+        raise
 
 
 def _download(project_id: int, url: str) -> Path:

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import psycopg
 import structlog
+from celery.exceptions import SoftTimeLimitExceeded
 from django.conf import settings
 from django.db import connection
 from django.db.models import QuerySet
@@ -45,6 +46,8 @@ log = structlog.get_logger("statistics")
 
 AT_ONCE: Final = 2
 """Imports at a time, of the whole site: workers have other things to do, too."""
+READ_SECS: Final = 1_500
+"""Of one attempt, as a task: two downloads have four minutes each, and reading millions of records takes minutes."""
 RETRY: Final = dt.timedelta(minutes=10)
 MAX_BACK_OFF: Final = dt.timedelta(days=1)
 AHEAD: Final = dt.timedelta(hours=1)
@@ -87,6 +90,9 @@ def import_project(project_id: int, *, at_once: bool = False) -> str:
         except (FetchError, StatisticsError, psycopg.Error, OSError) as error:
             # Of the database: numbers that it cannot add up. Of the system: no room for the files.
             return _note_trouble(found, error)
+        except SoftTimeLimitExceeded:
+            files.drop(project_id)
+            return _note_trouble(found, StatisticsError("The export", f"took longer than the limit of {READ_SECS:,} s"))
         _note_success(found)
     log.info("statistics read", project=found.project.name, said=said)
     return said

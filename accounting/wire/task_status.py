@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from accounting.engine.client_tasks import MAX_CREDIT, Standing, standing_of
+from accounting.wire.project_replies import MAX_TEXT, ProjectRefused
 from portal.wire.scanner import Limits, ProtocolError, TagScanner, as_int, clip, float_or_none
 
 LIMITS: Final = Limits(body_bytes=1 << 19, elements=20_000, text_bytes=1 << 14)
@@ -31,9 +32,14 @@ def parse_task_statuses(body: bytes, asked: Collection[str]) -> dict[str, TaskSt
 
     A task whose numbers are missing or make no sense is left out, as if it had not been asked about; so is one that
     the reply does not mention. Of two answers about a task the first counts.
+
+    ProjectRefused if it is BOINC's document for an error instead.
     """
     scan = TagScanner(body, LIMITS)
-    if scan.next() != b"results":
+    if (root := scan.next()) == b"error":
+        fields = dict(scan.fields(root, frozenset()))
+        raise ProjectRefused(_error_num(fields), clip(fields.get(b"error_msg", b""), MAX_TEXT, entities=True))
+    if root != b"results":
         raise ProtocolError("results", "the message does not begin with this element")
     scan.enter()
     found: dict[str, TaskStatus | None] = {}
@@ -51,6 +57,13 @@ def parse_task_statuses(body: bytes, asked: Collection[str]) -> dict[str, TaskSt
         elif not tag.startswith(b"/"):
             scan.skip(tag)
     raise ProtocolError("results", "not closed: the message was cut off")
+
+
+def _error_num(fields: dict[bytes, bytes]) -> int:
+    try:
+        return as_int("error_num", fields.get(b"error_num", b""), -10_000, 10_000)
+    except ProtocolError:
+        return 0
 
 
 def status_of(server_state: int, outcome: int, validate_state: int, credit: float | None) -> TaskStatus | None:

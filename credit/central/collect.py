@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Final
+from urllib.parse import urlsplit
 
 import structlog
 from django.conf import settings
@@ -33,7 +34,8 @@ MAX_RUN_SECS: Final = 300.0
 """Of one run, so that other tasks get their turn; the next run goes on."""
 DOCUMENT: Final = "version_factors.xml"
 AVERAGED_HERE: Final = ""
-_LIMITS: Final = Limits(wire_bytes=1 << 20, body_bytes=MAX_BODY_BYTES)
+_USUAL_PORTS: Final = (80, 443)
+_LIMITS: Final = Limits(wire_bytes=MAX_BODY_BYTES, body_bytes=MAX_BODY_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +67,30 @@ def collect(now: dt.datetime, *, is_due: bool = False) -> Collected:
 
 def _keep_rows() -> None:
     """A row for each server that the settings name, and no others."""
-    CollectedExport.objects.exclude(url__in=settings.CENTRAL_PROJECTS).delete()
+    projects = _asked_projects()
+    CollectedExport.objects.exclude(url__in=projects).delete()
     lists = {settings.CENTRAL_SERVER} if settings.CENTRAL_SERVER else set()
     FactorList.objects.exclude(url__in=lists | ({AVERAGED_HERE} if settings.CENTRAL_PROJECTS else set())).delete()
-    for url in settings.CENTRAL_PROJECTS:
-        if url != settings.PROJECT_URL:
-            CollectedExport.objects.get_or_create(url=url)
+    for url in projects:
+        CollectedExport.objects.get_or_create(url=url)
     for url in lists:
         FactorList.objects.get_or_create(url=url)
+
+
+def _asked_projects() -> list[str]:
+    """Those of the settings but this site's own; one that is there under two spellings of its address once."""
+    found: dict[tuple[str, int | None, str], str] = {}
+    for url in settings.CENTRAL_PROJECTS:
+        found.setdefault(_place(url), url)
+    found.pop(_place(settings.PROJECT_URL), None)
+    return list(found.values())
+
+
+def _place(url: str) -> tuple[str, int | None, str]:
+    """What two spellings of an address have in common: with http or https, with or without www and the usual port."""
+    parts = urlsplit(url)
+    port = None if parts.port in _USUAL_PORTS else parts.port
+    return (parts.hostname or "").removeprefix("www."), port, parts.path
 
 
 def _take(row: CollectedExport | FactorList, before: dt.datetime, now: dt.datetime) -> bool:

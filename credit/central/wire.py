@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from typing import Final
 from xml.sax.saxutils import escape
 
-from credit.engine.cross_project import MAX_SCALE, MIN_SCALE, ExportedVersion, Factor
+from credit.engine.cross_project import MAX_FACTORS, MAX_SCALE, MIN_SCALE, ExportedVersion, Factor
 from credit.engine.facts import ProcessorType
-from portal.wire.scanner import Limits, ProtocolError, TagScanner, as_float, as_int, as_text, flag
+from portal.wire.scanner import Limits, ProtocolError, TagScanner, as_bool, as_float, as_int, as_text, flag
 
 MAX_BODY_BYTES: Final = 4 << 20
 MAX_VERSIONS: Final = 2_000
 """Of one project."""
-MAX_FACTORS: Final = 1_000
 MAX_RECENT_CREDIT: Final = 1e12
 """Credits a day of a version: more than all projects grant together."""
 MAX_NAME: Final = 64
@@ -159,7 +158,7 @@ def _version(fields: Fields, now: float) -> ExportedVersion:
         sample_threshold=_DEFAULT_THRESHOLD
         if threshold is None
         else as_int("sample_threshold", threshold, 1, _MAX_COUNT),
-        is_received=flag(fields.get(b"pfc_scale_received")),
+        is_received=as_bool("pfc_scale_received", fields.get(b"pfc_scale_received", b"0")),
     )
 
 

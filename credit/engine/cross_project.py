@@ -15,6 +15,8 @@ from credit.engine.facts import ProcessorType
 from credit.engine.recent_credit import decayed
 from credit.engine.rules import Rules
 
+MAX_FACTORS: Final = 1_000
+"""Of one list of averages."""
 MIN_SCALE: Final = 1e-4
 MAX_SCALE: Final = 100.0
 """Factors beyond these are taken for faults: a GPU version is about ten times less efficient than one for CPUs."""
@@ -76,7 +78,8 @@ def versions_that_count(versions: Iterable[ExportedVersion]) -> list[ExportedVer
 def average_factors(projects: Iterable[Sequence[ExportedVersion]], now: float) -> list[Factor]:
     """For each type of processor, and for each of its plan classes, the mean factor weighted by recent average credit.
 
-    Versions without recent credit have no weight. What has none at all is left out.
+    Versions without recent credit have no weight. What has none at all is left out. Of more than `MAX_FACTORS`, those
+    of types as a whole are kept first, then those of plan classes that most projects have.
     """
     groups: dict[tuple[str, str | None], list[tuple[int, float, float]]] = defaultdict(list)
     for number, versions in enumerate(projects):
@@ -85,14 +88,22 @@ def average_factors(projects: Iterable[Sequence[ExportedVersion]], now: float) -
             for plan_class in (None, version.plan_class):
                 groups[version.processor_type, plan_class].append((number, version.pfc_scale, credit))
     found = []
-    for processor_type, plan_class in sorted(groups, key=lambda key: (key[0], key[1] is not None, key[1] or "")):
-        rows = [row for row in groups[processor_type, plan_class] if row[2] > 0]
+    for (processor_type, plan_class), group in groups.items():
+        rows = [row for row in group if row[2] > 0]
         total = fsum(credit for _, _, credit in rows)
         if total > 0:
-            scale = fsum(scale * credit for _, scale, credit in rows) / total
+            scales = [scale for _, scale, _ in rows]
+            mean = fsum(scale * credit for _, scale, credit in rows) / total
+            # Rounding may bring it beyond them, far beyond where credit is next to nothing.
+            scale = min(max(mean, min(scales)), max(scales))
             nprojects = len({number for number, _, _ in rows})
             found.append(Factor(processor_type, plan_class, scale, total, nprojects, len(rows)))
-    return found
+    found.sort(key=lambda each: (each.plan_class is not None, -each.nprojects, -each.expavg_credit))
+    return sorted(found[:MAX_FACTORS], key=_place)
+
+
+def _place(factor: Factor) -> tuple[str, bool, str]:
+    return factor.processor_type, factor.plan_class is not None, factor.plan_class or ""
 
 
 def factor_for(factors: Iterable[Factor], processor_type: str, plan_class: str) -> Factor | None:

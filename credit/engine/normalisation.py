@@ -62,11 +62,15 @@ def _published(versions: Sequence[VersionFacts], rules: Rules) -> Normalisation:
     enough = _above(current, rules.min_version_samples)
     last = _above((version for version in versions if version.is_counted), rules.min_version_samples)
     known = [version for version in current + last if version.cross_project_scale]
-    if known and takes_received_scales(versions, rules):
+    takes_received = takes_received_scales(versions, rules)
+    if known and takes_received:
         counted = _above((v for v in current if v.cross_project_scale), rules.min_version_samples)
         counted = counted or [version for version in last if version.cross_project_scale]
         _cross_project(found, current, enough, counted)
     else:
+        if takes_received and any(version.cross_project_scale for version in versions):
+            # Inherited from a version that was withdrawn without samples, so there is nothing to be in proportion to.
+            enough = [version for version in enough if not version.is_scale_received]
         counted = _counted(enough, last)
         if counted:
             level = found.min_avg_pfc = min(_mean(group) for group in _by_kind(counted))

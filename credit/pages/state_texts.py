@@ -53,7 +53,7 @@ _OUTCOMES: Final[dict[int, StateText]] = {
 _PENDING = StateText("pending", "", "It waits to be checked.")
 _VALIDATIONS: Final[dict[int, StateText]] = {
     ValidateState.INIT: _PENDING,
-    ValidateState.VALID: StateText("valid", "ok", "Its output is right, and credit was granted."),
+    ValidateState.VALID: StateText("valid", "ok", "Validated, and credit was granted."),
     ValidateState.INVALID: StateText(
         "invalid", "error", "Its output differs from what other computers found, so it gets no credit."
     ),

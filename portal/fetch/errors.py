@@ -32,6 +32,10 @@ class TooLarge(FetchError):
     """More bytes than the limit."""
 
 
+class NotKept(FetchError):
+    """What came could not be written: the disk is full, say."""
+
+
 class StatusError(FetchError):
     """The server answered with a status that is no success."""
 

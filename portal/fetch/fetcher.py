@@ -10,7 +10,7 @@ import re
 import ssl
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from http.client import HTTPException
 from typing import BinaryIO, Final
@@ -23,7 +23,7 @@ from urllib3.exceptions import HTTPError, LocationParseError
 from urllib3.util import Url, parse_url
 
 from portal.fetch.connections import Deadline, EndedInTime, connect, http_connection, look_up
-from portal.fetch.errors import AddressRefused, FetchError, StatusError, TimeIsUp, TooLarge
+from portal.fetch.errors import AddressRefused, FetchError, NotKept, StatusError, TimeIsUp, TooLarge
 
 MAX_URL_CHARS: Final = 4096
 _CHUNK_BYTES: Final = 1 << 16
@@ -236,7 +236,8 @@ def _read(
         if into is None:
             kept += piece
         else:
-            into.write(piece)
+            with _writing(host):
+                into.write(piece)
     return Fetched(url.url, bytes(kept), nbytes, version)
 
 
@@ -248,9 +249,10 @@ def _save(response: BaseHTTPResponse, host: str, download: Download, version: Ve
             raise FetchError(host, "sends another part of the file than was asked for")
         nbytes = download.nbytes
     elif response.status == 200:
-        download.file.seek(0)
-        download.file.truncate()
-        download.begin(version)
+        with _writing(host):
+            download.file.seek(0)
+            download.file.truncate()
+            download.begin(version)
         nbytes = 0
     else:
         raise StatusError(host, response.status)
@@ -258,8 +260,18 @@ def _save(response: BaseHTTPResponse, host: str, download: Download, version: Ve
         nbytes += len(piece)
         if nbytes > limits.wire_bytes:
             raise TooLarge(host, f"transfers more than the limit of {limits.wire_bytes:,} bytes")
-        download.file.write(piece)
+        with _writing(host):
+            download.file.write(piece)
     return nbytes
+
+
+@contextmanager
+def _writing(host: str) -> Iterator[None]:
+    """What goes wrong here is no fault of the server."""
+    try:
+        yield
+    except OSError as error:
+        raise NotKept(host, f"what came could not be written here: {error.strerror}") from error
 
 
 def _kept_header(response: BaseHTTPResponse, name: str, max_chars: int) -> str:

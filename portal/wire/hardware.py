@@ -34,6 +34,7 @@ _COPROC_TYPES: Final = {
 _END: Final = frozenset({b"/host_info", b"/coprocs"})
 
 MAX_DISTROS: Final = 16
+_DISTRO_BYTES: Final = 1 << 14
 _DOCKER_VERSION = re.compile(rb"<docker_version>([^<]*+)</docker_version>")
 _OF_DISTRO = re.compile(rb"<(distro_name|os_name|os_version|docker_version|disallowed)(?:\s*+/>|>([^<]*+)</\1>)")
 
@@ -174,7 +175,10 @@ def parse_containers(host_info: bytes) -> Containers:
     begin = host_info.find(b"<wsl>")
     end = host_info.find(b"</wsl>", begin) if begin >= 0 else -1
     inside, outside = (host_info[begin:end], host_info[:begin] + host_info[end:]) if end >= 0 else (b"", host_info)
-    distros = [_distro(each.partition(b"</distro>")[0]) for each in inside.split(b"<distro>", MAX_DISTROS + 1)[1:]]
+    distros = [
+        _distro(each.partition(b"</distro>")[0][:_DISTRO_BYTES])
+        for each in inside.split(b"<distro>", MAX_DISTROS + 1)[1:]
+    ]
     found = _DOCKER_VERSION.search(outside)
     return Containers(clip(found[1], 64, entities=True) if found else "", tuple(distros[:MAX_DISTROS]))
 

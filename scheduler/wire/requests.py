@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import Final
 
 from portal.wire.hardware import parse_containers
@@ -248,7 +249,7 @@ def _take_what_is_rare(request: SchedulerRequest, found: dict[bytes, bytes | Non
     request.client_brand = clip(found.get(b"client_brand") or b"", MAX_BRAND, entities=True)
     request.client_opaque = clip(_CDATA.sub(b"", (found.get(b"client_opaque") or b"")[: 8 * MAX_OPAQUE]), MAX_OPAQUE)
     if keywords := found.get(b"user_keywords"):
-        named = [(kind, int(number)) for kind, number in _KEYWORDS.findall(keywords)[: 2 * MAX_KEYWORDS]]
+        named = [(found[1], int(found[2])) for found in islice(_KEYWORDS.finditer(keywords), 2 * MAX_KEYWORDS)]
         request.keywords_yes = frozenset(number for kind, number in named if kind == b"yes")
         request.keywords_no = frozenset(number for kind, number in named if kind == b"no")
 

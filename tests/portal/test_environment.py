@@ -73,7 +73,8 @@ def test_what_is_no_network_is_refused(monkeypatch: pytest.MonkeyPatch, given: s
 @pytest.mark.parametrize(
     "given",
     ["example.org/", "https://example.org", "ftp://a/", "https:///", "http://[/", "http://u:p@a/", "http://a/?b/",
-     f"http://a/{'x' * 200}/", "http://a/,http://b/,http://c/"],
+     f"http://a/{'x' * 200}/", "http://a/,http://b/,http://c/", "http://a:99999/",
+     "http://a:x/", "http://a:0/"],
 )  # fmt: skip
 def test_what_is_no_address_of_a_site_is_refused_and_so_are_too_many(
     monkeypatch: pytest.MonkeyPatch, given: str

@@ -64,7 +64,9 @@ class Command(BaseCommand):
         version = AppVersion.objects.filter(pk=pk).first()
         if version is None:
             raise CommandError(f"There is no version {pk}.")
-        change = Change.objects.get_for_object(version).filter(changes__has_key=FIELD).order_by("-pk").first()
+        # Not an undo, nor what it undid: the one before
+        left = Change.objects.get_for_object(version).filter(changes__has_key=FIELD, undoes=None, undone_by=None)
+        change = left.order_by("-pk").first()
         proposal = undo.proposal_of(change, version) if change is not None else None
         if proposal is None or FIELD not in proposal.changes:
             raise CommandError("No change of this version's factor is left to undo.")

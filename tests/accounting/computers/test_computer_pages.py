@@ -89,7 +89,7 @@ def test_names_are_not_markup(signed_in: Client, alice: User) -> None:
 
 def test_hardware_is_told_in_human_terms(signed_in: Client, tower: Host) -> None:
     text = page(signed_in, "host", tower.pk)
-    assert "5.1 GFLOPS a processor, 20.4 GFLOPS in all" in text  # 4 times 5.1
+    assert "5.1 GFLOPS a processor, 20.4 GFLOPS together" in text  # 4 times 5.1
     assert f"2 {TIMES} GeForce RTX 3060 12.7 TFLOPS peak each" in text
     assert "Memory 32 GiB" in text and "Disk 512 GiB" in text and "BOINC 8.0.2" in text
 

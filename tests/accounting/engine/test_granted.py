@@ -53,6 +53,15 @@ def test_missing_exports_are_made_up_for_by_the_next() -> None:
     assert read(said(100, 10), said(130, 20), read_since=None)[1] == [0, 30]
 
 
+def test_a_record_whose_beginning_is_not_always_said_counts_once() -> None:
+    """The same record: its beginning is left out, or said to be earlier, now and then."""
+    for other in (0, MADE - DAY):
+        _, grants = read(said(100, 10), said(101, 11, made_at=other), said(103, 12), read_since=MADE, known_since=MADE)
+        assert grants == [100, 1, 2]
+        _, grants = read(said(100, 10, made_at=0), said(103, 11), read_since=MADE, known_since=MADE)
+        assert grants == [0, 3]
+
+
 def test_a_project_that_began_anew_counts_from_nothing() -> None:
     """The same number, of another record: its 40 were granted since, and 30 before."""
     kept, grants = read(said(100, 10), said(130, 11), said(40, 21, made_at=20 * DAY), read_since=6 * DAY)

@@ -324,6 +324,20 @@ def test_what_changed_is_kept_with_its_time_and_shown(project: Project, fake: Fa
     assert Project.objects.get().name == "Fake@Home"
 
 
+def test_the_history_shows_what_changed_in_a_long_list(project: Project, fake: FakeProject) -> None:
+    def platforms_of(last: str) -> str:
+        names = [*(f"aarch64-unknown-system{number:02}" for number in range(40)), last]
+        return "".join(f"<platform><platform_name>{name}</platform_name></platform>" for name in names)
+
+    for day, last in enumerate(("windows_intelx86", "windows_x86_64")):
+        replaced = f"<platforms>{platforms_of(last)}</platforms>"
+        fake.config = re.sub("<platforms>.*</platforms>", replaced, fake.config, flags=re.DOTALL)
+        ask_again(project, NOW + (day + 1) * DAY)
+    row = said_history.read(project)[0]
+    assert (row.label, row.before[:1]) == ("Platforms", "…")
+    assert "windows_intelx86" in row.before and "windows_x86_64" in row.now
+
+
 def test_a_project_that_changes_daily_fills_no_disk(
     project: Project, fake: FakeProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -181,7 +181,7 @@ def test_the_pages_cost_the_same_for_one_computer_and_for_many(
         (reverse("projects"), 15),
         (reverse("keywords"), 8),
         (reverse("project", args=[three[0].pk]), 17),
-        (reverse("host", args=[Host.objects.earliest("pk").pk]), 31),
+        (reverse("host", args=[Host.objects.earliest("pk").pk]), 35),
     ):
         with django_assert_max_num_queries(most):
             assert signed_in.get(address).status_code == 200

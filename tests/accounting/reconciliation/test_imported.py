@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import threading
 from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
+from django.db import connection, transaction
 from pytest_django import Settings
 
 from accounting import tasks
+from accounting.computers.merge import merge
 from accounting.models import HostProject, Project, StatisticsImport
 from accounting.reconciliation.reads import read_standings, total_of
 from accounting.statistics import run
 from portal.models import User
-from tests.support.accounting_factories import credit, make_host, make_project
+from tests.support.accounting_factories import at, credit, granted, make_host, make_project
+from tests.support.lock_waits import nwaiting_for_locks
 from tests.support.statistics_site import DAY, NOON, HostRecord, StatisticsSite
+from tests.support.wait import wait_until
 
 # An import has a session of its own: it sees only what was committed.
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -40,3 +45,29 @@ def test_what_an_import_found_is_settled_by_the_next_run(alice: User, settings: 
             totals.append(total_of(read_standings(alice)) / MICRO)
     # 400 were estimated before; 1100.75 - 1000.25 = 100.5; a total that went back; 1101.75 - 1100.75 = 1.
     assert totals == [400, 500.5, 500.5, 501.5]
+
+
+def test_a_merge_while_grants_are_settled_for_the_first_time_counts_nothing_twice(alice: User) -> None:
+    project = make_project("Alpha")
+    older = make_host(alice, "studio", "2026-01-01", "2026-02-01")
+    newer = make_host(alice, "studio", "2026-02-02", "2026-02-09")
+    for host, day in ((older, "2026-01-31"), (newer, "2026-02-08")):
+        credit(host, project, day, (400 * MICRO, 0, 0, 0, 0, 0))
+    granted(older, project, 17, {"2026-02-08": 5 * MICRO})
+    StatisticsImport.objects.create(project=project, update_time=at("2026-02-08"), first_update_time=at("2026-02-07"))
+    before = total_of(read_standings(alice))
+
+    def settle_in_a_thread() -> None:
+        try:
+            tasks.reconcile()
+        finally:
+            connection.close()
+
+    settling = threading.Thread(target=settle_in_a_thread)
+    with transaction.atomic():
+        merge(alice.pk, older.pk, newer.pk)
+        settling.start()
+        # The merge has the ledgers until it is committed.
+        wait_until(lambda: nwaiting_for_locks() == 1 or not settling.is_alive(), "it waits", timeout_secs=60)
+    settling.join()
+    assert total_of(read_standings(alice)) == before

@@ -53,7 +53,7 @@ def settled(studio: Host, alpha: Project) -> Settlement:
 
 def test_home_has_one_total_and_says_what_it_is_made_of(signed_in: Client, settled: Settlement) -> None:
     text = text_of(signed_in.get("/home/"))
-    assert "In all 900 credits 200 granted, 700 estimated" in text  # 700 + 200
+    assert "Total 900 credits 200 granted, 700 estimated" in text  # 700 + 200
     assert "Provisional, not in it 100 credits" in text  # 250 + 50 - 200
     assert "Total 900 credits, of them 200 granted · provisional 100 , not in the total" in text
 
@@ -72,11 +72,12 @@ def test_the_chart_has_the_numbers_of_its_table(signed_in: Client, settled: Sett
 
 def test_the_pages_of_the_computer_and_the_project_have_the_same(signed_in: Client, settled: Settlement) -> None:
     host, project = reverse("host", args=[settled.host_id]), reverse("project", args=[settled.project_id])
-    for address, words in ((host, "Credit in all 900 200 granted"), (project, "Your credit 900 ")):
+    for address, words in ((host, "Total credit 900 200 granted"), (project, "Your credit 900 ")):
         text = text_of(signed_in.get(address))
         assert words in text
         assert "Total 900 credits, of them 200 granted" in text
     assert " 900 " in text_of(signed_in.get(reverse("computers")))
+    assert "Your part 900 credits" in text_of(signed_in.get(reverse("projects")))
 
 
 def test_a_project_without_grants_shows_no_chart_of_them(signed_in: Client, settled: Settlement) -> None:
@@ -98,7 +99,7 @@ def test_an_account_without_any_statistics_sees_its_estimate_as_before(
 ) -> None:
     credit(studio, alpha, str(days_ago(3)), (300 * MICRO, 0, 0, 0, 0, 0))
     text = text_of(signed_in.get("/home/"))
-    assert "In all 300 credits" in text
+    assert "Total 300 credits" in text
     assert "Provisional" not in text and "Granted" not in text
 
 

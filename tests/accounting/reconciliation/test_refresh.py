@@ -20,10 +20,10 @@ from accounting.models import (
     Settlement,
     StatisticsImport,
 )
-from accounting.reconciliation.reads import last_days, read_reconciled, read_standings, total_of
-from accounting.reconciliation.refresh import refresh, refresh_due
+from accounting.reconciliation.reads import chart_data, last_days, read_reconciled, read_standings, total_of
+from accounting.reconciliation.refresh import MOST_GRANTED, refresh, refresh_due
 from portal.models import Host, User
-from tests.support.accounting_factories import at, credit, make_host, make_project
+from tests.support.accounting_factories import at, credit, granted, make_host, make_project
 
 pytestmark = pytest.mark.django_db
 
@@ -105,6 +105,23 @@ def test_a_computer_that_a_project_got_to_know_lately_is_granted_what_was_estima
     assert total(alice) == 10  # 4 + 5 are in the 10
     export(studio, alpha, "2026-03-03", 2)
     assert total(alice) == 11
+
+
+def test_a_record_whose_grants_another_computer_has_is_not_all_that_a_computer_was_granted(
+    alice: User, studio: Host, alpha: Project
+) -> None:
+    """A copy was told apart and took its number at the project along: what it grants from then on is added."""
+    apart = make_host(alice, "copy")
+    record = granted(studio, alpha, 17, {"2026-03-01": 50 * MICRO})
+    GrantedTotal.objects.filter(pk=record.pk).update(host=apart)
+    estimate(apart, alpha, "2026-03-01", 30)
+    StatisticsImport.objects.create(project=alpha, update_time=at("2026-03-01"), first_update_time=at("2026-02-01"))
+    refresh(alpha.pk, at("2026-03-01", 6))
+    assert total(alice) == 30
+    GrantedDay.objects.create(user=alice, day=dt.date(2026, 3, 2), project=alpha, host=apart, credit=20 * MICRO)
+    StatisticsImport.objects.update(update_time=at("2026-03-02"))
+    refresh(alpha.pk, at("2026-03-02", 6))
+    assert total(alice) == 50  # 30 + 20
 
 
 def test_settling_again_changes_nothing(alice: User, studio: Host, alpha: Project) -> None:
@@ -207,3 +224,27 @@ def test_a_computer_far_from_its_project_is_marked(alice: User, alpha: Project) 
     # Work that was waiting is granted: the mark goes.
     export(hosts[8], alpha, "2026-02-03", 900)
     assert not Settlement.objects.filter(is_outside=True).exists()
+
+
+def test_a_project_that_grants_more_than_can_be_added_up_stops_neither_pages_nor_other_projects(
+    alice: User, alpha: Project
+) -> None:
+    """Each record may have 9e12 credits; two of them are more than 64 bits hold in millionths."""
+    most = 9 * 10**12
+    beta = make_project("Beta")
+    hosts = [make_host(alice, name) for name in ("studio", "attic")]
+    for host in hosts:
+        for day in ("2026-03-01", "2026-03-02"):
+            granted(host, alpha, host.pk * 10 + int(day[-1]), {day: most * MICRO})
+    granted(hosts[0], beta, 1, {"2026-03-02": 7 * MICRO})
+    for project in (alpha, beta):
+        StatisticsImport.objects.create(
+            project=project, update_time=at("2026-03-02"), first_update_time=at("2026-02-01")
+        )
+    assert refresh_due(at("2026-03-02", 6)) == 2
+    assert total(alice) == 2 * float(MOST_GRANTED / MICRO) + 7
+    assert refresh_due(at("2026-03-02", 7)) == 0
+    starts, days = last_days(dt.date(2026, 3, 2), 30)
+    found = read_reconciled(alice, starts, days, days[1])
+    assert found.sums.granted == (4 * most + 7) * MICRO
+    assert chart_data(found, "day")[0]["series"][0]["values"][-1] == 2 * most + 7

@@ -148,6 +148,38 @@ def test_a_project_that_has_no_such_answer_is_left_alone_for_a_month(
     assert (task.standing, task.asks) == (Standing.OPEN, 0)
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        # As this site's own answers to clients fail, with status 200
+        reply(b"<error>\n<error_num>-183</error_num>\n<error_msg>Too many requests.</error_msg>\n</error>\n"),
+        reply(b"<html><body>Down for maintenance</body></html>"),
+        reply(b"<results><result><name>a_0</name>"),
+        reply(b"", status="403 Forbidden"),
+    ],
+)
+def test_a_project_that_answered_before_is_asked_again_soon_after_it_failed(
+    studio: Host, elsewhere: Elsewhere, answer: bytes
+) -> None:
+    project = project_at(elsewhere.url)
+    ended(studio, project, "a_0", "b_0")
+    elsewhere.said = (4, 0, 0, "0")
+    assert asking.ask(project.pk, NOW) == 2
+    elsewhere.answer = answer
+    asking.ask(project.pk, NOW + HOUR)
+    source = TaskSource.objects.get()
+    assert source.problem and source.ask_after == NOW + 2 * HOUR
+
+
+def test_a_project_whose_first_answer_is_an_error_of_boincs_is_asked_again(studio: Host, elsewhere: Elsewhere) -> None:
+    elsewhere.answer = reply(b"<error><error_num>-1</error_num><error_msg>Database is down</error_msg></error>")
+    project = project_at(elsewhere.url)
+    ended(studio, project, "a_0")
+    asking.ask(project.pk, NOW)
+    source = TaskSource.objects.get()
+    assert "Database is down" in source.problem and source.ask_after == NOW + HOUR
+
+
 def test_a_project_that_fails_is_asked_ever_more_rarely(studio: Host, elsewhere: Elsewhere) -> None:
     elsewhere.answer = reply(b"", status="503 Service Unavailable")
     project = project_at(elsewhere.url)

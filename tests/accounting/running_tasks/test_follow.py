@@ -69,6 +69,27 @@ def test_of_one_computer_so_many_tasks_are_followed_and_no_more(studio: Host, bo
     assert FollowedTask.objects.filter(host=other).count() == 4
 
 
+def test_tasks_that_are_decided_make_room_for_new_ones_the_oldest_first(studio: Host, bob: User) -> None:
+    project, other = make_project(), make_host(bob, "cellar")
+    task_list(other, NOW, "his_0", project=project)
+    for number in range(2):
+        task_list(studio, NOW + number * HOUR, *[f"task_{number}_{n}" for n in range(200)], project=project)
+        follow.take_lists()
+        FollowedTask.objects.update(standing=Standing.GRANTED, granted_credit=1, ask_after=None)
+    # 400 and 150 new ones are 50 too many.
+    listed = [f"task_1_{n}" for n in range(100)] + [f"task_2_{n}" for n in range(150)]
+    task_list(studio, NOW + 2 * HOUR, *listed, project=project)
+    follow.take_lists()
+    names = set(FollowedTask.objects.filter(host=studio).values_list("name", flat=True))
+    assert len(names) == follow.MAX_FOLLOWED and names > set(listed)
+    assert {f"task_1_{n}" for n in range(200)} < names
+    task_list(studio, NOW + 3 * HOUR, *[f"task_3_{n}" for n in range(200)], project=project)
+    follow.take_lists()
+    names = set(FollowedTask.objects.filter(host=studio).values_list("name", flat=True))
+    assert len(names) == 500 and names > {f"task_3_{n}" for n in range(200)} | {f"task_2_{n}" for n in range(150)}
+    assert FollowedTask.objects.filter(host=other).count() == 1
+
+
 def test_tasks_of_a_project_that_is_gone_are_left_out(studio: Host) -> None:
     gone, project = make_project(), make_project()
     task_list(studio, NOW, "a_0", project=gone)

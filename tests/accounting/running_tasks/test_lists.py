@@ -73,6 +73,20 @@ def test_tasks_of_projects_that_the_site_does_not_know_are_only_counted(alice: U
     assert "secret" not in json.dumps(kept.tasks) and len(kept.tasks) == kept.left_out == 1
 
 
+def test_a_task_belongs_to_the_project_under_the_address_that_its_client_has(
+    alice: User, projects: list[Project]
+) -> None:
+    computer = attach(alice)
+    other = projects[0].master_url.replace("https://", "HTTPS://", 1).removesuffix("/")
+    report(computer, Task(other, "alpha_1_0", DEADLINE, process=(1, 2)), running(projects[0], "alpha_1_0"))
+    kept = TaskList.objects.get()
+    assert [(task["project"], task["name"]) for task in kept.tasks] == [(projects[0].pk, "alpha_1_0")]
+    assert kept.left_out == 1, "the same project's task of the same name"
+    report(computer, Task(other, "alpha_2_0", DEADLINE, process=(1, 2)))
+    kept.refresh_from_db()
+    assert ([task["name"] for task in kept.tasks], kept.left_out) == (["alpha_2_0"], 0)
+
+
 def test_ten_thousand_tasks_keep_nobodys_work_from_counting(alice: User, projects: list[Project]) -> None:
     computer = attach(alice)
     hours_pass(computer, 10)

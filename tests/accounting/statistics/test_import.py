@@ -12,6 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 from allauth.account.models import EmailAddress
+from celery.exceptions import SoftTimeLimitExceeded
 from django.db import connection, transaction
 from pytest_django import Settings
 
@@ -28,6 +29,7 @@ from accounting.models import (
     StatisticsImport,
 )
 from accounting.statistics import files, run, sql, store
+from portal.celery import app
 from portal.clients.factory import psycopg_params
 from portal.fetch.errors import TimeIsUp
 from portal.models import Host, User
@@ -340,6 +342,16 @@ def test_a_file_above_the_limit_is_refused(
     assert kept() == [[], [], []]
 
 
+def test_a_full_disk_is_named_and_given_back_what_came(site: StatisticsSite, project: Project, studio: Host) -> None:
+    site.publish(NOON, [HostRecord(17, 6)])
+    folder = files.folder_of(project.pk)
+    folder.mkdir(parents=True)
+    (folder / "host.gz").symlink_to("/dev/full")
+    assert "127.0.0.1: what came could not be written here" in read(project)
+    assert not folder.exists()
+    assert "1 of 1 computers" in read(project)
+
+
 def test_a_download_that_broke_off_goes_on_where_it_ended(site: StatisticsSite, project: Project, studio: Host) -> None:
     site.publish(NOON, [HostRecord(17, 5)])
     site.breaks_after = 50
@@ -460,6 +472,29 @@ def test_a_slow_download_goes_on_soon_but_not_for_ever(
         state = state_of(project)
         assert state.asked_at is not None
         assert dt.timedelta(minutes=least) < state.next_at - state.asked_at < dt.timedelta(minutes=most)
+
+
+def test_files_that_take_too_long_to_read_are_a_failure_that_operators_see(
+    site: StatisticsSite, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.publish(NOON)
+
+    def end_the_time(*_: Any, **__: Any) -> None:
+        raise SoftTimeLimitExceeded(run.READ_SECS)
+
+    monkeypatch.setattr(store, "records", end_the_time)
+    for failures in (1, 2):
+        assert read(project) == "The export: took longer than the limit of 1,500 s"
+        assert state_of(project).failures == failures and state_of(project).trouble
+    assert not files.folder_of(project.pk).exists()
+    # Before it is killed, when nothing could be noted
+    limits = tasks.import_statistics_of.soft_time_limit, tasks.import_statistics_of.time_limit
+    assert limits == (run.READ_SECS, run.READ_SECS + 300)
+
+
+def test_imports_keep_no_other_tasks_waiting() -> None:
+    """Two that are slow would occupy both processes of the worker that validates, mails and settles."""
+    assert app.amqp.router.route({}, tasks.import_statistics_of.name)["queue"].name == "requested"
 
 
 def test_two_workers_do_not_read_the_same_and_few_read_at_a_time(

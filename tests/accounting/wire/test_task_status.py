@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from accounting.engine.client_tasks import Standing
+from accounting.wire.project_replies import ProjectRefused
 from accounting.wire.task_status import TaskStatus, parse_task_statuses
 from portal.wire.scanner import ProtocolError
 
@@ -70,7 +71,6 @@ def test_credit_of_what_was_not_granted_does_not_count() -> None:
     [
         b"",
         b"<html><body>Not found</body></html>",
-        b"<error><error_num>-1</error_num></error>",
         b"<results><result><name>a_0</name>",
         b"<results>" + b"<result></result>" * 30_000 + b"</results>",
         b"<results>" + b"x" * (1 << 19) + b"</results>",
@@ -78,4 +78,17 @@ def test_credit_of_what_was_not_granted_does_not_count() -> None:
 )
 def test_what_is_no_answer_about_tasks_is_refused(body: bytes) -> None:
     with pytest.raises(ProtocolError):
+        parse_task_statuses(body, {"a_0"})
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"<error><error_num>-183</error_num></error>", "the project is down for now"),
+        (b"<error><error_num>nan</error_num><error_msg>Too many requests.</error_msg></error>", "Too many requests."),
+        (b"<error>Down</error>", "it did not say why"),
+    ],
+)
+def test_an_error_of_boincs_is_told_apart_from_no_answer(body: bytes, words: str) -> None:
+    with pytest.raises(ProjectRefused, match=words):
         parse_task_statuses(body, {"a_0"})

@@ -70,6 +70,21 @@ def test_exports_are_collected_and_averaged(servers: list[RawServer]) -> None:
     assert (one.asked_at, one.read_at, one.nversions, one.ncounted, one.problem) == (NOON, NOON, 2, 2, "")
 
 
+def test_an_export_of_the_largest_size_is_read(servers: list[RawServer]) -> None:
+    room = MAX_BODY_BYTES - len(GOOD)
+    says(servers[0], GOOD.replace(b"</app_versions>", b" " * room + b"</app_versions>"))
+    assert collect(NOON) == Collected(2, 0)
+
+
+def test_a_project_with_two_addresses_counts_once(servers: list[RawServer], settings: Settings) -> None:
+    host = servers[0].url.partition("://")[2]
+    settings.CENTRAL_PROJECTS = [servers[0].url, f"HTTP://{host}", f"https://{host}"]
+    assert collect(NOON) == Collected(1, 0)
+    settings.PROJECT_URL = "https://example.org/project/"
+    settings.CENTRAL_PROJECTS = ["http://example.org/project/", "https://www.EXAMPLE.org:443/project/"]
+    assert collect(NOON + DAY) == Collected(0, 0)
+
+
 @pytest.mark.parametrize(
     ("body", "headers", "status", "problem"),
     [

@@ -176,6 +176,18 @@ def test_the_command_lists_sets_and_undoes(lonely: AppVersion) -> None:
             run("--undo", pk)
 
 
+def test_undoing_again_goes_further_back_and_does_not_set_again_what_was_undone(lonely: AppVersion) -> None:
+    run("--set")
+    averages = FactorList.objects.get()
+    averages.factors[1]["scale"] = 0.5
+    averages.save()
+    run("--set")
+    assert "0.5 → 0.25" in run("--undo", str(lonely.pk))
+    assert "0.25 → None" in run("--undo", str(lonely.pk))
+    with pytest.raises(CommandError, match="No change of this version's factor is left to undo"):
+        run("--undo", str(lonely.pk))
+
+
 def test_a_task_says_where_its_factor_comes_from(lonely: AppVersion, admin_client: Client) -> None:
     AppVersion.objects.update(cross_project_scale=0.25)
     feed(timezone.now())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,13 +11,12 @@ from hypothesis import strategies as st
 
 from credit.central.wire import (
     MAX_BODY_BYTES,
-    MAX_FACTORS,
     MAX_VERSIONS,
     factors_document,
     parse_export,
     parse_factors,
 )
-from credit.engine.cross_project import ExportedVersion, Factor
+from credit.engine.cross_project import MAX_FACTORS, ExportedVersion, Factor, average_factors
 from portal.wire.scanner import ProtocolError
 from tests.support.credit_engine_facts import NOW
 
@@ -76,6 +76,19 @@ def test_what_our_own_reply_says_more_is_read() -> None:
     data = boinc().replace(b"</app_version>\n", more.encode() + b"</app_version>\n")
     (version,) = parse_export(data, NOW).versions
     assert (version.processor_type, version.sample_threshold, version.is_received) == ("ATI", 20, True)
+
+
+@pytest.mark.parametrize("said", ["2", "-1", " 1 "])
+def test_any_number_but_0_says_that_a_factor_was_received(said: str) -> None:
+    more = f"<pfc_scale_received>{said}</pfc_scale_received></app_version>\n"
+    (version,) = parse_export(boinc().replace(b"</app_version>\n", more.encode()), NOW).versions
+    assert version.is_received
+
+
+def test_a_version_that_does_not_say_whether_its_factor_was_received_is_left_out() -> None:
+    more = b"<pfc_scale_received>true</pfc_scale_received></app_version>\n"
+    export = parse_export(boinc().replace(b"</app_version>\n", more), NOW)
+    assert export.versions == [] and "pfc_scale_received" in export.refused
 
 
 @pytest.mark.parametrize(
@@ -169,6 +182,23 @@ def test_averages_with_a_fault_are_refused_whole(before: bytes, after: bytes) ->
     assert before in FACTOR
     with pytest.raises(ProtocolError):
         parse_factors(FACTOR.replace(before, after, 1))
+
+
+def test_no_project_keeps_the_averages_from_being_read_by_many_plan_classes() -> None:
+    def app(name: str, gpu_class: str, credit: float) -> list[ExportedVersion]:
+        common: dict[str, Any] = {"pfc_n": 500, "expavg_time": NOW}
+        return [
+            ExportedVersion(name, "linux", 1, "", "CPU", pfc_scale=1, expavg_credit=1, **common),
+            ExportedVersion(name, "linux", 1, gpu_class, "NVIDIA", pfc_scale=0.1, expavg_credit=credit, **common),
+        ]
+
+    hostile = [each for number in range(MAX_VERSIONS // 2) for each in app(f"a{number}", f"cuda{number}", 1e12)]
+    published = average_factors([hostile, app("b", "cuda", 5), app("c", "cuda", 5)], NOW)
+    read = parse_factors(factors_document(published, NOW))
+    assert len(read) == MAX_FACTORS
+    assert {(each.processor_type, each.plan_class) for each in read} > {
+        ("CPU", None), ("CPU", ""), ("NVIDIA", None), ("NVIDIA", "cuda"),
+    }  # fmt: skip
 
 
 def test_too_many_averages_are_refused() -> None:

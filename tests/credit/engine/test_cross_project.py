@@ -124,4 +124,11 @@ def test_an_average_lies_between_the_factors(rows: list[tuple[float, float]]) ->
     versions = [exported("a", "NVIDIA", scale, credit) for scale, credit in rows]
     scale = found([exported("a", "CPU", 1), *versions]).get(("NVIDIA", "cuda"))
     weighty = [each for each, credit in rows if credit > 0]
-    assert scale is None if not weighty else min(weighty) * (1 - 1e-9) <= (scale or 0) <= max(weighty) * (1 + 1e-9)
+    assert scale is None if not weighty else min(weighty) <= (scale or 0) <= max(weighty)
+
+
+@pytest.mark.parametrize("credit", [5e-324, 1e-310, 0.3, 1e12])
+@pytest.mark.parametrize("scale", [MIN_SCALE, 0.1, MAX_SCALE])
+def test_rounding_brings_no_average_beyond_the_factors(scale: float, credit: float) -> None:
+    versions = [exported("a", "NVIDIA", scale, credit) for _ in range(7)]
+    assert found([exported("a", "CPU", 1), *versions])["NVIDIA", "cuda"] == scale

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from credit.engine.averages import Average
 from credit.engine.facts import VersionFacts
 from credit.engine.normalisation import normalise
 from credit.engine.rules import Rules
@@ -347,6 +348,21 @@ def test_a_withdrawn_version_keeps_the_received_factor_as_long_as_the_app_has_on
     assert take(versions) == [0.1, 0.1]
     versions[0].cross_project_scale = None
     assert take(versions) == [None, None]
+
+
+def test_a_release_keeps_the_received_factor_of_one_that_was_withdrawn_before_it_had_samples() -> None:
+    versions = [gpu(1, 99, 20.0, cross_project_scale=0.1, version_num=1), gpu(2, 0, None, version_num=2)]
+    take(versions)
+    versions[0].is_deprecated = True
+    versions[1].pfc = Average(100, 20.0)
+    # Its own factor would be 1: ten times the credit because of a release.
+    assert (take(versions), received(versions)) == ([0.1, 0.1], [True, True])
+    other = gpu(3, 100, 8.0, plan_class="other", version_num=1)
+    assert take([*versions, other]) == [0.1, 0.1, 1.0]
+    # A version for CPUs that counts ends it, as does taking it back.
+    assert take([*versions, cpu(4, 100, 4.0)]) == [0.1, 0.2, 1.0]
+    versions[0].cross_project_scale = None
+    assert (take(versions), received(versions)) == ([None, 1.0], [False, False])
 
 
 def test_the_deployed_rules_know_no_such_factor() -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from portal.fetch.errors import AddressRefused, FetchError, StatusError, TimeIsUp, TooLarge
+from portal.fetch.errors import AddressRefused, FetchError, NotKept, StatusError, TimeIsUp, TooLarge
 from portal.fetch.fetcher import Download, Limits, Version, fetch
 from tests.support.certificates import make_certificate, server_context
 from tests.support.raw_server import RawServer, by_path, path_of, reply
@@ -52,6 +52,12 @@ def sending(*parts: bytes) -> Callable[[socket.socket, bytes], None]:
             connection.sendall(part)
 
     return answer
+
+
+def test_a_full_disk_is_not_blamed_on_the_server() -> None:
+    no_room = pytest.raises(NotKept, match="could not be written here: No space left on device")
+    with RawServer(sending(reply(b"hello"))) as server, Path("/dev/full").open("wb", buffering=0) as full, no_room:
+        fetch(server.url, into=full)
 
 
 def test_a_document_is_fetched_by_whoever_says_who_it_is() -> None:

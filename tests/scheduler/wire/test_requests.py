@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -230,3 +232,14 @@ def test_no_bytes_crash_the_reading(pieces: list[bytes]) -> None:
     assert all(wish.secs >= 0 and wish.instances >= 0 for wish in request.work_requests.values())
     assert all(0.01 <= fraction <= 1 for fraction in request.available_fractions)
     assert all(gpu.count >= 1 and gpu.peak_flops >= 0 for gpu in request.gpus)
+
+
+def test_a_request_full_of_keywords_takes_little_memory() -> None:
+    body = b"<scheduler_request><user_keywords>%b</user_keywords></scheduler_request>"
+    body %= b"<yes>7</yes>" * 300_000 + b"<no>8</no>"
+    tracemalloc.start()
+    request = parse_request(body)
+    # The section is copied once; a pair for each keyword would take 40 MB.
+    assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    tracemalloc.stop()
+    assert request.keywords_yes == {7} and not request.keywords_no

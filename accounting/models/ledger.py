@@ -1,0 +1,209 @@
+"""The ledger: what each computer has been credited at each project, day by day, and what stands out."""
+
+from __future__ import annotations
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import CheckConstraint, Func, Q
+from django.db.models.lookups import Exact
+from django.utils import timezone
+
+from accounting.engine.amounts import Totals
+from accounting.engine.returns import EARLIER_KEPT
+from accounting.models.projects import Project
+from portal.models import Host, User
+
+
+def _zeros() -> list[int]:
+    return [0] * 6
+
+
+def _no_allowance() -> list[int]:
+    return [0] * 5
+
+
+class HostLedger(models.Model):
+    """A host's part of the ledger: allowance and last contact. Its row is the lock for all rows of the host.
+
+    ``level``: allowance left for cpu_time, gpu_time, cpu_ec, gpu_ec (micro) and jobs (micro-jobs); accounting rules, 2.
+    """
+
+    host = models.OneToOneField(Host, models.CASCADE, primary_key=True, related_name="ledger")
+    last_at = models.DateTimeField("last contact", null=True)
+    client_now = models.FloatField("the client's clock at the last contact", null=True)
+    # A write happens only if the number is still what was read (accounting/rpc/store.py).
+    contacts = models.BigIntegerField("requests answered", default=0)
+    level = ArrayField(models.BigIntegerField(), size=5, default=_no_allowance)
+    # The owner's wish: BOINC's names of processor types that no project may use here.
+    excluded_types = ArrayField(models.CharField(max_length=64), default=list, blank=True)
+    # time_stats, net_stats, free disk, run mode, as last reported
+    contact = models.JSONField(default=dict)
+    # The last answer: its digest, how many different answers there were, and how often this one was given in a row.
+    answer_digest = models.CharField(max_length=16, blank=True, default="", editable=False)
+    answers_logged = models.IntegerField(default=0, editable=False)
+    same_answers = models.IntegerField(default=0, editable=False)
+
+    class Meta:
+        constraints = [CheckConstraint(condition=Q(level__len=5), name="hostledger_level_len")]
+
+    def __str__(self) -> str:
+        return f"ledger of {self.host}"
+
+
+class Answer(models.Model):
+    """What a host was answered, from one contact on, as long as the answer stayed the same
+    (accounting/rpc/contact_log.py).
+
+    A host has at most `contact_log.MAX_ANSWERS` of them; the next one takes the oldest one's place.
+    """
+
+    pk = models.CompositePrimaryKey("host_id", "slot")
+    host = models.ForeignKey(Host, models.CASCADE, related_name="answers", db_index=False)
+    slot = models.SmallIntegerField()
+    at = models.DateTimeField("first given")
+    content = models.JSONField()
+    # Of the answer before this one: how often it was given, and when last.
+    before_times = models.IntegerField(default=0)
+    before_last_at = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return f"answer to {self.host} at {self.at:%Y-%m-%d %H:%M}"
+
+
+class HostProject(models.Model):
+    """A host's totals at a project (accounting rules, "State per host and project"), and the owner's wishes for it."""
+
+    pk = models.CompositePrimaryKey("host_id", "project_id")
+    host = models.ForeignKey(Host, models.CASCADE, related_name="host_projects", db_index=False)
+    project = models.ForeignKey(Project, models.CASCADE, related_name="host_projects")
+    # Totals as a client can claim them go up to 1e21 micro-units, past bigint.
+    reported = ArrayField(models.DecimalField(max_digits=22, decimal_places=0), size=6, null=True)
+    # The last totals before each reset, which may come back
+    earlier = ArrayField(
+        ArrayField(models.DecimalField(max_digits=22, decimal_places=0), size=6), size=EARLIER_KEPT, default=list
+    )
+    # The totals at the last reset, while the client is below earlier ones
+    restart = ArrayField(models.DecimalField(max_digits=22, decimal_places=0), size=6, null=True)
+    handed = ArrayField(models.BigIntegerField(), size=6, null=True)
+    credited = ArrayField(models.BigIntegerField(), size=6, default=_zeros)
+    pending = ArrayField(models.BigIntegerField(), size=6, default=_zeros)
+    dropped = ArrayField(models.DecimalField(max_digits=26, decimal_places=0), size=6, default=_zeros)
+    listed = models.BooleanField("in the last request", default=False)
+    # What the client last said about it: no_work types, failures, state (small, for the pages).
+    state = models.JSONField(default=dict)
+    # The owner's wishes, sent with each reply. A suspension is told once more when it ends, else left to the computer.
+    suspended = models.BooleanField(default=False)
+    told_suspended = models.BooleanField(default=False, editable=False)
+    no_new_work = models.BooleanField(default=False)
+    excluded = models.BooleanField("not on this computer", default=False)
+    no_rsc = ArrayField(models.CharField(max_length=64), default=list, blank=True)
+    update_asked = models.BooleanField("contact the project at once", default=False)
+    drop_waiting = models.BooleanField("drop jobs that have not begun", default=False)
+
+    class Meta:
+        constraints = [
+            CheckConstraint(condition=Q(credited__len=6, pending__len=6, dropped__len=6), name="hostproject_six"),
+            # NULL passes the check of its length.
+            CheckConstraint(condition=Q(restart__len=6), name="hostproject_restart_six"),
+            CheckConstraint(
+                condition=Q(
+                    Exact(Func("earlier", 2, function="array_length", output_field=models.IntegerField()), 6),
+                    earlier__len__lte=EARLIER_KEPT,
+                ),
+                name="hostproject_earlier_sixes",
+            ),
+            CheckConstraint(
+                condition=Q(restart__isnull=True) | Q(earlier__len__gt=0),
+                name="hostproject_earlier_and_restart",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.host} at {self.project}"
+
+
+class HostClient(models.Model):
+    """A client that reported with a host's id, by its cross-project id, once another one came in its place.
+
+    Of clients with the same one, by that, the project and their number there (``recognise.number_key``). It may be the
+    same client with its old id, or another one: see accounting/rpc/recognise.py. The rows of a host are made in the
+    order in which their clients first came.
+    """
+
+    host = models.ForeignKey(Host, models.CASCADE, related_name="other_clients", db_index=False)
+    cpid = models.CharField("cross-project id", max_length=80)
+    # The totals with which it goes on, as of its last report with the host's id
+    books = models.JSONField(default=dict)
+    seen_at = models.DateTimeField("another id came in its place", default=timezone.now)
+    told_apart_at = models.DateTimeField("known to be another client", null=True, blank=True)
+    # Made when it reports again
+    record = models.ForeignKey(Host, models.CASCADE, null=True, blank=True, related_name="told_apart_from")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["host", "cpid"], name="hostclient_host_cpid"),
+            CheckConstraint(condition=Q(record=None) | Q(told_apart_at__isnull=False), name="hostclient_record_apart"),
+            CheckConstraint(condition=~Q(cpid=""), name="hostclient_has_cpid"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.cpid} at {self.host}"
+
+
+class Day(models.Model):
+    """What a host was credited at a project on one UTC day. Partitioned by month (accounting/ledger/partitions.py)."""
+
+    pk = models.CompositePrimaryKey("user_id", "day", "project_id", "host_id")
+    user = models.ForeignKey(User, models.CASCADE, related_name="+", db_index=False)
+    day = models.DateField()
+    # Without constraints: the key begins with the user, so a deletion would read all months to check them.
+    project = models.ForeignKey(Project, models.DO_NOTHING, related_name="+", db_index=False, db_constraint=False)
+    host = models.ForeignKey(Host, models.DO_NOTHING, related_name="+", db_index=False, db_constraint=False)
+    cpu_ec = models.BigIntegerField(default=0)
+    gpu_ec = models.BigIntegerField(default=0)
+    cpu_time = models.BigIntegerField(default=0)
+    gpu_time = models.BigIntegerField(default=0)
+    njobs_success = models.BigIntegerField(default=0)
+    njobs_error = models.BigIntegerField(default=0)
+    # A DayFlag of accounting/engine/states.py
+    flags = models.SmallIntegerField(default=0)
+
+    class Meta:
+        db_table = "accounting_day"
+
+    def __str__(self) -> str:
+        return f"{self.day}: {self.host_id} at {self.project_id}"
+
+    @property
+    def amounts(self) -> Totals:
+        return Totals(self.cpu_ec, self.gpu_ec, self.cpu_time, self.gpu_time, self.njobs_success, self.njobs_error)
+
+
+class Note(models.Model):
+    """Something the owner should know about a host's reports: at most one row per host, day, kind and project."""
+
+    host = models.ForeignKey(Host, models.CASCADE, related_name="notes", db_index=False)
+    project = models.ForeignKey(Project, models.CASCADE, null=True, related_name="+", db_index=False)
+    day = models.DateField()
+    kind = models.CharField(max_length=24)
+    detail = models.CharField(max_length=300, blank=True)
+    # What was dropped in all that day: {kind of amount: micro-units}
+    amount = models.DecimalField(max_digits=26, decimal_places=0, default=0)
+    count = models.PositiveIntegerField(default=1)
+    first_at = models.DateTimeField()
+    last_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["-last_at"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["host", "day", "kind", "project", "detail"],
+                nulls_distinct=False,
+                name="note_once_a_day",
+            )
+        ]
+        # How many there are of a day, for the dashboard
+        indexes = [models.Index(fields=["day", "kind"], name="note_day_kind")]
+
+    def __str__(self) -> str:
+        return f"{self.day} {self.kind}"

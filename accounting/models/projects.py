@@ -1,0 +1,199 @@
+"""Projects, what they say of themselves, what they need, and how they do."""
+
+from __future__ import annotations
+
+from django.core.validators import MaxValueValidator, MinValueValidator, URLValidator
+from django.db import models
+from django.db.models import CheckConstraint, Q
+from django.utils import timezone
+
+from accounting.engine.choice.facts import CPU, MAX_SHARE, TroubleKind
+from portal.templatetags.drawings import DATA_COLOURS
+from portal.wire import keywords
+
+PROCESSOR_TYPES = {
+    CPU: "processors",
+    "NVIDIA": "NVIDIA GPU",
+    "ATI": "AMD GPU",
+    "intel_gpu": "Intel GPU",
+    "apple_gpu": "Apple GPU",
+}
+"""The types of processors in words, by BOINC's names."""
+
+
+def keyword_choices() -> list[tuple[int, str]]:
+    return [(id_, "– " * keyword.level + keyword.name) for id_, keyword in keywords.KEYWORDS.items()]
+
+
+class Project(models.Model):
+    """A BOINC project that this account manager may attach computers to."""
+
+    class Account(models.TextChoices):
+        SHARED = "shared", "one account for all volunteers"
+        PER_USER = "per_user", "an account for each volunteer"
+
+    name = models.CharField(max_length=100, unique=True)
+    master_url = models.CharField("master URL", max_length=255, unique=True)
+    web_url = models.CharField(
+        "web site", max_length=255, blank=True, validators=[URLValidator(schemes=["http", "https"])]
+    )
+    summary = models.CharField("one line on its science", max_length=200, blank=True)
+    description = models.TextField(blank=True)
+    is_active = models.BooleanField("computers may be attached", default=True)
+    down_since = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="While it is set, only volunteers who picked the project by hand get it.",
+    )
+    down_reason = models.CharField(
+        "why it is down", max_length=200, blank=True, help_text="A sentence that volunteers see."
+    )
+    default_share = models.FloatField(
+        "default resource share", default=100, validators=[MinValueValidator(0), MaxValueValidator(MAX_SHARE)]
+    )
+    account_mode = models.CharField(max_length=8, choices=Account, default=Account.SHARED)
+    shared_account_key = models.BinaryField("account key, encrypted", null=True, blank=True, editable=False)
+    url_signature = models.TextField("signature of the URL", blank=True)
+    takes_platforms = models.BooleanField(
+        "take over platforms",
+        default=False,
+        help_text="When the project says that it has programs for other platforms, computers are chosen by that at "
+        "once. Anything else that changes there waits for you.",
+    )
+    # The project's colour on every page; it never changes. `data_colour` keeps it within the palette.
+    colour = models.PositiveSmallIntegerField(default=0, editable=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [
+            CheckConstraint(
+                condition=Q(default_share__gte=0, default_share__lte=MAX_SHARE), name="project_share_range"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def data_colour(self) -> int:
+        """The project's colour in charts and lists: `.data-0` and so on in static/portal/site.css."""
+        return self.colour % DATA_COLOURS
+
+    @classmethod
+    def next_colour(cls) -> int:
+        """The colour for a new project: all data colours in turn."""
+        return cls.objects.count() % DATA_COLOURS
+
+
+class ProjectProfile(models.Model):
+    """What a project said of itself when it was asked (accounting/project_setup/asking.py), and the last trial there.
+
+    ``said`` and ``seen`` are of `ProjectConfig`: the last answer, and the one that an operator has seen. A project
+    without a profile was never asked, and is not asked daily.
+    """
+
+    project = models.OneToOneField(Project, models.CASCADE, primary_key=True, related_name="profile")
+    said = models.JSONField(default=dict)
+    said_at = models.DateTimeField("last answered", null=True)
+    seen = models.JSONField(default=dict)
+    etag = models.CharField(max_length=200, blank=True)
+    last_modified = models.CharField(max_length=60, blank=True)
+    asked_at = models.DateTimeField("last asked", null=True)
+    ask_after = models.DateTimeField("asked again after", default=timezone.now, db_index=True)
+    # Why it could not be asked, and since when that is so; empty: it answered
+    problem = models.CharField(max_length=300, blank=True)
+    problem_since = models.DateTimeField(null=True)
+    failures = models.PositiveIntegerField("failed in a row", default=0)
+    # Since when it says itself that it is down; NULL: it does not
+    says_down_since = models.DateTimeField(null=True)
+    # Of `ServerStatus`; empty: it does not tell
+    status = models.JSONField(default=dict)
+    # Of the keys by which its programs are signed: as an operator has seen it, and as it was at the last trial
+    code_key_seen = models.CharField(max_length=64, blank=True)
+    code_key = models.CharField(max_length=64, blank=True)
+    tried_at = models.DateTimeField("last trial", null=True)
+    tried_well = models.BooleanField(null=True)
+    tried_text = models.CharField(max_length=500, blank=True)
+
+    def __str__(self) -> str:
+        return f"what {self.project} says"
+
+
+class ProjectKeyword(models.Model):
+    """What a project is about, or where it is at home, and how much of it that is."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="keywords", db_index=False)
+    keyword = models.PositiveIntegerField(choices=keyword_choices)
+    weight = models.FloatField(
+        default=1,
+        validators=[MinValueValidator(0.01), MaxValueValidator(1)],
+        help_text="The part of its work that this is true of, 0.01 to 1.",
+    )
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["project", "keyword"], name="projectkeyword_once"),
+            CheckConstraint(condition=Q(weight__gt=0, weight__lte=1), name="projectkeyword_weight_range"),
+        ]
+
+    def __str__(self) -> str:
+        keyword = keywords.KEYWORDS.get(self.keyword)
+        return keyword.name if keyword else f"keyword {self.keyword}"
+
+
+class ProjectVersion(models.Model):
+    """What a project has programs for. A project without any counts as running everywhere."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="versions", db_index=False)
+    platform = models.CharField(
+        max_length=64, blank=True, help_text="BOINC's name, such as windows_x86_64; empty: all platforms."
+    )
+    processor_type = models.CharField(max_length=64, choices=PROCESSOR_TYPES, default=CPU)
+
+    class Meta:
+        ordering = ["platform", "processor_type"]
+        constraints = [
+            models.UniqueConstraint(fields=["project", "platform", "processor_type"], name="projectversion_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.platform or 'all platforms'}, {self.get_processor_type_display()}"
+
+
+class ProjectTrouble(models.Model):
+    """A trouble that most volunteers' computers report: no work for a type, or no answer. A task keeps these rows."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="troubles", db_index=False)
+    kind = models.CharField(max_length=8, choices=[(kind.value, kind.name) for kind in TroubleKind])
+    # Empty: all types
+    processor_type = models.CharField(max_length=64, blank=True)
+    since = models.DateTimeField()
+    last_at = models.DateTimeField("last seen")
+    volunteers = models.PositiveIntegerField("volunteers whose computers say so")
+    of_volunteers = models.PositiveIntegerField("of so many")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["project", "kind", "processor_type"], name="projecttrouble_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.project}: {self.kind} {self.processor_type}"
+
+
+class ProjectStanding(models.Model):
+    """A project's part of last week's processing, and its boost in choices (engine/choice/balance.py)."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="standings", db_index=False)
+    on_gpu = models.BooleanField("on GPUs")
+    target = models.FloatField("part that it should get")
+    got = models.FloatField("part that it got")
+    boost = models.FloatField("factor of its share in choices")
+    day = models.DateField("worked out on")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["project", "on_gpu"], name="projectstanding_once")]
+
+    def __str__(self) -> str:
+        return f"{self.project} on {'GPUs' if self.on_gpu else 'CPUs'}"

@@ -1,0 +1,48 @@
+"""Sums over all volunteers: the days of each project, and days of erased accounts."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from accounting.models.projects import Project
+
+
+class ProjectDay(models.Model):
+    """A project's sums over all hosts on one UTC day, rolled up from the days by a task."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="project_days", db_index=False)
+    day = models.DateField()
+    hosts = models.PositiveIntegerField(default=0)
+    users = models.PositiveIntegerField(default=0)
+    cpu_ec = models.BigIntegerField(default=0)
+    gpu_ec = models.BigIntegerField(default=0)
+    cpu_time = models.BigIntegerField(default=0)
+    gpu_time = models.BigIntegerField(default=0)
+    njobs_success = models.BigIntegerField(default=0)
+    njobs_error = models.BigIntegerField(default=0)
+    rolled_up_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["project", "day"], name="projectday_once")]
+
+    def __str__(self) -> str:
+        return f"{self.project} on {self.day}"
+
+
+class ErasedDay(models.Model):
+    """The work of all erased accounts at a project on one UTC day, so that the sums of projects keep it."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="+", db_index=False)
+    day = models.DateField()
+    cpu_ec = models.BigIntegerField(default=0)
+    gpu_ec = models.BigIntegerField(default=0)
+    cpu_time = models.BigIntegerField(default=0)
+    gpu_time = models.BigIntegerField(default=0)
+    njobs_success = models.BigIntegerField(default=0)
+    njobs_error = models.BigIntegerField(default=0)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["project", "day"], name="erasedday_once")]
+
+    def __str__(self) -> str:
+        return f"erased at {self.project} on {self.day}"
