@@ -6,6 +6,8 @@ written meanwhile (accounting/computers/merge.py).
 
 from typing import Final
 
+from accounting.ledger.sql import MOST_CREDIT
+
 # Locks the days of both computers. All months are visited: a merge is rare, and no day may be left behind.
 MOVE_DAYS: Final = """
 WITH moved AS (
@@ -35,7 +37,7 @@ ON CONFLICT (user_id, day, project_id, host_id) DO UPDATE SET credit = kept.cred
 """
 
 # The same for the sums of closed months. The best days of their owner stay as they are.
-MOVE_MONTHS: Final = """
+MOVE_MONTHS: Final = f"""
 WITH moved AS (
     DELETE FROM accounting_month WHERE user_id = %(owner)s AND host_id = %(older)s RETURNING *
 )
@@ -50,7 +52,7 @@ granted FROM moved ON CONFLICT (user_id, month, project_id, host_id) DO UPDATE S
     njobs_success = kept.njobs_success + excluded.njobs_success,
     njobs_error = kept.njobs_error + excluded.njobs_error,
     flags = kept.flags | excluded.flags,
-    granted = kept.granted + excluded.granted
+    granted = least(kept.granted::numeric + excluded.granted, {MOST_CREDIT})
 """
 
 # Locks the notes of both computers.

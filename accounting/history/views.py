@@ -200,7 +200,7 @@ def _history_controls(period: Period, choices: Choices, today: dt.date) -> dict[
         ],
         "curve_choices": [
             (Curve.EACH, f"each {period.step}"),
-            *([(Curve.MEAN, "with a 7-day mean")] if period.step is Step.DAY else []),
+            *([(Curve.MEAN, "7-day mean")] if period.step is Step.DAY else []),
             (Curve.TOTAL, "running total"),
         ],
         "scale_choices": [(Scale.LINEAR, "linear"), (Scale.ROOT, "square root")],

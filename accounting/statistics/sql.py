@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from accounting.ledger.sql import MOST_CREDIT
+
 LOCK: Final = "SELECT pg_try_advisory_lock(hashtext('accounting.statistics'), %(project)s)"
 # A long COPY is no statement that hangs, and a download in between no session that was forgotten.
 SESSION: Final = "SET statement_timeout = 0; SET idle_session_timeout = 0; SET jit = off; SET timezone = UTC"
@@ -83,7 +85,7 @@ ON CONFLICT (project_id, project_host_id) DO UPDATE
        fits_since = CASE WHEN kept.host_id = excluded.host_id THEN kept.fits_since ELSE excluded.as_of END"""
 
 # A computer may have several records at a project. An export may be of a month that is closed (ledger.months).
-WRITE_DAYS: Final = """
+WRITE_DAYS: Final = f"""
 WITH grants AS (
   SELECT n.user_id, n.host_id, sum(n.credit)::bigint AS credit
     FROM unnest(%(users)s::bigint[], %(hosts)s::bigint[], %(grants)s::bigint[]) AS n(user_id, host_id, credit)
@@ -92,10 +94,12 @@ WITH grants AS (
 months AS (
   INSERT INTO accounting_month AS kept (user_id, month, project_id, host_id, cpu_ec, gpu_ec, cpu_time, gpu_time,
          njobs_success, njobs_error, flags, granted)
-  SELECT g.user_id, date_trunc('month', %(day)s::date)::date, %(project)s, g.host_id, 0, 0, 0, 0, 0, 0, 0, g.credit
+  SELECT g.user_id, date_trunc('month', %(day)s::date)::date, %(project)s, g.host_id, 0, 0, 0, 0, 0, 0, 0,
+         least(g.credit, {MOST_CREDIT})
     FROM grants g WHERE %(day)s < (SELECT until FROM accounting_closedmonths)
    ORDER BY g.user_id, g.host_id
-  ON CONFLICT (user_id, month, project_id, host_id) DO UPDATE SET granted = kept.granted + excluded.granted)
+  ON CONFLICT (user_id, month, project_id, host_id) DO UPDATE
+     SET granted = least(kept.granted::numeric + excluded.granted, {MOST_CREDIT}))
 INSERT INTO accounting_grantedday AS kept (user_id, day, project_id, host_id, credit)
 SELECT g.user_id, %(day)s, %(project)s, g.host_id, g.credit FROM grants g
  ORDER BY g.user_id, g.host_id

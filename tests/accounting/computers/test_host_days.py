@@ -22,4 +22,4 @@ def test_a_computers_page_draws_its_own_days(client: Client, alice: User) -> Non
     # 10 + 5 credits of its own, nothing of the other's
     assert f"{today}: 15 credits" in page
     assert f"{today}: 70 credits" not in page
-    assert f"{reverse('history')}?by=computer" in page
+    assert f"{reverse('history')}?host={studio.pk}" in page

@@ -17,7 +17,7 @@ from accounting.history.reads import By, History, Show, read_history
 from accounting.history.sums import read_first_day
 from accounting.ledger import check, sql
 from accounting.ledger.months import close_months, closed_until, split
-from accounting.models import BestDay, Day, Month, Settlement
+from accounting.models import BestDay, Day, GrantedDay, Month, Settlement
 from accounting.reconciliation.reads import read_reconciled
 from portal.models import Host, User
 from portal.people.deletion import GRACE, ask_deletion
@@ -149,6 +149,17 @@ def test_settled_credit_is_the_same_before_and_after_months_are_closed(worked: l
     close_months(NOW)
     assert read_reconciled(alice, starts, days, TODAY, by_months=True) == before
     assert before.lines[0][1].granted == CREDIT
+    assert sound()
+
+
+def test_months_of_hostile_grants_can_be_merged(worked: list[Host]) -> None:
+    project = make_project()
+    for day, host in (("2026-01-05", worked[0]), ("2026-01-06", worked[0]), ("2026-01-07", worked[1])):
+        GrantedDay.objects.create(user=host.owner, day=day, project=project, host=host, credit=2**63 - 1)
+    assert close_months(NOW) == 2
+    assert sound()
+    merge(worked[0].owner_id, worked[0].pk, worked[1].pk)
+    assert Month.objects.get(project=project).granted == sql.MOST_CREDIT
     assert sound()
 
 
