@@ -476,5 +476,5 @@ def _row_url(change: Change) -> str:
 class SiteTextAdmin(AuditedAdmin):
     """What the pages /about/, /privacy/ and /terms/ say; without a row, what comes with the software."""
 
-    list_display = ("key", "changed_at")
-    fields = ("key", "text")
+    list_display = ("page", "changed_at")
+    fields = ("page", "text")

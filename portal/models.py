@@ -517,12 +517,12 @@ class Change(AbstractLogEntry):  # type: ignore[misc]  # of a library without ty
 class SiteText(models.Model):
     """A text of the operators for a public page, in place of the one that comes with the software."""
 
-    class Key(models.TextChoices):
+    class Page(models.TextChoices):
         ABOUT = "about", "About this site"
         PRIVACY = "privacy", "Privacy"
         TERMS = "terms", "Terms of use"
 
-    key = models.CharField("page", max_length=16, choices=Key, unique=True)
+    page = models.CharField(max_length=16, choices=Page, unique=True)
     text = models.TextField(
         max_length=50_000,
         help_text="Markdown: blank lines, ## headings, *emphasis*, lists, [links](https://example.org/). No HTML.",
@@ -530,12 +530,12 @@ class SiteText(models.Model):
     changed_at = models.DateTimeField(auto_now=True)
 
     class Meta:
-        ordering = ["key"]
+        ordering = ["page"]
         verbose_name = "text of a public page"
         verbose_name_plural = "texts of public pages"
         constraints = [
-            models.CheckConstraint(condition=models.Q(key__in=["about", "privacy", "terms"]), name="sitetext_key")
+            models.CheckConstraint(condition=models.Q(page__in=["about", "privacy", "terms"]), name="sitetext_page")
         ]
 
     def __str__(self) -> str:
-        return self.get_key_display()
+        return self.get_page_display()

@@ -14,12 +14,11 @@ class Migration(migrations.Migration):
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
                 (
-                    "key",
+                    "page",
                     models.CharField(
                         choices=[("about", "About this site"), ("privacy", "Privacy"), ("terms", "Terms of use")],
                         max_length=16,
                         unique=True,
-                        verbose_name="page",
                     ),
                 ),
                 (
@@ -34,10 +33,10 @@ class Migration(migrations.Migration):
             options={
                 "verbose_name": "text of a public page",
                 "verbose_name_plural": "texts of public pages",
-                "ordering": ["key"],
+                "ordering": ["page"],
                 "constraints": [
                     models.CheckConstraint(
-                        condition=models.Q(("key__in", ["about", "privacy", "terms"])), name="sitetext_key"
+                        condition=models.Q(("page__in", ["about", "privacy", "terms"])), name="sitetext_page"
                     )
                 ],
             },

@@ -14,10 +14,10 @@ from portal.public_pages import look_around
 @require_safe
 def site_text(request: HttpRequest, key: str) -> HttpResponse:
     """What the operators say on the page; if they say nothing, what is true of every installation."""
-    found = SiteText.objects.filter(key=key).first()
+    found = SiteText.objects.filter(page=key).first()
     context = {
         "key": key,
-        "title": SiteText.Key(key).label,
+        "title": SiteText.Page(key).label,
         "text": found.text if found is not None else "",
         "changed_at": found.changed_at if found is not None else None,
         "terms_of_use": settings.TERMS_OF_USE,

@@ -80,4 +80,6 @@ def test_the_tree_works_without_scripts_and_by_keyboard(
     expect(group.get_by_role("radio", name="No")).to_be_checked()
     plain_page.keyboard.press("Enter")
     expect(plain_page.get_by_text("Saved: yes to 0, no to 1.")).to_be_visible()
+    # Without a computer the page to connect one comes next.
+    plain_page.goto("/projects/keywords/")
     expect(plain_page.get_by_role("group", name="Chemistry").get_by_role("radio", name="No")).to_be_checked()

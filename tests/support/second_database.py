@@ -9,11 +9,12 @@ from django.db import connection
 
 
 def copy_database(name: str) -> None:
-    """Copy the database that is in use, as it is now; it may be in use by this thread alone."""
+    """Copy the database that is in use, as it is now; sessions that earlier tests have left there are ended."""
     original = connection.settings_dict["NAME"]
     _close()
     with connection._nodb_cursor() as cursor:
         cursor.execute(f'DROP DATABASE IF EXISTS "{name}"')
+        cursor.execute("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = %s", [original])
         cursor.execute(f'CREATE DATABASE "{name}" TEMPLATE "{original}"')
 
 

@@ -305,7 +305,9 @@ def test_a_computer_is_there_for_its_owner_alone(
     if who != "anonymous":
         client.force_login(request.getfixturevalue(who))
     answer = ask(client, name, method, tower, other)
-    if who == "anonymous":
+    if who == "anonymous" and (name, method) == ("projects", "get"):
+        assert answer.status_code == 200
+    elif who == "anonymous":
         assert answer.status_code == 302 and answer.headers["Location"].startswith("/account/login/")
     elif who == "alice" or name in ("computers", "projects"):
         assert answer.status_code == to_owner

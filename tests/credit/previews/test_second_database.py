@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 from typing import Any
 
 import pytest
@@ -21,7 +22,9 @@ from tests.support.preview_site import Site, make_site, same
 from tests.support.second_database import copy_database, drop_database, in_database
 
 pytestmark = pytest.mark.django_db(transaction=True)
-START, SECOND = "test_start_of_preview", "test_second_of_preview"
+# Each test process has its own.
+_PROCESS = os.environ.get("PYTEST_XDIST_WORKER", "")
+START, SECOND = f"test_start_of_preview{_PROCESS}", f"test_second_of_preview{_PROCESS}"
 
 
 def of_app(app: App, **values: Any) -> tuple[dict[str, Any], Proposal]:

@@ -19,7 +19,7 @@ def page(client: Client, path: str) -> str:
 
 def test_the_operators_texts_replace_those_of_the_software(db: None, client: Client) -> None:
     assert "have not written about themselves" in page(client, "/about/")
-    SiteText.objects.create(key="about", text="## We are a club\n\n<script>x</script>")
+    SiteText.objects.create(page="about", text="## We are a club\n\n<script>x</script>")
     said = page(client, "/about/")
     assert "<h2>We are a club</h2>" in said and "&lt;script&gt;x" in said
     assert "have not written about themselves" not in said

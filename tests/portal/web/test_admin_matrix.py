@@ -280,7 +280,7 @@ def rows(alice: User, tmp_path: Path, settings: Settings) -> dict[str, Model]:
         "portal.apitoken": ApiToken.objects.create(user=alice, name="t", scopes=["read:hosts"], token_hash=b"t" * 32),
         "portal.requestedwork": RequestedWork.objects.create(user=alice, kind="data copy", subject=1),
         "accounting.project": project,
-        "portal.sitetext": SiteText.objects.create(key="about", text="We are a club."),
+        "portal.sitetext": SiteText.objects.create(page="about", text="We are a club."),
         "portal.operatingfigure": OperatingFigure.objects.create(name="am.rpcs", taken_at=now, value=1),
         "portal.change": Change.objects.get(object_pk=str(project.pk), content_type__model="project"),
         "portal.maintenancerun": MaintenanceRun.objects.create(job="check", asked_by=alice, finished_at=now),
