@@ -52,7 +52,7 @@ class StatisticsImportAdmin(AuditedAdmin):
 
     @admin.display(description="address")
     def folder(self, row: StatisticsImport) -> str:
-        return str(run.own_folder(row, row.project) or run.url_of(row, row.project))
+        return "this site" if run.is_own(row, row.project) else run.url_of(row, row.project)
 
     @admin.display(description="our computers")
     def computers(self, row: StatisticsImport) -> str:

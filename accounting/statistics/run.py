@@ -36,7 +36,7 @@ from accounting.wire.statistics import (
     Tables,
     read_tables,
 )
-from credit.export.files import CURRENT
+from credit.export.run import write_for_own_account_manager
 from portal.clients.factory import psycopg_params
 from portal.fetch.errors import FetchError, TimeIsUp
 from portal.fetch.fetcher import Limits, Version, fetch
@@ -135,8 +135,7 @@ def url_of(found: StatisticsImport, project: Project) -> str:
 
 
 def _import(session: Connection[Any], found: StatisticsImport, now: dt.datetime) -> str:
-    own = own_folder(found, found.project)
-    export = _published_here(own, now) if own is not None else _fetch(found, now)
+    export = _own_export(found.project_id, now) if is_own(found, found.project) else _fetch(found, now)
     if export is None or (found.update_time is not None and export.tables.update_time <= found.update_time.timestamp()):
         return "There is no new export."
     try:
@@ -181,17 +180,16 @@ def _fetch(found: StatisticsImport, now: dt.datetime) -> _Export | None:
     return _Export(tables, answer.version, download)
 
 
-def own_folder(found: StatisticsImport, project: Project) -> Path | None:
-    """Where the export of this site's own project lies: no request is needed, and its address may be a private one."""
-    is_own = "project" in settings.ROOMS and project.master_url == settings.PROJECT_URL and not found.url
-    return Path(settings.STATISTICS_DIR) / CURRENT if is_own else None
+def is_own(found: StatisticsImport, project: Project) -> bool:
+    """Whether it is this site's own project: no request is needed, and its address may be a private one."""
+    return "project" in settings.ROOMS and project.master_url == settings.PROJECT_URL and not found.url
 
 
-def _published_here(folder: Path, now: dt.datetime) -> _Export | None:
-    # The set that is there now: its files never change, and it outlives the next one.
-    folder = folder.resolve()
-    if not folder.exists():
-        return None
+def _own_export(project_id: int, now: dt.datetime) -> _Export:
+    """With everybody's records, published or not: volunteers see their own credit here, and nobody else's."""
+    files.drop(project_id)
+    folder = files.folder_of(project_id)
+    write_for_own_account_manager(folder)
     tables = _tables((folder / "tables.xml").read_bytes(), now)
     return _Export(tables, Version(), lambda: {kind: folder / kind.name for kind in (USERS, HOSTS)})
 

@@ -59,6 +59,26 @@ def export() -> StatisticsExport | None:
     return made
 
 
+def write_for_own_account_manager(folder: Path) -> None:
+    """tables.xml, user.gz and host.gz with everybody's records, into a new folder that nobody else reads.
+
+    Who is not published is left out of the export; this site's account manager shows volunteers their own credit alone.
+    """
+    folder.mkdir(parents=True)
+    with psycopg.connect(**psycopg_params(), autocommit=True) as snapshot:
+        snapshot.execute(sql.SESSION)
+        snapshot.isolation_level = IsolationLevel.REPEATABLE_READ
+        snapshot.read_only = True
+        with snapshot.transaction():
+            taken_at, nusers, nhosts, total = _first(snapshot, sql.SUMS)
+            for kind, statement in ((writers.USERS, sql.ALL_USERS), (writers.HOSTS, sql.ALL_HOSTS)):
+                with snapshot.cursor() as cursor, cursor.copy(statement) as rows:
+                    parts = _records(kind, (bytes(row) for row in rows), lambda count: None)
+                    files.write(folder / kind.name, parts, is_compressed=True)
+            sums = Sums(int(taken_at), nusers, 0, nhosts, 0, 0, total)
+            files.write(folder / writers.TABLES, [writers.tables(sums, [])], is_compressed=False)
+
+
 def _in_words() -> Iterator[str]:
     made = export()
     if made is None:

@@ -9,7 +9,7 @@ from typing import Final
 from credit.engine.facts import ProcessorType
 from credit.engine.rules import credit_of
 from credit.engine.states import Outcome, ServerState, ValidateState
-from credit.models import ExportConsent, HostCredit, Result, UserCredit
+from credit.models import HostCredit, Result, UserCredit
 from portal.models import Host, User
 
 JOBS_EXPLAINED: Final = 1_000
@@ -19,34 +19,24 @@ CLIENTS_COUNT_OF_GPU: Final = 0.2
 
 @dataclass(frozen=True, slots=True)
 class CreditTotals:
-    """Credit granted so far, and the recent average per day (credits).
-
-    ``is_published``: the volunteer agreed that the project's statistics have their computers.
-    """
+    """Credit granted so far, and the recent average per day (credits)."""
 
     total_credit: float
     expavg_credit: float
-    is_published: bool
 
 
 def granted_to_user(user: User) -> CreditTotals | None:
     """The credit that this project granted a volunteer; None if nothing yet. One statement."""
-    found = UserCredit.objects.filter(user=user).select_related("user__export_consent").first()
-    return _totals(found, found.user) if found is not None else None
+    return _totals(UserCredit.objects.filter(user=user).first())
 
 
 def granted_to_host(host: Host) -> CreditTotals | None:
     """The same for a computer."""
-    found = HostCredit.objects.filter(host=host).select_related("host__owner__export_consent").first()
-    return _totals(found, found.host.owner) if found is not None else None
+    return _totals(HostCredit.objects.filter(host=host).first())
 
 
-def _totals(found: UserCredit | HostCredit, owner: User) -> CreditTotals | None:
-    if not found.total_credit:
-        return None
-    consent: ExportConsent | None = getattr(owner, "export_consent", None)
-    is_published = consent is not None and consent.exports_statistics and consent.shows_hosts
-    return CreditTotals(found.total_credit, found.expavg_credit, is_published)
+def _totals(found: UserCredit | HostCredit | None) -> CreditTotals | None:
+    return CreditTotals(found.total_credit, found.expavg_credit) if found is not None and found.total_credit else None
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from accounting.reconciliation.texts import steps_of
 from credit.engine.facts import ProcessorType
 from credit.engine.states import Outcome, ValidateState
-from credit.models import ExportConsent, Result, UserCredit
+from credit.models import Result, UserCredit
 from credit.statistics.exports import CreditDifferences, differences_of
 from portal.models import Host, User
 from tests.support.credit_factories import make_app, make_success, make_workunit
@@ -104,16 +104,10 @@ def test_without_a_project_of_its_own_the_site_says_nothing_of_it(
     assert "own project" not in text_of(client.get(reverse("home")))
 
 
-def test_home_says_whether_what_this_sites_project_grants_comes_into_the_total(
+def test_home_says_that_what_this_sites_project_grants_comes_into_the_total(
     signed_in: Client, jobs: None, alice: User
 ) -> None:
     UserCredit.objects.create(user=alice, total_credit=95.0)
-    choice = ExportConsent.objects.create(user=alice, exports_statistics=True)
-    for shows_hosts in (False, True):
-        ExportConsent.objects.filter(pk=choice.pk).update(shows_hosts=shows_hosts)
-        page = text_of(signed_in.get(reverse("home")))
-        assert "Granted by this site’s project 95" in page
-        assert ("Its daily statistics bring what it grants into the total" in page) == shows_hosts
-        assert ("unless you agree to be published" in page) == (not shows_hosts)
-    ExportConsent.objects.all().delete()
-    assert "unless you agree to be published" in text_of(signed_in.get(reverse("home")))
+    page = text_of(signed_in.get(reverse("home")))
+    assert "Granted by this site’s project 95" in page
+    assert "What it grants comes into the total a few times a day" in page

@@ -18,6 +18,7 @@ from accounting.models import AccountTotal, GrantedDay, GrantedTotal, Project, S
 from accounting.statistics import run
 from credit.benchmarks.export import fill
 from credit.export.run import export
+from credit.models import ExportConsent
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -44,18 +45,26 @@ def count(statement: str) -> int:
         return int(cursor.fetchone()[0])
 
 
-def test_the_sites_own_project_is_read_without_a_request(settings: Settings, tmp_path: Path) -> None:
+def test_the_sites_own_project_is_read_without_a_request_or_consent(settings: Settings, tmp_path: Path) -> None:
+    """Its volunteers see their own credit here, and nobody else's; what is published stays as it was."""
     settings.STATISTICS_DIR, settings.STATISTICS_IMPORT_DIR = tmp_path / "out", tmp_path / "in"
     settings.FETCH_ALLOWED_NETWORKS = []
     project = Project.objects.create(name="Itself", master_url=settings.PROJECT_URL)
     run.follow_projects(timezone.now())
-    assert run.import_project(project.pk) == "There is no new export."
     fill(2)
     claim(project, one_in=1)
-    export()
-    assert "4 of 4 computers and 2 of 2 accounts" in run.import_project(project.pk, at_once=True)
-    assert run.import_project(project.pk, at_once=True) == "There is no new export."
+    ExportConsent.objects.all().delete()
+    published = export()
+    assert published is not None and (published.nusers, published.nhosts) == (0, 0)
+    assert "4 of 4 computers and 2 of 2 accounts" in run.import_project(project.pk)
     assert count(_DIFFERENT_HOSTS) == 0
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE credit_hostcredit SET total_credit = total_credit + 1")
+    # As if the first had been yesterday: they are told apart by the second.
+    StatisticsImport.objects.update(update_time=F("update_time") - DAY, first_update_time=F("first_update_time") - DAY)
+    GrantedTotal.objects.update(as_of=F("as_of") - DAY, fits_since=F("fits_since") - DAY)
+    assert "4.00 credits were granted" in run.import_project(project.pk, at_once=True)
+    assert list((tmp_path / "in").iterdir()) == []
 
 
 def test_every_number_comes_back(live_server: Any, settings: Settings, tmp_path: Path) -> None:
