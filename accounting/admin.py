@@ -265,7 +265,7 @@ class UserProjectAdmin(AuditedAdmin):
         record(row, words, before, after, secret=["account_key"])
 
 
-class AccountSettingsForm(forms.ModelForm):  # type: ignore[type-arg]  # takes no type argument at run time
+class AccountSettingsForm(forms.ModelForm):
     class Meta:
         model = AccountSettings
         fields = ("user", "preferences", "preferences_at", "keywords_yes", "keywords_no")

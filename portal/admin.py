@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from allauth.account.decorators import secure_admin_login
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from allauth.usersessions.models import UserSession
@@ -53,9 +52,6 @@ from portal.people.recovery import revoke_access
 from portal.people.security_events import Kind, Source, record
 from portal.people.staff import allow_rights
 from portal.requested_work import overview, queue
-
-# Two-factor login counts here too. The admin has no login page of its own; it uses the site's.
-admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]  # allauth's documented way
 
 for model in (Group, EmailAddress, Authenticator, UserSession):
     if admin.site.is_registered(model):
@@ -140,7 +136,7 @@ class NewPersonForm(LowerCaseEmail, UserCreationForm):
 
 
 @admin.register(User)
-class UserAdmin(SecretLookups, DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]  # none at run time
+class UserAdmin(SecretLookups, DjangoUserAdmin, ModelAdmin):
     """People. After a change of address BOINC clients cannot log in until the person has logged in on the web once."""
 
     form = PersonForm

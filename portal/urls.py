@@ -1,5 +1,6 @@
 """Addresses of the site: the pages of accounts here; each other app has its own."""
 
+from allauth.account.decorators import secure_admin_login
 from django.conf import settings
 from django.contrib import admin
 from django.urls import include, path
@@ -19,6 +20,8 @@ urlpatterns = [
     path("metrics", metrics),
     path("status/", status, name="status"),
     path("server_status.php", server_status, name="server_status"),
+    # Two-factor login counts for operators too: the admin's own page for it leads to the site's.
+    path("admin/login/", secure_admin_login(admin.site.login)),
     path("admin/", admin.site.urls),
     path("account/email/", change_email, name="account_email"),
     path("account/profile/", profile, name="profile"),

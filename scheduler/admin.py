@@ -133,7 +133,7 @@ class RetryEntryAdmin(ReadOnlyAdmin):
         return request.user.has_perm("scheduler.change_retryentry")
 
 
-class InputFileForm(forms.ModelForm):  # type: ignore[type-arg]  # takes no type argument at run time
+class InputFileForm(forms.ModelForm):
     """An input file that many jobs share: the form of the command store_file."""
 
     stored_name = forms.CharField(

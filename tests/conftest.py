@@ -13,14 +13,13 @@ os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
 import pytest
 from django.conf import settings
 from django.core.cache import cache
-from django.db import connection
 from django.test import Client, TransactionTestCase
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 from pytest_django import DjangoDbBlocker, Settings
 
 from portal.models import Host, User
-from tests.support.database import commit_without_waiting, empty_tables, use_template
+from tests.support.database import backend, commit_without_waiting, empty_tables, use_template
 from tests.support.sessions import sign_in_lately
 
 # A busy machine is no failure: no test of ours asserts how long something takes.
@@ -57,7 +56,7 @@ def django_db_modify_db_settings(
     django_db_modify_db_settings_parallel_suffix: None, django_db_blocker: DjangoDbBlocker
 ) -> None:
     """A pool that was opened before the test database was made leads to the site's own database."""
-    connection.close_pool()  # type: ignore[attr-defined]  # psycopg's back end has it
+    backend().close_pool()
     with django_db_blocker.unblock():
         use_template()
 

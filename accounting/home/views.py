@@ -20,7 +20,7 @@ from accounting.running_tasks.reads import read_running
 from credit.statistics.exports import granted_to_user
 from portal.models import User
 from portal.people.access import own_hosts, signed_in
-from portal.public_pages.look_around import demo_account
+from portal.public_pages.look_around import LOOKS_AROUND, demo_account
 
 
 @require_safe
@@ -51,7 +51,7 @@ def connect_status(request: HttpRequest) -> HttpResponse:
 def _connect_steps(request: HttpRequest) -> dict[str, object]:
     """What the steps for the visitor's system are filled in with. Someone who looks around has no address here."""
     user = request.user
-    email = user.email if isinstance(user, User) and not hasattr(request, "looks_around") else ""
+    email = user.email if isinstance(user, User) and LOOKS_AROUND not in request.META else ""
     system = system_of(request.GET.get("system", ""), request.headers.get("User-Agent", ""))
     return {
         "systems": SYSTEMS,

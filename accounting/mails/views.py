@@ -24,7 +24,7 @@ _WORDS = {
 }
 
 
-class MailChoiceForm(forms.ModelForm):  # type: ignore[type-arg]  # takes no type argument at run time
+class MailChoiceForm(forms.ModelForm):
     """The mails that can be chosen."""
 
     class Meta:

@@ -177,7 +177,7 @@ class PreferenceForms:
         return all([self.values.is_valid(), self.days.is_valid()])
 
 
-class ClientDisplayForm(forms.ModelForm):  # type: ignore[type-arg]  # takes no type argument at run time
+class ClientDisplayForm(forms.ModelForm):
     """What BOINC shows on the volunteer's computers, and whether they list their tasks here."""
 
     class Meta:

@@ -7,7 +7,7 @@ from django import forms
 from credit.models import Team
 
 
-class TeamForm(forms.ModelForm):  # type: ignore[type-arg]  # takes no type argument at run time
+class TeamForm(forms.ModelForm):
     """A new team."""
 
     url = forms.URLField(label="Web address", required=False, max_length=200, assume_scheme="https")

@@ -33,7 +33,7 @@ class SeenField(forms.CharField):
         return False
 
 
-class AuditedForm(forms.ModelForm):  # type: ignore[type-arg]  # takes no type argument at run time
+class AuditedForm(forms.ModelForm):
     """A form that is refused if somebody else changed the row since it was shown."""
 
     seen = SeenField(required=False)

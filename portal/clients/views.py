@@ -62,11 +62,11 @@ class ClientView(APIView):
         return self.get(request)
 
     # Both replace DRF's own words, which no BOINC client understands, by the event loop's answers. DRF's return its
-    # own Response; these return Django's, which nothing renders again.
-    def options(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:  # type: ignore[override]  # no DRF reply
+    # own Response; these return Django's, which nothing renders again, and which the stubs do not foresee: so Any.
+    def options(self, request: Any, *args: Any, **kwargs: Any) -> Any:
         return self.get(request)
 
-    def http_method_not_allowed(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:  # type: ignore[override]  # no DRF reply
+    def http_method_not_allowed(self, request: Any, *args: Any, **kwargs: Any) -> Any:
         return self.get(request)
 
 

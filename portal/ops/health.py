@@ -11,7 +11,8 @@ from typing import Any, Final
 import structlog
 from django.conf import settings
 from django.core.files.storage import FileSystemStorage, default_storage
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connection, connections
+from django.db.backends.postgresql.base import DatabaseWrapper
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
@@ -79,7 +80,9 @@ def _check_database() -> None:
 
 
 def _session() -> Any:
-    pool = connection.pool  # type: ignore[attr-defined]  # psycopg's back end has it
+    database = connections[DEFAULT_DB_ALIAS]
+    assert isinstance(database, DatabaseWrapper)  # as the settings have it
+    pool = database.pool
     pool.open()
     return pool.connection(timeout=DATABASE_LIMIT_SECS)
 

@@ -249,7 +249,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
     registry = REGISTRY
     if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
         registry = CollectorRegistry()
-        MultiProcessCollector(registry)  # type: ignore[no-untyped-call]  # the library has no types here
+        MultiProcessCollector(registry)
     background = CollectorRegistry()
     background.register(_TaskCollector())
     for collector in app_collectors:

@@ -17,6 +17,8 @@ from django.shortcuts import render
 from portal.models import User
 
 SESSION_KEY: Final = "looks_around"
+LOOKS_AROUND: Final = "LOOKS_AROUND"
+"""In META, for templates. No client can send it: the names of headers begin with HTTP_ there."""
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 LEAVE: Final = "look-around/leave/"
 # Addresses at which the visitor is a stranger, as without the demo account; all but one of those of the account.
@@ -50,7 +52,7 @@ class LookAroundMiddleware:
             return self.get_response(request)
         path = request.path_info.lstrip("/")
         if request.method not in SAFE_METHODS and not path.startswith(_OPEN):
-            request.looks_around = True  # type: ignore[attr-defined]  # for templates
+            request.META[LOOKS_AROUND] = True
             return render(request, "403.html", {"reason": READ_ONLY}, status=403)
         if not path.startswith(_STRANGER) or path == _SHOWN:
             account = demo_account()
@@ -58,7 +60,7 @@ class LookAroundMiddleware:
                 request.session.flush()
             else:
                 request.user = account
-                request.looks_around = True  # type: ignore[attr-defined]  # for templates
+                request.META[LOOKS_AROUND] = True
         response = self.get_response(request)
         response.headers.setdefault("Cache-Control", "private, no-store")
         return response

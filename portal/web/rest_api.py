@@ -53,7 +53,7 @@ class TokenAuthentication(BaseAuthentication):
         return "Bearer"
 
 
-class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # the library has no types here
+class TokenScheme(OpenApiAuthenticationExtension):
     """Describes the tokens in the API's schema."""
 
     target_class = TokenAuthentication

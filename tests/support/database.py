@@ -8,7 +8,8 @@ from typing import Final
 
 from django.apps import apps
 from django.conf import settings
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connection, connections
+from django.db.backends.postgresql.base import DatabaseWrapper
 from django.test import TransactionTestCase
 from django.utils import timezone
 
@@ -62,9 +63,16 @@ def commit_without_waiting() -> None:
     _close()
 
 
+def backend() -> DatabaseWrapper:
+    """What is behind ``connection``, which has a pool."""
+    found = connections[DEFAULT_DB_ALIAS]
+    assert isinstance(found, DatabaseWrapper)
+    return found
+
+
 def _close() -> None:
     connection.close()
-    connection.close_pool()  # type: ignore[attr-defined]  # psycopg's back end has it
+    backend().close_pool()
 
 
 def empty_tables(_case: TransactionTestCase) -> None:

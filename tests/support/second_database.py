@@ -7,6 +7,8 @@ from contextlib import contextmanager
 
 from django.db import connection
 
+from tests.support.database import backend
+
 
 def copy_database(name: str) -> None:
     """Copy the database that is in use, as it is now; sessions that earlier tests have left there are ended."""
@@ -38,4 +40,4 @@ def drop_database(name: str) -> None:
 
 def _close() -> None:
     connection.close()
-    connection.close_pool()  # type: ignore[attr-defined]  # psycopg's back end has it
+    backend().close_pool()

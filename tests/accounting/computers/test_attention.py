@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -24,9 +26,16 @@ THREE_DAYS = 3 * DAY
 ALL: frozenset[str] | None = None
 
 
-def said(*troubles: tuple[str, str, dt.datetime], in_store_secs: int = 0, **fields: object) -> AtProject:
-    values = {"name": "Alpha", "is_paused": False, "types": ALL, "excluded_types": frozenset(), **fields}
-    return AtProject(troubles=troubles, in_store_secs=in_store_secs, **values)  # type: ignore[arg-type]  # by name
+def said(*troubles: tuple[str, str, dt.datetime], in_store_secs: int = 0, **fields: Any) -> AtProject:
+    usual = AtProject(
+        name="Alpha",
+        is_paused=False,
+        types=ALL,
+        excluded_types=frozenset(),
+        troubles=troubles,
+        in_store_secs=in_store_secs,
+    )
+    return replace(usual, **fields)
 
 
 def no_work(type_: str, since: dt.datetime) -> tuple[str, str, dt.datetime]:

@@ -24,6 +24,7 @@ from accounting.simulation.client import SimulatedComputer
 from portal.clients.factory import psycopg_params
 from portal.models import Host, User
 from tests.support.am_rpc import Reply, attach, host_of, hours_credited, hours_pass, post, sync, work
+from tests.support.database import backend
 from tests.support.site_process import environment
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -162,7 +163,7 @@ def test_after_a_restart_of_the_database_the_first_failure_clears_the_pool(
             return Reply(response.read()).error[0]
 
     assert report() == 0
-    pool = connection.pool  # type: ignore[attr-defined]  # psycopg's back end has it
+    pool = backend().pool
     for raw in [pool.getconn() for _ in range(5)]:
         pool.putconn(raw)
     # All but this test's own connection: those that wait in the pool.
