@@ -44,6 +44,10 @@ class User(AbstractBaseUser, PermissionsMixin):
 
     email = models.EmailField("e-mail address", unique=True, max_length=254)
     name = models.CharField("display name", max_length=MAX_NAME_CHARS, blank=True)
+    # Of pages and mails; empty: the browser's, and the site's for mails.
+    language = models.CharField("language", max_length=16, blank=True, default="", db_default="")
+    # A name of the time-zone database; empty: the browser's.
+    time_zone = models.CharField("time zone", max_length=64, blank=True, default="", db_default="")
     # A slow hash over md5(password + e-mail), which a BOINC client sends; see portal/wire/credentials.py.
     client_password = models.CharField(max_length=200, blank=True, editable=False)
     # The address that client_password was made with: another one means that the value is stale.

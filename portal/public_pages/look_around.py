@@ -21,11 +21,12 @@ LOOKS_AROUND: Final = "LOOKS_AROUND"
 """In META, for templates. No client can send it: the names of headers begin with HTTP_ there."""
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 LEAVE: Final = "look-around/leave/"
+SWITCH: Final = "language/"
 # Addresses at which the visitor is a stranger, as without the demo account; all but one of those of the account.
-_STRANGER: Final = ("account/", "admin/", "api/", "project/first-start/", "mails/")
+_STRANGER: Final = ("account/", "admin/", "api/", "project/first-start/", "mails/", SWITCH)
 _SHOWN: Final = "account/preferences/"
-# What a stranger may send: to sign in or up, and to leave.
-_OPEN: Final = ("account/login/", "account/signup/", "account/password/reset/", "account/logout/", LEAVE)
+# What a stranger may send: to sign in or up, to read another language, and to leave.
+_OPEN: Final = ("account/login/", "account/signup/", "account/password/reset/", "account/logout/", LEAVE, SWITCH)
 
 
 def demo_account() -> User | None:
