@@ -32,7 +32,7 @@ def take(now: dt.datetime) -> Iterator[Sample]:
     last = MaintenanceRun.objects.exclude(finished_at=None).order_by("job", "-pk").distinct("job")
     for run in last:
         if run.job in jobs and (run.failure or jobs[run.job].is_check):
-            yield Sample("services.check_differences", 1 if run.failure else run.nlines, jobs[run.job].title)
+            yield Sample("services.check_differences", 1 if run.failure else run.nlines, str(jobs[run.job].title))
 
 
 def register() -> None:

@@ -13,6 +13,7 @@ from typing import Final
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.translation import gettext_lazy as _
 
 from portal.models import User
 
@@ -67,6 +68,6 @@ class LookAroundMiddleware:
         return response
 
 
-READ_ONLY: Final = (
+READ_ONLY: Final = _(
     "You are looking around in a demo account, so nothing can be changed. Create an account to do this yourself."
 )
