@@ -125,7 +125,7 @@ class SignUpForm(SiteLabels, allauth_forms.SignupForm):
         label=_("Display name"),
         required=False,
         max_length=MAX_NAME_CHARS,
-        help_text=_("What this site and BOINC call you; nobody else sees it."),
+        help_text=_("What this site and BOINC call you. Nobody else sees it."),
         widget=forms.TextInput(attrs={"autocomplete": "nickname"}),
     )
 
