@@ -64,8 +64,11 @@ def offending(client: Client, who: str, path: str, data: list[str]) -> list[str]
 
 @pytest.mark.django_db
 def test_no_page_shows_an_unmarked_text(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    zone_names = sorted((name.replace("_", " ") for name in zones.names()), key=len, reverse=True)
-    data = [*data_of_site(), settings.SITE_NAME, *(each.name for each in KEYWORDS.values()), *zone_names]
+    data = data_of_site(
+        settings.SITE_NAME,
+        *(each.name for each in KEYWORDS.values()),
+        *(name.replace("_", " ") for name in zones.names()),
+    )
     texts = speak_in_brackets(monkeypatch)
     found: list[str] = []
     for who, path in pages_of_world(world):
@@ -80,6 +83,8 @@ def test_no_page_shows_an_unmarked_text(world: World, monkeypatch: pytest.Monkey
 
 
 def is_translated(text: str, context: str | None) -> bool:
+    if text in dict(settings.LANGUAGES).values():
+        return True  # each is shown in its own language
     key = f"{context}\x04{text}" if context else text
     catalog = trans_real.translation("de")._catalog
     return any(_has(catalog, each) for each in (key, (key, 0)))
