@@ -23,12 +23,14 @@ _SILENT: Final = {"script", "style", "code", "pre", "kbd", "samp", "canvas"}
 _VOID: Final = {"meta", "link", "input", "img", "br", "hr", "path", "rect", "use", "circle", "line", "polyline"}
 _SPOKEN: Final = {"title", "aria-label", "aria-description", "placeholder", "alt"}
 _BUTTONS: Final = {"submit", "button", "reset"}
+# Addresses, the dotted names of functions and tasks, names of files, and hashes that are not shown.
+_ADDRESS: Final = re.compile(r"https?://\S+|\b\w+(?:\.\w+){2,}\b|\b\w+\.(?:xml|json|csv|zip)\b|\S*\*{5,}|\bmd5\b")
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
 # Names and units that are the same in every language.
 NAMES: Final = re.compile(
-    r"API|ARM|ATI|BOINC|CPU|CPUs|CSV|CPID|DNS|English|Deutsch|FLOPS|FLOPs|GFLOPS|TFLOPS|GPU|GPUs|GHz|GiB|GitHub"
+    r"API|ARM|Android|ATI|BOINC|CPU|CPUs|CSV|CPID|DNS|English|Deutsch|FLOPS|FLOPs|GFLOPS|TFLOPS|GPU|GPUs|GHz|GiB|GitHub"
     r"|HTML|HTTP|JSON|KiB|MB|MiB|MHz|RAC|REC|REST|RPC|TiB|URL|UTC|XML|ZIP|credits|min|https|http|www|org|boinc|"
-    r"berkeley|edu|PostgreSQL|Valkey|WSL"
+    r"berkeley|edu|PostgreSQL|Valkey|WSL|Windows|macOS|Linux"
 )
 
 
@@ -130,7 +132,7 @@ def unmarked(page: str, data: Iterable[str]) -> list[str]:
     reader.close()
     found = []
     for text in reader.outside:
-        rest = text
+        rest = _ADDRESS.sub(" ", text)
         if not _words(rest):
             continue
         for value in data:
