@@ -39,6 +39,8 @@ TERMS_OF_USE = env.text("TERMS_OF_USE")
 DEMO_ACCOUNT = env.text("DEMO_ACCOUNT").lower()
 # The parts of the site that this installation has.
 ROOMS = env.words_among("ROOMS", ["account_manager", "project", "emulator"])
+# Where the community talks, elsewhere: a link on every page; empty: none.
+COMMUNITY_URL = "".join(env.addresses("COMMUNITY_URL", most=1))
 
 # --- the account manager --------------------------------------------------------------------------
 AM_REPEAT_SECS = env.integer("AM_REPEAT_SECS", 6 * 3600, low=30, high=14 * 86400)
