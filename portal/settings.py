@@ -171,6 +171,8 @@ SECRET_KEY = _kept_secret("SECRET_KEY")
 ACCOUNT_KEY_SECRET = _kept_secret("ACCOUNT_KEY_SECRET")
 # Certifies uploads; with another value, the outputs of jobs in progress are refused.
 UPLOAD_SECRET = _kept_secret("UPLOAD_SECRET")
+# The key that signs certificates is made from it; with another value, those that were made do not check any more.
+CERTIFICATE_SECRET = _kept_secret("CERTIFICATE_SECRET")
 
 # --- PostgreSQL, broker, cache ----------------------------------------------------------------------
 DATABASE_URL = env.secret("DATABASE_URL")
@@ -254,6 +256,7 @@ if "account_manager" in ROOMS:
         "import-statistics": {"task": "accounting.tasks.import_statistics", "schedule": 300},
         "send-campaigns": {"task": "accounting.tasks.send_campaigns", "schedule": 600},
         "follow-tasks": {"task": "accounting.tasks.follow_tasks", "schedule": 300},
+        "award-badges": {"task": "accounting.tasks.award_badges", "schedule": 600},
     }
 if "emulator" in ROOMS:
     CELERY_BEAT_SCHEDULE |= {

@@ -1,4 +1,4 @@
-"""The account manager's tables, by subject: projects, choices, the ledger, sums, statistics, tasks, news, and files.
+"""The account manager's tables, by subject: projects, choices, the ledger, sums, statistics, tasks, news, files, proof.
 
 Amounts are whole numbers of 1e-6 (what a client prints), in the order of ``amounts.KINDS`` where they are arrays.
 """
@@ -21,18 +21,31 @@ from accounting.models.projects import (
     ProjectVersion,
     keyword_choices,
 )
+from accounting.models.proof import (
+    MAX_SHOWN_NAME,
+    Badge,
+    BadgeAward,
+    BadgeCheck,
+    Certificate,
+    SignatureImage,
+)
 from accounting.models.settlement import ProjectRatio, Settlement
 from accounting.models.statistics import AccountTotal, GrantedDay, GrantedTotal, StatisticsImport
 from accounting.models.sums import ErasedDay, ProjectDay
 from accounting.models.tasks import FollowedTask, TaskList, TaskSource
 
 __all__ = [
+    "MAX_SHOWN_NAME",
     "PROCESSOR_TYPES",
     "AccountSettings",
     "AccountTotal",
     "Announcement",
     "Answer",
+    "Badge",
+    "BadgeAward",
+    "BadgeCheck",
     "BestDay",
+    "Certificate",
     "ClosedMonths",
     "DataCopy",
     "DataCopyPart",
@@ -57,6 +70,7 @@ __all__ = [
     "ProjectTrouble",
     "ProjectVersion",
     "Settlement",
+    "SignatureImage",
     "StatisticsImport",
     "TaskList",
     "TaskSource",
