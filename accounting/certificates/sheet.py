@@ -128,7 +128,8 @@ def _height(size: float) -> float:
 def wrapped(text: str, size: float, width: float) -> list[str]:
     """The text in lines that fit the width: cut between words, and inside a word that is longer than a line."""
     lines, line = [], ""
-    for word in text.split():
+    # Only at plain blanks: the narrow ones inside numbers stay.
+    for word in text.split(" "):
         longer = f"{line} {word}" if line else word
         if width_of(longer, size) <= width:
             line = longer
