@@ -42,11 +42,11 @@ def alpha(alice: User) -> Project:
     return alpha
 
 
-def ask(**more: object) -> dict[str, object]:
+def ask(**more: str | list[str]) -> dict[str, str | list[str]]:
     return {"first": "2026-01-01", "last": "2026-02-28", "about": "all", "shows": ALL_FACTS, **more}
 
 
-def made(client: Client, alice: User, **more: object) -> Certificate:
+def made(client: Client, alice: User, **more: str | list[str]) -> Certificate:
     client.force_login(alice)
     response = client.post("/history/certificates/new/", ask(**more))
     assert response.status_code == 302, response.content.decode()
