@@ -26,7 +26,6 @@ PUBLIC = [
     "/account/password/reset/",
     "/status/",
     "/certificates/",
-    "/certificates/0000000000000000/",
 ]
 PRIVATE = [
     "/home/",
