@@ -23,8 +23,10 @@ _SILENT: Final = {"script", "style", "code", "pre", "kbd", "samp", "canvas"}
 _VOID: Final = {"meta", "link", "input", "img", "br", "hr", "path", "rect", "use", "circle", "line", "polyline"}
 _SPOKEN: Final = {"title", "aria-label", "aria-description", "placeholder", "alt"}
 _BUTTONS: Final = {"submit", "button", "reset"}
-# Addresses, the dotted names of functions and tasks, names of files, and hashes that are not shown.
-_ADDRESS: Final = re.compile(r"https?://\S+|\b\w+(?:\.\w+){2,}\b|\b\w+\.(?:xml|json|csv|zip)\b|\S*\*{5,}|\bmd5\b")
+# Addresses, the names of functions, tasks, settings and files, and hashes that are not shown.
+_ADDRESS: Final = re.compile(
+    r"https?://\S+|\b\w+(?:\.\w+){2,}\b|\b[a-z]+(?:_[a-z0-9]+)+\b|\b\w+\.(?:xml|json|csv|zip)\b|\S*\*{5,}|\bmd5\b"
+)
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
 # Names and units that are the same in every language.
 NAMES: Final = re.compile(
