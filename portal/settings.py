@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from csp.constants import NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
 from django.templatetags.static import static
+from whitenoise.compress import Compressor
 
 from portal import environment as env
 from portal.clients.paths import ClientPath, by_path
@@ -292,7 +293,6 @@ INSTALLED_APPS = [
     "django_htmx",
     "rest_framework",
     "drf_spectacular",
-    "drf_spectacular_sidecar",
     "allauth",
     "allauth.account",
     "allauth.mfa",
@@ -309,6 +309,7 @@ MIDDLEWARE = [
     "portal.web.middleware.RequestLogMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "portal.web.compression.CompressionMiddleware",
     "portal.web.middleware.ContentPolicyMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -354,9 +355,12 @@ MEDIA_ROOT = Path(env.text("FILES_DIR", str(VAR_DIR / "files")))
 STORAGES = {
     "default": {"BACKEND": env.text("FILES_STORAGE", "django.core.files.storage.FileSystemStorage")},
     "staticfiles": {
-        "BACKEND": env.text("STATICFILES_STORAGE", "whitenoise.storage.ManifestStaticFilesStorage"),
+        "BACKEND": env.text("STATICFILES_STORAGE", "whitenoise.storage.CompressedManifestStaticFilesStorage"),
     },
 }
+# Pages name the hashed files alone, so the others need neither room nor compressing.
+WHITENOISE_KEEP_ONLY_HASHED_FILES = True
+WHITENOISE_SKIP_COMPRESS_EXTENSIONS = (*Compressor.SKIP_COMPRESS_EXTENSIONS, "map")
 # What BOINC clients ask. It bypasses all middleware.
 CLIENT_PATHS: dict[str, ClientPath] = {}
 if "account_manager" in ROOMS:

@@ -25,6 +25,7 @@ PUBLIC = [
     "/account/signup/",
     "/account/password/reset/",
     "/status/",
+    "/api/v1/",
 ]
 PRIVATE = [
     "/home/",
