@@ -20,6 +20,7 @@ DATABASE: Final = "cobblestone_bench"
 # Name -> the module whose measure() returns that part of the report.
 BENCHMARKS: Final = {
     "am_rpc": "accounting.benchmarks.am_rpc",
+    "pages": "accounting.benchmarks.pages",
     "history": "accounting.benchmarks.history",
     "validator": "credit.benchmarks.validator",
     "scheduler_rpc": "scheduler.benchmarks.scheduler_rpc",
