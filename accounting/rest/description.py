@@ -76,7 +76,7 @@ def groups_of(description: Schema) -> dict[str, list[Operation]]:
 
 def _operation(description: Schema, path: str, method: str, details: Schema) -> Operation:
     answers = details.get("responses", {})
-    answer = next((answers[code] for code in sorted(answers) if code.startswith("2")), {})
+    answer: Schema = next((answers[code] for code in sorted(answers) if code.startswith("2")), {})
     return Operation(
         key=details["operationId"],
         method=method.upper(),

@@ -74,4 +74,5 @@ def leave_group(hosts: Collection[int], name: str) -> int:
 def _execute(statement: str, hosts: Collection[int], name: str) -> int:
     with connection.cursor() as cursor:
         cursor.execute(statement, {"hosts": list(hosts), "name": name, "most": MAX_GROUPS})
-        return cursor.rowcount
+        changed: int = cursor.rowcount
+        return changed
