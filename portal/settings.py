@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 
 from csp.constants import NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
 from django.templatetags.static import static
-from whitenoise.compress import Compressor
 
 from portal import environment as env
 from portal.clients.paths import ClientPath, by_path
@@ -360,7 +359,8 @@ STORAGES = {
 }
 # Pages name the hashed files alone, so the others need neither room nor compressing.
 WHITENOISE_KEEP_ONLY_HASHED_FILES = True
-WHITENOISE_SKIP_COMPRESS_EXTENSIONS = (*Compressor.SKIP_COMPRESS_EXTENSIONS, "map")
+# What is compressed by itself, and what only developers' tools ask for.
+WHITENOISE_SKIP_COMPRESS_EXTENSIONS = ("png", "jpg", "gif", "webp", "ico", "woff", "woff2", "ttf", "eot", "gz", "map")
 # What BOINC clients ask. It bypasses all middleware.
 CLIENT_PATHS: dict[str, ClientPath] = {}
 if "account_manager" in ROOMS:

@@ -143,8 +143,8 @@ def _kind(description: Schema, schema: Schema) -> str:
     elif whole.get("enum"):
         text = "one of " + ", ".join(str(value) for value in whole["enum"])
     else:
-        type_ = whole.get("type", "object")
-        text = _FORMATS.get(whole.get("format", ""), _TYPES.get(type_, type_)) + _limits(whole)
+        name = str(whole.get("type", "object"))
+        text = _FORMATS.get(whole.get("format", ""), _TYPES.get(name, name)) + _limits(whole)
     if whole.get("default") is not None:
         text += f"; {whole['default']} if left out"
     return text + (", or null" if schema.get("nullable") else "")

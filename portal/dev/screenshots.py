@@ -17,8 +17,9 @@ FOLDER: Final = Path(__file__).resolve().parents[2] / "docs" / "images"
 SIZE: Final = {"width": 1200, "height": 760}
 EMAIL: Final = "demo@example.org"
 PASSWORD: Final = "cobblestone"
-# Without what the demo says to developers alone.
-_HIDDEN: Final = ".site-foot, #demo-hint { display: none !important }"
+RUN_MILLISECS: Final = 180_000
+# Nothing new in the foot.
+_HIDDEN: Final = ".site-foot { display: none !important }"
 
 
 def take(url: str, folder: Path = FOLDER) -> list[Path]:
@@ -53,10 +54,12 @@ def _to_credit(page: Page, url: str) -> str:
 
 
 def _to_emulation(page: Page, url: str) -> str:
-    """The volunteer's latest experiment, or a first run of an example, which takes some seconds; empty if it fails."""
+    """The page of a run for the volunteer's first computer, which takes some seconds."""
     page.goto(f"{url}emulator/")
-    link = page.locator("main a[href^='/emulator/']:not([href*='new']):not([href*='examples'])").first
-    return f"{url.rstrip('/')}{link.get_attribute('href')}" if link.count() else ""
+    page.locator("form[action*='/emulator/'] button").first.click()
+    page.get_by_role("button", name="Run", exact=True).click()
+    page.locator("[data-timeline][data-drawn]").wait_for(timeout=RUN_MILLISECS)
+    return page.url
 
 
 if __name__ == "__main__":
