@@ -82,7 +82,7 @@ def _list_controls(hosts: reads.HostList) -> dict[str, object]:
 def computers_group(request: HttpRequest) -> HttpResponse:
     """Put all computers of a list into a group, or take them out of it."""
     user = signed_in(request)
-    filters = {name: value for name, value in request.POST.items() if name in ("q", "status", "group")}
+    filters = {name: value for name, value in request.POST.dict().items() if name in ("q", "status", "group")}
     shown = reads.read_chosen(user, timezone.now(), filters)
     try:
         name = group_name(request.POST.get("name", ""))

@@ -10,6 +10,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from accounting.computers.merge import merge
 from portal.models import Host, User
 from tests.support.accounting_factories import credit, make_host, make_note, make_project
 from tests.support.page_reader import Page
@@ -139,6 +140,12 @@ def test_no_computer_is_in_more_than_eight_groups(signed_in: Client, fleet: dict
     assert not Host.objects.filter(groups__contains=["one more"]).exists()
     more = signed_in.post(f"/computers/{fleet['attic'].pk}/settings/", {"name": "", "venue": "", "groups": full + ",z"})
     assert "at most 8 groups" in more.content.decode()
+
+
+def test_a_merged_computer_is_in_the_groups_of_both_records(signed_in: Client, alice: User) -> None:
+    older = make_host(alice, "old", first="2026-01-01", last="2026-01-10", groups=["loud", "home"])
+    newer = make_host(alice, "new", first="2026-02-01", last="2026-02-10", groups=["home", "cellar"])
+    assert merge(alice.pk, older.pk, newer.pk).groups == ["home", "cellar", "loud"]
 
 
 def test_sixty_computers_cost_what_five_do(signed_in: Client, alice: User, fleet: dict[str, Host]) -> None:
