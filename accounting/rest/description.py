@@ -165,4 +165,4 @@ def _limits(schema: Schema) -> str:
 def _about(part: Schema) -> str:
     """The description without the list of values, which stands beside it; a model's field has a title at least."""
     text = part.get("description") or part.get("title", "")
-    return "\n".join(line for line in text.splitlines() if not line.startswith("* `")).strip()
+    return "\n".join(line for line in text.splitlines() if not line.startswith("* `")).replace("`", "").strip()

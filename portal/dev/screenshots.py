@@ -14,7 +14,7 @@ from playwright.sync_api import Page, ViewportSize
 from portal.dev.browser import chromium, sign_in
 
 FOLDER: Final = Path(__file__).resolve().parents[2] / "docs" / "images"
-SIZE: Final[ViewportSize] = {"width": 1200, "height": 760}
+SIZE: Final[ViewportSize] = {"width": 1200, "height": 900}
 EMAIL: Final = "demo@example.org"
 PASSWORD: Final = "cobblestone"
 RUN_MILLISECS: Final = 180_000
