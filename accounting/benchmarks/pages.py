@@ -28,7 +28,7 @@ def measure() -> dict[str, Any]:
     """For each page kB on the wire with an empty cache, and milliseconds to the largest paint, the median of some."""
     if not is_installed():
         return {"skipped": "Chromium is not installed"}
-    call_command("prepare", verbosity=0)
+    call_command("prepare", demo=True, verbosity=0)
     with server() as port, chromium() as browser:
         url = f"http://127.0.0.1:{port}/"
         signed_in = browser.new_context()

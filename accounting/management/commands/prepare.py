@@ -34,7 +34,8 @@ class Command(BaseCommand):
             call_command("prepare_project", demo=demo, stdout=self.stdout)
         today = timezone.now().date()
         partitions.create_months(today, today + dt.timedelta(days=92))
-        if (demo or settings.DEMO) and not User.objects.exists():
+        has_demo = User.objects.filter(email=demo_data.DEMO_EMAIL).exists()
+        if (demo and not has_demo) or (settings.DEMO and not User.objects.exists()):
             self._make_demo()
         if own_project.create_if_missing(is_active=demo or settings.DEMO):
             self.stdout.write(f"This site's own project is in the list of projects: {settings.PROJECT_URL}")

@@ -20,12 +20,12 @@ DATABASE: Final = "cobblestone_bench"
 # Name -> the module whose measure() returns that part of the report.
 BENCHMARKS: Final = {
     "am_rpc": "accounting.benchmarks.am_rpc",
-    "pages": "accounting.benchmarks.pages",
     "history": "accounting.benchmarks.history",
     "validator": "credit.benchmarks.validator",
     "scheduler_rpc": "scheduler.benchmarks.scheduler_rpc",
     "preview": "credit.benchmarks.preview",
     "emulator": "emulator.benchmarks.speed",
+    "pages": "accounting.benchmarks.pages",
 }
 # Only by their names: they take long.
 BY_NAME_ONLY: Final = {
