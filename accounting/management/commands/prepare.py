@@ -34,13 +34,13 @@ class Command(BaseCommand):
             call_command("prepare_project", demo=demo, stdout=self.stdout)
         today = timezone.now().date()
         partitions.create_months(today, today + dt.timedelta(days=92))
-        has_demo = User.objects.filter(email=demo_data.DEMO_EMAIL).exists()
-        if (demo and not has_demo) or (settings.DEMO and not User.objects.exists()):
-            self._make_demo()
+        if (demo or settings.DEMO) and not User.objects.exists():
+            self.make_demo()
         if own_project.create_if_missing(is_active=demo or settings.DEMO):
             self.stdout.write(f"This site's own project is in the list of projects: {settings.PROJECT_URL}")
 
-    def _make_demo(self) -> None:
+    def make_demo(self) -> None:
+        """Make the demo volunteer, an operator, projects and ninety days of history."""
         self.stdout.write("Making a demo volunteer with ninety days of history…")
         demo_data.create_projects()
         told = demo_data.create_people(timezone.now())

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("accounting", "0031_parquet_files"),
+        ("accounting", "0032_alerts"),
     ]
 
     operations = [
