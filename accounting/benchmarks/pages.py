@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, Final
 
 from django.core.management import call_command
+from django.core.management.base import OutputWrapper
 from playwright.sync_api import Browser, BrowserContext
 
-from accounting.management.commands import prepare
+from accounting.simulation import demo_site
 from accounting.simulation.demo import DEMO_EMAIL
 from portal.benchmarks.server import server
 from portal.dev.browser import chromium, is_installed, sign_in
@@ -31,9 +33,9 @@ def measure() -> dict[str, Any]:
     """For each page kB on the wire with an empty cache, and milliseconds to the largest paint, the median of some."""
     if not is_installed():
         return {"skipped": "Chromium is not installed"}
-    call_command("prepare", verbosity=0)
+    call_command("prepare", demo=True, verbosity=0)
     if not User.objects.filter(email=DEMO_EMAIL).exists():
-        prepare.Command().make_demo()
+        demo_site.make(OutputWrapper(sys.stdout))
     with server() as port, chromium() as browser:
         url = f"http://127.0.0.1:{port}/"
         signed_in = browser.new_context()
