@@ -26,6 +26,7 @@ PUBLIC = [
     "/account/password/reset/",
     "/status/",
     "/api/v1/",
+    "/certificates/",
 ]
 PRIVATE = [
     "/home/",
@@ -35,6 +36,9 @@ PRIVATE = [
     "/history/years/2026/",
     "/history/records/",
     "/history/files/?kind=csv&range=30",
+    "/history/badges/",
+    "/history/certificates/",
+    "/history/certificates/new/?first=2026-01-01&last=2026-01-02&about=all&shows=credit",
     "/connect/",
     "/connect/?system=android",
     "/computers/",
@@ -55,6 +59,7 @@ PRIVATE = [
     "/account/email-preferences/",
     "/account/alerts/",
     "/account/profile/",
+    "/account/signature-image/",
     "/account/data/",
     "/account/delete/",
 ]

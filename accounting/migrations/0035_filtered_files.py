@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("accounting", "0032_alerts"),
+        ("accounting", "0034_usual_badges"),
     ]
 
     operations = [
