@@ -174,7 +174,7 @@ class TrialForm(PlainForm):
         label=_("Values"),
         required=False,
         max_length=200,
-        help_text=_("Up to %(limit)s values, such as 0.1 0.5 2 10.") % {"limit": VARIANTS_MAX},
+        help_text=format_lazy(_("Up to {limit} values, such as 0.1 0.5 2 10."), limit=VARIANTS_MAX),
     )
     work_buf_min_days = _number(_("Minimum buffer (days)"), 0, 1000, 0.1)
     work_buf_additional_days = _number(_("Additional buffer (days)"), 0, 1000, 0.5)

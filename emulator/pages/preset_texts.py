@@ -16,8 +16,8 @@ _TEXTS: Final[dict[str, tuple[_StrPromise, _StrPromise]]] = {
     "document-gpu-and-cpu": (
         _("A has only GPU tasks, B has both (6.6, example 1)"),
         _(
-            "The goal is equal totals: the whole CPU for B, and three quarters of the GPU for A. The current policy reaches it. "
-            "Long-term debt reaches it only without its rule about which projects may accumulate debt."
+            "The goal is equal totals: the whole CPU for B, and three quarters of the GPU for A. The current policy "
+            "reaches it. Long-term debt reaches it only without its rule about which projects may accumulate debt."
         ),
     ),
     "document-year-long-job": (

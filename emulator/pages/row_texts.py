@@ -72,9 +72,7 @@ def rpc(packed: Packed, number: int) -> dict[str, Any]:
         )
         parts.append(asked_for % {"secs": f"{asked:.0f}", "got": got})
     if reported:
-        parts.append(
-            ngettext("Reported %(number)s task", "Reported %(number)s tasks", reported) % {"number": reported}
-        )
+        parts.append(ngettext("Reported %(number)s task", "Reported %(number)s tasks", reported) % {"number": reported})
     if not packed["rpcs.answered"][number]:
         parts.append(_("No answer"))
     why = "; ".join(parts) or _("Contacted")

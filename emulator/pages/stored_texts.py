@@ -95,8 +95,12 @@ REASONS: Final = (
     gettext_noop("a name must have 1 to %(limit)s characters"),
     gettext_noop("its version cannot run on this computer"),
     gettext_noop("this computer has no %(kind)s"),
-    gettext_noop("%(hours)s is no run time"),
+    gettext_noop("%(hours)s is not a run time"),
     gettext_noop("name at least one"),
+    gettext_noop("%(value)s is not from %(low)s to %(high)s"),
+    gettext_noop("a version must use some CPU, or name a GPU and use some of it"),
+    gettext_noop("more than %(limit)s of them"),
+    gettext_noop("two entries have the same type; use one entry with more instances"),
 )
 _LINE_AND_TAG: Final = gettext_noop("%(file)s, line %(line)s, <%(tag)s>")
 _LINE: Final = gettext_noop("%(file)s, line %(line)s")
@@ -113,6 +117,11 @@ def shown(text: str) -> str:
         if reason is not None:
             return f"{_place(text[: colon.start()])}: {reason}"
     return text
+
+
+def is_known(text: str) -> bool:
+    """Whether there is a translation for the sentence, or for the reason."""
+    return any(_pattern(each).fullmatch(text) for each in (*SENTENCES, *REASONS))
 
 
 def reason(text: str) -> str:
@@ -152,4 +161,6 @@ def _translated(known: tuple[str, ...], text: str) -> str | None:
 def _pattern(sentence: str) -> re.Pattern[str]:
     """What the sentence matches with anything in place of each ``%(name)s``."""
     parts = re.split(r"%\((\w+)\)s", sentence)
-    return re.compile("".join(f"(?P<{part}>.+?)" if place % 2 else re.escape(part) for place, part in enumerate(parts)), re.DOTALL)
+    return re.compile(
+        "".join(f"(?P<{part}>.+?)" if place % 2 else re.escape(part) for place, part in enumerate(parts)), re.DOTALL
+    )

@@ -23,7 +23,7 @@ NO_RULE: Final = gettext_noop("Long-term debt without the eligibility rule")
 def shown(stored: str) -> str:
     """A variant's name in the active language; behind it the value of a sweep, if there is one."""
     known = (*NAMES.values(), QUIRKS, NO_RULE)
-    name, comma, value = stored.rpartition(", ")
+    name, _comma, value = stored.rpartition(", ")
     if stored not in known and name in known:
         return f"{gettext(name)}, {value}"
     return gettext(stored) if stored in known else stored

@@ -73,7 +73,9 @@ def from_computer(request: HttpRequest, pk: int) -> HttpResponse:
     try:
         scenario = scenario_of(signed_in(request), host, timezone.now())
     except ScenarioError as error:
-        messages.error(request, _("This computer cannot be emulated yet: %(reason)s.") % {"reason": stored_texts.reason(error.why)})
+        messages.error(
+            request, _("This computer cannot be emulated yet: %(reason)s.") % {"reason": stored_texts.reason(error.why)}
+        )
         return redirect("emulator")
     return _create(request, host.name, f"computer:{host.name}", scenario, DEFAULT_DAYS)
 
@@ -129,7 +131,11 @@ def experiment(request: HttpRequest, pk: int) -> HttpResponse:
         return _results(request, found, str(pk))
     if found.scenario is None:
         standing = reads.upload_standing(found, timezone.now())
-        return render(request, "emulator/reading.html", {"experiment": found, "standing": standing, "fault": stored_texts.shown(found.fault)})
+        return render(
+            request,
+            "emulator/reading.html",
+            {"experiment": found, "standing": standing, "fault": stored_texts.shown(found.fault)},
+        )
     scenario = reads.scenario_of(found)
     initial = {"title": found.title, "days": found.days}
     if request.method != "POST":

@@ -66,7 +66,7 @@ def create(owner: User, title: str, origin: str, scenario: Scenario | None, days
         raise ExperimentRefusedError(
             ngettext(
                 "You have %(number)s experiment, which is the limit. Delete it and try again.",
-                "You have %(number)s experiments, which is the limit. Delete one that you no longer need, and try again.",
+                "You have %(number)s experiments, which is the limit. Delete one you no longer need and try again.",
                 settings.EMULATOR_EXPERIMENTS_MAX,
             )
             % {"number": settings.EMULATOR_EXPERIMENTS_MAX}

@@ -12,4 +12,3 @@ class PolicyName(StrEnum):
     LTD = "ltd"
     LTD_SINGLE = "ltd-single"
     DEBT = "debt"
-

@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from emulator.files.scenario_json import from_json
 from emulator.models import Experiment, Run
-from emulator.pages import downloads
+from emulator.pages import downloads, row_texts
 from emulator.pages.reads import colours
 from emulator.runs.packed_timeline import Packed
 from tests.support.accounting_factories import make_project
@@ -43,7 +43,7 @@ def test_downloads_have_what_the_page_shows(signed_in: Client) -> None:
         lines = b"".join(answer).decode().splitlines()
         assert lines[0].startswith(header)
         assert len(lines) > 5
-    for what, said in (("decisions", "is asked"), ("rpcs", "s of work and got"), ("blocks", "CPU 0: job")):
+    for what, said in (("decisions", "is asked for work"), ("rpcs", "s of work and got"), ("blocks", "CPU 0: task")):
         address = reverse("emulator_table", args=[experiment.pk, 1, what])
         rows = text_of(signed_in.get(address, {"from": 43_200}, headers={"HX-Target": f"more-{what}"}))
         assert said in rows
@@ -68,10 +68,10 @@ def test_buffer_standing_and_availability_are_downloads_and_tables_too(signed_in
     assert lines_of("states") == ["from_secs,state", "0.0,may compute"]
     assert lines_of("misses") == ["at_secs,project,job,late_secs"]
     text = text_of(signed_in.get(reverse("experiment", args=[experiment.pk])))
-    assert "in the buffer: CPU" in text and "Late jobs 0" in text
+    assert "Buffer: CPU" in text and "Late tasks 0" in text
 
 
-def test_a_late_job_is_told_with_its_lateness() -> None:
+def test_a_late_task_is_told_with_its_lateness() -> None:
     columns = {
         "misses.at_secs": np.array([90_000.0]),
         "misses.project": np.array([0]),
@@ -80,7 +80,7 @@ def test_a_late_job_is_told_with_its_lateness() -> None:
     }
     packed = Packed(columns, {"projects": ["=A"]})
     # 5,400 s are an hour and a half.
-    assert downloads.miss(packed, 0)["why"] == "job 7 is finished 1.50 h after its deadline"
+    assert row_texts.miss(packed, 0)["why"] == "Task 7 finished 1.50 h after its deadline"
     # A spreadsheet must not take a name for a formula.
     assert list(downloads.misses_csv(packed))[1].strip() == "90000.0,'=A,7,5400.0"
 
