@@ -19,6 +19,8 @@ READERS = [*sorted((ROOT / "files").glob("*.py")), ROOT / "engine" / "scenario.p
 RAISERS = {"error": 1, "ScenarioError": 1, "ScenarioFileError": 3, "_note": 0}
 # Frames of other sentences; said on the command line alone, or of JSON that no visitor writes.
 ENGLISH_ALONE = (
+    "X has no effect: X",
+    "cc_config.xml: X",
     "there is none in",
     "unknown file; allowed",
     "cannot be read",
