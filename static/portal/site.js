@@ -1,4 +1,9 @@
 // The few things on every page that need a script: colours, copying, local times, menus that close.
+// A page that has no texts in another language with it is English.
+window.gettext ??= (text) => text;
+window.ngettext ??= (one, many, count) => (count === 1 ? one : many);
+window.interpolate ??= (text, facts) => text.replace(/%\((\w+)\)s/g, (_, name) => String(facts[name]));
+
 (() => {
   const root = document.documentElement;
 
@@ -14,11 +19,13 @@
   window.cobblestone = { token };
 
   const THEMES = ["system", "light", "dark"];
-  const NAMES = { system: "as your system", light: "light", dark: "dark" };
+  const NAMES = {
+    system: gettext("Colours: same as your system"), light: gettext("Colours: light"), dark: gettext("Colours: dark"),
+  };
 
   function labelSwitch(button, theme) {
-    button.setAttribute("aria-label", `Colours: ${NAMES[theme]}. Change`);
-    button.title = `Colours: ${NAMES[theme]}`;
+    button.setAttribute("aria-label", interpolate(gettext("%(colours)s. Change"), { colours: NAMES[theme] }, true));
+    button.title = NAMES[theme];
   }
 
   function nextTheme(button) {
@@ -38,13 +45,13 @@
     const source = document.getElementById(button.dataset.copy);
     try {
       await navigator.clipboard.writeText(source.textContent.trim());
-      button.textContent = "Copied";
+      button.textContent = gettext("Copied");
     } catch {
       // No permission, or no HTTPS: select the text so that the visitor can copy it.
       getSelection().selectAllChildren(source);
-      button.textContent = "Selected";
+      button.textContent = gettext("Selected");
     }
-    setTimeout(() => { button.textContent = "Copy"; }, 2000);
+    setTimeout(() => { button.textContent = gettext("Copy"); }, 2000);
   }
 
   function showLocalTimes(scope) {
