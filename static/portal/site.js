@@ -1,9 +1,4 @@
 // The few things on every page that need a script: colours, copying, local times, menus that close.
-// A page that has no texts in another language with it is English.
-window.gettext ??= (text) => text;
-window.ngettext ??= (one, many, count) => (count === 1 ? one : many);
-window.interpolate ??= (text, facts) => text.replace(/%\((\w+)\)s/g, (_, name) => String(facts[name]));
-
 (() => {
   const root = document.documentElement;
 
