@@ -71,15 +71,15 @@ _SENTENCES: Final[dict[Reason, _StrPromise]] = {
 }
 
 
-def sentences() -> Mapping[Reason, str]:
-    """The sentences in the language that is active now; placeholders ``job``, ``project``, ``kind`` and ``time``."""
-    return {reason: str(text) for reason, text in _SENTENCES.items()} | {Reason.NONE: ""}
+def sentence(reason: Reason) -> str:
+    """The sentence in the active language; placeholders ``job``, ``project``, ``kind`` and ``time``."""
+    return str(_SENTENCES[reason]) if reason in _SENTENCES else ""
 
 
 def english() -> Mapping[Reason, str]:
-    """The sentences for files and for the command line, whatever language the visitor reads."""
+    """All sentences, for files and for the command line, whatever language the visitor reads."""
     with override("en"):
-        return sentences()
+        return {reason: sentence(reason) for reason in Reason}
 
 
 def in_words(text: str, *, job: int, project: str, kind: str, amount_secs: float) -> str:

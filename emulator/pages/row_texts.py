@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from django.template.defaultfilters import floatformat
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
@@ -30,7 +31,7 @@ def decision(packed: Packed, number: int, sentences: Mapping[Reason, str] | None
     kind = packed.texts["kinds"][int(packed["decisions.processor"][number])]
     project = packed.texts["projects"][int(packed["decisions.project"][number])]
     job = int(packed["decisions.job"][number])
-    text = (sentences or decision_texts.sentences())[Reason(int(packed["decisions.reason"][number]))]
+    reason = Reason(int(packed["decisions.reason"][number]))
     return {
         "at_secs": float(packed["decisions.at_secs"][number]),
         "project": project,
@@ -38,7 +39,11 @@ def decision(packed: Packed, number: int, sentences: Mapping[Reason, str] | None
         "job": job if job >= 0 else "",
         "processor": kind,
         "why": decision_texts.in_words(
-            text, job=job, project=project, kind=kind, amount_secs=float(packed["decisions.amount"][number])
+            sentences[reason] if sentences else decision_texts.sentence(reason),
+            job=job,
+            project=project,
+            kind=kind,
+            amount_secs=float(packed["decisions.amount"][number]),
         ),
     }
 
@@ -113,7 +118,7 @@ def state(packed: Packed, number: int) -> dict[str, Any]:
 
 
 def _hours(secs: float) -> str:
-    return f"{secs / 3600:.2f} h"
+    return f"{floatformat(secs / 3600, 2)} h"
 
 
 def _row(packed: Packed, times: str, number: int, project: int, why: str) -> dict[str, Any]:

@@ -182,7 +182,7 @@
   function short(value) {
     const size = Math.abs(value);
     if (size >= 1e4 || (size > 0 && size < 0.01)) return value.toExponential(1);
-    return String(Number(value.toPrecision(3)));
+    return Number(value.toPrecision(3)).toLocaleString(document.documentElement.lang);
   }
 
   function draw() {

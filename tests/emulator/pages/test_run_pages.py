@@ -18,6 +18,8 @@ from tests.support.accounting_factories import make_project
 from tests.support.emulator_experiments import begin, carry_out, trial
 from tests.support.page_text import text_of
 
+GERMAN = {"Accept-Language": "de"}
+
 
 def test_the_tables_of_a_run_are_pages_too(signed_in: Client) -> None:
     experiment = begin(signed_in)
@@ -39,10 +41,14 @@ def test_downloads_have_what_the_page_shows(signed_in: Client) -> None:
     assert saved["figures_of_merit"] == run.figures
     assert from_json(saved["scenario"]) == from_json(Experiment.objects.get().scenario)
     for what, header in (("blocks", "start_secs,"), ("rpcs", "at_secs,"), ("decisions", "at_secs,")):
-        answer = signed_in.get(reverse("emulator_csv", args=[experiment.pk, 1, what]))
+        answer = signed_in.get(reverse("emulator_csv", args=[experiment.pk, 1, what]), headers=GERMAN)
         lines = b"".join(answer).decode().splitlines()
         assert lines[0].startswith(header)
         assert len(lines) > 5
+        # A program reads the same sentences, whatever language its owner reads.
+        assert what != "decisions" or lines[1].endswith(
+            "is asked for work: the CPU is not busy up to the minimum buffer."
+        )
     for what, said in (("decisions", "is asked for work"), ("rpcs", "s of work and got"), ("blocks", "CPU 0: task")):
         address = reverse("emulator_table", args=[experiment.pk, 1, what])
         rows = text_of(signed_in.get(address, {"from": 43_200}, headers={"HX-Target": f"more-{what}"}))
@@ -57,7 +63,7 @@ def test_buffer_standing_and_availability_are_downloads_and_tables_too(signed_in
     carry_out()
 
     def lines_of(what: str) -> list[str]:
-        answer = signed_in.get(reverse("emulator_csv", args=[experiment.pk, 1, what]))
+        answer = signed_in.get(reverse("emulator_csv", args=[experiment.pk, 1, what]), headers=GERMAN)
         return b"".join(answer).decode().splitlines()
 
     header, *levels = lines_of("levels")
@@ -67,8 +73,11 @@ def test_buffer_standing_and_availability_are_downloads_and_tables_too(signed_in
     assert any(standing < 0 for row in rows for standing in row[2:])
     assert lines_of("states") == ["from_secs,state", "0.0,may compute"]
     assert lines_of("misses") == ["at_secs,project,job,late_secs"]
-    text = text_of(signed_in.get(reverse("experiment", args=[experiment.pk])))
+    page = reverse("experiment", args=[experiment.pk])
+    text = text_of(signed_in.get(page))
     assert "Buffer: CPU" in text and "Late tasks 0" in text
+    german = text_of(signed_in.get(page, headers=GERMAN))
+    assert "Puffer: CPU" in german and "Verspätete Aufgaben 0" in german
 
 
 def test_a_late_task_is_told_with_its_lateness() -> None:

@@ -41,7 +41,7 @@ def said_by(path: Path) -> Iterator[str]:
         if isinstance(text, ast.Constant) and isinstance(text.value, str):
             yield text.value
         elif isinstance(text, ast.JoinedStr):
-            yield "".join(part.value if isinstance(part, ast.Constant) else "X" for part in text.values)
+            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "X" for part in text.values)
 
 
 def test_the_pages_know_every_fault_and_note_of_the_readers() -> None:
@@ -91,7 +91,7 @@ def test_the_source_of_an_experiment_is_in_words() -> None:
 def test_every_example_and_every_decision_has_words(language: str) -> None:
     with override(language):
         offered = list(preset_texts.offered())
-        sentences = decision_texts.sentences()
+        sentences = {reason: decision_texts.sentence(reason) for reason in Reason}
     assert [each["key"] for each in offered] == [each.key for each in PRESETS]
     assert all(each["title"] and each["shows"].endswith(".") for each in offered)
     for reason in set(Reason) - {Reason.NONE}:
