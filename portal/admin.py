@@ -154,9 +154,9 @@ class UserAdmin(SecretLookups, DjangoUserAdmin, ModelAdmin):
     fieldsets = (
         (None, {"fields": ("email", "password", "name")}),
         (None, {"fields": ("is_active",)}),
-        ("Limits", {"fields": ("new_hosts_per_day",)}),
-        ("Rights", {"fields": (*RIGHTS, "rights_held_at")}),
-        ("Dates", {"fields": ("created_at", "last_login", "terms_accepted_at", "deletion_asked_at")}),
+        (_("Limits"), {"fields": ("new_hosts_per_day",)}),
+        (_("Rights"), {"fields": (*RIGHTS, "rights_held_at")}),
+        (_("Dates"), {"fields": ("created_at", "last_login", "terms_accepted_at", "deletion_asked_at")}),
     )
     add_fieldsets = ((None, {"classes": ("wide",), "fields": ("email", "usable_password", "password1", "password2")}),)
 
