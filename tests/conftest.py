@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Generator, Iterator
 
 # Tests run in one process with a browser's event loop beside Django's synchronous ORM.
@@ -43,6 +45,18 @@ def pytest_configure() -> None:
     # Nothing is collected for tests: look for files when they are asked for.
     settings.WHITENOISE_AUTOREFRESH = True
     TransactionTestCase._fixture_teardown = empty_tables  # type: ignore[attr-defined]  # Django's stubs leave it out
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Make the database that those of the test processes are copied from, while they collect: else all wait for it."""
+    config = session.config
+    if config.getoption("numprocesses") and not hasattr(config, "workerinput") and not config.getoption("collectonly"):
+        process = subprocess.Popen([sys.executable, "-m", "tests.support.database"], cwd=config.rootpath)
+
+        def wait() -> None:
+            process.wait()
+
+        config.add_cleanup(wait)
 
 
 @pytest.hookimpl(wrapper=True)
