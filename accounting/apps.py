@@ -12,6 +12,7 @@ class AccountingConfig(AppConfig):
 
         from accounting import figures
         from accounting.account_data import copies
+        from accounting.alerts.metrics import AlertMetrics
         from accounting.computers.support_problems import read_problems
         from accounting.exchange import exports
         from accounting.ledger.check import LEDGER
@@ -20,6 +21,7 @@ class AccountingConfig(AppConfig):
         from portal.audit.register import audit
         from portal.maintenance import jobs
         from portal.operators.support import data_copiers, problem_readers
+        from portal.ops.metrics import app_collectors
         from portal.requested_work.queue import kinds
 
         kinds[copies.KIND] = copies.make_copy
@@ -28,6 +30,7 @@ class AccountingConfig(AppConfig):
             figures.register()
             jobs.add(LEDGER)
             jobs.add(IMPORT)
+            app_collectors.append(AlertMetrics())
         problem_readers.append(read_problems)
         data_copiers.append(copies.ask_copy)
         audit(Project, secret=["shared_account_key"])

@@ -1,9 +1,10 @@
-"""The account manager's tables, by subject: projects, choices, the ledger, sums, statistics, tasks, news, and files.
+"""The account manager's tables by subject: projects, choices, ledger, sums, statistics, tasks, news, alerts, files.
 
 Amounts are whole numbers of 1e-6 (what a client prints), in the order of ``amounts.KINDS`` where they are arrays.
 """
 
 from accounting.models.accounts import AccountSettings, UserProject
+from accounting.models.alerts import AlertChannel, AlertMessage, AlertTrouble, AlertWatch
 from accounting.models.asked import ProjectChange
 from accounting.models.files import DataCopy, DataCopyPart
 
@@ -30,6 +31,10 @@ __all__ = [
     "PROCESSOR_TYPES",
     "AccountSettings",
     "AccountTotal",
+    "AlertChannel",
+    "AlertMessage",
+    "AlertTrouble",
+    "AlertWatch",
     "Announcement",
     "Answer",
     "BestDay",

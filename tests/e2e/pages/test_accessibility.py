@@ -48,6 +48,7 @@ PRIVATE = [
     "/account/tokens/",
     "/account/preferences/",
     "/account/email-preferences/",
+    "/account/alerts/",
     "/account/profile/",
     "/account/data/",
     "/account/delete/",

@@ -39,6 +39,7 @@ from portal.ops.mails import unsubscribe_url
 from portal.people.api_tokens import issue_token
 from portal.web.middleware import PROBES
 from scheduler.models import SubmissionDraft
+from tests.support.alert_receivers import add_ntfy
 from tests.support.credit_factories import make_app, make_result, make_workunit
 from tests.support.sessions import sign_in_lately
 
@@ -203,6 +204,15 @@ ACCOUNT_MANAGER: Final = [
     act("account/preferences/shown/"),
     own("account/email-preferences/"),
     act("account/email-preferences/", data={"silent_days": "3"}),
+    own("account/alerts/"),
+    act("account/alerts/browser/", answer=422),
+    act("account/alerts/webhook/", answer=422),
+    act("account/alerts/ntfy/", answer=422),
+    *(
+        act_on(f"account/alerts/<int:pk>/{what}/", f"account/alerts/{{channel}}/{what}/")
+        for what in ("choose", "test", "resume", "remove")
+    ),
+    public("sw.js"),
     # The address is signed and says whose mails end: whoever has it can do that, and sees nothing.
     public("mails/end/<str:token>/", "{leave}"),
     public("mails/end/<str:token>/", "{leave}", method="POST"),
@@ -389,6 +399,7 @@ def world(alice: User, bob: User, operator: User) -> World:
     )
     for file in (copy, export):
         DataCopyPart.objects.create(copy=file, number=0, content=b"alice")
+    channel = add_ntfy(alice, "https://ntfy.example.org/alice@example.org")
     app = make_app()
     task = make_result(make_workunit(app), host)
     batch = Batch.objects.create(app=app, owner=alice, name="sweep")
@@ -418,6 +429,7 @@ def world(alice: User, bob: User, operator: User) -> World:
         "experiment": experiment.pk,
         "shared": shared.share_token,
         "feed": feed_path(host.pk),
+        "channel": channel.pk,
         "leave": unsubscribe_url(alice.pk, Mail.SILENCE).removeprefix(settings.SITE_URL),
     }
     return World({name: str(value) for name, value in ids.items()}, clients)
