@@ -16,7 +16,7 @@ class AccountingConfig(AppConfig):
         from accounting.computers.support_problems import read_problems
         from accounting.exchange import exports
         from accounting.ledger.check import LEDGER
-        from accounting.models import Announcement, Project, ProjectKeyword, ProjectVersion, StatisticsImport
+        from accounting.models import Announcement, Badge, Project, ProjectKeyword, ProjectVersion, StatisticsImport
         from accounting.statistics.run import IMPORT
         from portal.audit.register import audit
         from portal.maintenance import jobs
@@ -34,5 +34,5 @@ class AccountingConfig(AppConfig):
         problem_readers.append(read_problems)
         data_copiers.append(copies.ask_copy)
         audit(Project, secret=["shared_account_key"])
-        for model in (Announcement, ProjectKeyword, ProjectVersion, StatisticsImport):
+        for model in (Announcement, Badge, ProjectKeyword, ProjectVersion, StatisticsImport):
             audit(model)

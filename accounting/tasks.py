@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from accounting.account_data import copies, erasure
 from accounting.alerts import deliver, look
+from accounting.badges import award
 from accounting.choosing import standings
 from accounting.exchange import exports, made_files
 from accounting.ledger import partitions, rollup
@@ -35,6 +36,12 @@ def create_partitions() -> None:
 def roll_up() -> None:
     rollup.roll_up(timezone.now())
     standings.refresh(timezone.now())
+
+
+@shared_task
+def award_badges() -> None:
+    """Every ten minutes: the badges that some volunteers reached."""
+    award.award_due(timezone.now())
 
 
 @shared_task

@@ -189,6 +189,8 @@ try:
     web_push.parse_key(VAPID_PRIVATE_KEY)
 except web_push.PushKeyError as _error:
     raise env.SettingError(f"Setting VAPID_PRIVATE_KEY cannot be used: {_error}.") from None
+# The key that signs certificates is made from it; with another value, those that were made do not check any more.
+CERTIFICATE_SECRET = _kept_secret("CERTIFICATE_SECRET")
 
 # --- PostgreSQL, broker, cache ----------------------------------------------------------------------
 DATABASE_URL = env.secret("DATABASE_URL")
@@ -274,6 +276,7 @@ if "account_manager" in ROOMS:
         "follow-tasks": {"task": "accounting.tasks.follow_tasks", "schedule": 300},
         "look-for-alerts": {"task": "accounting.tasks.look_for_alerts", "schedule": 60},
         "deliver-alerts": {"task": "accounting.tasks.deliver_alerts", "schedule": 60},
+        "award-badges": {"task": "accounting.tasks.award_badges", "schedule": 600},
     }
 if "emulator" in ROOMS:
     CELERY_BEAT_SCHEDULE |= {

@@ -1,4 +1,5 @@
-"""The account manager's tables by subject: projects, choices, ledger, sums, statistics, tasks, news, alerts, files.
+"""The account manager's tables by subject: projects, choices, ledger, sums, statistics, tasks, news, alerts, files,
+certificates and badges.
 
 Amounts are whole numbers of 1e-6 (what a client prints), in the order of ``amounts.KINDS`` where they are arrays.
 """
@@ -22,12 +23,21 @@ from accounting.models.projects import (
     ProjectVersion,
     keyword_choices,
 )
+from accounting.models.proof import (
+    MAX_SHOWN_NAME,
+    Badge,
+    BadgeAward,
+    BadgeCheck,
+    Certificate,
+    SignatureImage,
+)
 from accounting.models.settlement import ProjectRatio, Settlement
 from accounting.models.statistics import AccountTotal, GrantedDay, GrantedTotal, StatisticsImport
 from accounting.models.sums import ErasedDay, ProjectDay
 from accounting.models.tasks import FollowedTask, TaskList, TaskSource
 
 __all__ = [
+    "MAX_SHOWN_NAME",
     "PROCESSOR_TYPES",
     "AccountSettings",
     "AccountTotal",
@@ -37,7 +47,11 @@ __all__ = [
     "AlertWatch",
     "Announcement",
     "Answer",
+    "Badge",
+    "BadgeAward",
+    "BadgeCheck",
     "BestDay",
+    "Certificate",
     "ClosedMonths",
     "DataCopy",
     "DataCopyPart",
@@ -62,6 +76,7 @@ __all__ = [
     "ProjectTrouble",
     "ProjectVersion",
     "Settlement",
+    "SignatureImage",
     "StatisticsImport",
     "TaskList",
     "TaskSource",

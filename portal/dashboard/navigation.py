@@ -64,6 +64,7 @@ _MODELS: Final = {
         "accounting.userproject",
         "accounting.accountsettings",
         "accounting.announcement",
+        "accounting.badge",
         "portal.sitetext",
         "accounting.mailcampaign",
         "accounting.note",

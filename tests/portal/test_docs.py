@@ -165,6 +165,7 @@ def production(tmp_path: Path) -> dict[str, str]:
     (tmp_path / "account_key_secret").write_text(secrets.token_urlsafe(48))
     (tmp_path / "upload_secret").write_text(secrets.token_urlsafe(48))
     (tmp_path / "vapid_private_key").write_text(base64.urlsafe_b64encode(secrets.token_bytes(32)).decode())
+    (tmp_path / "certificate_secret").write_text(secrets.token_urlsafe(48))
     (tmp_path / "metrics_token").write_text("token")
     (tmp_path / "email_url").write_text("smtp+tls://user:password@mail.example.org:587\n")
     (tmp_path / "broker_url").write_text("redis://:password@127.0.0.1:6379/0\n")

@@ -26,9 +26,12 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
 from pytest_django import Settings
 
+from accounting.certificates import keep
+from accounting.certificates.facts import Abouts, Wanted
 from accounting.models import AccountSettings, DataCopy, DataCopyPart, HostLedger, HostProject, Note, Project
 from accounting.rpc import account_keys, catalogue
 from accounting.rpc.feed_addresses import feed_path
+from accounting.signature_image import links
 from credit.models import Batch
 from emulator.files.presets import two_processors_75_25
 from emulator.models import Experiment, Run, RunState
@@ -190,6 +193,24 @@ ACCOUNT_MANAGER: Final = [
     own("home/"),
     own("connect/"),
     Line("connect/status/", 200, 200, 200, 403),
+    own("history/badges/"),
+    own("history/certificates/"),
+    own("history/certificates/new/"),
+    act("history/certificates/new/", answer=200),
+    mine("history/certificates/<int:pk>/", "history/certificates/{certificate}/"),
+    mine("history/certificates/<int:pk>/certificate.pdf", "history/certificates/{certificate}/certificate.pdf"),
+    mine("history/certificates/<int:pk>/certificate.png", "history/certificates/{certificate}/certificate.png"),
+    act_on("history/certificates/<int:pk>/change/", "history/certificates/{certificate}/change/"),
+    public("certificates/"),
+    public("certificates/key.pem"),
+    public("certificates/<str:text>/", "certificates/{code}/"),
+    public("certificates/<str:text>/", "certificates/0000000000000000/", answer=404),
+    public("certificates/<str:text>/statement.json", "certificates/{code}/statement.json"),
+    own("account/signature-image/"),
+    act("account/signature-image/", data={"shows_total": "on"}),
+    # Shown by its owner to whoever has the link
+    public("signature/<str:token>.png", "signature/{signature}.png"),
+    public("signature/<str:token>.png", "signature/none.png", answer=404),
     own("history/"),
     own("history/days/<str:text>/", "history/days/2026-01-01/"),
     own("history/years/<int:number>/", "history/years/2026/"),
@@ -413,7 +434,14 @@ def world(alice: User, bob: User, operator: User) -> World:
         token = issue_token(user, name="t", scopes=list(ApiToken.Scope.values), lifetime=None)
         clients[who] = Client(raise_request_exception=False, headers={"Authorization": f"Bearer {token}"})
         sign_in_lately(clients[who], user)
+    today = dt.date(2026, 1, 2)
+    shown = Wanted(first=today, last=today, about="all", shows=["credit"])
+    certificate = keep.make(alice, shown, Abouts({}, {}), timezone.now())
+    signature = links.save(alice, {"shows_total": True}, timezone.now())
     ids = {
+        "certificate": certificate.pk,
+        "code": certificate.code,
+        "signature": signature.token,
         "host": host.pk,
         "second": second.pk,
         "project": project.pk,
