@@ -190,6 +190,8 @@ class Host(models.Model):
     domain_name = models.CharField("name reported by the client", max_length=255, blank=True)
     given_name = models.CharField("name given by the owner", max_length=MAX_NAME_CHARS, blank=True)
     venue = models.CharField(max_length=6, choices=Venue, blank=True, default=Venue.NONE)
+    # The owner's own words for some computers together (portal/computers/groups.py)
+    groups = ArrayField(models.CharField(max_length=30), default=list, db_default=[], blank=True)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     last_contact_at = models.DateTimeField(default=timezone.now)
     retired_at = models.DateTimeField(null=True, blank=True)

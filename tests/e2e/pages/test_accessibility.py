@@ -25,12 +25,14 @@ PUBLIC = [
     "/account/signup/",
     "/account/password/reset/",
     "/status/",
+    "/api/v1/",
     "/certificates/",
 ]
 PRIVATE = [
     "/home/",
     "/history/",
     "/history/?range=7&compare=before&curve=total&scale=root",
+    "/history/?range=30&scale=log",
     "/history/years/2026/",
     "/history/records/",
     "/history/files/?kind=csv&range=30",
@@ -40,6 +42,9 @@ PRIVATE = [
     "/connect/",
     "/connect/?system=android",
     "/computers/",
+    "/computers/?status=silent&group=none",
+    "/tasks/",
+    "/tasks/?state=odd",
     "/projects/",
     "/projects/keywords/",
     "/account/email/",
@@ -72,7 +77,15 @@ def faults(page: Page, address: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize(("width", "colours"), [(390, "light"), (1440, "dark")])
+@pytest.mark.parametrize(
+    ("width", "colours"),
+    [
+        (320, "light"),
+        (1440, "dark"),
+        pytest.param(320, "dark", marks=pytest.mark.long),
+        pytest.param(1440, "light", marks=pytest.mark.long),
+    ],
+)
 def test_no_page_has_a_fault_that_axe_finds(page: Page, site: Site, alice: User, width: int, colours: str) -> None:
     page.emulate_media(color_scheme="dark" if colours == "dark" else "light")
     page.set_viewport_size({"width": width, "height": 900})
