@@ -122,7 +122,7 @@ def test_the_keyboard_skips_the_navigation_and_opens_the_menu(page: Page, site: 
 def test_the_chosen_colours_last(page: Page) -> None:
     page.goto("/")
     switch = page.get_by_role("button", name=re.compile("Colours"))
-    expect(switch).to_have_accessible_name("Colours: as your system. Change")
+    expect(switch).to_have_accessible_name("Colours: same as your system. Change")
     switch.click()
     switch.click()
     page.goto("/account/login/")
