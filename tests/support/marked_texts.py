@@ -24,7 +24,7 @@ _SPOKEN: Final = {"title", "aria-label", "aria-description", "placeholder", "alt
 _BUTTONS: Final = {"submit", "button", "reset"}
 # Addresses, the names of functions, tasks, settings and files, and hashes that are not shown.
 _ADDRESS: Final = re.compile(
-    r"https?://\S+|\b\w+(?:\.\w+){2,}\b|\b[a-z]+(?:_[a-z0-9]+)+\b|\b\w+\.(?:xml|json|csv|zip)\b|\S*\*{5,}|\bmd5\b|\b[0-9A-Z]{4}(?:-[0-9A-Z]{4})+\b"
+    r"https?://\S+|\b\w+(?:\.\w+){2,}\b|\b\w+\.(?:xml|json|csv|zip)\b|\b[a-z]+(?:_[a-z0-9]+)+\b|\S*\*{5,}|\bmd5\b|\b[0-9A-Z]{4}(?:-[0-9A-Z]{4})+\b"
 )
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
 # Names and units that are the same in every language.

@@ -27,8 +27,8 @@ NOT_YET: Final = re.compile(
     r"|admin)"
 )
 """Pages whose texts are not marked yet."""
-# Texts for programs, or by the authors of programs.
-FOR_PROGRAMS: Final = re.compile(r"/(api/v1/.|notices|project/[a-z_]+\.php|server_status)")
+# Texts for programs, or for the authors of programs: the description of the API is that of its schema.
+FOR_PROGRAMS: Final = re.compile(r"/(api/v1/|notices|project/[a-z_]+\.php|server_status)")
 
 
 def pages_of_world(world: World) -> Iterator[tuple[str, str]]:
