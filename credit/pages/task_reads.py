@@ -217,4 +217,4 @@ def read_parts(task: Result) -> list[ResultPart]:
 
 
 def _errors(workunit: Workunit) -> list[str]:
-    return [text for error, text in WORKUNIT_ERRORS.items() if workunit.error_mask & error]
+    return [str(text) for error, text in WORKUNIT_ERRORS.items() if workunit.error_mask & error]

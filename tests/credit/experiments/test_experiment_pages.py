@@ -15,7 +15,7 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from credit.experiments import request as requests
-from credit.experiments import worker
+from credit.experiments import texts, worker
 from credit.experiments.charts import goal_charts
 from credit.experiments.own_results import measure_app
 from credit.experiments.request import ExperimentRefusedError, ask
@@ -422,7 +422,7 @@ def test_a_process_that_fails_is_told_as_a_fault_of_the_site(
     program.chmod(0o755)
     monkeypatch.setattr("credit.experiments.worker.sys.executable", str(program))
     kept = done(alice)
-    assert kept.failure == worker.FAULT
+    assert kept.failure == texts.FAULT
     assert kept.results is None
 
 

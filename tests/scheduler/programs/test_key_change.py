@@ -115,7 +115,7 @@ def test_a_client_that_missed_two_changes_is_led_from_key_to_key_and_gets_jobs_o
     change()
     reply = client.ask(secs=1)
     assert (client.held, names(reply, "result")) == (second, [])
-    assert messages(reply)[0].startswith("No jobs sent: this project's code-signing key has changed more than once")
+    assert messages(reply)[0].startswith("No tasks sent: this project's code-signing key has changed more than once")
     reply = client.ask(secs=1)
     assert (client.held, len(names(reply, "result"))) == (code_signing.code_signing_key_text(), 1)
     assert client.refused == 0

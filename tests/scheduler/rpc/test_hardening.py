@@ -114,7 +114,7 @@ def test_a_type_of_processor_that_credit_does_not_know_gets_no_jobs_and_is_told_
     assert names(reply, "result") == []
     assert "need other processors" in messages(reply)[0]
     reply = computer_of(alice, coprocs=said).ask()
-    assert "no application here uses the kind of processor" in messages(reply)[0]
+    assert "no application for the requested kind of processor" in messages(reply)[0]
     assert (CPU, *GPU_TYPES) == tuple(ProcessorType)
 
 
@@ -157,7 +157,7 @@ def test_a_preference_may_be_an_empty_element(app: App, alice: User, tag: str) -
     fill(app, 1)
     computer = computer_of(alice, coprocs=gpu(secs=1), extra=f"<global_preferences>{tag}</global_preferences>")
     (message,) = messages(computer.ask())
-    assert "your preferences do not let this project use the processors" in message
+    assert "your preferences do not allow this project to use the requested processors" in message
 
 
 def test_results_beyond_the_limit_of_a_request_are_not_taken_for_lost(app: App, alice: User) -> None:
