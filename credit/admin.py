@@ -349,7 +349,7 @@ class HostAppVersionAdmin(ReadOnlyAdmin):
         "app",
         "app_version",
         "processor_type",
-        _("samples"),
+        "samples",
         "average",
         "errors",
         "scale_probation",

@@ -22,7 +22,9 @@ class Reason(StrEnum):
     NO_TYPE = "this project has no application for the requested kind of processor"
     KEYWORDS = "you excluded the subjects of the applications in your account manager"
     IN_PROGRESS = "this computer has reached its limit of tasks in progress"
-    QUOTA = "this computer has reached its daily limit of tasks; failed tasks lower this limit, and successful ones raise it"
+    QUOTA = (
+        "this computer has reached its daily limit of tasks; failed tasks lower this limit, successful ones raise it"
+    )
     NO_JOBS = "no tasks are available at the moment"
     MEMORY = "the tasks need more memory than BOINC may use on this computer"
     DISK = "the tasks need more disk space than BOINC may use for this project"
