@@ -15,7 +15,7 @@ class Asked(models.Model):
     """A server that is asked daily: when it was, when it last answered well, and what is wrong since then."""
 
     url = models.CharField(_("address"), max_length=MAX_URL, unique=True)
-    asked_at = models.DateTimeField(_("asked"), null=True)
+    asked_at = models.DateTimeField(_("last asked"), null=True)
     read_at = models.DateTimeField(_("last read"), null=True)
     problem = models.CharField(_("problem"), max_length=MAX_PROBLEM, blank=True)
     problem_since = models.DateTimeField(_("problem since"), null=True)

@@ -34,7 +34,7 @@ def found(user: User, team: Team) -> Team:
             _enter(user, team, credit)
     except throttle.Throttled as error:
         raise TeamRefused(
-            gettext("You have founded several teams today. You can found another one tomorrow.")
+            gettext("You have created several teams today. You can create another one tomorrow.")
         ) from error
     except IntegrityError as error:
         raise TeamRefused(NAME_TAKEN) from error
