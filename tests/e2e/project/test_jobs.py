@@ -139,9 +139,9 @@ def test_jobs_that_fail_say_why(
     page.get_by_text("Tasks before these").click()
     expect(page.get_by_role("row", name=sleeper.name)).to_contain_text("failed")
     for app, said in {
-        "failing": "the program ended with its own code 3",
-        "sleeper": "it was aborted by hand",
-        "forged": "did not pass its check: the signature of a program file was wrong",
+        "failing": "the program ended with exit code 3",
+        "sleeper": "the task was aborted by the user",
+        "forged": "was damaged: the signature of a program file was wrong",
     }.items():
         page.goto(f"/tasks/{by_app[app].pk}/")
         expect(page.get_by_role("main")).to_contain_text(said)

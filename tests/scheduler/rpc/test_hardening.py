@@ -142,7 +142,7 @@ def test_what_is_refused_in_another_venue_is_not_refused_here(app: App, alice: U
     reply = computer.ask(1, extra=f"<global_preferences>\n{elsewhere}</global_preferences>\n")
     assert len(names(reply, "result")) == 1
     everywhere = f"<global_preferences>\n{elsewhere}<no_cpu>1</no_cpu></global_preferences>\n"
-    assert "preferences do not let" in messages(computer.ask(1, extra=everywhere))[0]
+    assert "preferences do not allow" in messages(computer.ask(1, extra=everywhere))[0]
 
 
 def test_a_coprocessor_that_calls_itself_a_processor_changes_nothing(app: App, alice: User) -> None:

@@ -73,7 +73,7 @@ def text(response: Any) -> str:
 
 def test_a_table_is_looked_at_and_then_submitted_once(browser: Client, app: App, submitter: User) -> None:
     shown = upload(browser, app, name="Pairs", table=TABLE)
-    assert "Nothing is submitted yet" in text(shown) and "--from 2" in text(shown)
+    assert "Nothing has been submitted yet" in text(shown) and "--from 2" in text(shown)
     assert not Batch.objects.exists()
     draft = SubmissionDraft.objects.get()
     for _ in range(2):
@@ -414,7 +414,7 @@ def test_an_input_that_many_jobs_share_is_stored_in_the_admin(client: Client, op
     assert (stored.name, stored.nbytes, stored.batch, stored.is_executable) == ("table.csv", 4, None, False)
     again = client.post(address, {"file": SimpleUploadedFile("x", b"3\n"), "stored_name": "table.csv"})
     assert "was stored before, with other content" in text(again)
-    assert "is no name of at most 200" in text(client.post(address, {"file": SimpleUploadedFile(".x", b"3")}))
+    assert "is not a name of at most 200" in text(client.post(address, {"file": SimpleUploadedFile(".x", b"3")}))
     assert client.get(f"/admin/scheduler/storedfile/{stored.pk}/change/").status_code == 200
     User.objects.filter(pk=bob.pk).update(is_staff=True)
     sign_in_lately(client, User.objects.get(pk=bob.pk))
