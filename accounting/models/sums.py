@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from django.db import models
 
+from accounting.models.amounts import Amounts
 from accounting.models.projects import Project
 
 
-class ProjectDay(models.Model):
+class ProjectDay(Amounts):
     """A project's sums over all hosts on one UTC day, rolled up from the days by a task."""
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="project_days", db_index=False)
     day = models.DateField()
     hosts = models.PositiveIntegerField(default=0)
     users = models.PositiveIntegerField(default=0)
-    cpu_ec = models.BigIntegerField(default=0)
-    gpu_ec = models.BigIntegerField(default=0)
-    cpu_time = models.BigIntegerField(default=0)
-    gpu_time = models.BigIntegerField(default=0)
-    njobs_success = models.BigIntegerField(default=0)
-    njobs_error = models.BigIntegerField(default=0)
     rolled_up_at = models.DateTimeField()
 
     class Meta:
@@ -29,17 +24,11 @@ class ProjectDay(models.Model):
         return f"{self.project} on {self.day}"
 
 
-class ErasedDay(models.Model):
+class ErasedDay(Amounts):
     """The work of all erased accounts at a project on one UTC day, so that the sums of projects keep it."""
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="+", db_index=False)
     day = models.DateField()
-    cpu_ec = models.BigIntegerField(default=0)
-    gpu_ec = models.BigIntegerField(default=0)
-    cpu_time = models.BigIntegerField(default=0)
-    gpu_time = models.BigIntegerField(default=0)
-    njobs_success = models.BigIntegerField(default=0)
-    njobs_error = models.BigIntegerField(default=0)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["project", "day"], name="erasedday_once")]
