@@ -26,7 +26,7 @@ def test_a_token_made_on_the_page_opens_the_api(page: Page, site: Site, alice: U
     page.goto("/account/tokens/")
     page.get_by_label("What is it for?").fill("spreadsheet")
     page.get_by_label("Daily history and its sums").check()
-    page.get_by_role("button", name="Make a token").click()
+    page.get_by_role("button", name="Create a token").click()
     token = page.locator("#new-token").inner_text()
     page.context.clear_cookies()
     headers = {"Authorization": f"Bearer {token}"}
