@@ -58,6 +58,8 @@ class VersionFile(models.Model):
     is_copied = models.BooleanField(_("copied into the job’s folder"), default=False)
 
     class Meta:
+        verbose_name = _("file of a version")
+        verbose_name_plural = _("files of versions")
         constraints = [
             models.UniqueConstraint(fields=["app_version", "file"], name="versionfile_once"),
             models.UniqueConstraint(
@@ -112,6 +114,8 @@ class DraftFile(models.Model):
     signature = models.TextField(blank=True)
 
     class Meta:
+        verbose_name = _("file of a draft")
+        verbose_name_plural = _("files of drafts")
         ordering = ["id"]
         constraints = [models.UniqueConstraint(fields=["draft", "name"], name="draftfile_once")]
 
@@ -127,6 +131,10 @@ class BetaTest(models.Model):
     with_volunteers = models.BooleanField(_("also for volunteers who agreed to test"), default=False)
     begun_at = models.DateTimeField(default=timezone.now, editable=False)
 
+    class Meta:
+        verbose_name = _("test of a version")
+        verbose_name_plural = _("tests of versions")
+
     def __str__(self) -> str:
         return str(self.app_version)
 
@@ -136,6 +144,10 @@ class BetaTester(models.Model):
 
     user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="beta_tester")
     agreed_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        verbose_name = _("tester")
+        verbose_name_plural = _("testers")
 
     def __str__(self) -> str:
         return str(self.user)
@@ -224,6 +236,8 @@ class HostRecord(models.Model):
     jobs_of_day = models.JSONField(default=list, blank=True)
 
     class Meta:
+        verbose_name = _("scheduler record of a computer")
+        verbose_name_plural = _("scheduler records of computers")
         constraints = [CheckConstraint(condition=Q(cpids__len__lte=MAX_CPIDS), name="hostrecord_cpids_len")]
 
     def __str__(self) -> str:
@@ -243,6 +257,8 @@ class Upload(models.Model):
     completed_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
+        verbose_name = _("upload")
+        verbose_name_plural = _("uploads")
         constraints = [
             CheckConstraint(
                 condition=Q(nbytes__gte=0, received_nbytes__gte=0, received_nbytes__lte=models.F("nbytes")),
@@ -272,6 +288,8 @@ class KeptOutput(models.Model):
     kept_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
+        verbose_name = _("kept output")
+        verbose_name_plural = _("kept outputs")
         constraints = [models.UniqueConstraint(fields=["workunit_name", "number"], name="keptoutput_once")]
         indexes = [models.Index(fields=["batch", "id"], name="keptoutput_batch")]
 
@@ -291,6 +309,8 @@ class ArchivedWorkunit(models.Model):
     archived_at = models.DateTimeField()
 
     class Meta:
+        verbose_name = _("archived workunit")
+        verbose_name_plural = _("archived workunits")
         indexes = [models.Index(fields=["batch"], condition=Q(batch__isnull=False), name="archivedworkunit_batch")]
 
     def __str__(self) -> str:
@@ -311,6 +331,8 @@ class ArchivedTask(models.Model):
     facts = models.JSONField()
 
     class Meta:
+        verbose_name = _("archived task")
+        verbose_name_plural = _("archived tasks")
         indexes = [models.Index(fields=["user", "-id"], condition=Q(user__isnull=False), name="archivedtask_user")]
 
     def __str__(self) -> str:
@@ -407,6 +429,10 @@ class LoginToken(models.Model):
     token_hash = models.BinaryField(max_length=32, editable=False)
     made_at = models.DateTimeField()
 
+    class Meta:
+        verbose_name = _("login token")
+        verbose_name_plural = _("login tokens")
+
     def __str__(self) -> str:
         return f"login token of {self.user}"
 
@@ -420,7 +446,8 @@ class UserPreferences(models.Model):
     text = models.TextField(_("elements of <global_preferences>, as sent"))
 
     class Meta:
-        verbose_name_plural = _("user preferences")
+        verbose_name = _("preferences of a volunteer")
+        verbose_name_plural = _("preferences of volunteers")
 
     def __str__(self) -> str:
         return str(self.user)
@@ -439,6 +466,8 @@ class JobLease(models.Model):
     until = models.DateTimeField()
 
     class Meta:
+        verbose_name = _("lease of jobs")
+        verbose_name_plural = _("leases of jobs")
         constraints = [models.UniqueConstraint(fields=["app", "block"], name="joblease_one_holder")]
 
     def __str__(self) -> str:
@@ -468,6 +497,10 @@ class SubmissionDraft(models.Model):
     defaults = models.JSONField(default=dict)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     batch = models.OneToOneField(Batch, models.SET_NULL, null=True, related_name="draft")
+
+    class Meta:
+        verbose_name = _("draft of a batch")
+        verbose_name_plural = _("drafts of batches")
 
     def __str__(self) -> str:
         return self.name or self.request_id

@@ -110,7 +110,7 @@ class ExperimentForm(forms.Form):
             del self.fields["is_document"]
         for name, (low, high) in LIMITS.items():
             meant: Any = App._meta.get_field(name)
-            label = f"{capfirst(meant.verbose_name)} ({name})"
+            label = gettext("%(label)s (%(name)s)") % {"label": capfirst(str(meant.verbose_name)), "name": name}
             is_whole = isinstance(meant, models.IntegerField)
             words = str(meant.help_text)
             self.fields[_LIMIT + name] = _number(label, low, high, words, is_whole=is_whole, required=False)

@@ -53,4 +53,6 @@ class FactorList(Asked):
     factors: models.JSONField[list[dict[str, Any]], list[dict[str, Any]]] = models.JSONField(default=list)
 
     class Meta:
+        verbose_name = _("list of factors")
+        verbose_name_plural = _("lists of factors")
         default_permissions = ()

@@ -18,6 +18,10 @@ class ExportConsent(models.Model):
     # When the first of the two was last given or taken back
     changed_at = models.DateTimeField(default=timezone.now)
 
+    class Meta:
+        verbose_name = _("consent to the statistics export")
+        verbose_name_plural = _("consents to the statistics export")
+
     def __str__(self) -> str:
         return str(self.user)
 
@@ -29,6 +33,10 @@ class GoneUser(models.Model):
     cpid = models.CharField(_("published cross-project id"), max_length=32)
     gone_at = models.DateTimeField(db_index=True)
 
+    class Meta:
+        verbose_name = _("volunteer no longer published")
+        verbose_name_plural = _("volunteers no longer published")
+
     def __str__(self) -> str:
         return f"volunteer {self.user_id}"
 
@@ -39,6 +47,10 @@ class GoneHost(models.Model):
     host_id = models.BigIntegerField(primary_key=True)
     cpid = models.CharField(_("published cross-project id"), max_length=32)
     gone_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        verbose_name = _("computer no longer published")
+        verbose_name_plural = _("computers no longer published")
 
     def __str__(self) -> str:
         return f"computer {self.host_id}"

@@ -69,6 +69,8 @@ class LoggedPass(models.Model):
     results = models.BinaryField(default=b"")
 
     class Meta:
+        verbose_name = _("logged pass")
+        verbose_name_plural = _("logged passes")
         indexes = [models.Index(fields=["app", "-id"], name="loggedpass_app")]
 
     def __str__(self) -> str:

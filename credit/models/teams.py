@@ -46,6 +46,8 @@ class Team(models.Model):
     former_credit = models.FloatField(_("former credit"), default=0, editable=False)
 
     class Meta:
+        verbose_name = _("team")
+        verbose_name_plural = _("teams")
         constraints = [
             models.UniqueConstraint(Lower("name"), name="team_name_once", violation_error_message=NAME_TAKEN),
             CheckConstraint(condition=~Q(name=""), name="team_has_name"),
@@ -66,6 +68,8 @@ class Membership(models.Model):
     credit_before = models.FloatField(_("credit when joining"), default=0)
 
     class Meta:
+        verbose_name = _("membership")
+        verbose_name_plural = _("memberships")
         constraints = [within("membership", "credit_before", 0, MAX_STATISTIC)]
 
     def __str__(self) -> str:

@@ -362,6 +362,8 @@ class ResultPart(StoredClaim):
     credit = models.FloatField()
 
     class Meta:
+        verbose_name = _("credited part of a result")
+        verbose_name_plural = _("credited parts of results")
         ordering = ["id"]
         constraints = [
             # Each part goes on where another ended.

@@ -12,9 +12,9 @@ from scheduler.wire.requests import MAX_STDERR, parse_request
 
 # The client's process exit codes, 192 to 209 without a gap: a word of what BOINC's error_numbers.h calls each.
 CLIENT_EXITS = [
-    "state file", "signal", "client stopped", "started by the task failed", "disk", "time limit", "memory limit", "shut down",
-    "not started", "GPU", "project", "by the user", "unknown", "out of memory", "initialised", "no sub-task",
-    "sub-task failed", "after its deadline",
+    "state file", "signal", "client stopped", "started by the task failed", "disk", "time limit", "memory limit",
+    "shut down", "not started", "GPU", "project", "by the user", "unknown", "out of memory", "initialised",
+    "no sub-task", "sub-task failed", "after its deadline",
 ]  # fmt: skip
 PROTOCOL = Path(__file__).parents[2] / "data" / "protocol"
 REFUSED = "could not be downloaded or was damaged"
