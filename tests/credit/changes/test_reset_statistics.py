@@ -176,7 +176,7 @@ def test_a_reset_that_is_sent_twice_is_made_once(operator: Client, version: AppV
     assert save(operator, first).status_code == 302
     response = save(operator, second)
     assert response.status_code == 200
-    assert "these are the values already" in response.content.decode()
+    assert "these are already the values" in response.content.decode()
     assert StatisticsSnapshot.objects.count() == 1
 
 

@@ -526,7 +526,7 @@ def test_the_documents_goals_are_charts_by_how_often_a_job_is_computed() -> None
 
 def test_the_form_says_what_each_limit_means(signed_in: Client, public: None) -> None:
     text = text_of(signed_in.get(reverse("credit_experiment_new")))
-    assert "Largest host factor (max_host_scale)" in text
+    assert "Maximum host factor (max_host_scale)" in text
     assert "The upper limit of a host’s factor. If empty, the value of the rule set applies." in text
 
 

@@ -296,7 +296,7 @@ def test_parts_of_a_job_are_archived_with_it(done: Batch, client: Client, alice:
     archived = [model_to_dict(part, exclude=["id", "result"]) for part in purge.read_archived_parts(task.pk)]
     assert archived == before != []
     client.force_login(alice)
-    assert "Credited while it ran" in client.get(f"/tasks/archived/{task.pk}/").content.decode()
+    assert "Credited while running" in client.get(f"/tasks/archived/{task.pk}/").content.decode()
     other = ArchivedTask.objects.exclude(pk=task.pk)[0]
     assert purge.read_archived_parts(other.pk) == []
 

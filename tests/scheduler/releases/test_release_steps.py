@@ -99,7 +99,7 @@ def test_who_may_release_and_nothing_else_may_withdraw(client: Client, alice: Us
     alice.user_permissions.set(Permission.objects.filter(codename__in=rights))
     sign_in_lately(client, User.objects.get(pk=alice.pk))
     step = to_step(client, version, "withdraw")
-    assert "you may not ask for one" in said(client.get(step))
+    assert "you do not have permission to ask for one" in said(client.get(step))
     assert client.get(client.post(step, {"do": "cancel"})["Location"]).status_code == 200
     save(client, to_step(client, version, "withdraw"))
     assert state(version) == ReleaseState.WITHDRAWN

@@ -163,7 +163,7 @@ def test_a_table_has_a_limit_however_it_comes(browser: Client, app: App, monkeyp
 def test_one_of_the_two_is_given(browser: Client, app: App, fields: dict[str, Any]) -> None:
     if "file" in fields:
         fields = {**fields, "file": archive(("in", b"1"))}
-    assert "one of the two" in text(upload(browser, app, **fields))
+    assert "Either enter the jobs here or choose a file." in text(upload(browser, app, **fields))
     assert not SubmissionDraft.objects.exists()
 
 
