@@ -48,7 +48,7 @@ class Attention:
     """One concern about one computer: ``text`` follows the computer's name, ``link`` asks what its page answers.
 
     ``since``: when it began, of what has a beginning; the last contact of a silent computer. ``page``: the name of the
-    page that the link leads to.
+    page that the link leads to. ``about``: the processor type or the project's number, where there may be several.
     """
 
     concern: Concern
@@ -59,6 +59,7 @@ class Attention:
     to_do: str
     since: dt.datetime | None = None
     page: str = "host"
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +172,7 @@ def _without_work(hosts: Sequence[Host], now: dt.datetime) -> list[Attention]:
                     "What does it do?",
                     "Allow more projects or subjects, so that others can step in.",
                     since=since,
+                    about=type_,
                 )
             )
     return lines
@@ -208,6 +210,7 @@ def _failing(user: User, hosts: Iterable[Host], first: dt.date, today: dt.date) 
             f"{row['project__name']} in the last {WEEK_DAYS} days.",
             "What can I do?",
             "Look at the event log of BOINC there. If only the jobs of this project fail, exclude it on this computer.",
+            about=str(row["project_id"]),
         )
         for row in rows
         if are_failing(row["succeeded"], row["failed"])

@@ -47,11 +47,19 @@
     setTimeout(() => { button.textContent = "Copy"; }, 2000);
   }
 
+  // English as the site writes it: the day first, and 24 hours.
+  const locale = root.lang === "en" ? "en-GB" : root.lang;
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+  // The first page comes with times in UTC; the cookie has all others come with those of the browser's zone.
+  function tellZone() {
+    const secure = location.protocol === "https:" ? "; secure" : "";
+    if (zone && root.dataset.zone === "UTC") document.cookie = `time_zone=${zone}; path=/; max-age=31536000; samesite=lax${secure}`;
+  }
+
   function showLocalTimes(scope) {
-    for (const time of scope.querySelectorAll("time[data-local]")) {
-      const format = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
-      time.textContent = format.format(new Date(time.dateTime));
-    }
+    const format = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "short" });
+    for (const time of scope.querySelectorAll("time[data-local]")) time.textContent = format.format(new Date(time.dateTime));
   }
 
   document.addEventListener("click", (event) => {
@@ -73,5 +81,6 @@
   for (const button of document.querySelectorAll("[data-theme-switch]")) {
     labelSwitch(button, root.dataset.theme ?? "system");
   }
+  tellZone();
   showLocalTimes(document);
 })();

@@ -23,12 +23,16 @@ _SILENT: Final = {"script", "style", "code", "pre", "kbd", "samp", "canvas"}
 _VOID: Final = {"meta", "link", "input", "img", "br", "hr", "path", "rect", "use", "circle", "line", "polyline"}
 _SPOKEN: Final = {"title", "aria-label", "aria-description", "placeholder", "alt"}
 _BUTTONS: Final = {"submit", "button", "reset"}
+# Addresses, the names of functions, tasks, settings and files, and hashes that are not shown.
+_ADDRESS: Final = re.compile(
+    r"https?://\S+|\b\w+(?:\.\w+){2,}\b|\b[a-z]+(?:_[a-z0-9]+)+\b|\b\w+\.(?:xml|json|csv|zip)\b|\S*\*{5,}|\bmd5\b"
+)
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
 # Names and units that are the same in every language.
 NAMES: Final = re.compile(
-    r"API|ARM|ATI|BOINC|CPU|CPUs|CSV|CPID|DNS|English|Deutsch|FLOPS|FLOPs|GFLOPS|TFLOPS|GPU|GPUs|GHz|GiB|GitHub"
+    r"API|ARM|Android|ATI|BOINC|CPU|CPUs|CSV|CPID|DNS|English|Deutsch|FLOPS|FLOPs|GFLOPS|TFLOPS|GPU|GPUs|GHz|GiB|GitHub"
     r"|HTML|HTTP|JSON|KiB|MB|MiB|MHz|RAC|REC|REST|RPC|TiB|URL|UTC|XML|ZIP|credits|min|https|http|www|org|boinc|"
-    r"berkeley|edu|PostgreSQL|Valkey|WSL"
+    r"berkeley|edu|PostgreSQL|Valkey|WSL|Windows|macOS|Linux"
 )
 
 
@@ -38,8 +42,9 @@ class Texts:
 
     seen: set[tuple[str | None, str]] = field(default_factory=set)
 
-    def bracketed(self, text: str, context: str | None = None) -> str:
-        self.seen.add((context, text))
+    def bracketed(self, text: str, context: str | None = None, one: str = "") -> str:
+        """The text in brackets. ``one``: the singular, by which catalogues have a plural."""
+        self.seen.add((context, one or text))
         if _LIST.fullmatch(text):
             return ",".join(f"{OPEN}{part}{CLOSE}" for part in text.split(","))
         return f"{OPEN}{text}{CLOSE}" if text else text
@@ -53,13 +58,13 @@ def speak_in_brackets(monkeypatch: pytest.MonkeyPatch) -> Texts:
         return texts.bracketed(str(message))
 
     def ngettext(one: str, many: str, number: float) -> str:
-        return texts.bracketed(str(one if number == 1 else many))
+        return texts.bracketed(str(one if number == 1 else many), one=str(one))
 
     def pgettext(context: str, message: str) -> str:
         return texts.bracketed(str(message), context)
 
     def npgettext(context: str, one: str, many: str, number: float) -> str:
-        return texts.bracketed(str(one if number == 1 else many), context)
+        return texts.bracketed(str(one if number == 1 else many), context, str(one))
 
     for fake in (gettext, ngettext, pgettext, npgettext):
         monkeypatch.setattr(translation._trans, fake.__name__, fake)
@@ -129,7 +134,7 @@ def unmarked(page: str, data: Iterable[str]) -> list[str]:
     reader.close()
     found = []
     for text in reader.outside:
-        rest = text
+        rest = _ADDRESS.sub(" ", text)
         if not _words(rest):
             continue
         for value in data:
@@ -147,9 +152,9 @@ def _words(text: str) -> list[str]:
 _NO_DATA: Final = {"contenttypes.ContentType", "portal.OperatingTable"}
 
 
-def data_of_site() -> list[str]:
-    """All texts that rows have, longest first, so that the name of a thing is not cut by a shorter one."""
-    found: set[str] = set()
+def data_of_site(*more: str) -> list[str]:
+    """All texts that rows have, and ``more``; longest first, so that no name of a thing is cut by a shorter one."""
+    found = set(more)
     for model in apps.get_models():
         if model._meta.label not in _NO_DATA and not model._meta.proxy:
             for row in model._default_manager.all()[:1000]:

@@ -11,9 +11,12 @@ from django.contrib.auth.models import Permission
 from django.test import Client
 from django.utils import timezone
 
+from accounting.certificates import keep
+from accounting.certificates.facts import Abouts, Wanted
 from accounting.models import AccountSettings, DataCopy, DataCopyPart, HostLedger, HostProject, Note, Project
 from accounting.rpc import account_keys, catalogue
 from accounting.rpc.feed_addresses import feed_path
+from accounting.signature_image import links
 from credit.models import Batch
 from emulator.files.presets import two_processors_75_25
 from emulator.models import Experiment, Run, RunState
@@ -23,6 +26,7 @@ from portal.ops.mail_choices import Mail
 from portal.ops.mails import unsubscribe_url
 from portal.people.api_tokens import issue_token
 from scheduler.models import SubmissionDraft
+from tests.support.alert_receivers import add_ntfy
 from tests.support.credit_factories import make_app, make_result, make_workunit
 from tests.support.sessions import sign_in_lately
 
@@ -64,6 +68,7 @@ def make_world(alice: User, bob: User, operator: User) -> World:
     )
     for file in (copy, export):
         DataCopyPart.objects.create(copy=file, number=0, content=b"alice")
+    channel = add_ntfy(alice, "https://ntfy.example.org/alice@example.org")
     app = make_app()
     task = make_result(make_workunit(app), host)
     batch = Batch.objects.create(app=app, owner=alice, name="sweep")
@@ -77,7 +82,14 @@ def make_world(alice: User, bob: User, operator: User) -> World:
         token = issue_token(user, name="t", scopes=list(ApiToken.Scope.values), lifetime=None)
         clients[who] = Client(raise_request_exception=False, headers={"Authorization": f"Bearer {token}"})
         sign_in_lately(clients[who], user)
+    today = dt.date(2026, 1, 2)
+    shown = Wanted(first=today, last=today, about="all", shows=["credit"])
+    certificate = keep.make(alice, shown, Abouts({}, {}), timezone.now())
+    signature = links.save(alice, {"shows_total": True}, timezone.now())
     ids = {
+        "certificate": certificate.pk,
+        "code": certificate.code,
+        "signature": signature.token,
         "host": host.pk,
         "second": second.pk,
         "project": project.pk,
@@ -93,6 +105,7 @@ def make_world(alice: User, bob: User, operator: User) -> World:
         "experiment": experiment.pk,
         "shared": shared.share_token,
         "feed": feed_path(host.pk),
+        "channel": channel.pk,
         "leave": unsubscribe_url(alice.pk, Mail.SILENCE).removeprefix(settings.SITE_URL),
     }
     return World({name: str(value) for name, value in ids.items()}, clients)

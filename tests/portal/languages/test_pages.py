@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
+from django.apps import apps
 from django.conf import settings
 from django.contrib import admin
 from django.http import HttpResponseBase
@@ -64,15 +65,18 @@ def offending(client: Client, who: str, path: str, data: list[str]) -> list[str]
 
 @pytest.mark.django_db
 def test_no_page_shows_an_unmarked_text(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    zone_names = sorted((name.replace("_", " ") for name in zones.names()), key=len, reverse=True)
-    data = [*data_of_site(), settings.SITE_NAME, *(each.name for each in KEYWORDS.values()), *zone_names]
+    # Tables that have no page are named by Django's lists of permissions alone.
+    tables = [str(each._meta.verbose_name) for each in apps.get_models() if not admin.site.is_registered(each)]
+    keywords = [each.name for each in KEYWORDS.values()]
+    zone_names = [name.replace("_", " ") for name in zones.names()]
+    data = data_of_site(settings.SITE_NAME, *tables, *keywords, *zone_names)
     texts = speak_in_brackets(monkeypatch)
     found: list[str] = []
     for who, path in pages_of_world(world):
         found += offending(world.clients[who], who, path, data)
     for path in admin_pages():
         found += offending(world.clients["staff"], "staff", path, data)
-    assert len(texts.seen) > 300
+    assert len(texts.seen) > 200
     monkeypatch.undo()
     missing = [text for context, text in sorted(texts.seen, key=str) if not is_translated(text, context)]
     assert found == [], "unmarked texts:\n" + "\n".join(dict.fromkeys(found))
@@ -80,6 +84,8 @@ def test_no_page_shows_an_unmarked_text(world: World, monkeypatch: pytest.Monkey
 
 
 def is_translated(text: str, context: str | None) -> bool:
+    if text in dict(settings.LANGUAGES).values():
+        return True  # each is shown in its own language
     key = f"{context}\x04{text}" if context else text
     catalog = trans_real.translation("de")._catalog
     return any(_has(catalog, each) for each in (key, (key, 0)))

@@ -155,7 +155,7 @@ class TestALook:
         assert "Why are you looking" in text_of(desk.get(page(bob)))
         monkeypatch.setattr("portal.operators.admin_pages.LOOK_SECS", 0)
         assert "Why are you looking" in text_of(desk.get(page(alice)))
-        assert "Say first why" in help_with(desk, alice, "block")
+        assert "First say why" in help_with(desk, alice, "block")
         alice.refresh_from_db()
         assert alice.is_active
 
