@@ -7,10 +7,12 @@ from typing import Any
 
 from django import forms
 from django.http import QueryDict
+from django.utils.translation import gettext_lazy as _
 
 from accounting.computers.reads import HostPage, ProjectLine
 from accounting.engine.host_wishes import NO_WISHES, HostWishes
 from accounting.models import PROCESSOR_TYPES
+from portal.computers.groups import MAX_GROUP_CHARS, MAX_GROUPS
 from portal.models import MAX_NAME_CHARS, Host, Venue
 
 
@@ -30,9 +32,16 @@ class HostForm(forms.Form):
         "next contact.",
     )
 
+    groups = forms.CharField(
+        label=_("Groups"),
+        required=False,
+        max_length=MAX_GROUPS * (MAX_GROUP_CHARS + 2),
+        help_text=_("Words of yours, separated by commas, by which the list of computers can be filtered."),
+    )
+
     @classmethod
     def of(cls, host: Host, data: QueryDict | None = None) -> HostForm:
-        return cls(data, initial={"name": host.given_name, "venue": host.venue})
+        return cls(data, initial={"name": host.given_name, "venue": host.venue, "groups": ", ".join(host.groups)})
 
 
 class WishForm(forms.Form):

@@ -13,15 +13,17 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
+from accounting.engine.amounts import Processor
 from accounting.history.charts import address, chart_data
 from accounting.history.choices import Choices, Scale, read_choices
 from accounting.history.compared import Beside, Compare, Curve, read_beside
 from accounting.history.day import read_day, read_notes
 from accounting.history.periods import PRESETS, Period, Step, neighbours, read_period
 from accounting.history.reads import MAX_SERIES, By, History, Show, read_history
-from accounting.history.sums import Processor, read_first_day
+from accounting.history.sums import read_first_day
 from accounting.reconciliation.card import card
 from accounting.reconciliation.reads import read_reconciled
 from portal.models import User
@@ -182,7 +184,7 @@ def _history_controls(period: Period, choices: Choices, today: dt.date) -> dict[
         "before_url": range_url(before),
         "after_url": range_url(after),
         # The days themselves: a file of "the last 30 days" that is fetched later would have different ones.
-        "download_query": urlencode({"from": period.first, "to": period.last}),
+        "download_query": urlencode({"from": period.first, "to": period.last, **choices.filters}),
         "step_choices": [(str(step), f"{step.capitalize()}s") for step in Step],
         "show_choices": [(Show.CREDIT, "Credit"), (Show.TIME, "Run time"), (Show.JOBS, "Jobs")],
         "by_choices": [
@@ -203,7 +205,7 @@ def _history_controls(period: Period, choices: Choices, today: dt.date) -> dict[
             *([(Curve.MEAN, "7-day mean")] if period.step is Step.DAY else []),
             (Curve.TOTAL, "running total"),
         ],
-        "scale_choices": [(Scale.LINEAR, "linear"), (Scale.ROOT, "square root")],
+        "scale_choices": [(Scale.LINEAR, "linear"), (Scale.ROOT, "square root"), (Scale.LOG, _("logarithmic"))],
         "processor_choices": [(Processor.CPU, "CPUs"), (Processor.GPU, "GPUs")],
     }
 

@@ -14,7 +14,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     dependencies = [
         ("credit", "0030_factors_from_other_projects"),
-        ("portal", "0025_language_and_zone"),
+        ("portal", "0024_site_text"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_safe
 from emulator.models import Experiment, Run, RunState
 from emulator.pages import downloads, reads
 from emulator.pages.access import readable_run, share_url
+from emulator.pages.verdicts import verdict_of
 from emulator.pages.window import WIDTH_MAX, window
 from emulator.runs.packed_timeline import Packed
 
@@ -50,6 +51,11 @@ def run_page(request: HttpRequest, found: Experiment, row: Run, key: str) -> Htt
         "project_fractions": reads.project_fractions(row, palette),
         "palette": palette,
         "figures": [(title, why, row.figures[name]) for name, (title, why) in reads.FIGURES.items() if row.figures],
+        "verdicts": [
+            (title, verdict_of(name, row.figures[name], len(row.projects)))
+            for name, (title, _) in reads.FIGURES.items()
+            if row.figures
+        ],
         "texts": packed.texts if packed else None,
         "processors": reads.processors_text(reads.scenario_of(found)),
         "share_url": share_url(found),

@@ -21,6 +21,7 @@ from emulator.pages.drafts import changed
 from emulator.pages.forms import ComputerForm, TrialForm, UploadForm
 from emulator.pages.host_scenario import scenario_of
 from emulator.pages.run_views import VARY, run_page
+from emulator.pages.verdicts import best_of
 from emulator.runs import experiments, worker
 from emulator.runs.experiments import ExperimentRefusedError
 from portal.people.access import get_own_host, own_hosts, signed_in
@@ -199,6 +200,7 @@ def _results(request: HttpRequest, found: Experiment, key: str) -> HttpResponse:
         "rows": rows,
         "names": runs[0].projects and [row["name"] for row in runs[0].projects],
         "figures": reads.FIGURES,
+        "best": [(reads.FIGURES[name][0], best) for name, best in best_of(rows).items()],
         "faults": reads.faults(runs),
         "has_figures": any(row.figures for row in rows),
         "chart": reads.chart(found, rows),

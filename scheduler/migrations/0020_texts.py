@@ -12,7 +12,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     dependencies = [
         ("credit", "0031_texts"),
-        ("portal", "0025_language_and_zone"),
+        ("portal", "0024_site_text"),
         ("scheduler", "0019_containers_and_keywords"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]

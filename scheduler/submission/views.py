@@ -89,11 +89,22 @@ def batch_jobs(request: HttpRequest, pk: int) -> HttpResponse:
     batch = _batch(request, pk)
     state = request.GET.get("state", "")
     after = request.GET.get("after", "0")
-    if state not in ("", *JOB_STATES) or not (after.isdecimal() and len(after) < 19):
-        raise Http404("no such page")
+    problems = []
+    if state not in ("", *JOB_STATES):
+        problems.append(
+            gettext("There are no jobs in the state “%(text)s”. States are: %(known)s. Jobs in all states are shown.")
+            % {"text": state[:20], "known": ", ".join(JOB_STATES)}
+        )
+        state = ""
+    if not (after.isdecimal() and len(after) < 19):
+        problems.append(
+            gettext("“%(text)s” is not the number of a job. The list begins with the first.") % {"text": after[:20]}
+        )
+        after = "0"
     rows = read_jobs(batch, state, int(after), SHOWN_JOBS + 1)
     context = {
         "batch": batch,
+        "problems": problems,
         "rows": rows[:SHOWN_JOBS],
         "next": rows[SHOWN_JOBS - 1].workunit.pk if len(rows) > SHOWN_JOBS else None,
         "state": state,

@@ -87,7 +87,7 @@ def test_somebody_elses_computer_is_not_told_from_one_that_is_not_there(
 ) -> None:
     his = make_host(bob, "bobs")
     shown = page(signed_in, f"{MARCH}&host={his.pk}")
-    assert f"“{his.pk}” is no computer of yours" in shown.words and "bobs" not in shown.words
+    assert f"“{his.pk}” is not one of your computers" in shown.words and "bobs" not in shown.words
     assert sum(chart(shown)["totals"]) == 28
 
 

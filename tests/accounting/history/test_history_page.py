@@ -94,7 +94,7 @@ def test_every_view_adds_up(signed_in: Client, worked: dt.date, show: str, by: s
         ("?show=fame", "cannot be shown here"),
         ("?by=%F0%9F%92%A5&step=%00", "cannot be shown here"),
         ("?range=<script>", "That range is not known"),
-        ("?host=99999", "“99999” is no computer of yours"),
+        ("?host=99999", "“99999” is not one of your computers"),
         ("?host=x&project=%00", "is no project of your computers"),
         ("?processor=abacus", "“abacus” is no type of processor"),
         ("?compare=others", "“others” cannot be shown here"),

@@ -25,12 +25,14 @@ PUBLIC = [
     "/account/signup/",
     "/account/password/reset/",
     "/status/",
+    "/api/v1/",
     "/certificates/",
 ]
 PRIVATE = [
     "/home/",
     "/history/",
     "/history/?range=7&compare=before&curve=total&scale=root",
+    "/history/?range=30&scale=log",
     "/history/years/2026/",
     "/history/records/",
     "/history/files/?kind=csv&range=30",
@@ -40,6 +42,9 @@ PRIVATE = [
     "/connect/",
     "/connect/?system=android",
     "/computers/",
+    "/computers/?status=silent&group=none",
+    "/tasks/",
+    "/tasks/?state=odd",
     "/projects/",
     "/projects/keywords/",
     "/account/email/",
@@ -73,7 +78,15 @@ def faults(page: Page, address: str) -> list[str]:
 
 
 # German words are longer, so they have the narrow window.
-@pytest.mark.parametrize(("width", "colours", "language"), [(390, "light", "de"), (1440, "dark", "en")])
+@pytest.mark.parametrize(
+    ("width", "colours", "language"),
+    [
+        (320, "light", "de"),
+        (1440, "dark", "en"),
+        pytest.param(320, "dark", "de", marks=pytest.mark.long),
+        pytest.param(1440, "light", "en", marks=pytest.mark.long),
+    ],
+)
 def test_no_page_has_a_fault_that_axe_finds(
     page: Page, site: Site, alice: User, width: int, colours: str, language: str
 ) -> None:

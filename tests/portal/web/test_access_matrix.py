@@ -224,6 +224,7 @@ ACCOUNT_MANAGER: Final = [
     own("account/delete/"),
     act("account/delete/", data={"password": "wrong"}, answer=422),
     own("computers/"),
+    act("computers/group/", data={"name": "attic"}),
     mine("computers/<int:pk>/", "computers/{host}/"),
     act_on("computers/<int:pk>/settings/", "computers/{host}/settings/", data={"name": "N"}),
     act_on("computers/<int:pk>/projects/", "computers/{host}/projects/"),

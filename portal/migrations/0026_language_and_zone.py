@@ -10,7 +10,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("portal", "0024_site_text"),
+        ("portal", "0025_host_groups"),
     ]
 
     operations = [
