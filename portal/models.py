@@ -207,7 +207,9 @@ class Host(models.Model):
     given_name = models.CharField(_("name given by the owner"), max_length=MAX_NAME_CHARS, blank=True)
     venue = models.CharField(_("venue"), max_length=6, choices=Venue, blank=True, default=Venue.NONE)
     # The owner's own words for some computers together (portal/computers/groups.py)
-    groups = ArrayField(models.CharField(max_length=30), default=list, db_default=[], blank=True)
+    groups = ArrayField(
+        models.CharField(max_length=30), default=list, db_default=[], blank=True, verbose_name=_("groups")
+    )
     created_at = models.DateTimeField(_("created at"), default=timezone.now, editable=False)
     last_contact_at = models.DateTimeField(_("last sync at"), default=timezone.now)
     retired_at = models.DateTimeField(_("retired at"), null=True, blank=True)

@@ -73,8 +73,8 @@ _SCALES: Final = {
         0.001,
         0.02,
         (
-            _("Practically every job was finished in time."),
-            _("A few jobs were finished after their deadline. A smaller buffer would avoid some of it."),
+            _("Practically every task was finished in time."),
+            _("A few tasks were finished after their deadline. A smaller buffer would avoid some of it."),
             _(
                 "Much work came too late to count. Deadlines are too short for this computer and its buffer: make the "
                 "buffer smaller, or attach fewer projects."
@@ -106,9 +106,9 @@ _SCALES: Final = {
         0.5,
         1.0,
         (
-            _("Several jobs are fetched and reported at once, which spares the servers of projects."),
-            _("Nearly each job is fetched and reported by itself. A larger buffer would spare the servers."),
-            _("Projects are contacted more often than there are jobs: many contacts brought nothing."),
+            _("Several tasks are fetched and reported at once, which spares the servers of projects."),
+            _("Nearly every task is fetched and reported by itself. A larger buffer would spare the servers."),
+            _("Projects are contacted more often than there are tasks: many contacts brought nothing."),
         ),
     ),
 }

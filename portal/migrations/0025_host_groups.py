@@ -14,7 +14,12 @@ class Migration(migrations.Migration):
             model_name="host",
             name="groups",
             field=django.contrib.postgres.fields.ArrayField(
-                base_field=models.CharField(max_length=30), blank=True, db_default=[], default=list, size=None
+                base_field=models.CharField(max_length=30),
+                blank=True,
+                db_default=[],
+                default=list,
+                size=None,
+                verbose_name="groups",
             ),
         ),
     ]

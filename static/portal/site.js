@@ -14,11 +14,13 @@
   window.cobblestone = { token };
 
   const THEMES = ["system", "light", "dark"];
-  const NAMES = { system: "as your system", light: "light", dark: "dark" };
+  const NAMES = {
+    system: gettext("Colours: same as your system"), light: gettext("Colours: light"), dark: gettext("Colours: dark"),
+  };
 
   function labelSwitch(button, theme) {
-    button.setAttribute("aria-label", `Colours: ${NAMES[theme]}. Change`);
-    button.title = `Colours: ${NAMES[theme]}`;
+    button.setAttribute("aria-label", interpolate(gettext("%(colours)s. Change"), { colours: NAMES[theme] }, true));
+    button.title = NAMES[theme];
   }
 
   function nextTheme(button) {
@@ -38,13 +40,13 @@
     const source = document.getElementById(button.dataset.copy);
     try {
       await navigator.clipboard.writeText(source.textContent.trim());
-      button.textContent = "Copied";
+      button.textContent = gettext("Copied");
     } catch {
       // No permission, or no HTTPS: select the text so that the visitor can copy it.
       getSelection().selectAllChildren(source);
-      button.textContent = "Selected";
+      button.textContent = gettext("Selected");
     }
-    setTimeout(() => { button.textContent = "Copy"; }, 2000);
+    setTimeout(() => { button.textContent = gettext("Copy"); }, 2000);
   }
 
   // English as the site writes it: the day first, and 24 hours.

@@ -73,11 +73,17 @@ def test_an_operator_compares_rule_sets_and_shares_the_result_until_the_link_is_
     stranger.context.close()
 
 
+@pytest.fixture(scope="module")
+def public_site(site_var_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    log = tmp_path_factory.mktemp("laboratory") / "site.log"
+    with Site(site_var_dir, log, CREDIT_LABORATORY_PUBLIC="true") as running:
+        yield running
+
+
 class TestWherePublic:
     @pytest.fixture
-    def site(self, transactional_db: None, site_var_dir: Path, tmp_path: Path) -> Iterator[Site]:
-        with Site(site_var_dir, tmp_path / "site.log", CREDIT_LABORATORY_PUBLIC="true") as running:
-            yield running
+    def site(self, transactional_db: None, public_site: Site) -> Site:
+        return public_site
 
     def test_a_volunteer_makes_shares_and_deletes_an_experiment(
         self, page: Page, browser: Browser, site: Site, worker: None, alice: User

@@ -208,7 +208,7 @@ def test_single_jobs_are_cancelled(browser: Client, app: App, submitter: User) -
     assert page.count("<tr>") == 2
     assert text(browser.get(f"/project/batches/{batch.pk}/jobs/?state=open")).count("<tr>") == 3
     odd = text(browser.get(f"/project/batches/{batch.pk}/jobs/?state=odd&after=x"))
-    assert "no jobs of the state “odd”" in odd and "“x” is not the number of a job" in odd
+    assert "no jobs in the state “odd”" in odd and "“x” is not the number of a job" in odd
     batch.refresh_from_db()
     assert batch.cancelled_at is None
     assert others
