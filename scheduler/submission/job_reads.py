@@ -7,6 +7,7 @@ from typing import Final
 
 from django.db.models import Count, F, Q
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from credit.engine.states import Outcome, ServerState, WorkunitError
 from credit.models import Batch, Workunit
@@ -14,7 +15,12 @@ from credit.models.work import WORKUNIT_ERRORS
 
 _OPEN: Final = Q(canonical_result_id=None, error_mask=0)
 _CANCELLED: Final = int(WorkunitError.CANCELLED)
-JOB_STATES: Final = {"open": _("Open"), "done": _("Done"), "failed": _("Failed"), "cancelled": _("Cancelled")}
+JOB_STATES: Final = {
+    "open": pgettext_lazy("state", "Open"),
+    "done": _("Done"),
+    "failed": _("Failed"),
+    "cancelled": _("Cancelled"),
+}
 _FILTERS: Final = {
     "": Q(),
     "open": _OPEN,
