@@ -13,6 +13,7 @@ from django.templatetags.static import static
 
 from portal import environment as env
 from portal.clients.paths import ClientPath, by_path
+from portal.languages.sources import APPS as catalogue_apps
 from portal.wire.key_files import make_file
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -314,6 +315,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "portal.languages.middleware.LanguageMiddleware",
     "portal.web.middleware.NoStoreMiddleware",
     "portal.public_pages.look_around.LookAroundMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
@@ -344,6 +346,11 @@ TEMPLATES = [
 ]
 LANGUAGE_CODE = "en"
 USE_I18N = True
+# Texts are written in English. Each other language has catalogues (CONTRIBUTING.md).
+LANGUAGES = [("en", "English"), ("de", "Deutsch")]
+TRANSLATIONS = [code for code, _name in LANGUAGES if code != LANGUAGE_CODE]
+# Named here, the apps' translations come before those that libraries have of the same text.
+LOCALE_PATHS = [BASE_DIR / app / "locale" for app in catalogue_apps]
 TIME_ZONE = "UTC"
 USE_TZ = True
 STATIC_URL = "static/"

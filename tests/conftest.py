@@ -18,6 +18,7 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 from pytest_django import DjangoDbBlocker, Settings
 
+from portal.languages.compiling import compile_stale
 from portal.models import Host, User
 from tests.support.database import backend, commit_without_waiting, empty_tables, use_template
 from tests.support.sessions import sign_in_lately
@@ -28,7 +29,8 @@ hypothesis_settings.load_profile("site")
 
 
 def pytest_configure() -> None:
-    """Cheap password hashes, static files without a manifest, and a cache and a queue of one's own per test process."""
+    """Compiled texts, cheap password hashes, static files without a manifest, a cache and a queue per test process."""
+    compile_stale()
     worker = int(re.sub(r"\D", "", os.environ.get("PYTEST_XDIST_WORKER", "")) or 0)
     location = str(settings.CACHES["default"]["LOCATION"])
     settings.CACHES["default"]["LOCATION"] = re.sub(r"db=\d+", f"db={8 + worker % 8}", location)
