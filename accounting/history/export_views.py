@@ -13,12 +13,14 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, St
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.views.decorators.http import require_POST, require_safe
 
 from accounting.exchange import downloads, exports, made_files
 from accounting.exchange.day_rows import DayRange, read_names, read_pages
 from accounting.history.periods import Period, read_period
 from accounting.history.sums import read_first_day
+from accounting.history.texts import problem_text
 from accounting.models import DataCopy
 from portal.models import User
 from portal.people.access import signed_in
@@ -82,7 +84,9 @@ def make(request: HttpRequest) -> HttpResponse:
     """Have a file made."""
     user, params = signed_in(request), request.POST.dict()
     if params.get("kind") not in exports.CONTENTS:
-        return HttpResponse("A file is CSV, JSON or Parquet.\n", status=400, content_type="text/plain; charset=utf-8")
+        return HttpResponse(
+            gettext("A file can be CSV, JSON or Parquet.") + "\n", status=400, content_type="text/plain; charset=utf-8"
+        )
     period = _read_range(user, params)
     if period.problems:
         return _refused(period)
@@ -91,8 +95,8 @@ def make(request: HttpRequest) -> HttpResponse:
     except exports.TooManyAtOnce:
         messages.error(
             request,
-            f"{exports.MAX_KEPT} files are being made for you, and more are not made at once. Ask again when one of "
-            "them is ready.",
+            gettext("%(number)s files are already being made for you. Request another one when one of them is ready.")
+            % {"number": exports.MAX_KEPT},
         )
     return redirect("history_files")
 
@@ -115,4 +119,6 @@ def _read_range(user: User, params: Mapping[str, str]) -> Period:
 
 
 def _refused(period: Period) -> HttpResponse:
-    return HttpResponse(" ".join(period.problems) + "\n", status=400, content_type="text/plain; charset=utf-8")
+    return HttpResponse(
+        " ".join(map(problem_text, period.problems)) + "\n", status=400, content_type="text/plain; charset=utf-8"
+    )

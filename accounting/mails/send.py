@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from django.db.models import Q
+from django.utils.translation import gettext, ngettext
 
 from accounting.computers.attention import Attention, Concern, read_attention
 from accounting.engine.amounts import NO_WORK, Totals
@@ -67,8 +68,12 @@ def _silence(host: Host) -> str:
 
 def _silence_line(host: Host, now: dt.datetime) -> str:
     days = (now - host.last_contact_at).days
-    ago = f"{days} days ago" if days != 1 else "a day ago"
-    return f"{host.name}: last report {host.last_contact_at:%Y-%m-%d %H:%M} UTC, {ago}"
+    text = ngettext(
+        "%(computer)s: last sync %(when)s UTC, %(days)s day ago",
+        "%(computer)s: last sync %(when)s UTC, %(days)s days ago",
+        days,
+    )
+    return text % {"computer": host.name, "when": f"{host.last_contact_at:%Y-%m-%d %H:%M}", "days": days}
 
 
 def send_concerns(now: dt.datetime) -> int:
@@ -158,14 +163,22 @@ def _sum(amounts: Iterable[Totals]) -> Totals:
 
 def _ranked(amounts: dict[int, Totals], names: dict[int, str]) -> list[str]:
     ranked = sorted(amounts.items(), key=lambda item: (-item[1].credit, item[0]))
-    return [f"{names.get(key, 'no longer known')}: {_words(each)}" for key, each in ranked[:_SHOWN]]
+    return [f"{names.get(key) or gettext('Deleted')}: {_words(each)}" for key, each in ranked[:_SHOWN]]
 
 
 def _words(amounts: Totals) -> str:
-    """Credit, run time and jobs: "1 284 credits, 41.2 h of run time, 23 jobs, 1 failed"."""
-    text = f"{credit_text(amounts.credit)} credits, {duration_text(amounts.run_time)} of run time"
-    text += f", {count(amounts.njobs_success)} {'job' if amounts.njobs_success == 1 else 'jobs'} done"
-    return f"{text}, {count(amounts.njobs_error)} failed" if amounts.njobs_error else text
+    """Credit, run time and tasks: "1 284 credits, 41.2 h of run time, 23 tasks finished, 1 failed"."""
+    text = ngettext(
+        "%(credit)s credits, %(time)s of run time, %(number)s task finished",
+        "%(credit)s credits, %(time)s of run time, %(number)s tasks finished",
+        amounts.njobs_success,
+    ) % {
+        "credit": credit_text(amounts.credit),
+        "time": duration_text(amounts.run_time),
+        "number": count(amounts.njobs_success),
+    }
+    failed = gettext("%(number)s failed") % {"number": count(amounts.njobs_error)} if amounts.njobs_error else ""
+    return ", ".join(filter(None, (text, failed)))
 
 
 def _send(user: User, kind: Mail, template: str, told: Mapping[str, object]) -> bool:

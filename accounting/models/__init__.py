@@ -20,6 +20,7 @@ from accounting.models.projects import (
     ProjectTrouble,
     ProjectVersion,
     keyword_choices,
+    processor_name,
 )
 from accounting.models.settlement import ProjectRatio, Settlement
 from accounting.models.statistics import AccountTotal, GrantedDay, GrantedTotal, StatisticsImport
@@ -64,4 +65,5 @@ __all__ = [
     "_no_allowance",
     "_zeros",
     "keyword_choices",
+    "processor_name",
 ]

@@ -7,6 +7,8 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from django.utils.translation import gettext
+
 from accounting.choosing.reads import Part, Selection, fractions, read_computers, read_parts, read_selection
 from accounting.choosing.texts import explain, trouble_text, types_text
 from accounting.engine.choice.facts import Trouble, TroubleKind
@@ -78,7 +80,7 @@ def read_project_page(user: User, project_id: int, now: dt.datetime) -> dict[str
             (trouble_text(Trouble(TroubleKind(row.kind), row.processor_type, row.since)), row.since)
             for row in project.troubles.all()
         ],
-        **card(settled, f"Granted and estimated credit, last {DAYS_SHOWN} days"),
+        **card(settled, gettext("Granted and estimated credit, last %(number)s days") % {"number": DAYS_SHOWN}),
     }
 
 
@@ -100,7 +102,7 @@ def _platforms(project: Project) -> list[tuple[str, str]]:
     """Platforms with their processor types in words."""
     types: dict[str, list[str]] = {}
     for row in project.versions.all():
-        types.setdefault(row.platform or "all", []).append(row.processor_type)
+        types.setdefault(row.platform or gettext("all platforms"), []).append(row.processor_type)
     # Processors before GPUs
     order = {type_: number for number, type_ in enumerate(PROCESSOR_TYPES)}
     return [

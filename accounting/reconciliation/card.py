@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from django.conf import settings
+from django.utils.translation import gettext
 
+from accounting.history.periods import Step
+from accounting.history.texts import STEPS
 from accounting.reconciliation.reads import Reconciled, chart_data
 from accounting.reconciliation.texts import steps_of
 from credit.statistics.exports import CreditTotals, differences_of
@@ -14,7 +17,7 @@ def card(
     shown: Reconciled,
     title: str,
     *,
-    per: str = "day",
+    per: Step = Step.DAY,
     of: User | Host | None = None,
     granted: CreditTotals | None = None,
 ) -> dict[str, object]:
@@ -28,7 +31,7 @@ def card(
     return {
         "settled": shown,
         "settled_title": title,
-        "settled_per": per,
+        "settled_per": gettext(STEPS[per]),
         "settled_steps": steps,
         "granted": granted,
         "settled_chart": chart_data(shown, per) if shown.has_grants else None,

@@ -12,14 +12,23 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from django.db import connection
+from django.utils.formats import date_format
+from django.utils.translation import gettext, gettext_noop
 
 from accounting.engine.reconciliation import DayStand, Seen, expected_range, open_days, ratio
+from accounting.history import texts
+from accounting.history.periods import Step
+from accounting.history.reads import Show
 from accounting.ledger.months import closed_until, split
 from accounting.ledger.partitions import month_of
 from accounting.reconciliation import sql
 from portal.models import User
 
-NAMES: Final = ("Granted", "Estimated, in the total", "Provisional, not in the total")
+NAMES: Final = (
+    gettext_noop("Granted"),
+    gettext_noop("Estimated, in the total"),
+    gettext_noop("Provisional, not in the total"),
+)
 # Not the colours of projects. What is hatched becomes what is full.
 _TOKENS: Final = ("--accent-fill", "--data-other", "--accent-fill")
 
@@ -242,18 +251,23 @@ def _read_open(user: User, standings: Iterable[Standing], today: dt.date) -> Ite
         yield from open_days(seen[key], estimates[key], grants[key], today).items()
 
 
-def chart_data(shown: Reconciled, per: str) -> list[dict[str, Any]]:
+def chart_data(shown: Reconciled, per: Step) -> list[dict[str, Any]]:
     """The bars of static/portal/bars.js: settled credit, and on top what is provisional."""
     steps = [step for _, step in shown.lines]
     columns = [[getattr(step, kind) for step in steps] for kind in ("granted", "estimated", "provisional")]
     return [
         {
             "id": "settled-chart",
-            "x": f"{per} (UTC)",
-            "y": f"credits per {per}",
+            "x": gettext(texts.UTC_STEPS[per]),
+            "y": texts.axis_title(Show.CREDIT, per, is_running=False, is_root=False),
             "labels": [_tick(day, per) for day in shown.begins],
             "series": [
-                {"name": name, "token": token, "hatched": name == NAMES[2], "values": [micro / 1e6 for micro in column]}
+                {
+                    "name": gettext(name),
+                    "token": token,
+                    "hatched": name == NAMES[2],
+                    "values": [micro / 1e6 for micro in column],
+                }
                 for name, token, column in zip(NAMES, _TOKENS, columns, strict=True)
             ],
             "stacked": True,
@@ -262,5 +276,5 @@ def chart_data(shown: Reconciled, per: str) -> list[dict[str, Any]]:
     ]
 
 
-def _tick(day: dt.date, per: str) -> str:
-    return f"{day:%b %Y}" if per == "month" else f"{day.day} {day:%b}"
+def _tick(day: dt.date, per: Step) -> str:
+    return date_format(day, "M Y" if per is Step.MONTH else "j M")

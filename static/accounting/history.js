@@ -86,7 +86,7 @@
       const button = document.createElement("button");
       button.type = "button";
       button.className = "legend__switch";
-      button.title = "Show or hide in the chart";
+      button.title = data.switch;
       button.append(...item.childNodes);
       button.setAttribute("aria-pressed", String(!off.has(layer.name)));
       button.addEventListener("click", () => {
@@ -149,9 +149,8 @@
   }
 
   function scales(data, colours) {
-    const per = data.running ? data.unit : `${data.unit} per ${data.per}`;
-    const look = axisLook(colours, `${data.per} (UTC)`, data.scale === "root" ? `${per}, square root` : per);
-    if (data.unit === "jobs" && data.scale !== "root") look.y.ticks.precision = 0;
+    const look = axisLook(colours, data.x, data.y);
+    if (data.is_count && data.scale !== "root") look.y.ticks.precision = 0;
     const y = { ...look.y, stacked: data.scale !== "root", grace: "4%" };
     if (data.scale === "root") {
       const ticks = rootTicks(data);
