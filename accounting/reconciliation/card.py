@@ -5,10 +5,8 @@ from __future__ import annotations
 from django.conf import settings
 from django.utils.translation import gettext
 
-from accounting.history.periods import Step
-from accounting.history.texts import STEPS
 from accounting.reconciliation.reads import Reconciled, chart_data
-from accounting.reconciliation.texts import steps_of
+from accounting.reconciliation.texts import STEPS, steps_of
 from credit.statistics.exports import CreditTotals, differences_of
 from portal.models import Host, User
 
@@ -17,7 +15,7 @@ def card(
     shown: Reconciled,
     title: str,
     *,
-    per: Step = Step.DAY,
+    per: str = "day",
     of: User | Host | None = None,
     granted: CreditTotals | None = None,
 ) -> dict[str, object]:

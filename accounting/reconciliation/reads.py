@@ -16,12 +16,10 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext, gettext_noop
 
 from accounting.engine.reconciliation import DayStand, Seen, expected_range, open_days, ratio
-from accounting.history import texts
-from accounting.history.periods import Step
-from accounting.history.reads import Show
 from accounting.ledger.months import closed_until, split
 from accounting.ledger.partitions import month_of
 from accounting.reconciliation import sql
+from accounting.reconciliation.texts import CREDITS_PER, UTC_STEPS
 from portal.models import User
 
 NAMES: Final = (
@@ -251,15 +249,15 @@ def _read_open(user: User, standings: Iterable[Standing], today: dt.date) -> Ite
         yield from open_days(seen[key], estimates[key], grants[key], today).items()
 
 
-def chart_data(shown: Reconciled, per: Step) -> list[dict[str, Any]]:
+def chart_data(shown: Reconciled, per: str) -> list[dict[str, Any]]:
     """The bars of static/portal/bars.js: settled credit, and on top what is provisional."""
     steps = [step for _, step in shown.lines]
     columns = [[getattr(step, kind) for step in steps] for kind in ("granted", "estimated", "provisional")]
     return [
         {
             "id": "settled-chart",
-            "x": gettext(texts.UTC_STEPS[per]),
-            "y": texts.axis_title(Show.CREDIT, per, is_running=False, is_root=False),
+            "x": gettext(UTC_STEPS[per]),
+            "y": gettext(CREDITS_PER[per]),
             "labels": [_tick(day, per) for day in shown.begins],
             "series": [
                 {
@@ -276,5 +274,5 @@ def chart_data(shown: Reconciled, per: Step) -> list[dict[str, Any]]:
     ]
 
 
-def _tick(day: dt.date, per: Step) -> str:
-    return date_format(day, "M Y" if per is Step.MONTH else "j M")
+def _tick(day: dt.date, per: str) -> str:
+    return date_format(day, "M Y" if per == "month" else "j M")

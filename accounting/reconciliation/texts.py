@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_noop as _
 
 from credit.statistics.exports import CLIENTS_COUNT_OF_GPU, CreditDifferences
+
+# By the length of time of one bar.
+STEPS: Final = {"day": _("Day"), "week": _("Week"), "month": _("Month")}
+UTC_STEPS: Final = {"day": _("Day (UTC)"), "week": _("Week (UTC)"), "month": _("Month (UTC)")}
+CREDITS_PER: Final = {"day": _("credits per day"), "week": _("credits per week"), "month": _("credits per month")}
 
 
 @dataclass(frozen=True, slots=True)
