@@ -10,10 +10,10 @@ from typing import Final
 from django.utils.translation import gettext
 from django.utils.translation import gettext_noop as _
 
+from accounting.choosing.keyword_names import keyword_names
 from accounting.engine.choice.facts import Choice, Score, Trouble, TroubleKind, Verdict
 from accounting.engine.choice.rules import USUAL_PROJECTS
 from accounting.models import Project, processor_name
-from portal.wire import keywords as choice_keywords
 
 # %(keywords)s, %(types)s, %(usual)s and %(reason)s are filled in.
 _TEXTS: Final[dict[Verdict, str]] = {
@@ -83,7 +83,7 @@ def listed(words: list[str]) -> str:
 
 
 def _text(score: Score, project: Project) -> str:
-    keywords = listed([gettext("“%(text)s”") % {"text": name} for name in choice_keywords.names(score.because)])
+    keywords = listed([gettext("“%(text)s”") % {"text": name} for name in keyword_names(score.because)])
     values = {
         "keywords": keywords,
         "types": types_text(score.covers),

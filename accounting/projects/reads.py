@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from django.utils.translation import gettext
 
+from accounting.choosing.keyword_names import keyword_name
 from accounting.choosing.reads import Part, Selection, fractions, read_computers, read_parts, read_selection
 from accounting.choosing.texts import explain, trouble_text, types_text
 from accounting.engine.choice.facts import Trouble, TroubleKind
@@ -91,7 +92,7 @@ def _keywords(project: Project, selection: Selection) -> list[tuple[str, float, 
     for id_ in KEYWORDS:
         if id_ in weights:
             kin = KEYWORDS[id_].kin
-            path = ", ".join(KEYWORDS[each].name for each in kin)
+            path = ", ".join(keyword_name(each) for each in kin)
             volunteer = selection.volunteer
             answer = NO if volunteer.no.intersection(kin) else YES if volunteer.yes.intersection(kin) else MAYBE
             lines.append((path, weights[id_], answer))
