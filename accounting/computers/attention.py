@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from django.db.models import BigIntegerField, Count, Exists, F, Max, OuterRef, Q, Sum
 from django.db.models.functions import Cast
-from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext, gettext_noop, ngettext
 
 from accounting.choosing.texts import listed, types_text
 from accounting.engine.choice.facts import CPU, TroubleKind, device_types
@@ -42,6 +42,18 @@ class Concern(StrEnum):
     NOT_COUNTED = "not all counts"
     SEVERAL = "several clients"
     SECOND_RECORD = "second record"
+
+
+CONCERN_NAMES: Final = {
+    Concern.SILENT: gettext_noop("silent"),
+    Concern.NO_WORK: gettext_noop("no work"),
+    Concern.FAILING_JOBS: gettext_noop("failing tasks"),
+    Concern.CAPPED: gettext_noop("too much reported"),
+    Concern.NOT_COUNTED: gettext_noop("not counted in full"),
+    Concern.SEVERAL: gettext_noop("several clients"),
+    Concern.SECOND_RECORD: gettext_noop("second record"),
+}
+"""In words, for the list of computers."""
 
 
 @dataclass(frozen=True, slots=True)

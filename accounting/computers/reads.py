@@ -20,7 +20,7 @@ from django.utils.translation import gettext
 from accounting.choosing.reads import computer_of, fractions, read_selection
 from accounting.choosing.texts import Why
 from accounting.choosing.texts import explain as explain_choice
-from accounting.computers.attention import Attention, Concern, read_attention
+from accounting.computers.attention import CONCERN_NAMES, Attention, Concern, read_attention
 from accounting.computers.contacts import Contacts, read_contacts
 from accounting.computers.texts import ClientFact, client_facts
 from accounting.engine.amounts import NO_WORK, Totals
@@ -54,7 +54,7 @@ class HostLine:
     today_ec: int
     total_ec: int
     is_active: bool
-    concerns: list[Concern]
+    concerns: list[str]
 
     @property
     def processor(self) -> str:
@@ -104,10 +104,11 @@ def read_hosts(user: User, now: dt.datetime, page: str = "1", retired_page: str 
         .annotate(ec=Cast(Sum(F("cpu_ec") + F("gpu_ec")), BigIntegerField()))
         .values_list("host_id", "ec")
     )
-    concerns: dict[int, list[Concern]] = {}
+    concerns: dict[int, list[str]] = {}
     for attention in read_attention(user, hosts, now, silent_after(user)):
-        if attention.concern not in concerns.setdefault(attention.host_id, []):
-            concerns[attention.host_id].append(attention.concern)
+        name = gettext(CONCERN_NAMES[attention.concern])
+        if name not in concerns.setdefault(attention.host_id, []):
+            concerns[attention.host_id].append(name)
     lines = [
         HostLine(
             host, today.get(host.pk, 0), totals.get(host.pk, 0), is_in_contact(host, now), concerns.get(host.pk, [])

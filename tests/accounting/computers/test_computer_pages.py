@@ -97,7 +97,7 @@ def test_hardware_is_told_in_human_terms(signed_in: Client, tower: Host) -> None
 def test_a_speed_that_was_never_measured_is_said_to_be_so(signed_in: Client, alice: User) -> None:
     host = make_host(alice, "pc", p_fpops=1e9)
     text = page(signed_in, "host", host.pk)
-    assert "the speed was never measured" in text and "boinccmd --run_benchmarks" in text
+    assert "the speed has never been measured" in text and "boinccmd --run_benchmarks" in text
 
 
 def test_totals_per_project_and_what_waits(signed_in: Client, tower: Host, glaciers: Project) -> None:
@@ -135,7 +135,7 @@ def test_time_statistics_are_told_and_unknown_ones_left_out(signed_in: Client, t
 @pytest.mark.parametrize("contact", [{}, {"time_stats": None}, {"time_stats": {"on_frac": "x"}, "d_free": None}])
 def test_a_client_that_says_little_is_no_error(signed_in: Client, tower: Host, contact: dict[str, object]) -> None:
     HostLedger.objects.filter(host=tower).update(contact=contact)
-    assert "How it runs" in page(signed_in, "host", tower.pk)
+    assert "BOINC client" in page(signed_in, "host", tower.pk)
 
 
 def test_a_computer_without_any_description_has_a_page(signed_in: Client, alice: User) -> None:
@@ -146,7 +146,7 @@ def test_a_computer_without_any_description_has_a_page(signed_in: Client, alice:
 
 def test_hardware_that_cannot_be_is_said_to_be_left_out(signed_in: Client, alice: User) -> None:
     host = make_host(alice, "pc", hardware_faults=["p_fpops is not from 0 to 1e15"])
-    assert "cannot be right and was left out" in page(signed_in, "host", host.pk)
+    assert "cannot be right and was ignored" in page(signed_in, "host", host.pk)
     assert "p_fpops is not from 0 to 1e15" in page(signed_in, "host", host.pk)
 
 
@@ -161,7 +161,7 @@ def test_notes_are_sentences(signed_in: Client, tower: Host, glaciers: Project) 
 def test_a_silent_computer_says_what_to_do(signed_in: Client, alice: User) -> None:
     host = make_host(alice, "attic", "2026-01-01", "2026-02-01")
     text = page(signed_in, "host", host.pk)
-    assert "It has not reported for a while" in text and "boinccmd --acct_mgr sync" in text
+    assert "This computer has not synced for a while" in text and "boinccmd --acct_mgr sync" in text
 
 
 def test_a_merged_record_leads_to_the_one_in_use(signed_in: Client, alice: User, tower: Host) -> None:
@@ -207,7 +207,7 @@ def test_wishes_are_saved_and_shown_again(signed_in: Client, tower: Host, glacie
     name = f"p{glaciers.pk}"
     data = {f"{name}-no_new_work": "on", f"{name}-update_asked": "on", f"{name}-no_rsc": ["NVIDIA"]}
     answer = signed_in.post(reverse("host_wishes", args=[tower.pk]), data, follow=True)
-    assert "learns of it at its next contact" in text_of(answer)
+    assert "takes effect at the next sync" in text_of(answer)
     row = HostProject.objects.get()
     assert (row.no_new_work, row.update_asked, row.no_rsc) == (True, True, ["NVIDIA"])
     assert (row.suspended, row.excluded, row.credited) == (False, False, [9] * 6)
@@ -230,7 +230,7 @@ def test_a_kind_of_processor_that_the_computer_lacks_cannot_be_named(
 def test_a_computer_is_retired_and_taken_back(signed_in: Client, tower: Host) -> None:
     answer = signed_in.post(reverse("host_retire", args=[tower.pk]), follow=True)
     assert "tower is retired. Its history stays." in text_of(answer)
-    assert "Take it back" in page(signed_in, "host", tower.pk)
+    assert "Restore" in page(signed_in, "host", tower.pk)
     signed_in.post(reverse("host_unretire", args=[tower.pk]))
     tower.refresh_from_db()
     assert tower.retired_at is None
@@ -242,7 +242,7 @@ def test_merging_shows_what_it_would_do_then_does_it(signed_in: Client, alice: U
     credit(old, glaciers, "2026-01-05", (200 * CREDIT, 0, 5 * HOUR, 0, 7, 1))
     assert "Old pc" in page(signed_in, "host_merge", new.pk)
     shown = text_of(signed_in.get(reverse("host_merge", args=[new.pk]), {"with": old.pk}))
-    assert "Goes: Old pc" in shown and "Stays: pc" in shown and "Credit 200 Run time 5 h Jobs 8 Days 1" in shown
+    assert "Removed: Old pc" in shown and "Kept: pc" in shown and "Credit 200 Run time 5 h Tasks 8 Days 1" in shown
     assert Day.objects.get().host == old
     answer = signed_in.post(reverse("host_merge", args=[new.pk]), {"with": old.pk}, follow=True)
     assert answer.redirect_chain == [(reverse("host", args=[new.pk]), 302)]

@@ -124,7 +124,7 @@ def test_chains_end_at_the_record_in_use(alice: User, old: Host, new: Host) -> N
     merge(alice.pk, new.pk, newest.pk)
     assert {h.merged_into_id for h in Host.objects.filter(pk__in=[old.pk, new.pk])} == {newest.pk}
     other = make_host(alice, "attic", "2026-06-01", "2026-07-01")
-    with pytest.raises(MergeRefused, match="merged before") as refused:
+    with pytest.raises(MergeRefused, match="already been merged") as refused:
         merge(alice.pk, old.pk, other.pk)
     assert refused.value.refusal.rule == Rule.MERGED
 

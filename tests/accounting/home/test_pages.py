@@ -131,7 +131,7 @@ def test_the_wait_goes_on_until_a_computer_reports(signed_in: Client, studio: Ho
     seen(studio, dt.timedelta(hours=1), now)
     address = f"/connect/status/?since={quote(now.isoformat())}"
     waiting = signed_in.get(address).content.decode()
-    assert "Waiting for the first contact" in waiting and "hx-get" in waiting
+    assert "make contact for the first time" in waiting and "hx-get" in waiting
     seen(studio, dt.timedelta(seconds=-1), now)
     over = signed_in.get(address).content.decode()
     assert "studio" in over and "hx-get" not in over

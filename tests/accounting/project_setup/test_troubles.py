@@ -93,7 +93,7 @@ def test_what_a_project_says_of_itself_is_named(now: dt.datetime, alice: User) -
     said = ProjectConfig(name="Alpha", master_url="https://other.example.org/", sched_stopped=True).to_json()
     ProjectProfile.objects.create(project=project, said=said, seen=said)
     stopped, elsewhere = line_of(project, now).warnings
-    assert stopped == "Its scheduler is stopped: it sends no work."
+    assert stopped == "Its scheduler is stopped, so it sends no work."
     assert "its master URL is https://other.example.org/, not https://p" in elsewhere
     assert line_of(project, now).needs_attention
 

@@ -77,7 +77,7 @@ def test_the_pages_of_the_computer_and_the_project_have_the_same(signed_in: Clie
         assert words in text
         assert "Total 900 credits, of them 200 granted" in text
     assert " 900 " in text_of(signed_in.get(reverse("computers")))
-    assert "Your part 900 credits" in text_of(signed_in.get(reverse("projects")))
+    assert "Your contribution 900 credits" in text_of(signed_in.get(reverse("projects")))
 
 
 def test_a_project_without_grants_shows_no_chart_of_them(signed_in: Client, settled: Settlement) -> None:

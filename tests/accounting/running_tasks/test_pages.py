@@ -104,7 +104,7 @@ def test_the_computers_page_says_what_became_of_tasks(studio: Host, now: dt.date
     # Its own project's are known at once, before any task has settled them.
     assert {line.name: (line.credit, line.text) for line in read_host_tasks(studio, now).ended} == {
         granted.name: (12.5, ""),
-        pending.name: (None, "waits for the project’s decision"),
+        pending.name: (None, "pending"),
         "unknown_0": (None, "not reported yet"),
         "far_0": (None, "counts with the project’s statistics"),
     }

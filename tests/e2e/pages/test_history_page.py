@@ -53,7 +53,7 @@ def test_the_keyboard_reads_the_values_of_the_chart(history: Page) -> None:
     expect(chart).to_have_attribute("aria-valuetext", re.compile(f"^{today}: 30 credits; Beta 20; Alpha 10"))
     for _ in range(3):
         history.keyboard.press("ArrowLeft")
-    expect(chart).to_have_attribute("aria-valuetext", re.compile("more was reported than the computer can do"))
+    expect(chart).to_have_attribute("aria-valuetext", re.compile("more was reported than the computer could have done"))
     expect(chart).to_have_attribute("aria-valuenow", "4")
     history.keyboard.press("Home")
     history.keyboard.press("ArrowLeft")
@@ -86,7 +86,7 @@ def test_a_bar_leads_to_its_day(history: Page) -> None:
     history.keyboard.press("End")
     history.keyboard.press("Enter")
     expect(history).to_have_url(re.compile(f"/history/days/{today}/$"))
-    expect(history.get_by_role("heading", name="Notes of this day")).to_be_visible()
+    expect(history.get_by_role("heading", name="Notes on this day")).to_be_visible()
     history.go_back()
     box = history.locator("#history-chart").bounding_box()
     assert box is not None
