@@ -351,6 +351,7 @@ LANGUAGES = [("en", "English"), ("de", "Deutsch")]
 TRANSLATIONS = [code for code, _name in LANGUAGES if code != LANGUAGE_CODE]
 # Named here, the apps' translations come before those that libraries have of the same text.
 LOCALE_PATHS = [BASE_DIR / app / "locale" for app in catalogue_apps]
+FORMAT_MODULE_PATH = "portal.languages.formats"
 TIME_ZONE = "UTC"
 USE_TZ = True
 STATIC_URL = "static/"
@@ -488,7 +489,10 @@ SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if BEHIND_PROXY el
 SECURE_SSL_REDIRECT = HTTPS and env.switch("SECURE_SSL_REDIRECT", True)
 SECURE_HSTS_SECONDS = env.integer("SECURE_HSTS_SECONDS", 31_536_000 if HTTPS else 0, low=0, high=10 * 31_536_000)
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
-SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = LANGUAGE_COOKIE_SECURE = HTTPS
+LANGUAGE_COOKIE_HTTPONLY = True
+LANGUAGE_COOKIE_AGE = 365 * 86_400
+LANGUAGE_COOKIE_SAMESITE = "Lax"
 # Operators without a second factor can do nothing but set one up.
 STAFF_SECOND_FACTOR = env.switch("STAFF_SECOND_FACTOR", HTTPS)
 SESSION_COOKIE_HTTPONLY = True

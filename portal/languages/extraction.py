@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
@@ -14,6 +15,8 @@ from django.utils.translation.template import templatize
 from portal.languages import sources
 
 _COMMENT_TAGS: Final = ("Translators:",)
+# {{ number|plural:"task,tasks" }}: portal/templatetags/display.py looks the two words up.
+_PLURAL_FILTER: Final = re.compile(r'\|plural:"([^",]+),([^",]+)"')
 _KEYWORDS: Final[dict[str, Any]] = {
     "_": None,
     "gettext": None,
@@ -47,7 +50,9 @@ def extracted(root: Path, place: sources.Place) -> Catalog:
 
 def _as_python(path: Path) -> bytes:
     """The template as calls of gettext. Within brackets, Python reads it without regard to its indentation."""
-    return f"(\n{templatize(path.read_text(), origin=str(path))}\n)".encode()
+    text = path.read_text()
+    plurals = "".join(f"ngettext({one!r}, {many!r}, n)\n" for one, many in _PLURAL_FILTER.findall(text))
+    return f"(\n{templatize(text, origin=str(path))}\n{plurals})".encode()
 
 
 def _add(catalog: Catalog, root: Path, path: Path, method: str, source: bytes) -> None:

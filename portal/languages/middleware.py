@@ -1,4 +1,4 @@
-"""The language of each page: what the visitor chose, else what their browser asks for."""
+"""The language and time zone of each page: what the visitor chose, else what their browser says."""
 
 from __future__ import annotations
 
@@ -11,17 +11,21 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import translation
 from django.utils.cache import patch_vary_headers
 
+from portal.languages import zones
+
 Handler = Callable[[HttpRequest], HttpResponse]
 # Programs read these, and compare their texts. The page above them, /api/v1/, is for people.
 ENGLISH_PATHS: Final = re.compile(r"/api/v\d+/.")
 
 
 class LanguageMiddleware:
-    """Answers each request in its visitor's language.
+    """Answers each request in its visitor's language, with times in their zone.
 
-    In this order: the language of the account, that of the switch (a cookie), the first of the browser's that the site
-    has, English. It comes before the middleware that lets visitors look around: they read the pages of a demo account
-    in their own language.
+    The language, in this order: that of the account, that of the switch (a cookie), the first of the browser's that the
+    site has, English. The zone: that of the account, that of the browser (a cookie that a script sets), UTC.
+
+    It comes before the middleware that lets visitors look around: they read the pages of a demo account in their own
+    language.
     """
 
     def __init__(self, get_response: Handler) -> None:
@@ -31,8 +35,10 @@ class LanguageMiddleware:
         if ENGLISH_PATHS.match(request.path_info):
             with translation.override(settings.LANGUAGE_CODE):
                 return self.get_response(request)
-        language = _chosen(request) or translation.get_language_from_request(request)
-        with translation.override(language):
+        language = known_language(_of_account(request, "language"))
+        language = language or translation.get_language_from_request(request)
+        zone = zones.zone_named(_of_account(request, "time_zone") or request.COOKIES.get(zones.COOKIE, ""))
+        with translation.override(language), zones.shown_in(zone):
             response = self.get_response(request)
         if response.headers.get("Content-Type", "").startswith("text/html"):
             response.headers.setdefault("Content-Language", language)
@@ -40,10 +46,14 @@ class LanguageMiddleware:
         return response
 
 
-def _chosen(request: HttpRequest) -> str:
-    """The language of the account, if somebody is signed in who has chosen one."""
+def _of_account(request: HttpRequest, field: str) -> str:
+    """What somebody who is signed in has chosen; empty if nothing, or if nobody is."""
     # Without a cookie nobody is signed in, and the session stays unread: such an answer may be kept for all.
     if settings.SESSION_COOKIE_NAME not in request.COOKIES:
         return ""
-    language: str = getattr(request.user, "language", "")
-    return language if language in dict(settings.LANGUAGES) else ""
+    return str(getattr(request.user, field, ""))
+
+
+def known_language(code: str) -> str:
+    """The code if the site has the language, else nothing."""
+    return code if code in dict(settings.LANGUAGES) else ""
