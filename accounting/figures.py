@@ -9,7 +9,7 @@ from typing import Final
 from django.db import connection
 from django.db.models import Count
 from django.urls import reverse
-from django.utils.translation import gettext_noop as _
+from django.utils.translation import gettext_lazy as _
 
 from accounting.engine.states import NoteKind
 from accounting.ledger.sql import MONTHS_AHEAD
@@ -121,7 +121,7 @@ TABLES: Final = (
     ),
 )
 _UNREAD_AFTER: Final = dt.timedelta(days=2)
-_TROUBLE_NAMES: Final = {"no_work": _("no work"), "failing": _("its server fails"), "ended": _("has ended")}
+_TROUBLE_NAMES: Final = {"no_work": "no work", "failing": "its server fails", "ended": "has ended"}
 # One pass over all computers: of the whole table, so only a task does it.
 _ACTIVE: Final = """
 SELECT count(*) FILTER (WHERE last_contact_at > %(now)s - interval '1 day'),

@@ -24,6 +24,7 @@ from accounting.exchange import made_files
 from portal.models import User
 from portal.people.access import signed_in
 from portal.people.deletion import GRACE, OperatorCannotLeave, ask_deletion
+from portal.templatetags.display import day
 
 
 class DeletionForm(forms.Form):
@@ -106,7 +107,7 @@ def delete_account(request: HttpRequest) -> HttpResponse:
                     "Your account and its history will be deleted on %(date)s. If you change your mind, sign "
                     "in before then."
                 )
-                % {"date": f"{due_at:%Y-%m-%d}"},
+                % {"date": day(due_at)},
             )
             return redirect("landing")
     context = {"form": form, "grace_days": GRACE.days}

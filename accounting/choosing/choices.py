@@ -36,7 +36,7 @@ def choose_projects(
     later = for_later or {}
     for project_id, share in {**later, **shares}.items():
         if share is not None and not (math.isfinite(share) and 0 <= share <= MAX_SHARE):
-            raise ChoiceRefused(_("The share must be a number from 0 to 1,000,000."), project_id)
+            raise ChoiceRefused(_("The share must be a number from 0 to 1\u202f000\u202f000."), project_id)
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
         active = set(Project.objects.filter(is_active=True).values_list("pk", flat=True))

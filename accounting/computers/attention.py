@@ -21,7 +21,7 @@ from accounting.engine.merge_rules import os_family
 from accounting.engine.states import DayFlag, NoteKind
 from accounting.models import Day, HostClient, HostLedger, HostProject, Note, ProjectVersion
 from portal.models import Host, User
-from portal.templatetags.display import count
+from portal.templatetags.display import count, day, moment_text
 
 WEEK_DAYS: Final = 7
 NO_WORK_AFTER: Final = dt.timedelta(days=1)
@@ -194,11 +194,11 @@ def _without_work(hosts: Sequence[Host], now: dt.datetime) -> list[Attention]:
 
 def _no_work_text(type_: str, since: dt.datetime, names: list[str]) -> str:
     text = ngettext(
-        "has had no work for its %(types)s since %(since)s UTC: %(projects)s has none or does not answer.",
-        "has had no work for its %(types)s since %(since)s UTC: %(projects)s have none or do not answer.",
+        "has had no work for its %(types)s since %(since)s: %(projects)s has none or does not answer.",
+        "has had no work for its %(types)s since %(since)s: %(projects)s have none or do not answer.",
         len(names),
     )
-    return text % {"types": types_text((type_,)), "since": f"{since:%Y-%m-%d %H:%M}", "projects": listed(names)}
+    return text % {"types": types_text((type_,)), "since": moment_text(since), "projects": listed(names)}
 
 
 def _at_project(row: HostProject, types: frozenset[str] | None, excluded_types: frozenset[str]) -> AtProject:
@@ -362,7 +362,7 @@ def _second_records(hosts: Sequence[Host], now: dt.datetime) -> list[Attention]:
                     gettext(
                         "may be listed twice. Another record with the same name and processor last synced on %(date)s."
                     )
-                    % {"date": f"{older.last_contact_at:%Y-%m-%d}"},
+                    % {"date": day(older.last_contact_at)},
                     gettext("Merge them?"),
                     gettext("If BOINC was reinstalled, merge the two records. The history of both is kept."),
                     since=newest.created_at,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.utils.translation import gettext
 
 from accounting.engine.merge_rules import Lifetime, Refusal, Rule
+from portal.templatetags.display import moment_text
 
 
 def refusal_text(refusal: Refusal) -> str:
@@ -34,8 +35,10 @@ def refusal_text(refusal: Refusal) -> str:
 
 def lifetime_text(lifetime: Lifetime) -> str:
     """From when to when a record was in use."""
-    start, end = (f"{moment:%Y-%m-%d %H:%M}" for moment in (lifetime.start, lifetime.end))
-    return gettext("%(start)s to %(end)s UTC") % {"start": start, "end": end}
+    return gettext("%(start)s to %(end)s") % {
+        "start": moment_text(lifetime.start),
+        "end": moment_text(lifetime.end),
+    }
 
 
 def _system_text(refusal: Refusal, values: dict[str, str]) -> str:

@@ -24,6 +24,7 @@ from accounting.history.sums import ALL, Cell, Only, read_sums
 from accounting.ledger.texts import flag_words
 from accounting.models import Project
 from portal.models import Host, User
+from portal.templatetags.display import day, month
 from portal.templatetags.drawings import DATA_COLOURS
 
 # As many as there are colours for data.
@@ -313,7 +314,7 @@ def _build_history(
 
 
 def _title(first: dt.date, last: dt.date, step: Step) -> str:
-    """The days of a line: "2026-11-21", "2026-11-16 to 2026-11-22", "2026-11"."""
+    """The days of a line: "21 Nov 2026", "16 Nov 2026 to 22 Nov 2026", "November 2026"."""
     if step is Step.WEEK and first < last:
-        return gettext("%(first)s to %(last)s") % {"first": first, "last": last}
-    return f"{first:%Y-%m}" if step is Step.MONTH else first.isoformat()
+        return gettext("%(first)s to %(last)s") % {"first": day(first), "last": day(last)}
+    return month(first) if step is Step.MONTH else day(first)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Final
 
 from django.utils.translation import gettext
@@ -9,6 +10,7 @@ from django.utils.translation import gettext_noop as _
 
 from accounting.history.periods import MAX_YEARS, Period, Problem, ProblemKind, Step
 from accounting.history.reads import By, Show
+from portal.templatetags.display import day
 
 PRESETS: Final = {
     "7": _("7 days"), "30": _("30 days"), "90": _("90 days"), "year": _("This year"), "all": _("All"),
@@ -98,8 +100,8 @@ def axis_title(show: Show, step: Step, *, is_running: bool, is_root: bool) -> st
     return gettext("%(unit)s, square root") % {"unit": unit} if is_root else unit
 
 
-def range_text(first: object, last: object) -> str:
-    return gettext("%(first)s to %(last)s") % {"first": first, "last": last}
+def range_text(first: dt.date | None, last: dt.date | None) -> str:
+    return gettext("%(first)s to %(last)s") % {"first": day(first), "last": day(last)}
 
 
 def problem_text(problem: Problem) -> str:
@@ -119,7 +121,7 @@ def problem_text(problem: Problem) -> str:
             return gettext("The first day was after the last one, so they were swapped.")
         case ProblemKind.TOO_LONG:
             text = gettext("A history covers %(years)s years at most, so it begins on %(day)s.")
-            return text % {"years": MAX_YEARS, "day": value}
+            return text % {"years": MAX_YEARS, "day": day(dt.date.fromisoformat(value))}
         case ProblemKind.UNKNOWN_STEP:
             return gettext("A history can be shown by day, week or month.")
         case ProblemKind.TOO_FINE:

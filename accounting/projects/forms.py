@@ -24,9 +24,9 @@ class ShareForm(forms.Form):
         min_value=0,
         max_value=MAX_SHARE,
         error_messages={
-            "invalid": _("Enter a number from 0 to 1,000,000, or leave it empty for the default."),
+            "invalid": _("Enter a number from 0 to 1\u202f000\u202f000, or leave it empty for the default."),
             "min_value": _("The smallest share is 0."),
-            "max_value": _("The largest share is 1,000,000."),
+            "max_value": _("The largest share is 1\u202f000\u202f000."),
         },
     )
 
