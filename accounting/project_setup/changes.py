@@ -10,7 +10,7 @@ from typing import Any, Final
 from django.utils.translation import gettext
 from django.utils.translation import gettext_noop as _
 
-from accounting.models import PROCESSOR_TYPES, ProjectProfile
+from accounting.models import ProjectProfile, processor_name
 from accounting.wire.project_config import ProjectConfig, from_json
 from accounting.wire.requests import canonical_url
 from accounting.wire.server_status import ServerStatus
@@ -104,18 +104,24 @@ def in_words(config: ProjectConfig, field: str) -> str:
         return ", ".join(keyword_text(id_, part) for id_, part in value.items())
     if field in _LONG and len(value) > 300:
         # Two texts may have the same beginning and length.
-        return f"{value[:300]}… ({len(value):,} characters, SHA-256 {hashlib.sha256(value.encode()).hexdigest()[:16]})"
+        digest = hashlib.sha256(value.encode()).hexdigest()[:16]
+        text = gettext("%(start)s… (%(number)s characters, SHA-256 %(digest)s)")
+        return text % {"start": value[:300], "number": f"{len(value):,}", "digest": digest}
     if isinstance(value, bool):
-        return "yes" if value != (field in _NEGATED) else "no"
+        return gettext("yes") if value != (field in _NEGATED) else gettext("no")
     return str(value or "")
 
 
 def version_text(platform: str, processor_type: str) -> str:
-    return f"{platform or 'all platforms'} ({PROCESSOR_TYPES.get(processor_type, processor_type)})"
+    return f"{platform or gettext('all platforms')} ({processor_name(processor_type)})"
 
 
 def keyword_text(id_: int, part: float) -> str:
-    name = ALL_KEYWORDS[id_].name if id_ in ALL_KEYWORDS else f"No. {id_} (unknown to BOINC)"
+    name = (
+        ALL_KEYWORDS[id_].name
+        if id_ in ALL_KEYWORDS
+        else gettext("No. %(number)s (unknown to BOINC)") % {"number": id_}
+    )
     return name if part == 1 else f"{name} ({part:.0%})"
 
 
