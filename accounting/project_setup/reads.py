@@ -41,9 +41,9 @@ _COUNTS: Final = {
     "hosts_with_recent_credit": _("Computers with recent credit"),
 }
 _REFUSED: Final = {
-    NoteKind.INVALID.value: _("%(reports)s of %(computers)s computers: could not be read"),
-    NoteKind.DROPPED.value: _("%(reports)s of %(computers)s computers: more than the computer could have done"),
-    NoteKind.EC_ABOVE_TIME.value: _("%(reports)s of %(computers)s computers: more credit than the run time allows"),
+    NoteKind.INVALID.value: _("%(reports)s reports from %(computers)s computers: could not be read"),
+    NoteKind.DROPPED.value: _("%(reports)s reports from %(computers)s computers: more than the computer could have done"),
+    NoteKind.EC_ABOVE_TIME.value: _("%(reports)s reports from %(computers)s computers: more credit than the run time allows"),
 }
 
 

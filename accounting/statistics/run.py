@@ -81,7 +81,7 @@ def import_project(project_id: int, *, at_once: bool = False) -> str:
     """Import from a project if its time has come, or ``at_once``; what came of it, in a sentence. Blocks."""
     with psycopg.connect(**psycopg_params(), autocommit=True) as session, _place(session, project_id) as is_free:
         if not is_free:
-            return "It is already being read, or waits for others to be read first."
+            return "It is already being read or waits for its turn."
         now = timezone.now()
         found = _begin(project_id, now, at_once)
         if found is None:

@@ -56,7 +56,7 @@ def test_subjects_change_what_the_computer_gets_and_its_page_says_why(
 
     page.goto(f"/projects/{four_projects['Cells'].pk}/")
     expect(page.get_by_text("you said no", exact=True)).to_be_visible()
-    expect(page.get_by_text("no work")).to_be_visible()
+    expect(page.get_by_text("no work", exact=True)).to_be_visible()
 
 
 @pytest.fixture

@@ -76,7 +76,7 @@ def test_an_operator_adds_a_project_by_its_url(page: Page, site: Site, second: S
     page.get_by_role("button", name="Test the account").click()
     # It gave a weak key, which is enough to work with.
     expect(page.get_by_text("this is a weak one. Test the scheduler instead").first).to_be_visible()
-    page.get_by_role("button", name="Ask the scheduler").click()
+    page.get_by_role("button", name="Test the scheduler").click()
     expect(page.get_by_text("The scheduler knows the account “Ops”").first).to_be_visible()
     page.get_by_role("button", name="Attach computers").click()
     expect(page.get_by_text("Computers may be attached now.")).to_be_visible()

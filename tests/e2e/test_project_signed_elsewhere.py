@@ -56,9 +56,9 @@ def test_an_operator_pastes_a_signature_and_sets_share_platforms_keywords_and_ke
         assert bool(Project.objects.get().url_signature) is (signature is not wrong)
 
     page.locator("[name=account_key]").fill(WEAK_KEY)
-    page.get_by_role("button", name="Store the key").click()
+    page.get_by_role("button", name="Save key").click()
     page.get_by_role("button", name="Test the account").click()
-    expect(page.get_by_text("The project knows the account: it is number 7").first).to_be_visible()
+    expect(page.get_by_text("The project knows the account: number 7").first).to_be_visible()
     project = Project.objects.get()
     assert account_keys.decrypt(bytes(project.shared_account_key or b"")) == WEAK_KEY
 

@@ -229,7 +229,7 @@ def test_a_kind_of_processor_that_the_computer_lacks_cannot_be_named(
 
 def test_a_computer_is_retired_and_taken_back(signed_in: Client, tower: Host) -> None:
     answer = signed_in.post(reverse("host_retire", args=[tower.pk]), follow=True)
-    assert "tower is retired. Its history stays." in text_of(answer)
+    assert "tower has been retired. Its history is kept." in text_of(answer)
     assert "Restore" in page(signed_in, "host", tower.pk)
     signed_in.post(reverse("host_unretire", args=[tower.pk]))
     tower.refresh_from_db()

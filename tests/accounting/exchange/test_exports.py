@@ -150,7 +150,7 @@ def test_no_more_than_five_are_kept_and_the_oldest_makes_room(signed_in: Client,
     for day in range(1, 6):
         signed_in.post(f"{FILES}make/", {**FORM, "from": f"2026-03-0{day}"})
     asked = signed_in.post(f"{FILES}make/", {**FORM, "from": "2026-03-06"}, follow=True).content.decode()
-    assert "5 files are being made for you" in asked
+    assert "5 files are already being made for you" in asked
     assert RequestedWork.objects.count() == 5
     while queue.carry_out_next():
         pass

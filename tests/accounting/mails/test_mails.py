@@ -170,9 +170,7 @@ def test_last_weeks_summary_has_the_sums_of_its_days(studio: Host, confirmed: Us
     # 100 + 20 + 3 + 200 credits, 5 + 2 + 1 hours, 3 + 2 + 1 jobs; the week before: the first of March.
     assert "323 credits, 8 h of run time, 6 tasks finished, 1 failed" in body
     assert "The week before: 50 credits, 1 h of run time, 1 task finished" in body
-    assert (
-        "- Beta: 200 credits, 1 h of run time, 1 task finished\n- Alpha: 123 credits, 7 h of run time" in body
-    )
+    assert "- Beta: 200 credits, 1 h of run time, 1 task finished\n- Alpha: 123 credits, 7 h of run time" in body
     assert "- studio: 323 credits" in body
     assert "from 2026-03-02 to 2026-03-08" in only_mail().subject
 

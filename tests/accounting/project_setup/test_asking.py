@@ -191,7 +191,7 @@ def test_an_error_alone_does_not_replace_what_a_project_said(project: Project, f
     ask_due(NOW + 2 * DAY)
     row = profile()
     assert (row.said, row.said_at) == (said, NOW)
-    assert row.problem == "127.0.0.1: it answers with an error (-183, Down for maintenance)."
+    assert row.problem == "127.0.0.1 answered with an error (-183, Down for maintenance)."
     page = desk.get(reverse("admin:accounting_project_set_up", args=[project.pk])).content.decode()
     assert "Changed since you last looked" not in page
 
@@ -381,7 +381,7 @@ def test_daemons_that_do_not_run_and_queues_are_shown(project: Project, fake: Fa
     )
     ask_again(project, NOW)
     page = desk.get(reverse("admin:accounting_project_set_up", args=[project.pk])).content.decode()
-    assert "Some of its daemons do not run: feeder." in page and "1,234" in page
+    assert "Some of its daemons are not running: feeder." in page and "1,234" in page
     fake.server_status = "no status"
     assert ask_again(project, NOW), "few projects tell about their daemons"
     assert profile().status == {}

@@ -288,9 +288,7 @@ def test_a_trial_says_whether_the_project_knows_the_account(desk: Client, fake: 
     project = add(desk, fake)
     assert "There is no account key to test." in step(desk, project, "try", account="1")
     step(desk, project, "key", account_key=WEAK_KEY)
-    assert "The project knows the account: it is number 7, “Ops Team” of France." in step(
-        desk, project, "try", account="1"
-    )
+    assert "The project knows the account: number 7, “Ops Team” of France." in step(desk, project, "try", account="1")
     assert ProjectProfile.objects.get().tried_well is True
     step(desk, project, "key", account_key="7_wrong")
     page = step(desk, project, "try", account="1")

@@ -64,8 +64,8 @@ def test_refused_reports_of_the_week_are_named(alice: User, now: dt.datetime) ->
     make_note(host, "dropped", str(today - dt.timedelta(days=30)), project=other)
     make_note(host, "reset", str(today), project=other)
     assert sorted(line_of(project, now).refused) == [
-        "1 of 1 computers: could not be read",
-        "3 of 1 computers: more than the computer can have done",
+        "1 reports from 1 computers: could not be read",
+        "3 reports from 1 computers: more than the computer could have done",
     ]
     assert line_of(other, now).refused == []
 

@@ -126,7 +126,7 @@ def test_a_project_without_work_is_passed_over_and_the_page_says_since_when(
     Project.objects.filter(pk=three[1].pk).update(down_since=now, down_reason="The disks are full.")
     make_project("Fourth", shared_account_key=account_keys.encrypt("k"))
     why = why_of(signed_in, studio)
-    assert why["Other"].startswith("It is passed over for a while. No work for the processors since ")
+    assert why["Other"].startswith("It is skipped for a while. No work for the processors since ")
     assert why["Cells"] == "The project is down. The disks are full."
 
 

@@ -109,5 +109,5 @@ def test_home_says_that_what_this_sites_project_grants_comes_into_the_total(
 ) -> None:
     UserCredit.objects.create(user=alice, total_credit=95.0)
     page = text_of(signed_in.get(reverse("home")))
-    assert "Granted by this site’s project 95" in page
+    assert "This site’s project has granted 95" in page
     assert "What it grants is added to the total a few times a day" in page

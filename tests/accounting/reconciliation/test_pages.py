@@ -54,8 +54,8 @@ def settled(studio: Host, alpha: Project) -> Settlement:
 def test_home_has_one_total_and_says_what_it_is_made_of(signed_in: Client, settled: Settlement) -> None:
     text = text_of(signed_in.get("/home/"))
     assert "Total 900 credits 200 granted, 700 estimated" in text  # 700 + 200
-    assert "Provisional, not in it 100 credits" in text  # 250 + 50 - 200
-    assert "Total 900 credits, of them 200 granted · provisional 100 , not in the total" in text
+    assert "Provisional, not in the total 100 credits" in text  # 250 + 50 - 200
+    assert "Total 900 credits, 200 of them granted · provisional 100 , not in the total" in text
 
 
 def test_the_chart_has_the_numbers_of_its_table(signed_in: Client, settled: Settlement) -> None:
@@ -108,8 +108,8 @@ def test_an_unusual_ratio_is_told_with_what_is_expected(signed_in: Client, settl
     ProjectRatio.objects.update(median=0.8, computers=20)
     text = text_of(signed_in.get(reverse("host", args=[settled.host_id])))
     # 100 / 2,000; 0.8 / 4 and 0.8 × 4
-    assert "unusual In the long run, 0.05 credits were granted for each one that was estimated." in text
-    assert "Expected is 0.2 to 3.2." in text
+    assert "unusual In the long run, 0.05 credits were granted for each estimated credit." in text
+    assert "The expected range is 0.2 to 3.2." in text
 
 
 def test_operators_see_the_computers_that_are_far_outside_first(client: Client, settled: Settlement) -> None:

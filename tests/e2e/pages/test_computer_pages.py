@@ -57,9 +57,9 @@ def test_a_computer_is_renamed_steered_merged_and_shut_out(
     page.locator("summary", has_text="Merge").click()
     page.get_by_role("link", name="Show computers to merge with").click()
     page.get_by_role("link", name="Preview").click()
-    expect(page.get_by_role("heading", name="Goes: Before")).to_be_visible()
-    page.get_by_role("button", name="Merge the two").click()
-    expect(page.get_by_text("Studio tower has the history of both now.")).to_be_visible()
+    expect(page.get_by_role("heading", name="Removed: Before")).to_be_visible()
+    page.get_by_role("button", name="Merge", exact=True).click()
+    expect(page.get_by_text("Studio tower now has the history of both.")).to_be_visible()
     assert set(Day.objects.values_list("host_id", flat=True)) == {new.pk}
     page.goto(f"/computers/{old.pk}/")
     expect(page).to_have_url(f"{site.url.rstrip('/')}/computers/{new.pk}/")
