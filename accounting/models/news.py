@@ -8,6 +8,7 @@ from django.db import models
 from django.db.models import CheckConstraint, F, Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from accounting.engine.audience import UNKNOWN, VERSION_PATTERN, Audience, version_of
 
@@ -113,7 +114,7 @@ PUBLIC = Q(project=None, platform="", older_than="", app_name="")
 class MailCampaign(models.Model):
     """A mail to volunteers who agreed to it and whose computers have not reported for long."""
 
-    title = models.CharField(_("subject"), max_length=100)
+    title = models.CharField(pgettext_lazy("e-mail", "subject"), max_length=100)
     text = models.TextField(
         _("text"),
         max_length=4000,

@@ -42,8 +42,12 @@ _COUNTS: Final = {
 }
 _REFUSED: Final = {
     NoteKind.INVALID.value: _("%(reports)s reports from %(computers)s computers: could not be read"),
-    NoteKind.DROPPED.value: _("%(reports)s reports from %(computers)s computers: more than the computer could have done"),
-    NoteKind.EC_ABOVE_TIME.value: _("%(reports)s reports from %(computers)s computers: more credit than the run time allows"),
+    NoteKind.DROPPED.value: _(
+        "%(reports)s reports from %(computers)s computers: more than the computer could have done"
+    ),
+    NoteKind.EC_ABOVE_TIME.value: _(
+        "%(reports)s reports from %(computers)s computers: more credit than the run time allows"
+    ),
 }
 
 
