@@ -133,7 +133,7 @@ def test_failing_jobs_are_counted_per_project_over_a_week(studio_here: Host) -> 
     credit(studio_here, beta, "2026-03-10", (0, 0, 0, 0, 90, 9))
     (line,) = of(studio_here.owner)
     # 2 + 2 of 1 + 2 + 1 + 2; the third of March is eight days ago, and 9 of 99 are few.
-    assert line.text == "failed 4 of 6\u00a0jobs of Alpha in the last 7 days."
+    assert line.text == "failed 4 of 6 tasks of Alpha in the last 7 days."
 
 
 def test_capped_reports_are_told_while_something_waits(studio_here: Host) -> None:
@@ -154,7 +154,7 @@ def test_losses_are_told_with_their_number(studio_here: Host) -> None:
     make_note(studio_here, "dropped", "2026-03-04", detail="cpu_ec")
     make_note(studio_here, "reset", "2026-03-10")
     (line,) = of(studio_here.owner)
-    assert (line.concern, "1\u00a0note" in line.text) == (Concern.NOT_COUNTED, True)
+    assert (line.concern, "1 note" in line.text) == (Concern.NOT_COUNTED, True)
 
 
 def test_retired_and_merged_computers_want_nothing(studio_here: Host) -> None:
@@ -173,11 +173,11 @@ def test_home_list_and_page_say_it(client: Client, studio: Host) -> None:
     credit(studio, make_project("Beta"), str(now.date()), (0, 0, 0, 0, 0, 3))
     client.force_login(studio.owner)
     home = Page(client.get("/home/").content.decode()).words
-    assert "studio has had no work for its processors" in home and "studio failed 3 of 3\u00a0jobs of Beta" in home
+    assert "studio has had no work for its processors" in home and "studio failed 3 of 3 tasks of Beta" in home
     assert "studio no work failing tasks" in Page(client.get("/computers/").content.decode()).words
     page = Page(client.get(f"/computers/{studio.pk}/").content.decode()).words
     assert "This computer has had no work for its processors" in page
-    assert "This computer failed 3 of 3\u00a0jobs of Beta" in page
+    assert "This computer failed 3 of 3 tasks of Beta" in page
 
 
 def test_the_owner_says_when_a_computer_counts_as_silent(client: Client, studio: Host) -> None:

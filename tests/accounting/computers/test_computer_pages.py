@@ -89,7 +89,7 @@ def test_names_are_not_markup(signed_in: Client, alice: User) -> None:
 
 def test_hardware_is_told_in_human_terms(signed_in: Client, tower: Host) -> None:
     text = page(signed_in, "host", tower.pk)
-    assert "5.1 GFLOPS a processor, 20.4 GFLOPS together" in text  # 4 times 5.1
+    assert "5.1 GFLOPS per processor, 20.4 GFLOPS in total" in text  # 4 times 5.1
     assert f"2 {TIMES} GeForce RTX 3060 12.7 TFLOPS peak each" in text
     assert "Memory 32 GiB" in text and "Disk 512 GiB" in text and "BOINC 8.0.2" in text
 
@@ -126,8 +126,8 @@ def test_time_statistics_are_told_and_unknown_ones_left_out(signed_in: Client, t
     }
     HostLedger.objects.filter(host=tower).update(contact=contact)
     text = page(signed_in, "host", tower.pk)
-    assert "BOINC runs 93 % of the time May compute 50 % of that GPUs 25 %" in text
-    assert "Network 3 MiB a second down 1 MiB a second up" in text
+    assert "BOINC runs 93 % of the time May run tasks 50 % of that GPUs 25 %" in text
+    assert "Network 3 MiB per second down 1 MiB per second up" in text
     assert "100 GiB free of 512 GiB" in text
     assert "Connected" not in text
 
@@ -154,7 +154,7 @@ def test_notes_are_sentences(signed_in: Client, tower: Host, glaciers: Project) 
     today = timezone.now().date().isoformat()
     make_note(tower, "ec_above_time", today, project=glaciers, detail="gpu_ec", amount=1_500 * CREDIT, count=2)
     text = page(signed_in, "host", tower.pk)
-    assert "Glaciers claimed 1 500 credits of GPU work more than its run time allows" in text
+    assert "Glaciers claimed 1 500 credits for GPU work more than its run time allows" in text
     assert "2 times that day" in text
 
 
@@ -179,7 +179,7 @@ def test_rename_and_venue(signed_in: Client, tower: Host) -> None:
     answer = signed_in.post(
         reverse("host_settings", args=[tower.pk]), {"name": "  Big tower ", "venue": "home"}, follow=True
     )
-    assert "Saved. This computer is called Big tower." in text_of(answer)
+    assert "Saved. This computer is now called Big tower." in text_of(answer)
     tower.refresh_from_db()
     assert (tower.given_name, tower.venue) == ("Big tower", "home")
 
@@ -246,7 +246,7 @@ def test_merging_shows_what_it_would_do_then_does_it(signed_in: Client, alice: U
     assert Day.objects.get().host == old
     answer = signed_in.post(reverse("host_merge", args=[new.pk]), {"with": old.pk}, follow=True)
     assert answer.redirect_chain == [(reverse("host", args=[new.pk]), 302)]
-    assert "Merged. Old pc has the history of both now." in text_of(answer)
+    assert "Merged. Old pc now has the history of both." in text_of(answer)
     assert Day.objects.get().host == new
 
 
@@ -257,7 +257,7 @@ def test_a_merge_that_cannot_be_is_explained(signed_in: Client, alice: User) -> 
         signed_in.get(reverse("host_merge", args=[one.pk]), {"with": other.pk}),
         signed_in.post(reverse("host_merge", args=[one.pk]), {"with": other.pk}),
     ):
-        assert "one from 2026-01-01 00:00 to 2026-02-01 00:00 UTC" in text_of(answer)
+        assert "one from 1 Jan 2026, 00:00 UTC to 1 Feb 2026, 00:00 UTC" in text_of(answer)
         assert "Nothing was changed." in text_of(answer)
     assert "None of your other computers can be merged" in page(signed_in, "host_merge", one.pk)
     assert not Host.objects.exclude(merged_into=None).exists()

@@ -144,8 +144,8 @@ def test_overlapping_lifetimes_are_refused_with_both_ranges(alice: User, old: Ho
     with pytest.raises(MergeRefused) as refused:
         merge(alice.pk, old.pk, other.pk)
     assert refused.value.refusal.rule == Rule.LIFETIMES
-    assert "attic from 2026-01-01 00:00 to 2026-02-10 00:00 UTC" in str(refused.value)
-    assert "studio from 2026-02-09 00:00 to 2026-03-20 00:00 UTC" in str(refused.value)
+    assert "attic from 1 Jan 2026, 00:00 UTC to 10 Feb 2026, 00:00 UTC" in str(refused.value)
+    assert "studio from 9 Feb 2026, 00:00 UTC to 20 Mar 2026, 00:00 UTC" in str(refused.value)
 
 
 def test_one_that_was_seen_once_within_the_others_lifetime_overlaps(alice: User, old: Host) -> None:

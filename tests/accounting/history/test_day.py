@@ -51,7 +51,7 @@ def test_a_day_has_its_notes_in_full_and_no_others(signed_in: Client, worked: Ho
     assert "reported 5 credits for CPU work more than it could have done" in words
     assert "Anything more than one day of work beyond what is possible does not count" in words
     assert "began anew" not in words
-    assert "began anew" in page(signed_in, "/history/days/2026-03-03/").words
+    assert "started from zero again" in page(signed_in, "/history/days/2026-03-03/").words
 
 
 def test_the_history_has_the_notes_of_its_days_in_full(signed_in: Client, worked: Host) -> None:

@@ -74,7 +74,7 @@ def test_a_silence_is_told_once_however_often_the_task_runs(studio: Host) -> Non
     message = only_mail()
     assert message.to == ["alice@example.org"]
     assert message.subject == f"{site_settings.SITE_NAME}: One of your computers has not synced"
-    assert "- studio: last sync 2026-03-07 12:00 UTC, 3 days ago" in message.body
+    assert "- studio: last sync 7 Mar 2026, 12:00 UTC, 3 days ago" in message.body
 
 
 def test_the_next_silence_is_told_again(studio: Host) -> None:
@@ -145,8 +145,8 @@ def test_no_work_and_failing_jobs_are_told_to_who_asked_once_a_week(studio: Host
     wants(confirmed, no_work=True, failing_jobs=True)
     assert [send.send_concerns(NOW), send.send_concerns(NOW + dt.timedelta(hours=6))] == [2, 0]
     no_work, failing = mail.outbox
-    assert "- studio has had no work for its processors since 2026-03-08 12:00 UTC" in no_work.body
-    assert "- studio failed 3 of 3\u00a0jobs of Beta in the last 7 days." in failing.body
+    assert "- studio has had no work for its processors since 8 Mar 2026, 12:00 UTC" in no_work.body
+    assert "- studio failed 3 of 3 tasks of Beta in the last 7 days." in failing.body
     # On the next Monday the failures of Tuesday are among the last seven days still; what a silent computer said of
     # projects is out of date.
     assert send.send_concerns(NOW + 6 * DAY) == 1
@@ -172,7 +172,7 @@ def test_last_weeks_summary_has_the_sums_of_its_days(studio: Host, confirmed: Us
     assert "The week before: 50 credits, 1 h of run time, 1 task finished" in body
     assert "- Beta: 200 credits, 1 h of run time, 1 task finished\n- Alpha: 123 credits, 7 h of run time" in body
     assert "- studio: 323 credits" in body
-    assert "from 2026-03-02 to 2026-03-08" in only_mail().subject
+    assert "from 2 Mar 2026 to 8 Mar 2026" in only_mail().subject
 
 
 def test_a_week_without_work_and_late_in_the_week_nothing_is_sent(studio: Host, confirmed: User) -> None:

@@ -82,7 +82,7 @@ def test_another_master_url_than_the_typed_one_is_said(desk: Client, fake: FakeP
     """BOINC issue 1582: clients know a project by its exact master URL."""
     fake.config = fake.config.replace(f"<master_url>{fake.url}", "<master_url>https://www.fake.example.org/x")
     page = ask(desk, fake.url).content.decode()
-    assert f"its master URL is https://www.fake.example.org/x/, not {fake.url}" in page
+    assert f"states https://www.fake.example.org/x/ as its master URL, not {fake.url}" in page
     project = add(desk, fake)
     assert project.master_url == "https://www.fake.example.org/x/"
     assert signing_key.is_signed(project.master_url, project.url_signature)
@@ -164,7 +164,7 @@ def test_a_private_key_that_cannot_be_read_keeps_no_project_from_being_added(
     settings.AM_SIGNING_KEY.write_text("damaged")
     project = add(desk, fake)
     assert project.url_signature == ""
-    assert "The server&#x27;s key cannot be used: private key" in step(desk, project, "sign", here="1")
+    assert "The server’s key cannot be used: private key" in step(desk, project, "sign", here="1")
 
 
 # --- signing ------------------------------------------------------------------------------------------

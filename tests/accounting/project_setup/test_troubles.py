@@ -94,7 +94,7 @@ def test_what_a_project_says_of_itself_is_named(now: dt.datetime, alice: User) -
     ProjectProfile.objects.create(project=project, said=said, seen=said)
     stopped, elsewhere = line_of(project, now).warnings
     assert stopped == "Its scheduler is stopped, so it sends no work."
-    assert "its master URL is https://other.example.org/, not https://p" in elsewhere
+    assert "states https://other.example.org/ as its master URL, not https://p" in elsewhere
     assert line_of(project, now).needs_attention
 
 

@@ -66,7 +66,7 @@ def test_answers_are_kept_and_shown(signed_in: Client, alice: User, three: list[
     assert "Saved: yes to 1, no to 1." in text_of(page)
     assert [answer_of(body, id_) for id_ in (ASTRONOMY, DISEASE, CANCER)] == ["yes", "no", "maybe"]
     assert "Preferred now Sky" in text_of(page) and "Excluded now Cells" in text_of(page)
-    assert "Not wanted, as you said no to Disease research." in text_of(page)
+    assert "Excluded because you said no to Disease research." in text_of(page)
     row = AccountSettings.objects.get(user=alice)
     assert (row.keywords_yes, row.keywords_no) == ([1], [13])
     say(signed_in)
@@ -152,7 +152,7 @@ def test_the_page_of_a_project(signed_in: Client, alice: User, bob: User, three:
     text = text_of(signed_in.get(reverse("project", args=[three[1].pk])))
     assert "Your credit 250" in text and "Cells divide." in text and "Of cells" in text
     assert "Cancer research, Disease research, Biology and Medicine" in text
-    assert "all processors and NVIDIA GPU" in text
+    assert "all platforms processors and NVIDIA GPU" in text
     assert "studio" in text and "bobs" not in text
     sky = text_of(signed_in.get(reverse("project", args=[three[0].pk])))
     assert "Detection and study of pulsars, Astronomy you said yes" in sky
