@@ -21,6 +21,7 @@ from accounting.ledger.partitions import month_of
 from accounting.reconciliation import sql
 from accounting.reconciliation.texts import CREDITS_PER, UTC_STEPS
 from portal.models import User
+from portal.templatetags.display import day as day_text
 
 NAMES: Final = (
     gettext_noop("Granted"),
@@ -217,7 +218,7 @@ def _read_settled(
 def last_days(today: dt.date, count: int) -> tuple[list[tuple[dt.date, str]], tuple[dt.date, dt.date]]:
     """The last days as steps, and their range."""
     shown = [today - dt.timedelta(days=back) for back in range(count - 1, -1, -1)]
-    return [(day, day.isoformat()) for day in shown], (shown[0], today)
+    return [(each, day_text(each)) for each in shown], (shown[0], today)
 
 
 def _add(steps: list[DayStand], begins: Sequence[dt.date], day: dt.date, more: DayStand) -> None:

@@ -119,7 +119,7 @@ def test_a_computer_without_work_names_what_it_waits_for(studio_here: Host) -> N
     (line,) = of(studio_here.owner)
     assert line.concern == Concern.NO_WORK
     assert line.text == (
-        "has had no work for its processors since 2026-03-08 12:00 UTC: Alpha has none, or does not answer."
+        "has had no work for its processors since 8 Mar 2026, 12:00 UTC: Alpha has none or does not answer."
     )
     ProjectVersion.objects.create(project=alpha, processor_type="NVIDIA")
     assert of(studio_here.owner) == []
@@ -209,7 +209,7 @@ def test_many_silent_computers_are_told_of_in_one_line(client: Client, alice: Us
         make_host(alice, f"node-{number}", last="2026-01-02")
     client.force_login(alice)
     words = Page(client.get("/home/").content.decode()).words
-    assert "6 computers have not synced for several days: node-0, node-1, node-2, node-3 , and 2 more" in words
+    assert "6 computers have not synced for several days: node-0, node-1, node-2, node-3, and 2 more" in words
 
 
 @pytest.mark.parametrize(

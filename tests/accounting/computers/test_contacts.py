@@ -64,12 +64,12 @@ def test_what_a_client_met_is_told_beside(alice: User, projects: list[Project]) 
     met = url + b"<sched_req_no_work>{names}</sched_req_no_work><nrpc_failures>5</nrpc_failures>"
     message = computer.request(time.time()).replace(b"<nrpc_failures>0</nrpc_failures>", b"").replace(url, met)
     post(message)
-    assert set(lines_of(computer, projects)[0][2]) == {"No work for the Alpha at Alpha", "Requests to Alpha fail"}
+    assert set(lines_of(computer, projects)[0][2]) == {"No work for the {names} at Alpha", "Requests to Alpha fail"}
 
 
 def test_a_project_that_is_gone_is_still_named(alice: User, projects: list[Project]) -> None:
     computer = attach(alice)
-    assert "no longer known" in lines_of(computer, [])[0][1][0]
+    assert "(deleted)" in lines_of(computer, [])[0][1][0]
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from django.utils import timezone
 from accounting import tasks
 from accounting.models import GrantedDay, Project, ProjectRatio, Settlement, StatisticsImport
 from portal.models import Host, User
+from portal.templatetags.display import day
 from tests.support.accounting_factories import credit, granted, make_host, make_project
 from tests.support.page_reader import Page
 from tests.support.page_text import text_of
@@ -61,13 +62,13 @@ def test_home_has_one_total_and_says_what_it_is_made_of(signed_in: Client, settl
 def test_the_chart_has_the_numbers_of_its_table(signed_in: Client, settled: Settlement) -> None:
     shown = Page(signed_in.get("/home/").content.decode())
     (chart,) = json.loads(shown.one("script", id="bars-data").text)
-    assert (chart["x"], chart["y"], len(chart["labels"])) == ("day (UTC)", "credits per day", 30)
+    assert (chart["x"], chart["y"], len(chart["labels"])) == ("Day (UTC)", "credits per day", 30)
     values = {series["name"]: series["values"] for series in chart["series"]}
     # Today is the last of thirty days.
     assert values["Granted"][28] == 200 and sum(values["Granted"]) == 200
     assert values["Estimated, in the total"][20] == 700 and sum(values["Estimated, in the total"]) == 700
     assert values["Provisional, not in the total"][26] == 100
-    assert f"{days_ago(1)} 200 0 0" in text_of(signed_in.get("/home/"))
+    assert f"{day(days_ago(1))} 200 0 0" in text_of(signed_in.get("/home/"))
 
 
 def test_the_pages_of_the_computer_and_the_project_have_the_same(signed_in: Client, settled: Settlement) -> None:
@@ -75,7 +76,7 @@ def test_the_pages_of_the_computer_and_the_project_have_the_same(signed_in: Clie
     for address, words in ((host, "Total credit 900 200 granted"), (project, "Your credit 900 ")):
         text = text_of(signed_in.get(address))
         assert words in text
-        assert "Total 900 credits, of them 200 granted" in text
+        assert "Total 900 credits, 200 of them granted" in text
     assert " 900 " in text_of(signed_in.get(reverse("computers")))
     assert "Your contribution 900 credits" in text_of(signed_in.get(reverse("projects")))
 
