@@ -18,12 +18,14 @@ from unfold.admin import ModelAdmin, TabularInline
 from unfold.decorators import action
 from unfold.widgets import UnfoldAdminPasswordWidget
 
+from accounting.badges.admin_pages import BadgeAdmin
 from accounting.engine import preferences
 from accounting.engine.reconciliation import expected_range
 from accounting.mails.admin_pages import CampaignAdmin
 from accounting.models import (
     AccountSettings,
     Announcement,
+    Badge,
     HostClient,
     MailCampaign,
     Note,
@@ -299,6 +301,7 @@ class AccountSettingsAdmin(ModelAdmin):
 
 
 admin.site.register(Announcement, AnnouncementAdmin)
+admin.site.register(Badge, BadgeAdmin)
 admin.site.register(MailCampaign, CampaignAdmin)
 admin.site.register(StatisticsImport, StatisticsImportAdmin)
 

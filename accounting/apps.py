@@ -13,14 +13,16 @@ class AccountingConfig(AppConfig):
 
         from accounting import figures
         from accounting.account_data import copies
+        from accounting.alerts.metrics import AlertMetrics
         from accounting.computers.support_problems import read_problems
         from accounting.exchange import exports
         from accounting.ledger.check import LEDGER
-        from accounting.models import Announcement, Project, ProjectKeyword, ProjectVersion, StatisticsImport
+        from accounting.models import Announcement, Badge, Project, ProjectKeyword, ProjectVersion, StatisticsImport
         from accounting.statistics.run import IMPORT
         from portal.audit.register import audit
         from portal.maintenance import jobs
         from portal.operators.support import data_copiers, problem_readers
+        from portal.ops.metrics import app_collectors
         from portal.requested_work.queue import kinds
 
         kinds[copies.KIND] = copies.make_copy
@@ -29,8 +31,9 @@ class AccountingConfig(AppConfig):
             figures.register()
             jobs.add(LEDGER)
             jobs.add(IMPORT)
+            app_collectors.append(AlertMetrics())
         problem_readers.append(read_problems)
         data_copiers.append(copies.ask_copy)
         audit(Project, secret=["shared_account_key"])
-        for model in (Announcement, ProjectKeyword, ProjectVersion, StatisticsImport):
+        for model in (Announcement, Badge, ProjectKeyword, ProjectVersion, StatisticsImport):
             audit(model)

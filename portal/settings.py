@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,6 +15,7 @@ from django.templatetags.static import static
 from portal import environment as env
 from portal.clients.paths import ClientPath, by_path
 from portal.languages.sources import APPS as catalogue_apps
+from portal.wire import web_push
 from portal.wire.key_files import make_file
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -38,6 +40,8 @@ CONFIRMED_EMAIL_FOR_PROJECTS = env.switch("CONFIRMED_EMAIL_FOR_PROJECTS", False)
 TERMS_OF_USE = env.text("TERMS_OF_USE")
 # The e-mail address of the account that visitors may look around in; empty: none.
 DEMO_ACCOUNT = env.text("DEMO_ACCOUNT").lower()
+# Where the community talks, elsewhere: a link on every page; empty: none.
+COMMUNITY_URL = "".join(env.addresses("COMMUNITY_URL", most=1))
 # The parts of the site that this installation has.
 ROOMS = env.words_among("ROOMS", ["account_manager", "project", "emulator"])
 
@@ -67,6 +71,10 @@ NEW_HOSTS_PER_DAY = env.integer("NEW_HOSTS_PER_DAY", 20, low=1, high=100_000)
 # of those to one person within a year.
 LAPSED_MAILS_PER_DAY = env.integer("LAPSED_MAILS_PER_DAY", 500, low=1, high=1_000_000)
 LAPSED_MAILS_PER_YEAR = env.integer("LAPSED_MAILS_PER_YEAR", 2, low=1, high=52)
+
+# Channels that a volunteer may have for alerts, and messages to each of them within 24 hours.
+ALERT_CHANNELS_MAX = env.integer("ALERT_CHANNELS_MAX", 10, low=0, high=100)
+ALERTS_PER_CHANNEL_DAY = env.integer("ALERTS_PER_CHANNEL_DAY", 50, low=1, high=1000)
 
 # --- the project server ---------------------------------------------------------------------------
 # Not the account manager's own address: a client takes an address for one or the other (docs/explanation/scheduler.md).
@@ -154,13 +162,17 @@ HISTORY_DOWNLOAD_ROWS = env.integer("HISTORY_DOWNLOAD_ROWS", 20_000, low=0, high
 
 
 # --- secrets: given, or made once under var/ ------------------------------------------------------
-def _kept_secret(name: str) -> str:
+def _new_secret() -> str:
+    return secrets.token_urlsafe(48)
+
+
+def _kept_secret(name: str, make: Callable[[], str] = _new_secret) -> str:
     """The secret from the environment or, for a private installation, from var/keys/, made at first start."""
     if given := env.secret(name):
         return given
     path = VAR_DIR / "keys" / name.lower()
     if not path.exists():
-        make_file(path, secrets.token_urlsafe(48))
+        make_file(path, make())
     if not (found := path.read_text().strip()):
         # A power cut could leave such a file when older versions had just made it. Nothing is kept secret by it.
         raise env.SettingError(f"{path} is empty. Put it back from a backup or, if the site was never used, remove it.")
@@ -172,6 +184,14 @@ SECRET_KEY = _kept_secret("SECRET_KEY")
 ACCOUNT_KEY_SECRET = _kept_secret("ACCOUNT_KEY_SECRET")
 # Certifies uploads; with another value, the outputs of jobs in progress are refused.
 UPLOAD_SECRET = _kept_secret("UPLOAD_SECRET")
+# Says to push services that a message is from this site; with another one, browsers have to subscribe again.
+VAPID_PRIVATE_KEY = _kept_secret("VAPID_PRIVATE_KEY", web_push.new_key_text)
+try:
+    web_push.parse_key(VAPID_PRIVATE_KEY)
+except web_push.PushKeyError as _error:
+    raise env.SettingError(f"Setting VAPID_PRIVATE_KEY cannot be used: {_error}.") from None
+# The key that signs certificates is made from it; with another value, those that were made do not check any more.
+CERTIFICATE_SECRET = _kept_secret("CERTIFICATE_SECRET")
 
 # --- PostgreSQL, broker, cache ----------------------------------------------------------------------
 DATABASE_URL = env.secret("DATABASE_URL")
@@ -255,6 +275,9 @@ if "account_manager" in ROOMS:
         "import-statistics": {"task": "accounting.tasks.import_statistics", "schedule": 300},
         "send-campaigns": {"task": "accounting.tasks.send_campaigns", "schedule": 600},
         "follow-tasks": {"task": "accounting.tasks.follow_tasks", "schedule": 300},
+        "look-for-alerts": {"task": "accounting.tasks.look_for_alerts", "schedule": 60},
+        "deliver-alerts": {"task": "accounting.tasks.deliver_alerts", "schedule": 60},
+        "award-badges": {"task": "accounting.tasks.award_badges", "schedule": 600},
     }
 if "emulator" in ROOMS:
     CELERY_BEAT_SCHEDULE |= {

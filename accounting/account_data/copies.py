@@ -26,7 +26,14 @@ from accounting.exchange.downloads import as_csv
 from accounting.models import (
     AccountSettings,
     AccountTotal,
+    AlertChannel,
+    AlertMessage,
+    AlertTrouble,
+    AlertWatch,
     Answer,
+    BadgeAward,
+    BadgeCheck,
+    Certificate,
     DataCopy,
     FollowedTask,
     GrantedDay,
@@ -36,6 +43,7 @@ from accounting.models import (
     HostProject,
     Note,
     Settlement,
+    SignatureImage,
     TaskList,
     UserProject,
 )
@@ -70,6 +78,8 @@ granted.json        what the projects’ exports say about your computers and ac
 projects.json       your choice of projects
 notes.json          notes about reports
 tasks.json          the tasks that your computers last listed, and what became of earlier ones
+alerts.json         where you want alerts, the troubles that were told, and the messages of the last week
+proof.json          your certificates, signature image and badges
 access.json         client keys, API tokens, two-factor devices and sessions
 {others}
 Passwords, keys and tokens are stored as hashes or encrypted, and are not included.
@@ -160,6 +170,24 @@ def _documents(user: User) -> Iterator[tuple[str, object]]:
         {
             "listed": _rows(TaskList.objects.filter(host__owner=user).order_by("pk")),
             "followed": _rows(FollowedTask.objects.filter(host__owner=user).order_by("pk")),
+        },
+    )
+    yield (
+        "alerts.json",
+        {
+            "channels": _rows(AlertChannel.objects.filter(user=user).order_by("pk")),
+            "watch": _rows(AlertWatch.objects.filter(user=user)),
+            "troubles": _rows(AlertTrouble.objects.filter(user=user).order_by("pk")),
+            "messages": _rows(AlertMessage.objects.filter(channel__user=user).order_by("pk")),
+        },
+    )
+    yield (
+        "proof.json",
+        {
+            "certificates": _rows(Certificate.objects.filter(user=user).order_by("pk")),
+            "signature_image": _rows(SignatureImage.objects.filter(user=user)),
+            "badges": _rows(BadgeAward.objects.filter(user=user).order_by("pk")),
+            "badges_checked": _rows(BadgeCheck.objects.filter(user=user)),
         },
     )
     yield (

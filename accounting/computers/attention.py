@@ -61,7 +61,7 @@ class Attention:
     """One concern about one computer: ``text`` follows the computer's name, ``link`` asks what its page answers.
 
     ``since``: when it began, of what has a beginning; the last contact of a silent computer. ``page``: the name of the
-    page that the link leads to.
+    page that the link leads to. ``about``: the processor type or the project's number, where there may be several.
     """
 
     concern: Concern
@@ -72,6 +72,7 @@ class Attention:
     to_do: str
     since: dt.datetime | None = None
     page: str = "host"
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +188,7 @@ def _without_work(hosts: Sequence[Host], now: dt.datetime) -> list[Attention]:
                     gettext("Why?"),
                     gettext("Allow more projects or subjects, so that others can step in."),
                     since=since,
+                    about=type_,
                 )
             )
     return lines
@@ -232,6 +234,7 @@ def _failing(user: User, hosts: Iterable[Host], first: dt.date, today: dt.date) 
             _failing_text(row),
             gettext("What can I do?"),
             gettext("Look at BOINC’s event log. If only the tasks of this project fail, exclude it on this computer."),
+            about=str(row["project_id"]),
         )
         for row in rows
         if are_failing(row["succeeded"], row["failed"])

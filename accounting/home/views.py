@@ -15,6 +15,7 @@ from django.views.decorators.http import require_safe
 
 from accounting.home.first_run import SYSTEMS, attach_command, read_first_run, system_of
 from accounting.home.reads import DAYS_SHOWN, read_overview
+from accounting.news.reads import latest
 from accounting.projects.public import read_public
 from accounting.reconciliation.card import card
 from accounting.running_tasks.reads import read_running
@@ -91,5 +92,10 @@ def home(request: HttpRequest) -> HttpResponse:
     granted = granted_to_user(user) if "project" in settings.ROOMS else None
     title = gettext("Granted and estimated credit, last %(number)s days") % {"number": DAYS_SHOWN}
     shown = card(overview.settled, title, of=user, granted=granted)
-    context = {"overview": overview, "running": read_running(user, timezone.now()), "first_run": first_run}
+    context = {
+        "overview": overview,
+        "running": read_running(user, timezone.now()),
+        "first_run": first_run,
+        "news": latest(timezone.now()),
+    }
     return render(request, "accounting/home.html", context | shown)

@@ -18,6 +18,7 @@ class AdvisoryLock(IntEnum):
     ROLL_UP = 7_130_002
     STANDINGS = 7_130_003
     MONTHS = 7_130_004
+    BADGES = 7_130_005
 
 
 WAIT_FOR_LOCK: Final = "SELECT pg_advisory_xact_lock(%s)"

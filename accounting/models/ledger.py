@@ -9,8 +9,8 @@ from django.db.models.lookups import Exact
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from accounting.engine.amounts import Totals
 from accounting.engine.returns import EARLIER_KEPT
+from accounting.models.amounts import Amounts
 from accounting.models.projects import Project
 from portal.models import Host, User
 
@@ -157,7 +157,7 @@ class HostClient(models.Model):
         return f"{self.cpid} at {self.host}"
 
 
-class Day(models.Model):
+class Day(Amounts):
     """What a host was credited at a project on one UTC day. Partitioned by month (accounting/ledger/partitions.py)."""
 
     pk = models.CompositePrimaryKey("user_id", "day", "project_id", "host_id")
@@ -166,12 +166,6 @@ class Day(models.Model):
     # Without constraints: the key begins with the user, so a deletion would read all months to check them.
     project = models.ForeignKey(Project, models.DO_NOTHING, related_name="+", db_index=False, db_constraint=False)
     host = models.ForeignKey(Host, models.DO_NOTHING, related_name="+", db_index=False, db_constraint=False)
-    cpu_ec = models.BigIntegerField(default=0)
-    gpu_ec = models.BigIntegerField(default=0)
-    cpu_time = models.BigIntegerField(default=0)
-    gpu_time = models.BigIntegerField(default=0)
-    njobs_success = models.BigIntegerField(default=0)
-    njobs_error = models.BigIntegerField(default=0)
     # A DayFlag of accounting/engine/states.py
     flags = models.SmallIntegerField(default=0)
 
@@ -180,10 +174,6 @@ class Day(models.Model):
 
     def __str__(self) -> str:
         return f"{self.day}: {self.host_id} at {self.project_id}"
-
-    @property
-    def amounts(self) -> Totals:
-        return Totals(self.cpu_ec, self.gpu_ec, self.cpu_time, self.gpu_time, self.njobs_success, self.njobs_error)
 
 
 class Note(models.Model):

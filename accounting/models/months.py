@@ -10,10 +10,11 @@ from typing import ClassVar
 from django.db import models
 from django.db.models import CheckConstraint, Q
 
+from accounting.models.amounts import Amounts
 from portal.models import User
 
 
-class Month(models.Model):
+class Month(Amounts):
     """What a host was credited at a project in a month that is closed: the sums of its rows in Day and GrantedDay."""
 
     pk = models.CompositePrimaryKey("user_id", "month", "project_id", "host_id")
@@ -25,12 +26,6 @@ class Month(models.Model):
         "accounting.Project", models.DO_NOTHING, related_name="+", db_index=False, db_constraint=False
     )
     host = models.ForeignKey("portal.Host", models.DO_NOTHING, related_name="+", db_index=False, db_constraint=False)
-    cpu_ec = models.BigIntegerField(default=0)
-    gpu_ec = models.BigIntegerField(default=0)
-    cpu_time = models.BigIntegerField(default=0)
-    gpu_time = models.BigIntegerField(default=0)
-    njobs_success = models.BigIntegerField(default=0)
-    njobs_error = models.BigIntegerField(default=0)
     # All flags of its days together
     flags = models.SmallIntegerField(default=0)
     granted = models.BigIntegerField("granted, micro-credits", default=0)

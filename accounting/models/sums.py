@@ -5,10 +5,11 @@ from __future__ import annotations
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from accounting.models.amounts import Amounts
 from accounting.models.projects import Project
 
 
-class ProjectDay(models.Model):
+class ProjectDay(Amounts):
     """A project's sums over all hosts on one UTC day, rolled up from the days by a task."""
 
     project = models.ForeignKey(
@@ -17,12 +18,6 @@ class ProjectDay(models.Model):
     day = models.DateField(_("day"))
     hosts = models.PositiveIntegerField(_("computers"), default=0)
     users = models.PositiveIntegerField(_("volunteers"), default=0)
-    cpu_ec = models.BigIntegerField(default=0)
-    gpu_ec = models.BigIntegerField(default=0)
-    cpu_time = models.BigIntegerField(default=0)
-    gpu_time = models.BigIntegerField(default=0)
-    njobs_success = models.BigIntegerField(_("finished tasks"), default=0)
-    njobs_error = models.BigIntegerField(_("failed tasks"), default=0)
     rolled_up_at = models.DateTimeField(_("added up on"))
 
     class Meta:
@@ -34,17 +29,11 @@ class ProjectDay(models.Model):
         return f"{self.project} on {self.day}"
 
 
-class ErasedDay(models.Model):
+class ErasedDay(Amounts):
     """The work of all erased accounts at a project on one UTC day, so that the sums of projects keep it."""
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="+", db_index=False)
     day = models.DateField()
-    cpu_ec = models.BigIntegerField(default=0)
-    gpu_ec = models.BigIntegerField(default=0)
-    cpu_time = models.BigIntegerField(default=0)
-    gpu_time = models.BigIntegerField(default=0)
-    njobs_success = models.BigIntegerField(default=0)
-    njobs_error = models.BigIntegerField(default=0)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["project", "day"], name="erasedday_once")]

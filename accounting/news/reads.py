@@ -16,6 +16,7 @@ from portal.models import Host
 # Clients drop what is older.
 KEPT: Final = dt.timedelta(days=30)
 MOST: Final = 20
+ON_HOME: Final = 2
 
 
 def shown(now: dt.datetime) -> QuerySet[Announcement]:
@@ -31,6 +32,11 @@ def public(now: dt.datetime) -> QuerySet[Announcement]:
 def for_everybody(now: dt.datetime) -> list[Announcement]:
     """The items of the public feed."""
     return list(public(now).filter(published_at__gte=now - KEPT)[:MOST])
+
+
+def latest(now: dt.datetime) -> list[Announcement]:
+    """What home pages show: the newest of the last days. One statement."""
+    return list(public(now).filter(published_at__gte=now - KEPT).defer("text")[:ON_HOME])
 
 
 def for_computer(host: Host, now: dt.datetime) -> list[Announcement]:

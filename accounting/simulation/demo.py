@@ -8,11 +8,14 @@ from typing import Final
 
 from django.conf import settings
 
+from accounting.badges import award
+from accounting.certificates import keep
+from accounting.certificates.facts import Wanted, read_abouts
 from accounting.choosing import standings
 from accounting.choosing.choices import choose_keywords, choose_projects
 from accounting.engine.choice.facts import CPU
 from accounting.ledger import rollup
-from accounting.models import AccountSettings, Project
+from accounting.models import AccountSettings, Badge, Project
 from accounting.projects import own_project, signing_key
 from accounting.rpc import account_keys, catalogue
 from accounting.simulation import fleet
@@ -32,6 +35,8 @@ SUBJECTS: Final = (1, 9)
 """What the demo volunteer likes: astronomy, biology and medicine."""
 CHOSEN: Final = ("Tidewater", "Quiet Sky Survey", "Fold Garden", "Slow Virus")
 """What the demo volunteer chose later, besides this site's own project."""
+BADGES: Final = ("First task", "1,000 tasks", "10,000 credits", "100,000 credits", "First hour on a GPU", "100 days")
+"""Of the badges that come with the site, those that the demo awards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +174,19 @@ def create_people(now: dt.datetime) -> Told:
     fleet.play(machines, [call for call in calls if call[0] >= begins])
     rollup.roll_up(now, since=(now - HISTORY).date())
     standings.refresh(now)
+    _give_proof(volunteer, now)
     url = own.master_url if own is not None else ""
     return Told(len(calls), {hosts[each.computer.name]: each.stretches.get(url, []) for each in machines})
+
+
+def _give_proof(volunteer: User, now: dt.datetime) -> None:
+    """Some badges that this site awards, and a certificate of the last thirty days."""
+    Badge.objects.filter(title__in=BADGES).update(is_active=True, changed_at=now)
+    award.award_due(now)
+    today = now.astimezone(dt.UTC).date()
+    shows = ("credit", "run_time", "tasks", "computers", "since", "badges")
+    wanted = Wanted(today - dt.timedelta(days=30), today - dt.timedelta(days=1), "all", shows, volunteer.name)
+    keep.make(volunteer, wanted, read_abouts(volunteer), now)
 
 
 def _make_own_project() -> Project | None:

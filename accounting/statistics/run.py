@@ -136,7 +136,16 @@ def url_of(found: StatisticsImport, project: Project) -> str:
 
 
 def _import(session: Connection[Any], found: StatisticsImport, now: dt.datetime) -> str:
-    export = _own_export(found.project_id, now) if is_own(found, found.project) else _fetch(found, now)
+    if not is_own(found, found.project):
+        return _read(session, found, _fetch(found, now))
+    try:
+        return _read(session, found, _own_export(found.project_id, now))
+    finally:
+        # It has those who are not published, and is made anew each time.
+        files.drop(found.project_id)
+
+
+def _read(session: Connection[Any], found: StatisticsImport, export: _Export | None) -> str:
     if export is None or (found.update_time is not None and export.tables.update_time <= found.update_time.timestamp()):
         return "There is no new export."
     try:

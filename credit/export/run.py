@@ -64,7 +64,8 @@ def write_for_own_account_manager(folder: Path) -> None:
 
     Who is not published is left out of the export; this site's account manager shows volunteers their own credit alone.
     """
-    folder.mkdir(parents=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700)
     with psycopg.connect(**psycopg_params(), autocommit=True) as snapshot:
         snapshot.execute(sql.SESSION)
         snapshot.isolation_level = IsolationLevel.REPEATABLE_READ

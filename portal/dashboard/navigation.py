@@ -68,6 +68,7 @@ _MODELS: Final[dict[StrOrPromise, tuple[str, ...]]] = {
         "accounting.userproject",
         "accounting.accountsettings",
         "accounting.announcement",
+        "accounting.badge",
         "portal.sitetext",
         "accounting.mailcampaign",
         "accounting.note",

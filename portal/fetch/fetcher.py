@@ -12,8 +12,9 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from http.client import HTTPException
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, TypeVar
 from urllib.parse import urljoin
 
 from django.conf import settings
@@ -32,6 +33,7 @@ _PART: Final = 206
 _UNCHANGED: Final = 304
 _RANGE: Final = re.compile(r"bytes (\d{1,18})-\d{1,18}/(?:\d{1,18}|\*)", re.ASCII)
 _PORTS: Final = {"http": 80, "https": 443}
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,16 +105,16 @@ def fetch(
     `Download` nothing is decompressed. ``known``: the version one has, for ``is_unchanged``.
     """
     deadline = Deadline(settings.FETCH_TIMEOUT_SECS if limits.total_secs is None else limits.total_secs)
-    target = _parse(url)
+    target = parse_address(url)
     for _ in range(limits.redirects + 1):
         answer = _ask(target, data, into, known, limits, deadline)
         if isinstance(answer, Fetched):
             return answer
         target = _next_target(target, answer, is_post=data is not None)
-    raise FetchError(_host(target), f"more than {limits.redirects} redirects")
+    raise FetchError(host_of(target), f"more than {limits.redirects} redirects")
 
 
-def _parse(url: str) -> Url:
+def parse_address(url: str) -> Url:
     """The address in its normal form; AddressRefused for one that the site does not ask."""
     if len(url) > MAX_URL_CHARS:
         raise AddressRefused("", f"an address may have at most {MAX_URL_CHARS} characters")
@@ -120,7 +122,7 @@ def _parse(url: str) -> Url:
         found = parse_url(url.strip())
     except LocationParseError:
         raise AddressRefused("", "this is no address of a web site") from None
-    host = _host(found)
+    host = host_of(found)
     if found.scheme not in _PORTS or not host:
         raise AddressRefused(host, "an address begins with http:// or https:// and a host")
     if found.auth is not None:
@@ -130,19 +132,20 @@ def _parse(url: str) -> Url:
     return found
 
 
-def _host(url: Url) -> str:
+def host_of(url: Url) -> str:
+    """The host of an address, without the brackets of IPv6."""
     return (url.host or "").strip("[]")
 
 
 def _next_target(asked: Url, location: str, *, is_post: bool) -> Url:
     if is_post:
-        raise FetchError(_host(asked), "redirects a request that sends something")
+        raise FetchError(host_of(asked), "redirects a request that sends something")
     try:
-        target = _parse(urljoin(asked.url, location))
+        target = parse_address(urljoin(asked.url, location))
     except ValueError:
-        raise AddressRefused(_host(asked), "redirects to what is no address") from None
+        raise AddressRefused(host_of(asked), "redirects to what is no address") from None
     if asked.scheme == "https" and target.scheme == "http":
-        raise AddressRefused(_host(asked), "redirects from https to http")
+        raise AddressRefused(host_of(asked), "redirects from https to http")
     return target
 
 
@@ -155,14 +158,21 @@ def _ask(
     deadline: Deadline,
 ) -> Fetched | str:
     """Ask one address; the text is where it redirects to."""
-    host = _host(url)
+    return over_connection(url, limits, deadline, partial(_exchange, url, data, into, known, limits))
+
+
+def over_connection(
+    url: Url, limits: Limits, deadline: Deadline, exchange: Callable[[HTTPConnection], Answer]
+) -> Answer:
+    """What ``exchange`` makes of a connection to this address, which is checked, and ended at the deadline."""
+    host = host_of(url)
     port = url.port or _PORTS[url.scheme or ""]
     addresses = look_up(host, port, settings.FETCH_ALLOWED_NETWORKS, deadline)
     sock = connect(host, addresses, limits.connect_secs, deadline)
     with sock, EndedInTime(sock, deadline.left(host)) as watch:
         connection = http_connection(url, sock, limits.read_secs)
         try:
-            answer = _exchange(connection, url, data, into, known, limits)
+            answer = exchange(connection)
         except (HTTPError, HTTPException, OSError, zlib.error, ValueError) as error:
             # ValueError: what http.client says of numbers that are none
             if watch.has_ended:
@@ -192,12 +202,12 @@ def _problem(host: str, error: Exception, limits: Limits) -> FetchError:
 
 
 def _exchange(
-    connection: HTTPConnection,
     url: Url,
     data: bytes | None,
     into: BinaryIO | Download | None,
     known: Version | None,
     limits: Limits,
+    connection: HTTPConnection,
 ) -> Fetched | str:
     connection.request(
         "GET" if data is None else "POST",
@@ -215,7 +225,7 @@ def _exchange(
 def _read(
     response: BaseHTTPResponse, url: Url, into: BinaryIO | Download | None, known: Version | None, limits: Limits
 ) -> Fetched | str:
-    host = _host(url)
+    host = host_of(url)
     location = response.headers.get("Location", "")
     if response.status in _REDIRECTS and location:
         return location
@@ -280,12 +290,13 @@ def _kept_header(response: BaseHTTPResponse, name: str, max_chars: int) -> str:
     return text if len(text) <= max_chars and text.isascii() and text.isprintable() else ""
 
 
+def own_headers() -> dict[str, str]:
+    """What every request of this site says."""
+    return {"User-Agent": f"Cobblestone (+{settings.SITE_URL})", "Connection": "close"}
+
+
 def _headers(data: bytes | None, into: BinaryIO | Download | None, known: Version | None) -> dict[str, str]:
-    headers = {
-        "User-Agent": f"Cobblestone (+{settings.SITE_URL})",
-        "Accept-Encoding": "gzip",
-        "Connection": "close",
-    }
+    headers = {**own_headers(), "Accept-Encoding": "gzip"}
     if data is not None:
         headers["Content-Type"] = "text/xml"
     if isinstance(into, Download):

@@ -145,14 +145,15 @@ def check_production(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[
             )
         )
     # Django looks at SECRET_KEY itself.
-    if len(settings.ACCOUNT_KEY_SECRET) < MIN_SECRET_CHARS:
-        found.append(
-            checks.Warning(
-                f"ACCOUNT_KEY_SECRET has fewer than {MIN_SECRET_CHARS} characters.",
-                hint='Make one: python -c "import secrets; print(secrets.token_urlsafe(48))"',
-                id="cobblestone.W008",
-            )
+    found += [
+        checks.Warning(
+            f"{name} has fewer than {MIN_SECRET_CHARS} characters.",
+            hint='Make one: python -c "import secrets; print(secrets.token_urlsafe(48))"',
+            id="cobblestone.W008",
         )
+        for name in ("ACCOUNT_KEY_SECRET", "CERTIFICATE_SECRET")
+        if len(getattr(settings, name)) < MIN_SECRET_CHARS
+    ]
     if settings.SECRET_KEY == settings.ACCOUNT_KEY_SECRET:
         found.append(
             checks.Warning(

@@ -169,6 +169,8 @@ def configure(options: dict[str, Any]) -> None:
                 "django.security.DisallowedHost": {"level": "CRITICAL"},
                 # It warns of other servers' bad headers with the whole address, which may hold an account key.
                 "urllib3": {"level": "ERROR"},
+                # It names each letter that goes into a file, and so what is written there.
+                "fontTools": {"level": "WARNING"},
             },
         }
     )

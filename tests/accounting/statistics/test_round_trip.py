@@ -16,6 +16,7 @@ from pytest_django import Settings
 from accounting.benchmarks.statistics import claim
 from accounting.models import AccountTotal, GrantedDay, GrantedTotal, Project, StatisticsImport
 from accounting.statistics import run
+from accounting.wire.statistics import Tables, read_tables
 from credit.benchmarks.export import fill
 from credit.export.run import export
 from credit.models import ExportConsent
@@ -64,6 +65,32 @@ def test_the_sites_own_project_is_read_without_a_request_or_consent(settings: Se
     StatisticsImport.objects.update(update_time=F("update_time") - DAY, first_update_time=F("first_update_time") - DAY)
     GrantedTotal.objects.update(as_of=F("as_of") - DAY, fits_since=F("fits_since") - DAY)
     assert "4.00 credits were granted" in run.import_project(project.pk, at_once=True)
+    assert list((tmp_path / "in").iterdir()) == []
+
+
+@pytest.mark.parametrize("fault", ["no room is left", "nothing new"])
+def test_what_is_written_of_everybody_is_private_and_never_stays(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    settings.STATISTICS_IMPORT_DIR = tmp_path / "in"
+    project = Project.objects.create(name="Itself", master_url=settings.PROJECT_URL)
+    run.follow_projects(timezone.now())
+    fill(1)
+    if fault == "nothing new":
+        StatisticsImport.objects.update(update_time=timezone.now() + DAY)
+    modes = []
+
+    def tables(body: bytes, now: dt.datetime) -> Tables:
+        folder = tmp_path / "in" / str(project.pk)
+        modes.append((folder.stat().st_mode & 0o777, (folder / "host.gz").exists()))
+        if fault == "no room is left":
+            raise OSError(28, "No space left on device")
+        return read_tables(body)
+
+    monkeypatch.setattr(run, "_tables", tables)
+    said = run.import_project(project.pk, at_once=True)
+    assert ("No space" in said) == (fault == "no room is left")
+    assert modes == [(0o700, True)]
     assert list((tmp_path / "in").iterdir()) == []
 
 

@@ -25,6 +25,7 @@ PUBLIC = [
     "/account/signup/",
     "/account/password/reset/",
     "/status/",
+    "/certificates/",
 ]
 PRIVATE = [
     "/home/",
@@ -33,6 +34,9 @@ PRIVATE = [
     "/history/years/2026/",
     "/history/records/",
     "/history/files/?kind=csv&range=30",
+    "/history/badges/",
+    "/history/certificates/",
+    "/history/certificates/new/?first=2026-01-01&last=2026-01-02&about=all&shows=credit",
     "/connect/",
     "/connect/?system=android",
     "/computers/",
@@ -48,7 +52,9 @@ PRIVATE = [
     "/account/tokens/",
     "/account/preferences/",
     "/account/email-preferences/",
+    "/account/alerts/",
     "/account/profile/",
+    "/account/signature-image/",
     "/account/data/",
     "/account/delete/",
 ]

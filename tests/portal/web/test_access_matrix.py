@@ -26,9 +26,12 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
 from pytest_django import Settings
 
+from accounting.certificates import keep
+from accounting.certificates.facts import Abouts, Wanted
 from accounting.models import AccountSettings, DataCopy, DataCopyPart, HostLedger, HostProject, Note, Project
 from accounting.rpc import account_keys, catalogue
 from accounting.rpc.feed_addresses import feed_path
+from accounting.signature_image import links
 from credit.models import Batch
 from emulator.files.presets import two_processors_75_25
 from emulator.models import Experiment, Run, RunState
@@ -39,6 +42,7 @@ from portal.ops.mails import unsubscribe_url
 from portal.people.api_tokens import issue_token
 from portal.web.middleware import PROBES
 from scheduler.models import SubmissionDraft
+from tests.support.alert_receivers import add_ntfy
 from tests.support.credit_factories import make_app, make_result, make_workunit
 from tests.support.sessions import sign_in_lately
 
@@ -189,6 +193,24 @@ ACCOUNT_MANAGER: Final = [
     own("home/"),
     own("connect/"),
     Line("connect/status/", 200, 200, 200, 403),
+    own("history/badges/"),
+    own("history/certificates/"),
+    own("history/certificates/new/"),
+    act("history/certificates/new/", answer=200),
+    mine("history/certificates/<int:pk>/", "history/certificates/{certificate}/"),
+    mine("history/certificates/<int:pk>/certificate.pdf", "history/certificates/{certificate}/certificate.pdf"),
+    mine("history/certificates/<int:pk>/certificate.png", "history/certificates/{certificate}/certificate.png"),
+    act_on("history/certificates/<int:pk>/change/", "history/certificates/{certificate}/change/"),
+    public("certificates/"),
+    public("certificates/key.pem"),
+    public("certificates/<str:text>/", "certificates/{code}/"),
+    public("certificates/<str:text>/", "certificates/0000000000000000/", answer=404),
+    public("certificates/<str:text>/statement.json", "certificates/{code}/statement.json"),
+    own("account/signature-image/"),
+    act("account/signature-image/", data={"shows_total": "on"}),
+    # Shown by its owner to whoever has the link
+    public("signature/<str:token>.png", "signature/{signature}.png"),
+    public("signature/<str:token>.png", "signature/none.png", answer=404),
     own("history/"),
     own("history/days/<str:text>/", "history/days/2026-01-01/"),
     own("history/years/<int:number>/", "history/years/2026/"),
@@ -203,6 +225,15 @@ ACCOUNT_MANAGER: Final = [
     act("account/preferences/shown/"),
     own("account/email-preferences/"),
     act("account/email-preferences/", data={"silent_days": "3"}),
+    own("account/alerts/"),
+    act("account/alerts/browser/", answer=422),
+    act("account/alerts/webhook/", answer=422),
+    act("account/alerts/ntfy/", answer=422),
+    *(
+        act_on(f"account/alerts/<int:pk>/{what}/", f"account/alerts/{{channel}}/{what}/")
+        for what in ("choose", "test", "resume", "remove")
+    ),
+    public("sw.js"),
     # The address is signed and says whose mails end: whoever has it can do that, and sees nothing.
     public("mails/end/<str:token>/", "{leave}"),
     public("mails/end/<str:token>/", "{leave}", method="POST"),
@@ -389,6 +420,7 @@ def world(alice: User, bob: User, operator: User) -> World:
     )
     for file in (copy, export):
         DataCopyPart.objects.create(copy=file, number=0, content=b"alice")
+    channel = add_ntfy(alice, "https://ntfy.example.org/alice@example.org")
     app = make_app()
     task = make_result(make_workunit(app), host)
     batch = Batch.objects.create(app=app, owner=alice, name="sweep")
@@ -402,7 +434,14 @@ def world(alice: User, bob: User, operator: User) -> World:
         token = issue_token(user, name="t", scopes=list(ApiToken.Scope.values), lifetime=None)
         clients[who] = Client(raise_request_exception=False, headers={"Authorization": f"Bearer {token}"})
         sign_in_lately(clients[who], user)
+    today = dt.date(2026, 1, 2)
+    shown = Wanted(first=today, last=today, about="all", shows=["credit"])
+    certificate = keep.make(alice, shown, Abouts({}, {}), timezone.now())
+    signature = links.save(alice, {"shows_total": True}, timezone.now())
     ids = {
+        "certificate": certificate.pk,
+        "code": certificate.code,
+        "signature": signature.token,
         "host": host.pk,
         "second": second.pk,
         "project": project.pk,
@@ -418,6 +457,7 @@ def world(alice: User, bob: User, operator: User) -> World:
         "experiment": experiment.pk,
         "shared": shared.share_token,
         "feed": feed_path(host.pk),
+        "channel": channel.pk,
         "leave": unsubscribe_url(alice.pk, Mail.SILENCE).removeprefix(settings.SITE_URL),
     }
     return World({name: str(value) for name, value in ids.items()}, clients)

@@ -26,6 +26,7 @@ from pytest_django import Settings
 from accounting.models import (
     AccountSettings,
     Announcement,
+    Badge,
     HostClient,
     MailCampaign,
     Note,
@@ -97,6 +98,7 @@ MODELS: Final = {
     "accounting.userproject": May(),
     "accounting.accountsettings": May(),
     "accounting.announcement": May(view="MR", add="M", change="M", delete="M"),
+    "accounting.badge": May(view="MR", add="M", change="M"),
     "accounting.mailcampaign": May(view="MR", add="M", change="M"),
     "accounting.projectday": May(view="MR"),
     "accounting.projecttrouble": May(view="MR"),
@@ -287,6 +289,7 @@ def rows(alice: User, tmp_path: Path, settings: Settings) -> dict[str, Model]:
         "accounting.userproject": UserProject.objects.create(user=alice, project=project, total_ec=1234567),
         "accounting.accountsettings": AccountSettings.objects.create(user=alice),
         "accounting.announcement": Announcement.objects.create(title="News", text="Of today."),
+        "accounting.badge": Badge.objects.create(title="Hundred", kind="credit", threshold=100),
         "accounting.mailcampaign": MailCampaign.objects.create(title="We miss you", text="Come back."),
         "accounting.projectday": ProjectDay.objects.create(project=project, day=now.date(), rolled_up_at=now),
         "accounting.tasksource": TaskSource.objects.create(project=project),

@@ -1,0 +1,145 @@
+"""A volunteer's channels: add one, choose what it tells, try it, take it into use again, remove it.
+
+Each use case is one transaction. All lock the volunteer's row first, which counts their channels and tests.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Collection
+from contextlib import suppress
+from typing import Final
+
+from django.conf import settings
+from django.db import transaction
+from django.urls import reverse
+from django.utils import timezone
+from kombu.exceptions import OperationalError
+
+from accounting.alerts.destinations import digest_of, sealed
+from accounting.alerts.texts import test_line, test_title
+from accounting.engine.alerts import AlertKind
+from accounting.models import AlertChannel, AlertMessage, AlertTrouble, AlertWatch
+from accounting.models.alerts import TEST
+from accounting.wire.alerts import MAX_TITLE_CHARS, Destination, clean
+from portal.celery import app
+from portal.models import User
+
+TASK: Final = "accounting.tasks.deliver_alerts"
+MESSAGE_SECS: Final = 60
+MAX_TESTS_PER_DAY: Final = 20
+DEFAULT_KINDS: Final = tuple(kind.value for kind in AlertKind if kind is not AlertKind.NEWS)
+MAX_NAME_CHARS: Final = 100
+
+
+class TooManyChannels(Exception):
+    """The volunteer has ALERT_CHANNELS_MAX already."""
+
+
+class TooManyTests(Exception):
+    """The volunteer has sent MAX_TESTS_PER_DAY tests today."""
+
+
+def add(user: User, kind: AlertChannel.Kind, name: str, host: str, destination: Destination) -> AlertChannel:
+    """A new channel; a browser that is one already is taken into use again. Raises TooManyChannels.
+
+    A browser that somebody else used for their alerts is no longer theirs: they were signed in there before.
+    """
+    is_browser = kind == AlertChannel.Kind.PUSH
+    digest = digest_of(destination.url) if is_browser else None
+    with transaction.atomic():
+        _lock(user)
+        if is_browser:
+            AlertChannel.objects.filter(digest=digest).exclude(user=user).delete()
+            if (known := AlertChannel.objects.filter(digest=digest).first()) is not None:
+                known.destination = sealed(destination)
+                known.name = name
+                known.paused_at, known.failing_since, known.fault = None, None, ""
+                known.save()
+                return known
+        ntheirs = AlertChannel.objects.filter(user=user).count()
+        if ntheirs >= settings.ALERT_CHANNELS_MAX:
+            raise TooManyChannels
+        if ntheirs == 0:
+            _watch(user)
+        return AlertChannel.objects.create(
+            user=user,
+            kind=kind,
+            name=name[:MAX_NAME_CHARS],
+            host=host[:255],
+            destination=sealed(destination),
+            digest=digest,
+            alert_kinds=list(DEFAULT_KINDS),
+        )
+
+
+def choose(user: User, pk: int, alert_kinds: Collection[str], *, tells_end: bool) -> bool:
+    """What a channel tells; False if it is not this volunteer's."""
+    rows = AlertChannel.objects.filter(user=user, pk=pk)
+    return bool(rows.update(alert_kinds=sorted(alert_kinds), tells_end=tells_end))
+
+
+def resume(user: User, pk: int) -> bool:
+    """Take a paused channel into use again; False if it is not this volunteer's."""
+    rows = AlertChannel.objects.filter(user=user, pk=pk)
+    return bool(rows.update(paused_at=None, failing_since=None, fault=""))
+
+
+def remove(user: User, pk: int) -> bool:
+    """Remove a channel with its messages; False if it is not this volunteer's."""
+    with transaction.atomic():
+        _lock(user)
+        return bool(AlertChannel.objects.filter(user=user, pk=pk).delete()[0])
+
+
+def ask_test(user: User, pk: int) -> AlertMessage | None:
+    """A message to try a channel, which is sent at once; None if there is no such channel in use.
+
+    One that still waits is not doubled. Raises TooManyTests.
+    """
+    now = timezone.now()
+    with transaction.atomic():
+        _lock(user)
+        channel = AlertChannel.objects.filter(user=user, pk=pk, paused_at=None).first()
+        if channel is None:
+            return None
+        waiting = channel.messages.filter(kind=TEST, outcome=AlertMessage.Outcome.WAITING).first()
+        if waiting is not None:
+            return waiting
+        _count_test(user, now)
+        message = AlertMessage.objects.create(
+            channel=channel,
+            kind=TEST,
+            title=clean(test_title(), MAX_TITLE_CHARS),
+            lines=[test_line()],
+            path=reverse("alerts"),
+            created_at=now,
+            due_at=now,
+        )
+        transaction.on_commit(_tell_worker)
+    return message
+
+
+def _lock(user: User) -> None:
+    User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
+
+
+def _watch(user: User) -> None:
+    """Begin to look after somebody, from now on: what was known before is forgotten."""
+    AlertTrouble.objects.filter(user=user).delete()
+    AlertWatch.objects.update_or_create(user=user, defaults={"since": timezone.now(), "looked_at": None})
+
+
+def _count_test(user: User, now: dt.datetime) -> None:
+    watch = AlertWatch.objects.select_for_update(no_key=True).get(user=user)
+    today = now.astimezone(dt.UTC).date()
+    ntests = watch.ntests if watch.tests_on == today else 0
+    if ntests >= MAX_TESTS_PER_DAY:
+        raise TooManyTests
+    AlertWatch.objects.filter(user=user).update(tests_on=today, ntests=ntests + 1)
+
+
+def _tell_worker() -> None:
+    """If the broker cannot be reached, the next run of the task within a minute sends it."""
+    with suppress(OperationalError):
+        app.send_task(TASK, retry=False, expires=MESSAGE_SECS)

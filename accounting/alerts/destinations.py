@@ -1,0 +1,64 @@
+"""Where a channel leads, as it is stored: encrypted, as account keys are."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from dataclasses import asdict
+from functools import lru_cache
+
+from django.conf import settings
+
+from accounting.models import AlertChannel
+from accounting.rpc import account_keys
+from accounting.wire.alerts import (
+    Alert,
+    Destination,
+    Request,
+    Sender,
+    ntfy_request,
+    push_request,
+    webhook_request,
+)
+from portal.wire import web_push
+
+UnreadableDestination = account_keys.UnreadableAccountKey
+
+
+def sealed(destination: Destination) -> bytes:
+    return account_keys.encrypt(json.dumps(asdict(destination)))
+
+
+def opened(channel: AlertChannel) -> Destination:
+    """Raises UnreadableDestination, after ACCOUNT_KEY_SECRET was changed."""
+    return Destination(**json.loads(account_keys.decrypt(bytes(channel.destination))))
+
+
+def digest_of(url: str) -> bytes:
+    """By which a browser's address is found again."""
+    return hashlib.sha256(url.encode()).digest()
+
+
+def request_for(channel: AlertChannel, alert: Alert) -> Request:
+    """What is to be posted to the channel. Raises UnreadableDestination."""
+    to = opened(channel)
+    if channel.kind == AlertChannel.Kind.WEBHOOK:
+        return webhook_request(alert, to, int(time.time()))
+    if channel.kind == AlertChannel.Kind.NTFY:
+        return ntfy_request(alert, to)
+    return push_request(alert, to, sender(settings.VAPID_PRIVATE_KEY), int(time.time()))
+
+
+@lru_cache(maxsize=1)
+def sender(key_text: str) -> Sender:
+    """Push services want an address at which they can reach who sends; pages of a site without https are none."""
+    contact = (
+        settings.SITE_URL if settings.HTTPS else f"mailto:{settings.DEFAULT_FROM_EMAIL.split('<')[-1].strip('> ')}"
+    )
+    return Sender(web_push.parse_key(key_text), contact)
+
+
+def schemes() -> tuple[str, ...]:
+    """What addresses of channels begin with: a site that is itself reached by https sends nothing in clear."""
+    return ("https",) if settings.HTTPS else ("https", "http")

@@ -1,0 +1,114 @@
+"""What people enter about their channels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext_lazy as _
+
+from accounting.alerts.channels import MAX_NAME_CHARS
+from accounting.alerts.destinations import schemes
+from accounting.alerts.texts import KIND_LABELS, not_public_text
+from accounting.engine.alerts import AlertKind
+from accounting.wire.alerts import MAX_TOKEN_CHARS, MAX_URL_CHARS, Destination, DestinationError, parse_subscription
+from portal.fetch.errors import AddressRefused, FetchError
+from portal.fetch.sender import check_address
+
+
+class AddressField(forms.CharField):
+    """An address that alerts may be sent to; checked now, and again each time that one is sent."""
+
+    def __init__(self, **fields: Any) -> None:
+        attrs = {"inputmode": "url", "autocomplete": "off", "spellcheck": "false"}
+        super().__init__(max_length=MAX_URL_CHARS, widget=forms.TextInput(attrs=attrs), **fields)
+
+
+def host_of_address(url: str) -> str:
+    """The host; raises ValidationError. What is wrong with a name inside this site's network is not said."""
+    allowed = schemes()
+    if not url.lower().startswith(tuple(f"{scheme}://" for scheme in allowed)):
+        raise forms.ValidationError(
+            _("Enter an address that begins with %(schemes)s."),
+            params={"schemes": " / ".join(f"{scheme}://" for scheme in allowed)},
+        )
+    try:
+        return check_address(url, allowed)
+    except AddressRefused:
+        raise forms.ValidationError(not_public_text()) from None
+    except FetchError:
+        raise forms.ValidationError(_("No server of this name was found. Look for a typing mistake.")) from None
+
+
+class ChannelForm(forms.Form):
+    """A webhook."""
+
+    url = AddressField(label=_("Address"))
+    name = forms.CharField(
+        label=_("Name"),
+        max_length=MAX_NAME_CHARS,
+        required=False,
+        help_text=_("So that you know it again. Empty: the name of its server."),
+    )
+    host = ""
+
+    def clean_url(self) -> str:
+        url: str = self.cleaned_data["url"]
+        self.host = host_of_address(url)
+        return url
+
+    @property
+    def shown_name(self) -> str:
+        return str(self.cleaned_data["name"]) or self.host
+
+
+class WebhookForm(ChannelForm):
+    prefix = "webhook"
+
+
+class NtfyForm(ChannelForm):
+    """A topic on a server of ntfy."""
+
+    prefix = "ntfy"
+    token = forms.CharField(
+        label=_("Access token"),
+        max_length=MAX_TOKEN_CHARS,
+        required=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
+        help_text=_("If your server wants one. It is stored encrypted and never shown."),
+    )
+
+    field_order = ("url", "token", "name")
+
+    def clean_token(self) -> str:
+        token: str = self.cleaned_data["token"]
+        if not (token.isascii() and token.isprintable() and " " not in token):
+            raise forms.ValidationError(_("A token has only letters, digits and signs, and no blanks."))
+        return token
+
+
+class BrowserForm(forms.Form):
+    """What the browser gives when it subscribes; the page's script fills it in."""
+
+    subscription = forms.CharField(max_length=4 * MAX_URL_CHARS, widget=forms.HiddenInput)
+    host = ""
+
+    def clean_subscription(self) -> Destination:
+        try:
+            found = parse_subscription(self.cleaned_data["subscription"])
+        except DestinationError as error:
+            raise forms.ValidationError(str(error)) from None
+        self.host = host_of_address(found.url)
+        return found
+
+
+class KindsForm(forms.Form):
+    """What a channel tells."""
+
+    alert_kinds = forms.MultipleChoiceField(
+        label=_("Tell me when"),
+        choices=[(kind.value, KIND_LABELS[kind]) for kind in AlertKind],
+        widget=forms.CheckboxSelectMultiple,
+        required=False,
+    )
+    tells_end = forms.BooleanField(label=_("Tell me also when a trouble is over"), required=False)

@@ -1,0 +1,127 @@
+"""The words of a certificate, made from its statement in the reader's language: the same in HTML, PDF and pictures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from django.conf import settings
+from django.utils.translation import gettext, gettext_lazy
+
+from accounting.certificates.keep import check_address
+from accounting.drawing.fonts import unwritable
+from accounting.wire.statements import Statement, grouped_code
+
+_THIN: Final = "\u202f"
+SHOWN_LABELS: Final = {
+    "credit": gettext_lazy("Credit"),
+    "run_time": gettext_lazy("CPU and GPU time"),
+    "tasks": gettext_lazy("Finished tasks"),
+    "computers": gettext_lazy("Number of computers"),
+    "since": gettext_lazy("First day on which you contributed"),
+    "badges": gettext_lazy("Badges that you had on the last day"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What is written on a certificate. ``lines``: label and value. ``code``: empty for a preview."""
+
+    title: str
+    name: str
+    sentence: str
+    lines: list[tuple[str, str]]
+    notes: list[str]
+    made: str
+    code: str = ""
+    address: str = ""
+
+    @property
+    def grouped(self) -> str:
+        return grouped_code(self.code)
+
+    @property
+    def unwritable(self) -> str:
+        """The characters that PDF files and pictures cannot have."""
+        texts = [self.name, self.sentence, *self.notes, *[text for line in self.lines for text in line]]
+        return "".join(dict.fromkeys("".join(unwritable(text) for text in texts)))
+
+
+def shown(statement: Statement) -> Shown:
+    """The words of a statement; of a draft, which has no code, those of its preview."""
+    code = str(statement.get("code", ""))
+    values = {"site": settings.SITE_NAME, "day": statement["made_on"]}
+    return Shown(
+        title=gettext("Certificate of computing for science"),
+        name=str(statement.get("name", "")),
+        sentence=_sentence(statement),
+        lines=_lines(statement["facts"]),
+        notes=_notes(statement),
+        made=gettext("Made by %(site)s on %(day)s (UTC), from the sums as they stood on that day.") % values,
+        code=code,
+        address=check_address(code) if code else "",
+    )
+
+
+def _sentence(statement: Statement) -> str:
+    about = statement["about"]
+    values = {"first": statement["first"], "last": statement["last"], "about": about.get("name", "")}
+    if about["kind"] == "project":
+        return gettext("From %(first)s to %(last)s, the volunteer’s computers worked for %(about)s.") % values
+    if about["kind"] == "subject":
+        return (
+            gettext(
+                "From %(first)s to %(last)s, the volunteer’s computers worked for projects about a subject: %(about)s."
+            )
+            % values
+        )
+    return gettext("From %(first)s to %(last)s, the volunteer’s computers worked for scientific projects.") % values
+
+
+def _lines(facts: Statement) -> list[tuple[str, str]]:
+    """In the order in which they can be chosen; what is not in the statement is left out."""
+    hours = gettext("%(number)s h")
+    found = [
+        (label, text % {"number": _grouped(facts[name])})
+        for name, label, text in (
+            ("estimated_credits", gettext("Estimated credit"), "%(number)s"),
+            ("granted_credits", gettext("Granted credit"), "%(number)s"),
+            ("cpu_hours", gettext("CPU time"), hours),
+            ("gpu_hours", gettext("GPU time"), hours),
+            ("tasks", gettext("Finished tasks"), "%(number)s"),
+            ("computers", gettext("Computers"), "%(number)s"),
+        )
+        if name in facts
+    ]
+    if "since" in facts:
+        found.append((gettext("Contributing since"), str(facts["since"])))
+    if facts.get("badges"):
+        found.append((gettext("Badges"), " · ".join(facts["badges"])))
+    return found
+
+
+def _notes(statement: Statement) -> list[str]:
+    facts, found = statement["facts"], []
+    if "estimated_credits" in facts:
+        found.append(
+            gettext(
+                "Estimated credit is computed from run times and speeds that the computers reported. One credit is the "
+                "work of a 1 GFLOPS processor in 1/200 of a day."
+            )
+        )
+    if "granted_credits" in facts:
+        found.append(
+            gettext(
+                "Granted credit is what projects gave in these days after they had checked the results, as far as they "
+                "publish it. It is a second measure of the same work, not to be added."
+            )
+        )
+    if "cpu_hours" in facts:
+        found.append(gettext("CPU and GPU time are hours of run time, times the processors used."))
+    if statement.get("name"):
+        found.append(gettext("The volunteer gave this name. The site did not check who they are."))
+    return found
+
+
+def _grouped(number: int) -> str:
+    return f"{number:,}".replace(",", _THIN)

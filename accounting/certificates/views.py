@@ -1,0 +1,171 @@
+"""A volunteer's certificates, and the public page on which anybody checks one."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Final
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from accounting.certificates import facts, files, keep
+from accounting.certificates.forms import CertificateForm
+from accounting.certificates.keep import MAX_CERTIFICATES, Checked, Verdict
+from accounting.certificates.texts import shown
+from accounting.drawing.qr import svg_path
+from accounting.history.sums import read_first_day
+from accounting.models import Certificate
+from accounting.wire import statements
+from portal.people.access import signed_in
+from portal.sign_in.throttle import Throttled, admit_drawing
+
+_TYPES: Final = {"pdf": "application/pdf", "png": "image/png"}
+
+
+@require_safe
+@login_required
+def certificates(request: HttpRequest) -> HttpResponse:
+    """Which ones did I make, and which of them are valid?"""
+    found = [(each, shown(each.statement)) for each in Certificate.objects.filter(user=signed_in(request))]
+    return render(request, "accounting/certificates/list.html", {"certificates": found, "most": MAX_CERTIFICATES})
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@login_required
+def new(request: HttpRequest) -> HttpResponse:
+    """Choose what it says, see it, make it."""
+    user, now = signed_in(request), timezone.now()
+    today = now.astimezone(dt.UTC).date()
+    first = read_first_day(user, today)
+    if first is None:
+        return render(request, "accounting/certificates/new.html", {"has_work": False})
+    abouts = facts.read_abouts(user)
+    data = request.POST if request.method == "POST" else request.GET if "first" in request.GET else None
+    form = CertificateForm(data, abouts=abouts, today=today, first=first)
+    context: dict[str, object] = {"form": form, "has_work": True}
+    if form.is_valid():
+        if request.method == "POST":
+            try:
+                made = keep.make(user, form.wanted, abouts, now)
+            except keep.TooMany:
+                form.add_error(
+                    None,
+                    _("You have %(number)s certificates, and more are not kept. Delete one that you revoked.")
+                    % {"number": MAX_CERTIFICATES},
+                )
+            else:
+                return redirect("certificate", made.pk)
+        else:
+            context["shown"] = shown(facts.draft(user, form.wanted, abouts, today))
+    return render(request, "accounting/certificates/new.html", context)
+
+
+@require_safe
+@login_required
+def certificate(request: HttpRequest, pk: int) -> HttpResponse:
+    """One of my certificates: to print, to download, to revoke."""
+    found = _own(request, pk)
+    words = shown(found.statement)
+    side, path = svg_path(words.address)
+    context = {"certificate": found, "shown": words, "qr_side": side, "qr_path": path}
+    return render(request, "accounting/certificates/own.html", context)
+
+
+@require_safe
+@login_required
+def download(request: HttpRequest, pk: int, kind: str) -> HttpResponse:
+    """The certificate as a PDF file or as a picture. For its owner only: drawing costs time."""
+    found = _own(request, pk)
+    words = shown(found.statement)
+    if words.unwritable or found.revoked_at is not None:
+        return redirect("certificate", pk)
+    try:
+        admit_drawing(found.user_id)
+    except Throttled:
+        text = _("You had many files drawn in this hour. Try again later, or print the page.")
+        return HttpResponse(f"{text}\n", status=429, content_type="text/plain; charset=utf-8")
+    content = files.pdf(words, found.made_at) if kind == "pdf" else files.picture(words)
+    headers = {
+        "Content-Disposition": f'attachment; filename="certificate-{found.code}.{kind}"',
+        "Cache-Control": "private, no-store",
+    }
+    return HttpResponse(content, content_type=_TYPES[kind], headers=headers)
+
+
+@require_POST
+@login_required
+def change(request: HttpRequest, pk: int) -> HttpResponse:
+    """Revoke it or, once it is revoked, delete it."""
+    found = _own(request, pk)
+    if "delete" in request.POST and found.revoked_at is not None:
+        keep.delete(found)
+        messages.success(request, _("Deleted. This site does not know its code any more."))
+        return redirect("certificates")
+    if "revoke" in request.POST:
+        keep.revoke(found, timezone.now())
+        messages.success(request, _("Revoked. Whoever checks it is told so, and sees nothing of it any more."))
+    return redirect("certificate", pk)
+
+
+def _own(request: HttpRequest, pk: int) -> Certificate:
+    return get_object_or_404(Certificate, pk=pk, user=signed_in(request))
+
+
+@require_safe
+def check_form(request: HttpRequest) -> HttpResponse:
+    """For whoever was shown a certificate: enter its code."""
+    text = request.GET.get("code", "")
+    code = statements.read_code(text)
+    if code is not None:
+        return redirect("check_certificate", code)
+    context = {"is_wrong": bool(text.strip()), "typed": text[: statements.MAX_CODE_CHARS]}
+    return render(request, "accounting/certificates/check_form.html", context)
+
+
+@require_safe
+def check(request: HttpRequest, text: str) -> HttpResponse:
+    """Is this certificate valid, and what does it say?"""
+    code = statements.read_code(text)
+    found = keep.check(code) if code is not None else Checked(Verdict.UNKNOWN)
+    context: dict[str, object] = {"found": found, "code": code}
+    if found.certificate is not None:
+        context["shown"] = shown(found.certificate.statement)
+    status = 404 if found.verdict is Verdict.UNKNOWN else 200
+    answer = render(request, "accounting/certificates/check.html", context, status=status)
+    answer.headers["X-Robots-Tag"] = "noindex"
+    answer.headers["Cache-Control"] = "private, no-store"
+    return answer
+
+
+@require_safe
+def statement(request: HttpRequest, text: str) -> HttpResponse:
+    """What was signed, its signature and the public key, for whoever checks them with programs of their own."""
+    code = statements.read_code(text)
+    found = keep.check(code) if code is not None else Checked(Verdict.UNKNOWN)
+    headers = {"X-Robots-Tag": "noindex", "Cache-Control": "private, no-store"}
+    if found.certificate is None:
+        status = 404 if found.verdict is Verdict.UNKNOWN else 410
+        return JsonResponse({"verdict": found.verdict}, status=status, headers=headers)
+    content = {
+        "verdict": found.verdict,
+        "signed": statements.canonical(found.certificate.statement).decode(),
+        "signature": found.certificate.signature,
+        "public_key": _public_key(),
+    }
+    return JsonResponse(content, headers=headers)
+
+
+@require_safe
+def public_key(request: HttpRequest) -> HttpResponse:
+    """The key that all certificates of this site are checked with."""
+    return HttpResponse(_public_key(), content_type="application/x-pem-file")
+
+
+def _public_key() -> str:
+    return statements.public_key_text(statements.signing_key(settings.CERTIFICATE_SECRET))

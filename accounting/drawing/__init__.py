@@ -1,0 +1,1 @@
+"""What certificates and signature images are drawn with: fonts and QR codes."""

@@ -1,0 +1,138 @@
+"""What a volunteer is alerted of: what has begun, and what is over, since one looked before. Pure.
+
+Both troubles, which last, and events, which only happen, are handled the same way: each has a key, and is told when its
+key is seen for the first time. So looking twice tells nothing twice, and a trouble that lasts is told once.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+
+
+class AlertKind(StrEnum):
+    SILENT = "silent"
+    FAILING = "failing"
+    PROJECT = "project"
+    SECURITY = "security"
+    NEWS = "news"
+
+
+LASTING: Final = frozenset({AlertKind.SILENT, AlertKind.FAILING, AlertKind.PROJECT})
+"""Kinds that have an end; the others happen at a moment."""
+OVER_AFTER: Final = dt.timedelta(hours=1)
+"""A trouble is over when it was not seen for so long. One that comes and goes faster is one trouble."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A trouble that is there, or an event of late. ``key``: the same each time that it is seen, and its alone.
+
+    ``text``: a sentence. ``path``: the page of this site that says more.
+    """
+
+    kind: AlertKind
+    key: str
+    text: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What was seen before. ``gone_since``: when it was first missed; None while it is there."""
+
+    kind: AlertKind
+    key: str
+    text: str
+    path: str
+    gone_since: dt.datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """``known``: what is to be remembered, by key; ``begun`` and ``over``: what is to be told, in order of keys."""
+
+    known: dict[str, Known]
+    begun: list[Seen]
+    over: list[Known]
+
+
+def look(before: Mapping[str, Known], seen: Iterable[Seen], now: dt.datetime, *, is_first: bool = False) -> Looked:
+    """What changed. At the first look, troubles that are there already are remembered and not told: pages show them.
+
+    In whatever order things are seen, the outcome is the same; of two with one key, the smaller text counts.
+    """
+    there: dict[str, Seen] = {}
+    for each in sorted(seen, key=lambda each: (each.key, each.text, each.path)):
+        there.setdefault(each.key, each)
+    known, begun, over = {}, [], []
+    for key, each in there.items():
+        known[key] = Known(each.kind, key, each.text, each.path)
+        if key not in before and not (is_first and each.kind in LASTING):
+            begun.append(each)
+    for key, missed in sorted(before.items()):
+        if key in there:
+            continue
+        gone_since = missed.gone_since or now
+        if now - gone_since < OVER_AFTER:
+            known[key] = replace(missed, gone_since=gone_since)
+        elif missed.kind in LASTING:
+            over.append(missed)
+    return Looked(known, begun, over)
+
+
+# --- trying again --------------------------------------------------------------------------------------------
+
+RETRY_AFTER: Final = tuple(dt.timedelta(minutes=minutes) for minutes in (1, 5, 30, 120, 360))
+"""After the first failure, the second …; from the last on, always as long."""
+KEPT_TRYING: Final = dt.timedelta(hours=24)
+"""A message that could not be sent by then is given up: it is no news any more."""
+FAILING_FOR: Final = dt.timedelta(days=3)
+"""A channel that has failed for so long is paused,"""
+MIN_TRIES_TO_PAUSE: Final = 3
+"""but not at the first tries of a message: the other side may have come back meanwhile."""
+_GONE: Final = frozenset({404, 410})
+_LATER: Final = frozenset({408, 425, 429})
+
+
+class Verdict(StrEnum):
+    """What becomes of a message after a try. PAUSE: it is given up, and so is all of its channel."""
+
+    SENT = "sent"
+    LATER = "later"
+    FAILED = "failed"
+    PAUSE = "pause"
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    """A try to send a message. ``status``: what the server answered, None if there was no answer.
+
+    ``is_refused``: the address is one that this site does not send to. ``ntries``: with this one.
+    """
+
+    status: int | None
+    is_refused: bool
+    ntries: int
+    created_at: dt.datetime
+    failing_since: dt.datetime | None
+    retry_secs: int = 0
+
+
+def judge(tried: Try, now: dt.datetime) -> tuple[Verdict, dt.datetime | None]:
+    """What becomes of the message, and when it is tried again."""
+    if tried.status is not None and 200 <= tried.status < 300:
+        return Verdict.SENT, None
+    is_long = tried.failing_since is not None and now - tried.failing_since >= FAILING_FOR
+    if tried.is_refused or tried.status in _GONE or (is_long and tried.ntries >= MIN_TRIES_TO_PAUSE):
+        return Verdict.PAUSE, None
+    if tried.status is not None and tried.status < 500 and tried.status not in _LATER:
+        return Verdict.FAILED, None
+    wait = RETRY_AFTER[min(tried.ntries, len(RETRY_AFTER)) - 1]
+    again = now + max(wait, dt.timedelta(seconds=tried.retry_secs))
+    if again - tried.created_at >= KEPT_TRYING:
+        return Verdict.FAILED, None
+    return Verdict.LATER, again

@@ -1,0 +1,129 @@
+"""Certificates, signature images and badges: what a volunteer can show, or keep for themselves."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.core.exceptions import ValidationError
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.db.models import CheckConstraint, Q, UniqueConstraint
+from django.utils import timezone
+
+from accounting.engine.badges import MAX_THRESHOLD, BadgeKind
+from accounting.models.projects import keyword_choices
+from portal.models import User
+
+MAX_SHOWN_NAME: int = 60
+"""Characters of the name on a certificate or signature image."""
+
+
+class Certificate(models.Model):
+    """A signed statement of what a volunteer did in a range of days, with the facts that they chose to show.
+
+    ``statement`` never changes: it is what ``signature`` signs, in the form of `accounting.wire.statements`.
+    """
+
+    user = models.ForeignKey(User, models.CASCADE, related_name="certificates")
+    code = models.CharField("public code", max_length=16, unique=True, editable=False)
+    statement = models.JSONField(editable=False)
+    signature = models.CharField(max_length=88, editable=False)
+    made_at = models.DateTimeField(default=timezone.now, editable=False)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-pk"]
+
+    def __str__(self) -> str:
+        return self.code
+
+
+class SignatureImage(models.Model):
+    """A volunteer's signature image, and what it shows. Without a row there is none.
+
+    Whoever has the link sees the image; a new link replaces the old one at once.
+    """
+
+    user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="signature_image")
+    token = models.CharField(max_length=32, unique=True, editable=False)
+    shown_name = models.CharField("name on the image", max_length=MAX_SHOWN_NAME, blank=True)
+    shows_total = models.BooleanField("estimated credit", default=True)
+    shows_average = models.BooleanField("recent average credit", default=True)
+    shows_projects = models.BooleanField("projects with most credit", default=False)
+    shows_badges = models.BooleanField("number of badges", default=False)
+    changed_at = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        return f"signature image of {self.user}"
+
+
+class Badge(models.Model):
+    """A rule of the operators: what a volunteer has to reach, and what it is called."""
+
+    KINDS: ClassVar = [
+        (BadgeKind.CREDIT.value, "estimated credit, in credits"),
+        (BadgeKind.TASKS.value, "finished tasks"),
+        (BadgeKind.DAYS.value, "days with credit"),
+        (BadgeKind.YEARS.value, "calendar years with credit"),
+        (BadgeKind.GPU_HOURS.value, "GPU time, in hours"),
+        (BadgeKind.SUBJECT_HOURS.value, "run time for a subject, in hours"),
+        (BadgeKind.SUBJECTS.value, "fields of science worked for"),
+    ]
+    title = models.CharField(max_length=60, unique=True)
+    text = models.CharField("one line on what it means", max_length=200, blank=True)
+    kind = models.CharField("what is counted", max_length=16, choices=KINDS)
+    subject = models.PositiveIntegerField(
+        choices=keyword_choices, null=True, blank=True, help_text="Only for the run time for a subject."
+    )
+    threshold = models.PositiveBigIntegerField(
+        "how much", validators=[MinValueValidator(1), MaxValueValidator(MAX_THRESHOLD)]
+    )
+    is_active = models.BooleanField("awarded", default=False, help_text="Off: nobody gets it any more.")
+    changed_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        ordering = ["kind", "subject", "threshold", "pk"]
+        constraints = [
+            CheckConstraint(condition=Q(threshold__range=(1, MAX_THRESHOLD)), name="badge_threshold"),
+            CheckConstraint(
+                condition=Q(kind=BadgeKind.SUBJECT_HOURS.value, subject__isnull=False)
+                | (~Q(kind=BadgeKind.SUBJECT_HOURS.value) & Q(subject__isnull=True)),
+                name="badge_subject",
+                violation_error_message="Choose a subject for the run time for a subject, and for nothing else.",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.title
+
+    def clean(self) -> None:
+        """A subject belongs to one kind of rule; the database has the last word."""
+        if (self.kind == BadgeKind.SUBJECT_HOURS.value) != (self.subject is not None):
+            raise ValidationError({"subject": "Choose a subject for the run time for a subject, and for nothing else."})
+
+
+class BadgeAward(models.Model):
+    """A volunteer reached a badge. It stays, whatever becomes of the rule: ``rule`` is the rule as it was then."""
+
+    user = models.ForeignKey(User, models.CASCADE, related_name="badge_awards", db_index=False)
+    badge = models.ForeignKey(Badge, models.PROTECT, related_name="awards")
+    day = models.DateField("day on which it was reached")
+    rule = models.CharField("what had to be reached", max_length=200)
+    awarded_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["day", "pk"]
+        constraints = [UniqueConstraint(fields=["user", "badge"], name="badgeaward_once")]
+
+    def __str__(self) -> str:
+        return f"{self.badge} of {self.user}"
+
+
+class BadgeCheck(models.Model):
+    """When a volunteer's work was last held against the rules."""
+
+    user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="badge_check")
+    checked_at = models.DateTimeField(db_index=True)
+
+    def __str__(self) -> str:
+        return f"badges of {self.user}"

@@ -1,0 +1,262 @@
+"""The page of alerts: channels are added, chosen for, tried, paused and removed, by their owner alone."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from ipaddress import ip_network
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+from pytest_django import Settings
+
+from accounting.account_data import copies
+from accounting.alerts import channels, deliver
+from accounting.alerts.destinations import opened
+from accounting.models import AlertChannel, AlertMessage
+from accounting.wire.alerts import MAX_URL_CHARS, signature
+from portal.fetch.fetcher import Limits
+from portal.models import User
+from portal.wire import web_push
+from tests.support.alert_receivers import HOST, Receiver, add_browser, add_ntfy, add_webhook, silent_server
+from tests.support.page_reader import Page
+from tests.support.push_browser import PushBrowser
+
+pytestmark = pytest.mark.django_db
+ALERTS = "/account/alerts/"
+HOOK = f"https://{HOST}/hook-of-alice"
+
+
+@pytest.fixture
+def own_machine(settings: Settings) -> None:
+    settings.FETCH_ALLOWED_NETWORKS = [ip_network("127.0.0.0/8")]
+
+
+def shown(client: Client) -> str:
+    return Page(client.get(ALERTS).content.decode()).words
+
+
+def test_without_channels_the_page_says_what_there_could_be(signed_in: Client) -> None:
+    reply = signed_in.get(ALERTS)
+    page = Page(reply.content.decode())
+    assert "No alerts yet" in page.words and "no-store" in reply.headers["Cache-Control"]
+    key = page.one("section", data_push="").attributes["data-push-key"]
+    assert len(web_push._decoded("key", key, 65)) == 65
+
+
+def test_a_webhook_is_added_and_its_secret_shown_once(signed_in: Client, own_machine: None) -> None:
+    reply = signed_in.post(f"{ALERTS}webhook/", {"webhook-url": HOOK, "webhook-name": ""})
+    secret = Page(reply.content.decode()).one("code", id="webhook-secret").text
+    channel = AlertChannel.objects.get()
+    assert reply.status_code == 200 and signature(secret, "1", 1, b"") == signature(opened(channel).key, "1", 1, b"")
+    assert (channel.name, channel.host, opened(channel).url) == (HOST, HOST, HOOK)
+    words = signed_in.get(ALERTS).content.decode()
+    assert secret not in words and "hook-of-alice" not in words and HOST in words
+
+
+def test_a_topic_of_ntfy_is_added_with_its_token(signed_in: Client, own_machine: None) -> None:
+    data = {"ntfy-url": HOOK, "ntfy-token": "tk_secret", "ntfy-name": "My phone"}
+    assert signed_in.post(f"{ALERTS}ntfy/", data).status_code == 302
+    assert opened(AlertChannel.objects.get()).token == "tk_secret"
+    page = signed_in.get(ALERTS).content.decode()
+    assert "My phone" in page and "tk_secret" not in page
+
+
+def test_a_browser_is_added_under_its_name(signed_in: Client, own_machine: None) -> None:
+    agent = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"
+    data = {"subscription": PushBrowser().subscription(f"https://{HOST}/push")}
+    for _ in range(2):
+        signed_in.post(f"{ALERTS}browser/", data, headers={"User-Agent": agent})
+    assert [channel.name for channel in AlertChannel.objects.all()] == ["Firefox 128 on Linux"]
+
+
+def test_a_browser_that_two_people_use_alerts_who_added_it_last(alice: User, bob: User) -> None:
+    browser = PushBrowser()
+    for user in (alice, bob):
+        add_browser(user, f"https://{HOST}/push", browser)
+    assert AlertChannel.objects.get().user == bob
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("http://10.1.2.3/x", "only sent to public addresses"),
+        ("https://localhost/", "only sent to public addresses"),
+        ("https://[::1]/", "only sent to public addresses"),
+        ("https://169.254.169.254/latest/", "only sent to public addresses"),
+        ("https://user:secret@example.org/", "only sent to public addresses"),
+        ("ftp://example.org/", "begins with"),
+        ("attic", "begins with"),
+        ("https://nowhere.invalid/", "No server of this name"),
+        (f"https://{'x' * MAX_URL_CHARS}.org/", f"at most {MAX_URL_CHARS} characters"),
+        ("", "required"),
+    ],
+)
+def test_an_address_that_cannot_be_sent_to_is_refused_in_words(signed_in: Client, url: str, said: str) -> None:
+    for what in ("webhook", "ntfy"):
+        reply = signed_in.post(f"{ALERTS}{what}/", {f"{what}-url": url})
+        assert reply.status_code == 422 and said in Page(reply.content.decode()).words
+    browser = {"subscription": PushBrowser().subscription(url)}
+    assert signed_in.post(f"{ALERTS}browser/", browser).status_code == 422
+    assert not AlertChannel.objects.exists()
+
+
+def test_a_site_with_https_sends_nothing_in_clear(signed_in: Client, own_machine: None, settings: Settings) -> None:
+    settings.HTTPS = True
+    reply = signed_in.post(f"{ALERTS}ntfy/", {"ntfy-url": f"http://{HOST}/t"})
+    assert reply.status_code == 422 and "begins with https://." in Page(reply.content.decode()).words
+
+
+def test_a_token_that_would_end_its_header_is_refused(signed_in: Client, own_machine: None) -> None:
+    for token in ("a b", "a\x7fb", "tökén"):
+        assert signed_in.post(f"{ALERTS}ntfy/", {"ntfy-url": HOOK, "ntfy-token": token}).status_code == 422
+
+
+def test_there_is_a_most_of_channels(signed_in: Client, alice: User, own_machine: None, settings: Settings) -> None:
+    settings.ALERT_CHANNELS_MAX = 2
+    for _ in range(2):
+        add_webhook(alice, HOOK)
+    reply = signed_in.post(f"{ALERTS}ntfy/", {"ntfy-url": HOOK})
+    assert reply.status_code == 422 and AlertChannel.objects.count() == 2
+    assert "You have 2 channels" in Page(reply.content.decode()).words
+
+
+def test_what_a_channel_tells_is_chosen(signed_in: Client, alice: User) -> None:
+    channel = add_webhook(alice, HOOK)
+    data = {"alert_kinds": ["news", "silent"], "tells_end": "on"}
+    assert signed_in.post(f"{ALERTS}{channel.pk}/choose/", data).status_code == 302
+    channel.refresh_from_db()
+    assert (channel.alert_kinds, channel.tells_end) == (["news", "silent"], True)
+    boxes = Page(signed_in.get(ALERTS).content.decode()).all("input", type="checkbox", name="alert_kinds")
+    assert [box.attributes["value"] for box in boxes if "checked" in box.attributes] == ["silent", "news"]
+    signed_in.post(f"{ALERTS}{channel.pk}/choose/", {"alert_kinds": ["silent", "moods"]})
+    channel.refresh_from_db()
+    assert channel.alert_kinds == ["news", "silent"]
+    signed_in.post(f"{ALERTS}{channel.pk}/choose/", {})
+    channel.refresh_from_db()
+    assert (channel.alert_kinds, channel.tells_end) == ([], False)
+
+
+# --- tests -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        ("200 OK", "The test was sent. It was taken (status 200)."),
+        ("401 Unauthorized", "The test could not be sent. The server wants another token"),
+        ("500 Oh", "The test was not taken; it is tried again. The server has a fault of its own"),
+    ],
+)
+def test_a_test_says_what_came_of_it(
+    signed_in: Client, alice: User, tls: ssl.SSLContext, status: str, said: str
+) -> None:
+    with Receiver(tls, status) as server:
+        channel = add_ntfy(alice, server.url)
+        signed_in.post(f"{ALERTS}{channel.pk}/test/")
+        page = signed_in.get(ALERTS).content.decode()
+        assert "on its way" in page and 'hx-trigger="every 2s"' in page
+        deliver.deliver_due()
+        assert len(server.requests) == 1
+    part = signed_in.get(ALERTS, headers={"HX-Request": "true"}).content.decode()
+    assert said in Page(part).words
+    if "tried again" not in said:
+        assert "hx-trigger" not in part
+
+
+def test_a_test_of_a_server_that_is_silent_says_so(
+    signed_in: Client, alice: User, tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deliver, "SEND_LIMITS", Limits(total_secs=0.3))
+    with silent_server(tls) as server:
+        channel = add_ntfy(alice, server.url)
+        signed_in.post(f"{ALERTS}{channel.pk}/test/")
+        deliver.deliver_due()
+    assert "could not be reached, or did not answer in time" in shown(signed_in)
+
+
+def test_two_clicks_are_one_test_and_there_is_a_most_of_the_day(signed_in: Client, alice: User) -> None:
+    """Also for who removes the channel and adds another."""
+    for _ in range(channels.MAX_TESTS_PER_DAY):
+        channel = add_webhook(alice, HOOK)
+        for _ in range(2):
+            signed_in.post(f"{ALERTS}{channel.pk}/test/")
+        assert AlertMessage.objects.count() == 1
+        channels.remove(alice, channel.pk)
+    channel = add_webhook(alice, HOOK)
+    signed_in.post(f"{ALERTS}{channel.pk}/test/")
+    assert not AlertMessage.objects.exists() and "more tomorrow" in shown(signed_in)
+
+
+def test_a_paused_channel_says_why_and_is_taken_into_use_again(
+    signed_in: Client, alice: User, tls: ssl.SSLContext
+) -> None:
+    with Receiver(tls, "410 Gone") as server:
+        channel = add_ntfy(alice, server.url)
+        signed_in.post(f"{ALERTS}{channel.pk}/test/")
+        deliver.deliver_due()
+    words = shown(signed_in)
+    assert "Nothing is sent to this channel any more." in words and "Send a test" not in words
+    assert signed_in.post(f"{ALERTS}{channel.pk}/test/").status_code == 404
+    signed_in.post(f"{ALERTS}{channel.pk}/resume/")
+    channel.refresh_from_db()
+    assert (channel.paused_at, channel.fault) == (None, "") and "Send a test" in shown(signed_in)
+
+
+def test_what_was_left_out_is_said(signed_in: Client, alice: User) -> None:
+    channel = add_webhook(alice, HOOK)
+    now = timezone.now()
+    AlertMessage.objects.create(channel=channel, kind="silent", title="x", outcome="left_out", finished_at=now)
+    assert "A message of the last 24 hours was left out" in shown(signed_in)
+
+
+def test_the_page_costs_the_same_however_many_channels_there_are(signed_in: Client, alice: User) -> None:
+    def cost() -> int:
+        with CaptureQueriesContext(connection) as seen:
+            assert signed_in.get(ALERTS).status_code == 200
+        return len(seen)
+
+    signed_in.get(ALERTS)
+    add_webhook(alice, HOOK)
+    few = cost()
+    for _ in range(8):
+        add_webhook(alice, HOOK)
+    assert cost() == few
+
+
+@pytest.mark.parametrize("what", ["choose", "test", "resume", "remove"])
+def test_nobody_else_has_a_hand_in_it(client: Client, alice: User, bob: User, what: str) -> None:
+    channel = add_webhook(alice, HOOK)
+    AlertChannel.objects.update(paused_at=timezone.now() if what == "resume" else None)
+    before = AlertChannel.objects.values().get()
+    client.force_login(bob)
+    assert client.post(f"{ALERTS}{channel.pk}/{what}/").status_code == 404
+    assert AlertChannel.objects.values().get() == before and not AlertMessage.objects.exists()
+
+
+def test_adding_asks_for_the_password_again(client: Client, alice: User, own_machine: None) -> None:
+    """Who sits down at a browser that was left signed in must not have alerts sent elsewhere."""
+    client.force_login(alice)
+    reply = client.post(f"{ALERTS}ntfy/", {"ntfy-url": HOOK})
+    assert reply.status_code == 302 and "reauthenticate" in reply.headers["Location"]
+    assert not AlertChannel.objects.exists()
+
+
+def test_a_copy_of_ones_data_has_channels_without_their_addresses(alice: User) -> None:
+    channel = add_ntfy(alice, HOOK, "tk_secret")
+    channels.ask_test(alice, channel.pk)
+    documents = dict(copies._documents(alice))
+    found = json.loads(json.dumps(documents["alerts.json"], default=str))
+    assert found["channels"][0]["host"] == HOST and found["messages"][0]["kind"] == "test"
+    text = json.dumps(found)
+    assert "hook-of-alice" not in text and "tk_secret" not in text
+    assert bytes(channel.destination).hex() not in text and bytes(channel.destination).decode() not in text
+
+
+def test_the_service_worker_is_for_all_pages_and_asked_for_anew(client: Client) -> None:
+    reply = client.get("/sw.js")
+    assert reply.status_code == 200 and reply.headers["Content-Type"].startswith("text/javascript")
+    assert reply.headers["Cache-Control"] == "no-cache" and b"showNotification" in reply.content
