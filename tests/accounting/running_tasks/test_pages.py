@@ -36,7 +36,7 @@ def test_home_and_the_computers_page_say_what_runs(signed_in: Client, studio: Ho
     project = make_project(name="Tidewater")
     task_list(studio, now, "estuary_7_0", project=project)
     # 10,800 s are 3 hours; 1,790,000,000 s after 1970 is this deadline.
-    said = ["Tidewater estuary_7_0", "Running, 25 % done · 3.0 hours left", "eadline 2026-09-21 14:13 UTC"]
+    said = ["Tidewater estuary_7_0", "Running, 25 % done · 3.0 hours left", "eadline 21 Sep 2026, 14:13 UTC"]
     for url in (reverse("home"), reverse("host", args=[studio.pk])):
         page = signed_in.get(url)
         text = text_of(page).replace("\N{THIN SPACE}", " ").replace("\N{NO-BREAK SPACE}", " ")
