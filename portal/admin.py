@@ -154,9 +154,9 @@ class UserAdmin(SecretLookups, DjangoUserAdmin, ModelAdmin):
     fieldsets = (
         (None, {"fields": ("email", "password", "name")}),
         (None, {"fields": ("is_active",)}),
-        ("Limits", {"fields": ("new_hosts_per_day",)}),
-        ("Rights", {"fields": (*RIGHTS, "rights_held_at")}),
-        ("Dates", {"fields": ("created_at", "last_login", "terms_accepted_at", "deletion_asked_at")}),
+        (_("Limits"), {"fields": ("new_hosts_per_day",)}),
+        (_("Rights"), {"fields": (*RIGHTS, "rights_held_at")}),
+        (_("Dates"), {"fields": ("created_at", "last_login", "terms_accepted_at", "deletion_asked_at")}),
     )
     add_fieldsets = ((None, {"classes": ("wide",), "fields": ("email", "usable_password", "password1", "password2")}),)
 
@@ -210,13 +210,17 @@ class UserAdmin(SecretLookups, DjangoUserAdmin, ModelAdmin):
 class HostAdmin(SecretLookups):
     """Computers: reported values are read only, the owner's choices can be changed."""
 
-    list_display = ("name", "owner", "os_name", "ncpus", "client_version", "last_contact_at", "retired_at")
+    list_display = ("shown_name", "owner", "os_name", "ncpus", "client_version", "last_contact_at", "retired_at")
     # With "Show counts" the page says how many computers each has.
     list_filter = ("os_name", "client_brand")
     list_select_related = ("owner",)
     search_fields = ("domain_name", "given_name", "owner__email")
     show_full_result_count = False
     fields = ("owner", "given_name", "venue", "retired_at")
+
+    @admin.display(description=_("name"))
+    def shown_name(self, host: Host) -> str:
+        return host.name
 
     def get_fields(self, request: HttpRequest, obj: Host | None = None) -> list[str]:
         reported = [field.name for field in Host._meta.fields if field.name not in (*self.fields, "token", "id")]

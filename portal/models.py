@@ -51,14 +51,16 @@ class User(AbstractBaseUser, PermissionsMixin):
     # A name of the time-zone database; empty: the browser's.
     time_zone = models.CharField(_("time zone"), max_length=64, blank=True, default="", db_default="")
     # A slow hash over md5(password + e-mail), which a BOINC client sends; see portal/wire/credentials.py.
-    client_password = models.CharField(max_length=200, blank=True, editable=False)
+    client_password = models.CharField(_("client password"), max_length=200, blank=True, editable=False)
     # The address that client_password was made with: another one means that the value is stale.
-    client_password_email = models.EmailField(max_length=254, blank=True, editable=False)
+    client_password_email = models.EmailField(_("client password email"), max_length=254, blank=True, editable=False)
     # The same for an address that the person wants to change to: valid as soon as it has become the login.
-    next_client_password = models.CharField(max_length=200, blank=True, editable=False)
-    next_client_password_email = models.EmailField(max_length=254, blank=True, editable=False)
+    next_client_password = models.CharField(_("next client password"), max_length=200, blank=True, editable=False)
+    next_client_password_email = models.EmailField(
+        _("next client password email"), max_length=254, blank=True, editable=False
+    )
     # Which accounts at other projects are this person's (BOINC protocol, identifiers); clients make it converge.
-    cross_project_id = models.CharField(max_length=32, default=new_token, editable=False)
+    cross_project_id = models.CharField(_("cross project id"), max_length=32, default=new_token, editable=False)
     awaited_email_at = models.DateTimeField(_("other address requested"), null=True, blank=True, editable=False)
     terms_accepted_at = models.DateTimeField(_("terms of use accepted"), null=True, blank=True, editable=False)
     deletion_asked_at = models.DateTimeField(_("deletion requested"), null=True, blank=True, editable=False)
@@ -72,8 +74,8 @@ class User(AbstractBaseUser, PermissionsMixin):
     is_staff = models.BooleanField(_("operator"), default=False)
     # Set when an operator without a second factor gets a new password by mail, until somebody allows them their rights
     rights_held_at = models.DateTimeField(_("rights withheld since"), null=True, blank=True, editable=False)
-    is_active = models.BooleanField(default=True)
-    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    is_active = models.BooleanField(_("is active"), default=True)
+    created_at = models.DateTimeField(_("created at"), default=timezone.now, editable=False)
 
     objects: ClassVar[UserManager] = UserManager()
 
@@ -82,6 +84,8 @@ class User(AbstractBaseUser, PermissionsMixin):
     REQUIRED_FIELDS: ClassVar[list[str]] = []
 
     class Meta:
+        verbose_name = _("user")
+        verbose_name_plural = _("users")
         constraints = [
             models.CheckConstraint(condition=models.Q(email=Lower("email")), name="user_email_is_lower_case"),
         ]
@@ -126,6 +130,8 @@ class Account(User):
     """A person as support sees them (portal/operators/support.py): a name for permissions and pages of the admin."""
 
     class Meta:
+        verbose_name = _("account")
+        verbose_name_plural = _("accounts")
         proxy = True
         default_permissions = ("view",)
         permissions = [
@@ -150,10 +156,14 @@ class SupportAction(LogEntry):
 class AccountBlock(models.Model):
     """Why an account is blocked; it is inactive as long as the row is there. Only operators see the reason."""
 
-    user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="block")
-    reason = models.CharField(max_length=200)
-    blocked_by = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+")
-    at = models.DateTimeField(default=timezone.now)
+    user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="block", verbose_name=_("user"))
+    reason = models.CharField(_("reason"), max_length=200)
+    blocked_by = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+", verbose_name=_("blocked by"))
+    at = models.DateTimeField(_("at"), default=timezone.now)
+
+    class Meta:
+        verbose_name = _("account block")
+        verbose_name_plural = _("account blocks")
 
     def __str__(self) -> str:
         return gettext("block of %(person)s") % {"person": self.user}
@@ -190,19 +200,25 @@ class Host(models.Model):
     when it changed (``hardware_digest``); speeds in FLOPS and operations/s, sizes in bytes.
     """
 
-    owner = models.ForeignKey(User, models.CASCADE, related_name="hosts", db_index=False)
-    token = models.CharField(max_length=32, unique=True, default=new_token, editable=False)
+    owner = models.ForeignKey(User, models.CASCADE, related_name="hosts", db_index=False, verbose_name=_("owner"))
+    token = models.CharField(_("token"), max_length=32, unique=True, default=new_token, editable=False)
     host_cpid = models.CharField(_("cross-project id"), max_length=32, blank=True)
     domain_name = models.CharField(_("name reported by the client"), max_length=255, blank=True)
     given_name = models.CharField(_("name given by the owner"), max_length=MAX_NAME_CHARS, blank=True)
-    venue = models.CharField(max_length=6, choices=Venue, blank=True, default=Venue.NONE)
-    created_at = models.DateTimeField(default=timezone.now, editable=False)
-    last_contact_at = models.DateTimeField(default=timezone.now)
-    retired_at = models.DateTimeField(null=True, blank=True)
-    merged_into = models.ForeignKey("self", models.CASCADE, null=True, blank=True, related_name="merged_hosts")
+    venue = models.CharField(_("venue"), max_length=6, choices=Venue, blank=True, default=Venue.NONE)
+    # The owner's own words for some computers together (portal/computers/groups.py)
+    groups = ArrayField(
+        models.CharField(max_length=30), default=list, db_default=[], blank=True, verbose_name=_("groups")
+    )
+    created_at = models.DateTimeField(_("created at"), default=timezone.now, editable=False)
+    last_contact_at = models.DateTimeField(_("last sync at"), default=timezone.now)
+    retired_at = models.DateTimeField(_("retired at"), null=True, blank=True)
+    merged_into = models.ForeignKey(
+        "self", models.CASCADE, null=True, blank=True, related_name="merged_hosts", verbose_name=_("merged into")
+    )
 
-    client_version = models.CharField(max_length=32, blank=True)
-    platform_name = models.CharField(max_length=64, blank=True)
+    client_version = models.CharField(_("client version"), max_length=32, blank=True)
+    platform_name = models.CharField(_("platform name"), max_length=64, blank=True)
     timezone_secs = models.IntegerField(_("seconds east of UTC"), null=True, blank=True)
     ncpus = models.PositiveIntegerField(_("processors"), default=0)
     p_vendor = models.CharField(_("processor vendor"), max_length=128, blank=True)
@@ -211,30 +227,36 @@ class Host(models.Model):
     p_fpops = models.FloatField(_("floating point speed of one processor (FLOPS)"), null=True, blank=True)
     p_iops = models.FloatField(_("integer speed of one processor (operations/s)"), null=True, blank=True)
     p_membw = models.FloatField(_("memory bandwidth (bytes/s)"), null=True, blank=True)
-    benchmarked_at = models.DateTimeField(null=True, blank=True)
+    benchmarked_at = models.DateTimeField(_("benchmarked at"), null=True, blank=True)
     m_nbytes = models.BigIntegerField(_("memory (bytes)"), null=True, blank=True)
     m_cache = models.BigIntegerField(_("cache (bytes)"), null=True, blank=True)
     m_swap = models.BigIntegerField(_("swap (bytes)"), null=True, blank=True)
     d_total = models.BigIntegerField(_("disk (bytes)"), null=True, blank=True)
     os_name = models.CharField(_("operating system"), max_length=128, blank=True)
     os_version = models.CharField(_("version of the operating system"), max_length=256, blank=True)
-    product_name = models.CharField(max_length=256, blank=True)
-    virtualbox_version = models.CharField(max_length=64, blank=True)
-    docker_version = models.CharField(max_length=64, blank=True, db_default="", default="")
+    product_name = models.CharField(_("product name"), max_length=256, blank=True)
+    virtualbox_version = models.CharField(_("virtualbox version"), max_length=64, blank=True)
+    docker_version = models.CharField(_("docker version"), max_length=64, blank=True, db_default="", default="")
     # Linux below Windows: [{"name", "system", "docker_version", "is_allowed"}, …]
     wsl = models.JSONField(_("WSL"), default=list, db_default=[], blank=True)
     # What BOINC there may not use by its owner's word: "docker", "wsl"
-    not_used = ArrayField(models.CharField(max_length=16), default=list, db_default=[], blank=True)
+    not_used = ArrayField(
+        models.CharField(max_length=16), default=list, db_default=[], blank=True, verbose_name=_("not used")
+    )
     # Whose build of BOINC it is, and what somebody there wrote for projects; empty for most
     client_brand = models.CharField(_("BOINC's brand"), max_length=64, blank=True, db_default="", default="")
     client_opaque = models.CharField(_("note for projects"), max_length=1000, blank=True, db_default="", default="")
     # [{"type", "name", "count", "peak_flops", "ram_bytes", "driver_version", "opencl_version"}, …]
     coprocs = models.JSONField(_("coprocessors"), default=list, blank=True)
-    hardware_digest = models.BinaryField(max_length=16, default=bytes, editable=False)
+    hardware_digest = models.BinaryField(_("hardware digest"), max_length=16, default=bytes, editable=False)
     # Hardware values that were left out, each with the field and its limit, for the owner to see.
-    hardware_faults = ArrayField(models.CharField(max_length=200), default=list, blank=True)
+    hardware_faults = ArrayField(
+        models.CharField(max_length=200), default=list, blank=True, verbose_name=_("hardware faults")
+    )
 
     class Meta:
+        verbose_name = _("computer")
+        verbose_name_plural = _("computers")
         indexes = [models.Index(fields=["owner", "host_cpid"], name="host_owner_cpid")]
         constraints = [
             models.CheckConstraint(condition=~models.Q(merged_into=models.F("id")), name="host_not_merged_into_itself"),
@@ -258,16 +280,20 @@ class ClientKey(models.Model):
         ATTACH = "attach", _("computer attached")
         LOOKUP = "lookup", _("account looked up by a BOINC Manager")
 
-    user = models.ForeignKey(User, models.CASCADE, related_name="client_keys")
-    host = models.ForeignKey(Host, models.CASCADE, null=True, blank=True, related_name="client_keys")
-    origin = models.CharField(max_length=6, choices=Origin)
+    user = models.ForeignKey(User, models.CASCADE, related_name="client_keys", verbose_name=_("user"))
+    host = models.ForeignKey(
+        Host, models.CASCADE, null=True, blank=True, related_name="client_keys", verbose_name=_("computer")
+    )
+    origin = models.CharField(_("origin"), max_length=6, choices=Origin)
     key_hash = models.BinaryField(_("SHA-256 of the key"), max_length=32, unique=True, editable=False)
     hint = models.CharField(_("first characters"), max_length=6, editable=False)
-    created_at = models.DateTimeField(default=timezone.now, editable=False)
-    last_used_at = models.DateTimeField(null=True, blank=True)
-    revoked_at = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField(_("created at"), default=timezone.now, editable=False)
+    last_used_at = models.DateTimeField(_("last used at"), null=True, blank=True)
+    revoked_at = models.DateTimeField(_("revoked at"), null=True, blank=True)
 
     class Meta:
+        verbose_name = _("client key")
+        verbose_name_plural = _("client keys")
         ordering = ["-created_at"]
 
     def __str__(self) -> str:
@@ -284,17 +310,18 @@ class ApiToken(models.Model):
         NOTES = "read:notes", _("notes on reports")
         JOBS = "write:jobs", _("submitting, following and cancelling jobs")
 
-    user = models.ForeignKey(User, models.CASCADE, related_name="api_tokens")
+    user = models.ForeignKey(User, models.CASCADE, related_name="api_tokens", verbose_name=_("user"))
     name = models.CharField(_("what it is for"), max_length=100)
-    scopes = ArrayField(models.CharField(max_length=32, choices=Scope))
+    scopes = ArrayField(models.CharField(max_length=32, choices=Scope), verbose_name=_("scopes"))
     token_hash = models.BinaryField(_("SHA-256 of the token"), max_length=32, unique=True, editable=False)
     hint = models.CharField(_("first characters"), max_length=10, editable=False)
-    created_at = models.DateTimeField(default=timezone.now, editable=False)
-    expires_at = models.DateTimeField(null=True, blank=True)
-    last_used_at = models.DateTimeField(null=True, blank=True)
-    revoked_at = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField(_("created at"), default=timezone.now, editable=False)
+    expires_at = models.DateTimeField(_("expires at"), null=True, blank=True)
+    last_used_at = models.DateTimeField(_("last used at"), null=True, blank=True)
+    revoked_at = models.DateTimeField(_("revoked at"), null=True, blank=True)
 
     class Meta:
+        verbose_name_plural = _("API tokens")
         ordering = ["-created_at"]
         verbose_name = _("API token")
 
@@ -408,17 +435,18 @@ class SecurityEvent(models.Model):
 class RequestedWork(models.Model):
     """A piece of long work that a volunteer asked for, in the queue of portal/requested_work; kept for a day after."""
 
-    user = models.ForeignKey(User, models.CASCADE, related_name="requested_work")
+    user = models.ForeignKey(User, models.CASCADE, related_name="requested_work", verbose_name=_("user"))
     # What is to be done, and the number of the row that it is done to
-    kind = models.CharField(max_length=20)
-    subject = models.BigIntegerField()
-    asked_at = models.DateTimeField(default=timezone.now)
-    started_at = models.DateTimeField(null=True, blank=True)
-    finished_at = models.DateTimeField(null=True, blank=True)
+    kind = models.CharField(_("kind"), max_length=20)
+    subject = models.BigIntegerField(_("subject"))
+    asked_at = models.DateTimeField(_("asked at"), default=timezone.now)
+    started_at = models.DateTimeField(_("started at"), null=True, blank=True)
+    finished_at = models.DateTimeField(_("finished at"), null=True, blank=True)
     ntries = models.PositiveSmallIntegerField(_("times started"), default=0)
     is_given_up = models.BooleanField(_("given up"), default=False)
 
     class Meta:
+        verbose_name = _("requested work")
         verbose_name_plural = _("requested work")
         constraints = [
             models.UniqueConstraint(fields=["kind", "subject"], name="requestedwork_once"),
@@ -439,17 +467,21 @@ class RequestedWork(models.Model):
 class MaintenanceRun(models.Model):
     """A run of a check, or of other upkeep, that an operator started in the browser (portal/maintenance)."""
 
-    job = models.CharField(max_length=40)
-    asked_by = models.ForeignKey(User, models.SET_NULL, null=True, blank=True, related_name="+", db_index=False)
-    asked_at = models.DateTimeField(default=timezone.now)
-    started_at = models.DateTimeField(null=True, blank=True)
-    finished_at = models.DateTimeField(null=True, blank=True)
+    job = models.CharField(_("job"), max_length=40)
+    asked_by = models.ForeignKey(
+        User, models.SET_NULL, null=True, blank=True, related_name="+", db_index=False, verbose_name=_("asked by")
+    )
+    asked_at = models.DateTimeField(_("asked at"), default=timezone.now)
+    started_at = models.DateTimeField(_("started at"), null=True, blank=True)
+    finished_at = models.DateTimeField(_("finished at"), null=True, blank=True)
     # What it found, a sentence each; of many the first, and how many there were.
-    lines = models.JSONField(default=list)
+    lines = models.JSONField(_("lines"), default=list)
     nlines = models.PositiveIntegerField(_("lines"), default=0)
-    failure = models.TextField(blank=True)
+    failure = models.TextField(_("failure"), blank=True)
 
     class Meta:
+        verbose_name = _("maintenance run")
+        verbose_name_plural = _("maintenance runs")
         default_permissions = ("view", "add")
         constraints = [
             models.UniqueConstraint(
@@ -467,12 +499,14 @@ class OperatingFigure(models.Model):
     Taken every ten minutes, and thinned out as it gets older (portal/dashboard/thinning.py).
     """
 
-    name = models.CharField(max_length=60)
-    label = models.CharField(max_length=120, blank=True)
-    taken_at = models.DateTimeField()
-    value = models.FloatField()
+    name = models.CharField(_("name"), max_length=60)
+    label = models.CharField(_("label"), max_length=120, blank=True)
+    taken_at = models.DateTimeField(_("taken at"))
+    value = models.FloatField(_("value"))
 
     class Meta:
+        verbose_name = _("operating figure")
+        verbose_name_plural = _("operating figures")
         constraints = [models.UniqueConstraint(fields=["name", "label", "taken_at"], name="operatingfigure_once")]
         indexes = [models.Index(fields=["taken_at"], name="operatingfigure_taken_at")]
 
@@ -501,9 +535,11 @@ class Change(AbstractLogEntry):  # type: ignore[misc]  # of a library without ty
     addresses of visitors stay empty.
     """
 
-    reason = models.CharField(max_length=MAX_REASON_LENGTH, blank=True)
+    reason = models.CharField(_("reason"), max_length=MAX_REASON_LENGTH, blank=True)
     # The change whose values this one put back
-    undoes = models.ForeignKey("self", models.SET_NULL, null=True, blank=True, related_name="undone_by")
+    undoes = models.ForeignKey(
+        "self", models.SET_NULL, null=True, blank=True, related_name="undone_by", verbose_name=_("undoes")
+    )
 
     class Meta:
         ordering = ["-id"]
@@ -530,12 +566,13 @@ class SiteText(models.Model):
         PRIVACY = "privacy", _("Privacy")
         TERMS = "terms", _("Terms of use")
 
-    page = models.CharField(max_length=16, choices=Page, unique=True)
+    page = models.CharField(_("page"), max_length=16, choices=Page, unique=True)
     text = models.TextField(
+        _("text"),
         max_length=50_000,
         help_text=_("Markdown: blank lines, ## headings, *emphasis*, lists, [links](https://example.org/). No HTML."),
     )
-    changed_at = models.DateTimeField(auto_now=True)
+    changed_at = models.DateTimeField(_("changed at"), auto_now=True)
 
     class Meta:
         ordering = ["page"]

@@ -316,7 +316,6 @@ INSTALLED_APPS = [
     "django_htmx",
     "rest_framework",
     "drf_spectacular",
-    "drf_spectacular_sidecar",
     "allauth",
     "allauth.account",
     "allauth.mfa",
@@ -333,6 +332,7 @@ MIDDLEWARE = [
     "portal.web.middleware.RequestLogMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "portal.web.compression.CompressionMiddleware",
     "portal.web.middleware.ContentPolicyMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -385,9 +385,13 @@ MEDIA_ROOT = Path(env.text("FILES_DIR", str(VAR_DIR / "files")))
 STORAGES = {
     "default": {"BACKEND": env.text("FILES_STORAGE", "django.core.files.storage.FileSystemStorage")},
     "staticfiles": {
-        "BACKEND": env.text("STATICFILES_STORAGE", "whitenoise.storage.ManifestStaticFilesStorage"),
+        "BACKEND": env.text("STATICFILES_STORAGE", "whitenoise.storage.CompressedManifestStaticFilesStorage"),
     },
 }
+# Pages name the hashed files alone, so the others need neither room nor compressing.
+WHITENOISE_KEEP_ONLY_HASHED_FILES = True
+# What is compressed by itself, and what only developers' tools ask for.
+WHITENOISE_SKIP_COMPRESS_EXTENSIONS = ("png", "jpg", "gif", "webp", "ico", "woff", "woff2", "ttf", "eot", "gz", "map")
 # What BOINC clients ask. It bypasses all middleware.
 CLIENT_PATHS: dict[str, ClientPath] = {}
 if "account_manager" in ROOMS:

@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from accounting.computers.reads import HostPage, ProjectLine
 from accounting.engine.host_wishes import NO_WISHES, HostWishes
 from accounting.models import processor_name
+from portal.computers.groups import MAX_GROUP_CHARS, MAX_GROUPS
 from portal.models import MAX_NAME_CHARS, Host, Venue
 
 
@@ -31,9 +32,16 @@ class HostForm(forms.Form):
         help_text=_("Selects the preferences of that place, if you have saved any. Takes effect at the next sync."),
     )
 
+    groups = forms.CharField(
+        label=_("Groups"),
+        required=False,
+        max_length=MAX_GROUPS * (MAX_GROUP_CHARS + 2),
+        help_text=_("Your own words, separated by commas, for filtering the list of computers."),
+    )
+
     @classmethod
     def of(cls, host: Host, data: QueryDict | None = None) -> HostForm:
-        return cls(data, initial={"name": host.given_name, "venue": host.venue})
+        return cls(data, initial={"name": host.given_name, "venue": host.venue, "groups": ", ".join(host.groups)})
 
 
 class WishForm(forms.Form):

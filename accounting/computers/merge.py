@@ -28,6 +28,7 @@ from accounting.ledger.sql import LOCK_MONTHS
 from accounting.models import Day, GrantedTotal, HostClient, HostProject, Note
 from accounting.reconciliation.merge import merge_settlements
 from accounting.running_tasks import follow
+from portal.computers.groups import MAX_GROUPS
 from portal.computers.host_changes import merge_hooks
 from portal.models import ClientKey, Host, User
 
@@ -181,6 +182,9 @@ def merge(owner_id: int, host_id: int, other_id: int) -> Host:
         _move_clients(older, newer)
         if older.given_name and not newer.given_name:
             Host.objects.filter(pk=newer.pk).update(given_name=older.given_name)
+        if older.groups:
+            groups = list(dict.fromkeys([*newer.groups, *older.groups]))[:MAX_GROUPS]
+            Host.objects.filter(pk=newer.pk).update(groups=groups)
         newer.refresh_from_db()
         return newer
 

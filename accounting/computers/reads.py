@@ -22,6 +22,7 @@ from accounting.choosing.texts import Why
 from accounting.choosing.texts import explain as explain_choice
 from accounting.computers.attention import CONCERN_NAMES, Attention, Concern, read_attention
 from accounting.computers.contacts import Contacts, read_contacts
+from accounting.computers.listing import Status, Wanted, read_wanted
 from accounting.computers.texts import ClientFact, client_facts
 from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.choice.facts import CPU, Choice
@@ -73,12 +74,18 @@ class HostLine:
 
 @dataclass(frozen=True, slots=True)
 class HostList:
-    """A volunteer's computers, a page of those in use and of those that are retired; the sums are of all."""
+    """A volunteer's computers, a page of those in use and of those that are retired; the sums are of all that fit.
+
+    ``known``: how many there are in all; ``groups``: those that they are in.
+    """
 
     active: Page[HostLine]
     retired: Page[HostLine]
     today_ec: int
     total_ec: int
+    wanted: Wanted
+    known: int
+    groups: list[str]
 
     @property
     def several(self) -> bool:
@@ -92,8 +99,8 @@ def is_in_contact(host: Host, now: dt.datetime) -> bool:
     return now - host.last_contact_at <= interval
 
 
-def read_hosts(user: User, now: dt.datetime, page: str = "1", retired_page: str = "1") -> HostList:
-    """A page of the user's computers, the latest contact first; ten statements."""
+def _read_lines(user: User, now: dt.datetime) -> list[HostLine]:
+    """All of the user's computers; ten statements."""
     hosts = list(own_hosts(user).order_by("-last_contact_at", "pk"))
     totals: dict[int, int] = {}
     for standing in read_standings(user):
@@ -109,19 +116,47 @@ def read_hosts(user: User, now: dt.datetime, page: str = "1", retired_page: str 
         name = gettext(CONCERN_NAMES[attention.concern])
         if name not in concerns.setdefault(attention.host_id, []):
             concerns[attention.host_id].append(name)
-    lines = [
+    return [
         HostLine(
             host, today.get(host.pk, 0), totals.get(host.pk, 0), is_in_contact(host, now), concerns.get(host.pk, [])
         )
         for host in hosts
     ]
-    active = [line for line in lines if line.host.retired_at is None]
-    retired = [line for line in lines if line.host.retired_at is not None]
+
+
+def _groups(lines: Iterable[HostLine]) -> list[str]:
+    return sorted({group for line in lines for group in line.host.groups}, key=str.casefold)
+
+
+def read_chosen(user: User, now: dt.datetime, params: Mapping[str, str]) -> list[int]:
+    """The ids of all computers of a list, on whatever page; of those in use, unless the list is of retired ones."""
+    lines = _read_lines(user, now)
+    wanted = read_wanted(params, _groups(lines))
+    is_retired = wanted.status is Status.RETIRED
+    return [line.host.pk for line in wanted.choose(lines) if (line.host.retired_at is not None) == is_retired]
+
+
+def read_hosts(user: User, now: dt.datetime, params: Mapping[str, str]) -> HostList:
+    """A page of the user's computers as an address names them; ten statements."""
+    lines = _read_lines(user, now)
+    groups = _groups(lines)
+    wanted = read_wanted(params, groups)
+    chosen = wanted.choose(lines)
+    active = [line for line in chosen if line.host.retired_at is None]
+    retired = [line for line in chosen if line.host.retired_at is not None]
+    # Who asks for a state of those in use wants no others.
+    if wanted.status is Status.RETIRED:
+        active = []
+    elif wanted.status is not Status.USED:
+        retired = []
     return HostList(
-        active=Paginator(active, HOSTS_A_PAGE).get_page(page),
-        retired=Paginator(retired, HOSTS_A_PAGE).get_page(retired_page),
-        today_ec=sum(line.today_ec for line in lines),
-        total_ec=sum(line.total_ec for line in lines),
+        active=Paginator(active, HOSTS_A_PAGE).get_page(params.get("page", "1")),
+        retired=Paginator(retired, HOSTS_A_PAGE).get_page(params.get("retired_page", "1")),
+        today_ec=sum(line.today_ec for line in (*active, *retired)),
+        total_ec=sum(line.total_ec for line in (*active, *retired)),
+        wanted=wanted,
+        known=len(lines),
+        groups=groups,
     )
 
 

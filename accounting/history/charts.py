@@ -12,7 +12,7 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext
 
 from accounting.history import texts
-from accounting.history.choices import Choices, Scale
+from accounting.history.choices import Choices
 from accounting.history.compared import Beside, Curve
 from accounting.history.periods import Step
 from accounting.history.reads import History, Line, Show
@@ -28,7 +28,6 @@ def chart_data(history: History, choices: Choices, beside: Beside) -> dict[str, 
     show, step = history.show, history.period.step
     scale = _SCALES[show]
     is_running = choices.curve is Curve.TOTAL
-    is_root = choices.scale is Scale.ROOT
 
     def values(amounts: Iterable[int]) -> list[float]:
         return [amount / scale for amount in (accumulate(amounts) if is_running else amounts)]
@@ -44,7 +43,7 @@ def chart_data(history: History, choices: Choices, beside: Beside) -> dict[str, 
         "title": texts.chart_title(show, step, is_running=is_running),
         "unit": gettext(texts.UNITS[show]),
         "x": gettext(texts.UTC_STEPS[step]),
-        "y": texts.axis_title(show, step, is_running=is_running, is_root=is_root),
+        "y": texts.axis_title(show, step, choices.scale, is_running=is_running),
         "switch": gettext("Show or hide in the chart"),
         "is_count": show is Show.JOBS,
         "labels": [_tick(line, step) for line in history.lines],

@@ -12,10 +12,11 @@ from typing import Final, TypeVar
 
 from django.utils.translation import gettext, gettext_noop
 
+from accounting.engine.amounts import Processor
 from accounting.history.compared import Compare, Curve
 from accounting.history.periods import Period, Step
 from accounting.history.reads import By, Show
-from accounting.history.sums import Only, Processor
+from accounting.history.sums import Only
 from accounting.models import HostProject, Project
 from portal.models import Host, User
 
@@ -25,10 +26,11 @@ PROCESSORS: Final = {Processor.CPU: gettext_noop("CPUs"), Processor.GPU: gettext
 
 
 class Scale(StrEnum):
-    """Of the chart: bars in proportion, or lines by square root, in which small projects can be seen."""
+    """Of the chart: bars in proportion, or lines by square root or logarithm, in which small projects can be seen."""
 
     LINEAR = "linear"
     ROOT = "root"
+    LOG = "log"
 
 
 _Choice = TypeVar("_Choice", bound=StrEnum)
@@ -91,26 +93,17 @@ class Choices:
 def read_choices(user: User, params: Mapping[str, str], period: Period) -> Choices:
     """The choices of an address. Two statements."""
     problems: list[str] = []
-    hosts = Host.objects.filter(owner=user, merged_into=None).only("pk", "given_name", "domain_name")
     found = Choices(
         show=_choice(params, "show", Show.CREDIT, problems),
         by=_choice(params, "by", By.PROJECT, problems),
         compare=_choice(params, "compare", Compare.NOTHING, problems),
         curve=_choice(params, "curve", Curve.EACH, problems),
         scale=_choice(params, "scale", Scale.LINEAR, problems),
-        hosts=sorted(((host.pk, host.name) for host in hosts), key=lambda each: each[1].casefold()),
-        projects=list(
-            Project.objects.filter(pk__in=HostProject.objects.filter(host__owner=user).values("project_id"))
-            .order_by("name")
-            .values_list("pk", "name")
-        ),
+        hosts=_hosts(user),
+        projects=_projects(user),
         problems=problems,
     )
-    found.only = Only(
-        _number(params, "host", found.hosts, problems),
-        _number(params, "project", found.projects, problems),
-        _processor(params, problems),
-    )
+    found.only = _only(params, found.hosts, found.projects, problems)
     if found.only.processor and (found.show is Show.JOBS or found.by is By.PROCESSOR):
         problems.append(
             gettext(
@@ -126,6 +119,36 @@ def read_choices(user: User, params: Mapping[str, str], period: Period) -> Choic
         problems.append(gettext("The 7-day average is available by day only, so it is not shown."))
         found.curve = Curve.EACH
     return found
+
+
+def read_only(user: User, params: Mapping[str, str], problems: list[str]) -> Only:
+    """Whose work an address wants alone; two statements, none without such a wish."""
+    if not any(params.get(name) for name in ("host", "project", "processor")):
+        return Only()
+    return _only(params, _hosts(user), _projects(user), problems)
+
+
+def _hosts(user: User) -> list[tuple[int, str]]:
+    hosts = Host.objects.filter(owner=user, merged_into=None).only("pk", "given_name", "domain_name")
+    return sorted(((host.pk, host.name) for host in hosts), key=lambda each: each[1].casefold())
+
+
+def _projects(user: User) -> list[tuple[int, str]]:
+    mine = HostProject.objects.filter(host__owner=user).values("project_id")
+    return list(Project.objects.filter(pk__in=mine).order_by("name").values_list("pk", "name"))
+
+
+def _only(
+    params: Mapping[str, str],
+    hosts: list[tuple[int, str]],
+    projects: list[tuple[int, str]],
+    problems: list[str],
+) -> Only:
+    return Only(
+        _number(params, "host", hosts, problems),
+        _number(params, "project", projects, problems),
+        _processor(params, problems),
+    )
 
 
 def _choice(params: Mapping[str, str], name: str, default: _Choice, problems: list[str]) -> _Choice:

@@ -8,6 +8,7 @@ from typing import Final
 from django.utils.translation import gettext
 from django.utils.translation import gettext_noop as _
 
+from accounting.history.choices import Scale
 from accounting.history.periods import MAX_YEARS, Period, Problem, ProblemKind, Step
 from accounting.history.reads import By, Show
 from portal.templatetags.display import day
@@ -94,10 +95,12 @@ def chart_title(show: Show, step: Step, *, is_running: bool) -> str:
     return gettext(_RUNNING_TITLES[show] if is_running else _TITLES[show, step])
 
 
-def axis_title(show: Show, step: Step, *, is_running: bool, is_root: bool) -> str:
-    """What the chart's values are; ``is_root``: they are drawn as square roots."""
+def axis_title(show: Show, step: Step, scale: Scale, *, is_running: bool) -> str:
+    """What the chart's values are, and how they are drawn."""
     unit = gettext(UNITS[show] if is_running else _UNITS_PER[show, step])
-    return gettext("%(unit)s, square root") % {"unit": unit} if is_root else unit
+    if scale is Scale.ROOT:
+        return gettext("%(unit)s, square root") % {"unit": unit}
+    return gettext("%(unit)s, logarithmic") % {"unit": unit} if scale is Scale.LOG else unit
 
 
 def range_text(first: dt.date | None, last: dt.date | None) -> str:

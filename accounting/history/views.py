@@ -191,7 +191,7 @@ def _history_controls(period: Period, choices: Choices, today: dt.date) -> dict[
         "before_url": range_url(before),
         "after_url": range_url(after),
         # The days themselves: a file of "the last 30 days" that is fetched later would have different ones.
-        "download_query": urlencode({"from": period.first, "to": period.last}),
+        "download_query": urlencode({"from": period.first, "to": period.last, **choices.filters}),
         "step_choices": [(str(step), gettext(name)) for step, name in texts.STEP_CHOICES.items()],
         "show_choices": [(show, gettext(name)) for show, name in texts.SHOWN.items()],
         "by_choices": [
@@ -212,7 +212,11 @@ def _history_controls(period: Period, choices: Choices, today: dt.date) -> dict[
             *([(Curve.MEAN, gettext("7-day average"))] if period.step is Step.DAY else []),
             (Curve.TOTAL, gettext("running total")),
         ],
-        "scale_choices": [(Scale.LINEAR, gettext("linear")), (Scale.ROOT, gettext("square root"))],
+        "scale_choices": [
+            (Scale.LINEAR, gettext("linear")),
+            (Scale.ROOT, gettext("square root")),
+            (Scale.LOG, gettext("logarithmic")),
+        ],
         "processor_choices": [(processor, gettext(name)) for processor, name in PROCESSORS.items()],
     }
 

@@ -44,8 +44,13 @@ def preferences(request: HttpRequest) -> HttpResponse:
     """When and how much do my computers compute? Saved here, a client gets it with its next reply."""
     user = signed_in(request)
     venue = request.GET.get("place", EVERYWHERE)
+    problem = ""
     if venue not in _PLACES:
-        raise Http404
+        if request.method == "POST":
+            # Nothing is saved for another place than the one that was meant.
+            raise Http404
+        problem = gettext("“%(text)s” is not a place. The preferences for everywhere are shown.") % {"text": venue[:20]}
+        venue = EVERYWHERE
     sets = read_saved(user)
     shown = sets.get(venue) or sets.get(EVERYWHERE) or Saved(complete({}), {})
     bound = PreferenceForms(PreferencesForm(values=shown.values), DaysForm(days=shown.days))
@@ -54,7 +59,7 @@ def preferences(request: HttpRequest) -> HttpResponse:
         if done:
             messages.success(request, done)
             return redirect(_address(venue))
-    return render(request, "accounting/preferences.html", _context(user, venue, sets, bound))
+    return render(request, "accounting/preferences.html", _context(user, venue, sets, bound) | {"problem": problem})
 
 
 def _act(request: HttpRequest, user: User, venue: str, bound: PreferenceForms) -> tuple[str, PreferenceForms]:

@@ -37,7 +37,7 @@ class SeenField(forms.CharField):
 class AuditedForm(forms.ModelForm):
     """A form that is refused if somebody else changed the row since it was shown."""
 
-    seen = SeenField(required=False)
+    seen = SeenField(required=False, label="")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

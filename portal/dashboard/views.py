@@ -54,6 +54,10 @@ def figure_history(request: HttpRequest, name: str) -> HttpResponse:
         "figure": figure,
         "link": reads.address(figure.link),
         "days": str(days),
+        "problem": _("“%(text)s” is no number of days that can be shown. These are the last seven.")
+        % {"text": chosen[:20]}
+        if chosen and chosen not in RANGES
+        else "",
         "ranges": RANGES,
         "labels": list(course.series),
         "rows": table_rows(course),

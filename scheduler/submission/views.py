@@ -9,6 +9,7 @@ from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from credit.models import Batch
@@ -88,11 +89,20 @@ def batch_jobs(request: HttpRequest, pk: int) -> HttpResponse:
     batch = _batch(request, pk)
     state = request.GET.get("state", "")
     after = request.GET.get("after", "0")
-    if state not in ("", *JOB_STATES) or not (after.isdecimal() and len(after) < 19):
-        raise Http404("no such page")
+    problems = []
+    if state not in ("", *JOB_STATES):
+        problems.append(
+            _("There are no jobs of the state “%(text)s”. States are: %(known)s. Jobs of all states are shown.")
+            % {"text": state[:20], "known": ", ".join(JOB_STATES)}
+        )
+        state = ""
+    if not (after.isdecimal() and len(after) < 19):
+        problems.append(_("“%(text)s” is no number of a job. The list begins with the first.") % {"text": after[:20]})
+        after = "0"
     rows = read_jobs(batch, state, int(after), SHOWN_JOBS + 1)
     context = {
         "batch": batch,
+        "problems": problems,
         "rows": rows[:SHOWN_JOBS],
         "next": rows[SHOWN_JOBS - 1].workunit.pk if len(rows) > SHOWN_JOBS else None,
         "state": state,

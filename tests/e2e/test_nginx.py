@@ -132,6 +132,15 @@ def test_what_people_ask_is_answered_by_the_pages_service(deployment: Deployment
     assert (nlines(deployment.clients, path), nlines(deployment.web, path)) == (before[0], before[1] + 1)
 
 
+def test_pages_come_compressed_and_replies_to_clients_do_not(deployment: Deployment) -> None:
+    def is_compressed(path: str) -> bool:
+        answer = ask(deployment, path, headers={"Accept-Encoding": "gzip"})[1]
+        return answer.startswith(b"\x1f\x8b")
+
+    assert is_compressed("/") and is_compressed("/api/v1/schema/")
+    assert not is_compressed("/get_project_config.php")
+
+
 def test_what_a_client_claims_as_its_address_is_dropped(deployment: Deployment) -> None:
     def look_up(email: str, source: str, claimed: str) -> bytes:
         names = {"X-Forwarded-For": claimed, "Forwarded": f"for={claimed}", "X-Real-IP": claimed}

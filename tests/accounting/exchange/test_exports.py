@@ -120,7 +120,9 @@ def test_a_parquet_file_has_the_rows_of_the_csv_file_exactly(signed_in: Client, 
     assert name.endswith(".parquet") and len(rows) == len(wanted) == 7
     for row, line in zip(rows, wanted, strict=True):
         row["flags"] = " ".join(row["flags"])
-        assert {key: str(value) for key, value in row.items()} == {key: text.lstrip("'") for key, text in line.items()}
+        assert {key: "" if value is None else str(value) for key, value in row.items()} == {
+            key: text.lstrip("'") for key, text in line.items()
+        }
 
 
 def test_a_parquet_file_of_no_days_has_no_rows(worked: Host) -> None:

@@ -169,8 +169,9 @@ def test_saving_keeps_the_keywords(alice: User) -> None:
     assert (saved.keywords_yes, saved.keywords_no, saved.preferences) == ([1, 2], [3], {})
 
 
-def test_a_place_that_nobody_knows_is_not_found(signed_in: Client, alice: User) -> None:
-    assert signed_in.get(f"{PAGE}?place=moon").status_code == 404
+def test_a_place_that_nobody_knows_is_named_and_never_saved_to(signed_in: Client, alice: User) -> None:
+    assert "“moon” is no place." in signed_in.get(f"{PAGE}?place=moon").content.decode()
+    assert signed_in.post(f"{PAGE}?place=moon", {}).status_code == 404
     with pytest.raises(ValueError, match="moon"):
         save_set(alice, "moon", {})
 

@@ -17,6 +17,7 @@ from credit.pages.explanation import explain_parts
 from credit.pages.task_reads import PAGE_TASKS
 from credit.statistics.feeder import feed
 from portal.models import Host, User
+from tests.support.accounting_factories import make_host
 from tests.support.credit_factories import NOON, make_app, make_result, make_success, make_version, make_workunit
 from tests.support.page_text import text_of
 
@@ -226,9 +227,25 @@ def test_recent_average_credit_is_that_of_today_however_old_the_last_grant_is(
     assert "160" in versions and "640" not in versions
 
 
-@pytest.mark.parametrize("query", [{"state": "odd"}, {"host": "x"}, {"before": "9" * 30}, {"app": "none"}])
-def test_an_address_that_makes_no_sense_is_not_found(signed_in: Client, query: dict[str, str]) -> None:
-    assert signed_in.get(reverse("tasks"), query).status_code == 404
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ({"state": "odd"}, "There are no tasks of the state “odd”. States are: "),
+        ({"host": "x"}, "“x” is no computer of yours."),
+        ({"before": "9" * 30}, "is no number of a task."),
+        ({"app": "none"}, "“none” is no app of this project."),
+    ],
+)
+def test_an_address_that_makes_no_sense_says_so_and_shows_all(
+    signed_in: Client, query: dict[str, str], words: str
+) -> None:
+    assert words in text_of(signed_in.get(reverse("tasks"), query))
+
+
+def test_the_computer_of_another_is_one_that_is_not_there(signed_in: Client, bob: User) -> None:
+    host = make_host(bob, "secret-name")
+    shown = text_of(signed_in.get(reverse("tasks"), {"host": host.pk}))
+    assert f"“{host.pk}” is no computer of yours." in shown and "secret-name" not in shown
 
 
 def test_the_list_is_paged_and_asks_as_often_whatever_its_length(

@@ -74,8 +74,8 @@ def test_a_task_that_failed_says_why(operators: Client, taken: None) -> None:
 
 def test_without_workers_the_page_says_so_at_once(operators: Client, db: None) -> None:
     text = page(operators)
-    assert "No worker says that it lives" in text
-    assert "Beat does not say that it lives" in text
+    assert "No worker is running" in text
+    assert "Beat is not running" in text
     assert "No figures were taken in the last day" in text
 
 

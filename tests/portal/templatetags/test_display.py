@@ -87,7 +87,7 @@ def test_a_quantity_has_its_unit() -> None:
     assert amount(1_284_000_000, "credit") == f"1{THIN}284{NBSP}credits"
     assert amount(7_200_000_000, "time") == f"2{NBSP}h"
     assert amount(1, "jobs") == f"1{NBSP}task"
-    assert amount(2.25, "jobs") == f"2.25{NBSP}jobs"
+    assert amount(2.25, "jobs") == f"2.25{NBSP}tasks"
 
 
 def test_table_cells_carry_the_exact_amount() -> None:

@@ -311,7 +311,7 @@ def test_pages_show_archived_tasks_to_their_owner(done: Batch, client: Client, a
     page = client.get(address).content.decode()
     assert name in page and task.workunit.name in page
     assert client.get("/tasks/archived/?before=1").status_code == 200
-    assert client.get("/tasks/archived/?before=x").status_code == 404
+    assert "“x” is no number of a task." in client.get("/tasks/archived/?before=x").content.decode()
     client.force_login(bob)
     assert name not in client.get("/tasks/archived/").content.decode()
     assert client.get(address).status_code == 404

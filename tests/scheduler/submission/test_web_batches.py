@@ -207,6 +207,8 @@ def test_single_jobs_are_cancelled(browser: Client, app: App, submitter: User) -
     page = text(browser.get(f"/project/batches/{batch.pk}/jobs/?state=cancelled"))
     assert page.count("<tr>") == 2
     assert text(browser.get(f"/project/batches/{batch.pk}/jobs/?state=open")).count("<tr>") == 3
+    odd = text(browser.get(f"/project/batches/{batch.pk}/jobs/?state=odd&after=x"))
+    assert "no jobs of the state “odd”" in odd and "“x” is no number of a job" in odd
     batch.refresh_from_db()
     assert batch.cancelled_at is None
     assert others
