@@ -14,10 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from django.db import connection, transaction
-from django.utils import translation
 
 from accounting.badges import sql
-from accounting.badges.texts import rule_text
+from accounting.badges.texts import kept_rule
 from accounting.engine.amounts import Totals
 from accounting.engine.badges import BadgeKind, BadgeRule, ProjectSubjects, Subjects, WorkStep, reached_in, reached_on
 from accounting.ledger.months import closed_until
@@ -97,11 +96,10 @@ def _award_batch(rules: _Rules, now: dt.datetime) -> int | None:
         if not users:
             return None
         reached = _reached(cursor, rules, users, now.astimezone(dt.UTC).date())
-        with translation.override(None):
-            awards = [
-                BadgeAward(user_id=user_id, badge=badge, day=day, rule=rule_text(badge)[:200], awarded_at=now)
-                for user_id, badge, day in reached
-            ]
+        awards = [
+            BadgeAward(user_id=user_id, badge=badge, day=day, rule=kept_rule(badge), awarded_at=now)
+            for user_id, badge, day in reached
+        ]
         BadgeAward.objects.bulk_create(awards, ignore_conflicts=True)
         # Not before the rules, however late this run looked at its clock.
         cursor.execute(sql.CHECKED, {"users": users, "now": max(now, rules.changed_at)})
@@ -142,9 +140,10 @@ def _read_work(cursor: Any, users: list[int], until: dt.date | None, today: dt.d
     days = _read_days(cursor, users, until or dt.date.min, today)
     if until is None:
         return _Work(days=days)
-    cursor.execute(sql.ACTIVE_DAYS, {"users": users})
+    closed = {"users": users, "until": until}
+    cursor.execute(sql.ACTIVE_DAYS, closed)
     active = {(user_id, month): ndays for user_id, month, ndays in cursor}
-    cursor.execute(sql.MONTHS, {"users": users})
+    cursor.execute(sql.MONTHS, closed)
     return _Work(_steps(cursor, active), days)
 
 
