@@ -12,6 +12,7 @@ from typing import Any, Final
 from django.conf import settings
 from django.core.cache import cache
 from django.db import transaction
+from django.utils import translation
 
 from accounting.models import SignatureImage
 from accounting.signature_image.picture import draw
@@ -66,7 +67,9 @@ def picture_of(image: SignatureImage, now: dt.datetime) -> Picture:
     key = f"signature-image:{image.token}:{image.changed_at.timestamp()}"
     kept = cache.get(key)
     if not isinstance(kept, str):
-        kept = b64encode(draw(read_facts(image, now))).decode()
+        # In one language: all see the same picture, and so do caches on the way.
+        with translation.override(settings.LANGUAGE_CODE):
+            kept = b64encode(draw(read_facts(image, now))).decode()
         cache.set(key, kept, DRAWN_EVERY_SECS)
     content = b64decode(kept)
     return Picture(content, f'"{sha256(content).hexdigest()[:32]}"')
