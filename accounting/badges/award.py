@@ -59,9 +59,14 @@ def award_due(now: dt.datetime) -> int:
     rules = _read_rules()
     if rules is None:
         return 0
+    params = {"rules_changed": rules.changed_at, "long_ago": now - EVERY, "limit": BATCH * MOST_BATCHES}
+    # Once for all batches, as it looks at all accounts.
+    with connection.cursor() as cursor:
+        cursor.execute(sql.DUE, params)
+        due = [user_id for (user_id,) in cursor]
     nawarded = 0
-    for _ in range(MOST_BATCHES):
-        found = _award_batch(rules, now)
+    for begin in range(0, len(due), BATCH):
+        found = _award_batch(rules, due[begin : begin + BATCH], now)
         if found is None:
             break
         nawarded += found
@@ -85,16 +90,14 @@ def _subjects_of(ids: Iterable[int]) -> ProjectSubjects:
     return ProjectSubjects(keywords, frozenset(fields))
 
 
-def _award_batch(rules: _Rules, now: dt.datetime) -> int | None:
-    """One transaction; None if nobody is due, or if another run is at it."""
+def _award_batch(rules: _Rules, due: list[int], now: dt.datetime) -> int | None:
+    """One transaction; how many badges. None if another run is at it."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(TRY_LOCK, [AdvisoryLock.BADGES.value])
         if cursor.fetchone() == (False,):
             return None
-        cursor.execute(sql.DUE, {"rules_changed": rules.changed_at, "long_ago": now - EVERY, "limit": BATCH})
+        cursor.execute(sql.LOCK_USERS, {"users": due})
         users = [user_id for (user_id,) in cursor]
-        if not users:
-            return None
         reached = _reached(cursor, rules, users, now.astimezone(dt.UTC).date())
         awards = [
             BadgeAward(user_id=user_id, badge=badge, day=day, rule=kept_rule(badge), awarded_at=now)

@@ -11,12 +11,12 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone, translation
 from django.utils.translation import ngettext
 
-from accounting.badges import texts
+from accounting.badges import award, texts
 from accounting.badges.award import award_due
 from accounting.badges.reads import read_page, titles_until
 from accounting.engine.badges import BadgeKind
 from accounting.ledger.months import close_months
-from accounting.models import Badge, BadgeAward, ClosedMonths
+from accounting.models import Badge, BadgeAward, BadgeCheck, ClosedMonths
 from portal.audit.carry_out import carry_out
 from portal.audit.proposals import Proposal
 from portal.models import Host, User
@@ -152,6 +152,17 @@ def test_the_number_of_statements_does_not_depend_on_volunteers(host: Host, alic
     with CaptureQueriesContext(connection) as many:
         award_due(NOW + dt.timedelta(minutes=1))
     assert len(many) == len(one)
+
+
+def test_all_accounts_are_looked_at_once_for_all_batches(
+    host: Host, bob: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    badge(BadgeKind.CREDIT, 80)
+    monkeypatch.setattr(award, "BATCH", 1)
+    with CaptureQueriesContext(connection) as asked:
+        assert award_due(NOW) == 1
+    assert len([query for query in asked if "LEFT JOIN accounting_badgecheck" in query["sql"]]) == 1
+    assert BadgeCheck.objects.count() == User.objects.count()
 
 
 def test_the_database_keeps_rules_and_awards_sound(host: Host, alice: User) -> None:
