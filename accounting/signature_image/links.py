@@ -12,11 +12,11 @@ from typing import Any, Final
 from django.conf import settings
 from django.core.cache import cache
 from django.db import transaction
-from django.utils import translation
 
 from accounting.models import SignatureImage
 from accounting.signature_image.picture import draw
 from accounting.signature_image.reads import read_facts
+from portal.languages.recipients import written_for
 from portal.models import User
 
 DRAWN_EVERY_SECS: Final = 3600
@@ -59,7 +59,8 @@ def find(token: str) -> SignatureImage | None:
     """The image behind a link; None for what was revoked, and for accounts that are closed or blocked."""
     if "\0" in token or len(token) > 32:
         return None
-    return SignatureImage.objects.filter(token=token, user__is_active=True, user__deletion_asked_at=None).first()
+    found = SignatureImage.objects.filter(token=token, user__is_active=True, user__deletion_asked_at=None)
+    return found.select_related("user").first()
 
 
 def picture_of(image: SignatureImage, now: dt.datetime) -> Picture:
@@ -67,8 +68,8 @@ def picture_of(image: SignatureImage, now: dt.datetime) -> Picture:
     key = f"signature-image:{image.token}:{image.changed_at.timestamp()}"
     kept = cache.get(key)
     if not isinstance(kept, str):
-        # In one language: all see the same picture, and so do caches on the way.
-        with translation.override(settings.LANGUAGE_CODE):
+        # In its owner's language: all see the same picture, and so do caches on the way.
+        with written_for(image.user):
             kept = b64encode(draw(read_facts(image, now))).decode()
         cache.set(key, kept, DRAWN_EVERY_SECS)
     content = b64decode(kept)

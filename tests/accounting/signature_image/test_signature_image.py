@@ -11,7 +11,6 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
-from django.utils.translation import get_language, override
 from PIL import Image
 
 from accounting.models import SignatureImage, UserProject
@@ -82,14 +81,15 @@ def test_it_is_not_drawn_anew_until_its_owner_changes_it(owner: Client, alice: U
     assert Client().get(path(alice)).content != first
 
 
-def test_it_is_in_one_language_whoever_looks_first(owner: Client, alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_in_the_language_of_its_owner_whoever_looks_first(
+    owner: Client, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    User.objects.filter(pk=alice.pk).update(language="de")
     owner.post(PAGE, {"shown_name": "Mara", "shows_total": "on"})
-    image = SignatureImage.objects.get(user=alice)
-    drawn: list[str | None] = []
-    monkeypatch.setattr(links, "read_facts", lambda *of: [drawn.append(get_language()), read_facts(*of)][1])
-    with override("de"):
-        links.picture_of(image, timezone.now())
-    assert drawn == ["en"]
+    drawn: list[str] = []
+    monkeypatch.setattr(links, "draw", lambda facts: drawn.extend(texts.lines(facts)) or b"")
+    Client().get(path(alice), headers={"Accept-Language": "en"})
+    assert drawn == ["Geschätzte Credits: 4\u202f030"]
 
 
 def test_blanks_in_numbers_are_written_beside_chinese_names(monkeypatch: pytest.MonkeyPatch) -> None:
