@@ -6,7 +6,6 @@ import datetime as dt
 from dataclasses import dataclass
 
 from accounting.badges.texts import kept_rule, rule_text
-from accounting.drawing.fonts import plain_blanks
 from accounting.models import Badge, BadgeAward
 from portal.models import User
 
@@ -59,7 +58,4 @@ def titles_until(user: User, last: dt.date) -> list[str]:
     Where the rule is another now, the title says what it was for: nobody takes the badge for what it became.
     """
     held = BadgeAward.objects.filter(user=user, day__lte=last).select_related("badge")
-    return [
-        plain_blanks(f"{award.badge.title} ({award.rule})") if _was_changed(award) else award.badge.title
-        for award in held
-    ]
+    return [f"{award.badge.title} ({award.rule})" if _was_changed(award) else award.badge.title for award in held]

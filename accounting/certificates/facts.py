@@ -15,6 +15,7 @@ from django.db import connection
 
 from accounting.badges.reads import titles_until
 from accounting.certificates import sql
+from accounting.drawing.fonts import plain_blanks
 from accounting.engine.amounts import MICRO
 from accounting.history.sums import read_first_day
 from accounting.ledger.months import closed_until, split
@@ -84,7 +85,7 @@ def draft(user: User, wanted: Wanted, abouts: Abouts, today: dt.date) -> Stateme
     if "since" in wanted.shows:
         facts["since"] = since.isoformat()
     if "badges" in wanted.shows:
-        facts["badges"] = titles_until(user, wanted.last)
+        facts["badges"] = [plain_blanks(title) for title in titles_until(user, wanted.last)]
     statement: Statement = {
         "format": FORMAT,
         "site": settings.SITE_URL,
