@@ -59,7 +59,7 @@ def award_due(now: dt.datetime) -> int:
     rules = _read_rules()
     if rules is None:
         return 0
-    params = {"rules_changed": rules.changed_at, "long_ago": now - EVERY, "limit": BATCH * MOST_BATCHES}
+    params: dict[str, Any] = {"rules_changed": rules.changed_at, "long_ago": now - EVERY, "limit": BATCH * MOST_BATCHES}
     # Once for all batches, as it looks at all accounts.
     with connection.cursor() as cursor:
         cursor.execute(sql.DUE, params)
