@@ -108,7 +108,7 @@ def test_the_form_shows_what_is_saved(signed_in: Client) -> None:
 def test_a_place_follows_everywhere_until_it_has_its_own(signed_in: Client, alice: User) -> None:
     assert "Nothing is saved for this place" in Page(signed_in.get(f"{PAGE}?place=home").content.decode()).words
     signed_in.post(PAGE, {"preset": "usual"})
-    assert "no separate preferences" in Page(signed_in.get(f"{PAGE}?place=home").content.decode()).words
+    assert "no preferences of its own" in Page(signed_in.get(f"{PAGE}?place=home").content.decode()).words
     signed_in.post(f"{PAGE}?place=home", {"preset": "gentle"})
     assert read_sets(alice) == {"": complete({}), "home": complete(PRESETS["gentle"])}
     # Saving for everywhere leaves the place as it is.

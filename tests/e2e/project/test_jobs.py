@@ -161,6 +161,6 @@ def test_jobs_that_fail_say_why(
     # What became of it is known at once, as the project is this very site.
     wait_until(lambda: listed(boinc_client, sleeper.name) is None, "the long job to leave the list", 60, 1.0)
     page.goto(f"/computers/{sleeper.host_id}/")
-    page.get_by_text("Tasks before these").click()
+    page.get_by_text("Earlier tasks").click()
     expect(page.get_by_role("row", name=sleeper.name)).to_contain_text("failed")
     check_pages_say_why(page, by_app)
