@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from django.utils import translation
 from django.utils.translation import gettext, ngettext
 
 from accounting.engine.badges import BadgeKind
 from accounting.models import Badge
 from portal.templatetags.display import count
 from portal.wire.keywords import KEYWORDS
+
+
+def kept_rule(badge: Badge) -> str:
+    """The rule as awards keep it: in English, whoever reads it."""
+    with translation.override(None):
+        return rule_text(badge)[:200]
 
 
 def rule_text(badge: Badge) -> str:
