@@ -210,6 +210,8 @@ def parse_subscription(text: str) -> Destination:
         raise DestinationError("endpoint, keys.p256dh and keys.auth have to be texts")
     if len(url) > MAX_URL_CHARS:
         raise DestinationError(f"endpoint has more than {MAX_URL_CHARS} characters")
+    if not (url.isascii() and url.isprintable()):
+        raise DestinationError("endpoint has to be an address of ASCII letters, digits and signs")
     try:
         web_push.parse_browser_keys(p256dh, auth)
     except web_push.PushKeyError as error:

@@ -139,6 +139,8 @@ def test_a_long_alert_loses_lines_so_that_a_push_service_takes_it() -> None:
         '{"endpoint": "https://p.test/", "keys": []}',
         '{"endpoint": "https://p.test/", "keys": {"p256dh": "AA", "auth": "AA"}}',
         PushBrowser().subscription("https://p.test/" + "x" * 1000),
+        PushBrowser().subscription("https://p.test/\ud800"),
+        PushBrowser().subscription("https://p.test/é"),
         "x" * 5000,
     ],
 )
