@@ -243,6 +243,8 @@ def test_adding_asks_for_the_password_again(client: Client, alice: User, own_mac
     reply = client.post(f"{ALERTS}ntfy/", {"ntfy-url": HOOK})
     assert reply.status_code == 302 and "reauthenticate" in reply.headers["Location"]
     assert not AlertChannel.objects.exists()
+    client.post(reply.headers["Location"], {"password": "alice's secret"})
+    assert opened(AlertChannel.objects.get()).url == HOOK
 
 
 def test_a_copy_of_ones_data_has_channels_without_their_addresses(alice: User) -> None:
