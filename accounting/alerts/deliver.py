@@ -92,7 +92,10 @@ def _deliver(messages: list[AlertMessage]) -> int:
     with ThreadPoolExecutor(THREADS) as pool:
         tries = {pool.submit(_try, request): message for message, request in requests}
         for done in as_completed(tries):
-            nsent += _note(tries[done], done.result())
+            try:
+                nsent += _note(tries[done], done.result())
+            except Exception:  # of whatever kind: else what others have taken would be sent to them again
+                log.exception("alert_not_noted", channel=tries[done].channel_id)
     return nsent
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import structlog
 from django.conf import settings as site_settings
-from django.db import connection, connections
+from django.db import DatabaseError, connection, connections
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -201,6 +201,24 @@ def test_two_workers_take_different_messages(alice: User, bob: User) -> None:
     now = timezone.now()
     first = {message.pk for message in deliver._take(now)}
     assert len(first) == 4 and deliver._take(now) == []
+
+
+def test_an_error_with_one_message_does_not_send_those_of_others_again(
+    alice: User, bob: User, tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real: Callable[..., bool] = deliver._note
+
+    def broken(message: AlertMessage, *answer: Any) -> bool:
+        if message.channel.user_id == alice.pk:
+            raise DatabaseError
+        return real(message, *answer)
+
+    monkeypatch.setattr(deliver, "_note", broken)
+    with Receiver(tls) as server:
+        for user in (alice, alice, bob, bob):
+            queue(add_ntfy(user, server.url))
+        assert deliver.deliver_due() == 2 and len(server.requests) == 4
+    assert outcomes() == ["waiting", "waiting", "sent", "sent"]
 
 
 def test_the_messages_of_a_channel_come_in_their_order(alice: User, tls: ssl.SSLContext) -> None:
