@@ -16,6 +16,7 @@ from pytest_django import Settings
 from accounting.account_data import copies
 from accounting.alerts import channels, deliver
 from accounting.alerts.destinations import opened
+from accounting.alerts.reads import WATCHED_FOR
 from accounting.models import AlertChannel, AlertMessage
 from accounting.wire.alerts import MAX_URL_CHARS, signature
 from portal.fetch.fetcher import Limits
@@ -196,6 +197,14 @@ def test_a_test_of_a_server_that_is_silent_says_so(
         signed_in.post(f"{ALERTS}{channel.pk}/test/")
         deliver.deliver_due()
     assert "could not be reached, or did not answer in time" in shown(signed_in)
+
+
+def test_a_page_left_open_while_no_worker_sends_does_not_ask_for_ever(signed_in: Client, alice: User) -> None:
+    channels.ask_test(alice, add_ntfy(alice, HOOK).pk)
+    assert "hx-trigger" in signed_in.get(ALERTS).content.decode()
+    AlertMessage.objects.update(created_at=timezone.now() - WATCHED_FOR)
+    page = signed_in.get(ALERTS).content.decode()
+    assert "hx-trigger" not in page and "waits to be sent" in Page(page).words
 
 
 def test_two_clicks_are_one_test_and_there_is_a_most_of_the_day(signed_in: Client, alice: User) -> None:
