@@ -23,13 +23,14 @@ run: .venv/runtime  ## run the site: PORT=8000, data below VAR_DIR=var
 test: .venv/development  ## run all tests; ARGS= go to pytest
 	@$(PY) -m pytest -n 4 --dist worksteal $(ARGS)
 
-lint: .venv/development  ## check style, types, import arrows, templates, migrations, settings
+lint: .venv/development  ## check style, types, import arrows, templates, migrations, translations, settings
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 	@$(NO_SERVERS) .venv/bin/lint-imports --no-logo
 	@$(NO_SERVERS) $(PY) -m mypy
 	@$(PY) -m djlint templates --lint --quiet
 	@$(PY) manage.py makemigrations --check --dry-run
+	@$(NO_SERVERS) $(PY) manage.py check_catalogues
 	@$(PRODUCTION) $(PY) manage.py check --deploy --fail-level WARNING
 
 bench: .venv/development  ## measure, and write var/bench.json; ONLY=name measures one

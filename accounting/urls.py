@@ -78,6 +78,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("account/data/<int:pk>.zip", account_data_views.download_copy, name="download_copy"),
     path("account/delete/", account_data_views.delete_account, name="delete_account"),
     path("computers/", computers_views.computers, name="computers"),
+    path("computers/group/", computers_views.computers_group, name="computers_group"),
     path("computers/<int:pk>/", computers_views.host, name="host"),
     path("computers/<int:pk>/settings/", computers_views.host_settings, name="host_settings"),
     path("computers/<int:pk>/projects/", computers_views.host_wishes, name="host_wishes"),

@@ -1,11 +1,12 @@
 """The app's configuration."""
 
 from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as _
 
 
 class EmulatorConfig(AppConfig):
     name = "emulator"
-    verbose_name = "Client emulator"
+    verbose_name = _("Client emulator")
 
     def ready(self) -> None:
         from emulator.runs import worker

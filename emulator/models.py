@@ -10,12 +10,18 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import CheckConstraint, Q
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
-from emulator.engine.policies.names import LABELS
+from emulator.engine.policies.names import PolicyName
 from portal.models import User
 
 DAYS_MAX = 36_525.0
-POLICIES = [(name.value, label) for name, label in LABELS.items()]
+POLICIES = [
+    (PolicyName.REC.value, _("Recent estimated credit (current clients)")),
+    (PolicyName.LTD.value, _("Long-term debt per processor type (client 6.6)")),
+    (PolicyName.LTD_SINGLE.value, _("Single long-term debt, CPU time only (before 6.6)")),
+    (PolicyName.DEBT.value, _("Debt with preemption (2005)")),
+]
 
 
 class Experiment(models.Model):
@@ -23,16 +29,17 @@ class Experiment(models.Model):
 
     owner = models.ForeignKey(User, models.CASCADE, related_name="experiments")
     title = models.CharField(max_length=100)
-    origin = models.CharField("where its scenario is from", max_length=200, blank=True)
+    # "example:key", "computer:name", "form" or "files": emulator.pages.stored_texts has the words
+    origin = models.CharField(_("source of its scenario"), max_length=200, blank=True)
     # NULL while uploaded files wait to be read, and if they could not be
     scenario = models.JSONField(null=True)
-    fault = models.CharField("why it has no scenario", max_length=500, blank=True)
+    fault = models.CharField(_("why it has no scenario"), max_length=500, blank=True)
     days = models.FloatField(default=30, validators=[MinValueValidator(0.01), MaxValueValidator(DAYS_MAX)])
     # The value that varies from run to run, for the axis of a chart; empty: policies, or nothing
     parameter = models.CharField(max_length=40, blank=True)
     share_token = models.CharField(max_length=32, null=True, blank=True, unique=True, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
-    started_at = models.DateTimeField("runs asked for", null=True, blank=True)
+    started_at = models.DateTimeField(_("runs requested"), null=True, blank=True)
 
     class Meta:
         ordering = ["-id"]
@@ -53,33 +60,33 @@ class Upload(models.Model):
 
 
 class RunState(models.TextChoices):
-    QUEUED = "queued", "waits for a worker"
-    RUNNING = "running", "is being computed"
-    DONE = "done", "done"
-    FAILED = "failed", "failed"
-    CANCELLED = "cancelled", "cancelled"
+    QUEUED = "queued", _("Waiting for a worker")
+    RUNNING = "running", _("Running")
+    DONE = "done", _("Done")
+    FAILED = "failed", _("Failed")
+    CANCELLED = "cancelled", _("Cancelled")
 
 
 class Run(models.Model):
     """One policy, one set of parameters, one seed. Its results are columns of JSON; its timeline has a table."""
 
     experiment = models.ForeignKey(Experiment, models.CASCADE, related_name="runs", db_index=False)
-    number = models.PositiveSmallIntegerField("place in the experiment, from 1")
-    variant = models.CharField("what it is called in comparisons", max_length=100)
+    number = models.PositiveSmallIntegerField(_("place in the experiment, from 1"))
+    variant = models.CharField(_("name in comparisons"), max_length=100)
     policy = models.CharField(max_length=16, choices=POLICIES)
-    has_quirks = models.BooleanField("as BOINC's code deviates", default=False)
+    has_quirks = models.BooleanField(_("as implemented in BOINC"), default=False)
     # What differs from the defaults: {"half_life_days": …, "work_buf_min_days": …, …}
     parameters = models.JSONField(default=dict, blank=True)
-    value = models.FloatField("value of what is varied", null=True, blank=True)
+    value = models.FloatField(_("value of the varied parameter"), null=True, blank=True)
     seed = models.BigIntegerField(default=1)
     keeps_timeline = models.BooleanField(default=True)
 
     state = models.CharField(max_length=10, choices=RunState, default=RunState.QUEUED)
     progress = models.FloatField(default=0)
     cancel_asked = models.BooleanField(default=False)
-    fault = models.CharField("why it failed", max_length=300, blank=True)
+    fault = models.CharField(_("why it failed"), max_length=300, blank=True)
     started_at = models.DateTimeField(null=True, blank=True)
-    heard_of_at = models.DateTimeField("last sign of its worker", null=True, blank=True)
+    heard_of_at = models.DateTimeField(_("last report of its worker"), null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
     cpu_secs = models.FloatField(null=True, blank=True)
     figures = models.JSONField(default=dict, blank=True)

@@ -20,6 +20,9 @@ from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 from django.urls import NoReverseMatch, URLPattern, path, reverse
 from django.utils import timezone
+from django.utils.text import capfirst
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST
 from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
@@ -113,7 +116,7 @@ class PersonForm(LowerCaseEmail, UserChangeForm):
         cleaned = super().clean() or self.cleaned_data
         chosen = {group.name for group in cleaned.get("groups") or ()}
         if not cleaned.get("is_staff", True) and chosen.intersection(role.name for role in ROLES if role.in_admin):
-            self.add_error("groups", 'These roles work in the admin: tick "operator", too.')
+            self.add_error("groups", gettext("These roles work in the admin: tick “operator”, too."))
         return cleaned
 
 
@@ -151,20 +154,25 @@ class UserAdmin(SecretLookups, DjangoUserAdmin, ModelAdmin):
     fieldsets = (
         (None, {"fields": ("email", "password", "name")}),
         (None, {"fields": ("is_active",)}),
-        ("Limits", {"fields": ("new_hosts_per_day",)}),
-        ("Rights", {"fields": (*RIGHTS, "rights_held_at")}),
-        ("Dates", {"fields": ("created_at", "last_login", "terms_accepted_at", "deletion_asked_at")}),
+        (_("Limits"), {"fields": ("new_hosts_per_day",)}),
+        (_("Rights"), {"fields": (*RIGHTS, "rights_held_at")}),
+        (_("Dates"), {"fields": ("created_at", "last_login", "terms_accepted_at", "deletion_asked_at")}),
     )
     add_fieldsets = ((None, {"classes": ("wide",), "fields": ("email", "usable_password", "password1", "password2")}),)
 
     actions = ("allow_rights",)
 
-    @admin.action(description="Allow rights that are held: it was they who reset the password", permissions=["allow"])
+    @admin.action(
+        description=_("Restore withheld rights: the operator reset the password themselves"), permissions=["allow"]
+    )
     def allow_rights(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
         held = list(queryset.exclude(rights_held_at=None))
         for user in held:
             allow_rights(user, BY_OPERATOR)
-        self.message_user(request, f"Operators who have their rights again: {len(held)}.")
+        text = ngettext(
+            "%(number)s operator has their rights again.", "%(number)s operators have their rights again.", len(held)
+        )
+        self.message_user(request, text % {"number": len(held)})
 
     def has_allow_permission(self, request: HttpRequest) -> bool:
         return bool(request.user.is_superuser)
@@ -202,13 +210,17 @@ class UserAdmin(SecretLookups, DjangoUserAdmin, ModelAdmin):
 class HostAdmin(SecretLookups):
     """Computers: reported values are read only, the owner's choices can be changed."""
 
-    list_display = ("name", "owner", "os_name", "ncpus", "client_version", "last_contact_at", "retired_at")
+    list_display = ("shown_name", "owner", "os_name", "ncpus", "client_version", "last_contact_at", "retired_at")
     # With "Show counts" the page says how many computers each has.
     list_filter = ("os_name", "client_brand")
     list_select_related = ("owner",)
     search_fields = ("domain_name", "given_name", "owner__email")
     show_full_result_count = False
     fields = ("owner", "given_name", "venue", "retired_at")
+
+    @admin.display(description=_("name"))
+    def shown_name(self, host: Host) -> str:
+        return host.name
 
     def get_fields(self, request: HttpRequest, obj: Host | None = None) -> list[str]:
         reported = [field.name for field in Host._meta.fields if field.name not in (*self.fields, "token", "id")]
@@ -237,13 +249,18 @@ class ClientKeyAdmin(ReadOnlyAdmin):
     fields = ("user", "host", "origin", "hint", "created_at", "last_used_at", "revoked_at")
     actions = ("revoke",)
 
-    @admin.action(description="Revoke the chosen keys", permissions=["revoke"])
+    @admin.action(description=_("Revoke the selected keys"), permissions=["revoke"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[ClientKey]) -> None:
         keys = list(queryset.filter(revoked_at=None).select_related("user"))
         for key in keys:
             revoke_client_key(key.user, key.pk, BY_OPERATOR)
         count = len(keys)
-        self.message_user(request, f"Keys revoked: {count}. Their computers have to be attached again.")
+        text = ngettext(
+            "%(number)s key revoked. Its computer has to be attached again.",
+            "%(number)s keys revoked. Their computers have to be attached again.",
+            count,
+        )
+        self.message_user(request, text % {"number": count})
 
     def has_revoke_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("portal.change_clientkey")
@@ -260,12 +277,13 @@ class ApiTokenAdmin(ReadOnlyAdmin):
     fields = ("user", "name", "scopes", "hint", "created_at", "expires_at", "last_used_at", "revoked_at")
     actions = ("revoke",)
 
-    @admin.action(description="Revoke the chosen tokens", permissions=["revoke"])
+    @admin.action(description=_("Revoke the selected tokens"), permissions=["revoke"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[ApiToken]) -> None:
         tokens = list(queryset.filter(revoked_at=None).select_related("user"))
         for token in tokens:
             revoke_token(token.user, token.pk, BY_OPERATOR)
-        self.message_user(request, f"Tokens revoked: {len(tokens)}.")
+        text = ngettext("%(number)s token revoked.", "%(number)s tokens revoked.", len(tokens))
+        self.message_user(request, text % {"number": len(tokens)})
 
     def has_revoke_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("portal.change_apitoken")
@@ -274,10 +292,11 @@ class ApiTokenAdmin(ReadOnlyAdmin):
 class StateFilter(admin.SimpleListFilter):
     """By the state of a piece of requested work."""
 
-    title = parameter_name = "state"
+    title = _("state")
+    parameter_name = "state"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(state, state.capitalize()) for state in overview.STATES]
+        return [(state, capfirst(str(words))) for state, words in overview.STATE_WORDS.items()]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[RequestedWork]) -> QuerySet[RequestedWork]:
         rows = overview.STATES.get(self.value() or "")
@@ -319,9 +338,9 @@ class RequestedWorkAdmin(ReadOnlyAdmin):
 
     @admin.display(ordering="state_name")
     def state(self, row: Any) -> str:
-        return str(row.state_name)
+        return str(overview.STATE_WORDS[row.state_name])
 
-    @admin.display(description="place in the queue")
+    @admin.display(description=_("place in the queue"))
     def place(self, row: Any) -> int | None:
         place: int | None = row.place
         return place
@@ -354,7 +373,7 @@ admin.site.register(SupportAction, SupportActionAdmin)
 class SettingKindFilter(admin.SimpleListFilter):
     """By the kind of row; those that have changes."""
 
-    title = "kind of setting"
+    title = _("kind of setting")
     parameter_name = "kind"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
@@ -381,19 +400,19 @@ class ChangeAdmin(ReadOnlyAdmin):
     date_hierarchy = "timestamp"
     show_full_result_count = False
 
-    @admin.display(description="changed", ordering="object_repr")
+    @admin.display(description=_("changed"), ordering="object_repr")
     def what(self, change: Change) -> str:
         return f"{change.content_type.name}: {change.object_repr}"
 
-    @admin.display(description="from → to")
+    @admin.display(description=_("before → after"))
     def summary(self, change: Change) -> str:
         if change.action != Change.Action.UPDATE:
             return change.done
         return "; ".join(f"{line.label}: {line.before} → {line.after}" for line in lines_of(change))
 
-    @admin.display(description="by", ordering="actor")
+    @admin.display(description=_("by"), ordering="actor")
     def person(self, change: Change) -> str:
-        return str(change.actor) if change.actor is not None else "a command"
+        return str(change.actor) if change.actor is not None else gettext("a command")
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view
@@ -432,7 +451,7 @@ class ChangeAdmin(ReadOnlyAdmin):
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
-            "title": f"Change of {change.object_repr}",
+            "title": gettext("Change of %(row)s") % {"row": change.object_repr},
             "change_row": change,
             "lines": lines_of(change),
             "row_url": _row_url(change) if row is not None else "",
@@ -455,7 +474,9 @@ class ChangeAdmin(ReadOnlyAdmin):
             raise PermissionDenied
         proposal = undo.proposal_of(change, row)
         if proposal is None:
-            self.message_user(request, "There is nothing to undo: the values before are in force, or were not kept.")
+            self.message_user(
+                request, gettext("There is nothing to undo: the earlier values are in force, or were not kept.")
+            )
             return redirect("admin:portal_change_change", pk)
         return redirect("admin:portal_change_step", proposals.keep(request.session, proposal))
 

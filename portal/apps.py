@@ -1,11 +1,12 @@
 """The site itself: people, their computers, settings."""
 
 from django.apps import AppConfig, apps
+from django.utils.translation import gettext_lazy as _
 
 
 class PortalConfig(AppConfig):
     name = "portal"
-    verbose_name = "People and computers"
+    verbose_name = _("People and computers")
 
     def ready(self) -> None:
         # Registers the system checks, what happens at a login and the counting of tasks, and has this process send

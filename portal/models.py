@@ -14,6 +14,8 @@ from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models.functions import Lower
 from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from portal.wire import credentials
 
@@ -42,32 +44,38 @@ class UserManager(BaseUserManager["User"]):
 class User(AbstractBaseUser, PermissionsMixin):
     """A volunteer or an operator; the e-mail address, in lower case, is the login."""
 
-    email = models.EmailField("e-mail address", unique=True, max_length=254)
-    name = models.CharField("display name", max_length=MAX_NAME_CHARS, blank=True)
+    email = models.EmailField(_("e-mail address"), unique=True, max_length=254)
+    name = models.CharField(_("display name"), max_length=MAX_NAME_CHARS, blank=True)
+    # Of pages and mails; empty: the browser's, and the site's for mails.
+    language = models.CharField(_("language"), max_length=16, blank=True, default="", db_default="")
+    # A name of the time-zone database; empty: the browser's.
+    time_zone = models.CharField(_("time zone"), max_length=64, blank=True, default="", db_default="")
     # A slow hash over md5(password + e-mail), which a BOINC client sends; see portal/wire/credentials.py.
-    client_password = models.CharField(max_length=200, blank=True, editable=False)
+    client_password = models.CharField(_("client password"), max_length=200, blank=True, editable=False)
     # The address that client_password was made with: another one means that the value is stale.
-    client_password_email = models.EmailField(max_length=254, blank=True, editable=False)
+    client_password_email = models.EmailField(_("client password email"), max_length=254, blank=True, editable=False)
     # The same for an address that the person wants to change to: valid as soon as it has become the login.
-    next_client_password = models.CharField(max_length=200, blank=True, editable=False)
-    next_client_password_email = models.EmailField(max_length=254, blank=True, editable=False)
+    next_client_password = models.CharField(_("next client password"), max_length=200, blank=True, editable=False)
+    next_client_password_email = models.EmailField(
+        _("next client password email"), max_length=254, blank=True, editable=False
+    )
     # Which accounts at other projects are this person's (BOINC protocol, identifiers); clients make it converge.
-    cross_project_id = models.CharField(max_length=32, default=new_token, editable=False)
-    awaited_email_at = models.DateTimeField("other address asked for", null=True, blank=True, editable=False)
-    terms_accepted_at = models.DateTimeField("terms of use accepted", null=True, blank=True, editable=False)
-    deletion_asked_at = models.DateTimeField("asked to be deleted", null=True, blank=True, editable=False)
+    cross_project_id = models.CharField(_("cross project id"), max_length=32, default=new_token, editable=False)
+    awaited_email_at = models.DateTimeField(_("other address requested"), null=True, blank=True, editable=False)
+    terms_accepted_at = models.DateTimeField(_("terms of use accepted"), null=True, blank=True, editable=False)
+    deletion_asked_at = models.DateTimeField(_("deletion requested"), null=True, blank=True, editable=False)
     # NULL: as many as everybody, NEW_HOSTS_PER_DAY
     new_hosts_per_day = models.PositiveIntegerField(
-        "new computers per day",
+        _("new computers per day"),
         null=True,
         blank=True,
-        help_text="How many computers this account may add within 24 hours. Empty: as many as every account.",
+        help_text=_("How many computers this account may add within 24 hours. Empty: as many as every account."),
     )
-    is_staff = models.BooleanField("operator", default=False)
+    is_staff = models.BooleanField(_("operator"), default=False)
     # Set when an operator without a second factor gets a new password by mail, until somebody allows them their rights
-    rights_held_at = models.DateTimeField("rights held since", null=True, blank=True, editable=False)
-    is_active = models.BooleanField(default=True)
-    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    rights_held_at = models.DateTimeField(_("rights withheld since"), null=True, blank=True, editable=False)
+    is_active = models.BooleanField(_("is active"), default=True)
+    created_at = models.DateTimeField(_("created at"), default=timezone.now, editable=False)
 
     objects: ClassVar[UserManager] = UserManager()
 
@@ -76,6 +84,8 @@ class User(AbstractBaseUser, PermissionsMixin):
     REQUIRED_FIELDS: ClassVar[list[str]] = []
 
     class Meta:
+        verbose_name = _("user")
+        verbose_name_plural = _("users")
         constraints = [
             models.CheckConstraint(condition=models.Q(email=Lower("email")), name="user_email_is_lower_case"),
         ]
@@ -120,6 +130,8 @@ class Account(User):
     """A person as support sees them (portal/operators/support.py): a name for permissions and pages of the admin."""
 
     class Meta:
+        verbose_name = _("account")
+        verbose_name_plural = _("accounts")
         proxy = True
         default_permissions = ("view",)
         permissions = [
@@ -137,20 +149,24 @@ class SupportAction(LogEntry):
         proxy = True
         ordering = ["-action_time", "-id"]
         default_permissions = ("view",)
-        verbose_name = "action of support"
-        verbose_name_plural = "actions of support"
+        verbose_name = _("support action")
+        verbose_name_plural = _("support actions")
 
 
 class AccountBlock(models.Model):
     """Why an account is blocked; it is inactive as long as the row is there. Only operators see the reason."""
 
-    user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="block")
-    reason = models.CharField(max_length=200)
-    blocked_by = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+")
-    at = models.DateTimeField(default=timezone.now)
+    user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="block", verbose_name=_("user"))
+    reason = models.CharField(_("reason"), max_length=200)
+    blocked_by = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+", verbose_name=_("blocked by"))
+    at = models.DateTimeField(_("at"), default=timezone.now)
+
+    class Meta:
+        verbose_name = _("account block")
+        verbose_name_plural = _("account blocks")
 
     def __str__(self) -> str:
-        return f"block of {self.user}"
+        return gettext("block of %(person)s") % {"person": self.user}
 
 
 CLIENT_PASSWORD_FIELDS: Final = (
@@ -171,10 +187,10 @@ def _client_password(raw_password: str | None, email: str) -> tuple[str, str]:
 
 
 class Venue(models.TextChoices):
-    NONE = "", "default"
-    HOME = "home", "home"
-    WORK = "work", "work"
-    SCHOOL = "school", "school"
+    NONE = "", _("default")
+    HOME = "home", _("home")
+    WORK = "work", _("work")
+    SCHOOL = "school", _("school")
 
 
 class Host(models.Model):
@@ -184,51 +200,63 @@ class Host(models.Model):
     when it changed (``hardware_digest``); speeds in FLOPS and operations/s, sizes in bytes.
     """
 
-    owner = models.ForeignKey(User, models.CASCADE, related_name="hosts", db_index=False)
-    token = models.CharField(max_length=32, unique=True, default=new_token, editable=False)
-    host_cpid = models.CharField("cross-project id", max_length=32, blank=True)
-    domain_name = models.CharField("name reported by the client", max_length=255, blank=True)
-    given_name = models.CharField("name given by the owner", max_length=MAX_NAME_CHARS, blank=True)
-    venue = models.CharField(max_length=6, choices=Venue, blank=True, default=Venue.NONE)
-    created_at = models.DateTimeField(default=timezone.now, editable=False)
-    last_contact_at = models.DateTimeField(default=timezone.now)
-    retired_at = models.DateTimeField(null=True, blank=True)
-    merged_into = models.ForeignKey("self", models.CASCADE, null=True, blank=True, related_name="merged_hosts")
+    owner = models.ForeignKey(User, models.CASCADE, related_name="hosts", db_index=False, verbose_name=_("owner"))
+    token = models.CharField(_("token"), max_length=32, unique=True, default=new_token, editable=False)
+    host_cpid = models.CharField(_("cross-project id"), max_length=32, blank=True)
+    domain_name = models.CharField(_("name reported by the client"), max_length=255, blank=True)
+    given_name = models.CharField(_("name given by the owner"), max_length=MAX_NAME_CHARS, blank=True)
+    venue = models.CharField(_("venue"), max_length=6, choices=Venue, blank=True, default=Venue.NONE)
+    # The owner's own words for some computers together (portal/computers/groups.py)
+    groups = ArrayField(
+        models.CharField(max_length=30), default=list, db_default=[], blank=True, verbose_name=_("groups")
+    )
+    created_at = models.DateTimeField(_("created at"), default=timezone.now, editable=False)
+    last_contact_at = models.DateTimeField(_("last sync at"), default=timezone.now)
+    retired_at = models.DateTimeField(_("retired at"), null=True, blank=True)
+    merged_into = models.ForeignKey(
+        "self", models.CASCADE, null=True, blank=True, related_name="merged_hosts", verbose_name=_("merged into")
+    )
 
-    client_version = models.CharField(max_length=32, blank=True)
-    platform_name = models.CharField(max_length=64, blank=True)
-    timezone_secs = models.IntegerField("seconds east of UTC", null=True, blank=True)
-    ncpus = models.PositiveIntegerField("processors", default=0)
-    p_vendor = models.CharField("processor vendor", max_length=128, blank=True)
-    p_model = models.CharField("processor model", max_length=256, blank=True)
-    p_features = models.TextField("processor features", blank=True)
-    p_fpops = models.FloatField("floating point speed of one processor (FLOPS)", null=True, blank=True)
-    p_iops = models.FloatField("integer speed of one processor (operations/s)", null=True, blank=True)
-    p_membw = models.FloatField("memory bandwidth (bytes/s)", null=True, blank=True)
-    benchmarked_at = models.DateTimeField(null=True, blank=True)
-    m_nbytes = models.BigIntegerField("memory (bytes)", null=True, blank=True)
-    m_cache = models.BigIntegerField("cache (bytes)", null=True, blank=True)
-    m_swap = models.BigIntegerField("swap (bytes)", null=True, blank=True)
-    d_total = models.BigIntegerField("disk (bytes)", null=True, blank=True)
-    os_name = models.CharField("operating system", max_length=128, blank=True)
-    os_version = models.CharField("version of the operating system", max_length=256, blank=True)
-    product_name = models.CharField(max_length=256, blank=True)
-    virtualbox_version = models.CharField(max_length=64, blank=True)
-    docker_version = models.CharField(max_length=64, blank=True, db_default="", default="")
+    client_version = models.CharField(_("client version"), max_length=32, blank=True)
+    platform_name = models.CharField(_("platform name"), max_length=64, blank=True)
+    timezone_secs = models.IntegerField(_("seconds east of UTC"), null=True, blank=True)
+    ncpus = models.PositiveIntegerField(_("processors"), default=0)
+    p_vendor = models.CharField(_("processor vendor"), max_length=128, blank=True)
+    p_model = models.CharField(_("processor model"), max_length=256, blank=True)
+    p_features = models.TextField(_("processor features"), blank=True)
+    p_fpops = models.FloatField(_("floating point speed of one processor (FLOPS)"), null=True, blank=True)
+    p_iops = models.FloatField(_("integer speed of one processor (operations/s)"), null=True, blank=True)
+    p_membw = models.FloatField(_("memory bandwidth (bytes/s)"), null=True, blank=True)
+    benchmarked_at = models.DateTimeField(_("benchmarked at"), null=True, blank=True)
+    m_nbytes = models.BigIntegerField(_("memory (bytes)"), null=True, blank=True)
+    m_cache = models.BigIntegerField(_("cache (bytes)"), null=True, blank=True)
+    m_swap = models.BigIntegerField(_("swap (bytes)"), null=True, blank=True)
+    d_total = models.BigIntegerField(_("disk (bytes)"), null=True, blank=True)
+    os_name = models.CharField(_("operating system"), max_length=128, blank=True)
+    os_version = models.CharField(_("version of the operating system"), max_length=256, blank=True)
+    product_name = models.CharField(_("product name"), max_length=256, blank=True)
+    virtualbox_version = models.CharField(_("virtualbox version"), max_length=64, blank=True)
+    docker_version = models.CharField(_("docker version"), max_length=64, blank=True, db_default="", default="")
     # Linux below Windows: [{"name", "system", "docker_version", "is_allowed"}, …]
-    wsl = models.JSONField("WSL", default=list, db_default=[], blank=True)
+    wsl = models.JSONField(_("WSL"), default=list, db_default=[], blank=True)
     # What BOINC there may not use by its owner's word: "docker", "wsl"
-    not_used = ArrayField(models.CharField(max_length=16), default=list, db_default=[], blank=True)
+    not_used = ArrayField(
+        models.CharField(max_length=16), default=list, db_default=[], blank=True, verbose_name=_("not used")
+    )
     # Whose build of BOINC it is, and what somebody there wrote for projects; empty for most
-    client_brand = models.CharField("BOINC's brand", max_length=64, blank=True, db_default="", default="")
-    client_opaque = models.CharField("note for projects", max_length=1000, blank=True, db_default="", default="")
+    client_brand = models.CharField(_("BOINC's brand"), max_length=64, blank=True, db_default="", default="")
+    client_opaque = models.CharField(_("note for projects"), max_length=1000, blank=True, db_default="", default="")
     # [{"type", "name", "count", "peak_flops", "ram_bytes", "driver_version", "opencl_version"}, …]
-    coprocs = models.JSONField("coprocessors", default=list, blank=True)
-    hardware_digest = models.BinaryField(max_length=16, default=bytes, editable=False)
+    coprocs = models.JSONField(_("coprocessors"), default=list, blank=True)
+    hardware_digest = models.BinaryField(_("hardware digest"), max_length=16, default=bytes, editable=False)
     # Hardware values that were left out, each with the field and its limit, for the owner to see.
-    hardware_faults = ArrayField(models.CharField(max_length=200), default=list, blank=True)
+    hardware_faults = ArrayField(
+        models.CharField(max_length=200), default=list, blank=True, verbose_name=_("hardware faults")
+    )
 
     class Meta:
+        verbose_name = _("computer")
+        verbose_name_plural = _("computers")
         indexes = [models.Index(fields=["owner", "host_cpid"], name="host_owner_cpid")]
         constraints = [
             models.CheckConstraint(condition=~models.Q(merged_into=models.F("id")), name="host_not_merged_into_itself"),
@@ -239,7 +267,7 @@ class Host(models.Model):
 
     @property
     def name(self) -> str:
-        return self.given_name or self.domain_name or f"computer {self.pk}"
+        return self.given_name or self.domain_name or gettext("computer %(number)s") % {"number": self.pk}
 
 
 class ClientKey(models.Model):
@@ -249,19 +277,23 @@ class ClientKey(models.Model):
     """
 
     class Origin(models.TextChoices):
-        ATTACH = "attach", "computer attached"
-        LOOKUP = "lookup", "account looked up by a BOINC Manager"
+        ATTACH = "attach", _("computer attached")
+        LOOKUP = "lookup", _("account looked up by a BOINC Manager")
 
-    user = models.ForeignKey(User, models.CASCADE, related_name="client_keys")
-    host = models.ForeignKey(Host, models.CASCADE, null=True, blank=True, related_name="client_keys")
-    origin = models.CharField(max_length=6, choices=Origin)
-    key_hash = models.BinaryField("SHA-256 of the key", max_length=32, unique=True, editable=False)
-    hint = models.CharField("first characters", max_length=6, editable=False)
-    created_at = models.DateTimeField(default=timezone.now, editable=False)
-    last_used_at = models.DateTimeField(null=True, blank=True)
-    revoked_at = models.DateTimeField(null=True, blank=True)
+    user = models.ForeignKey(User, models.CASCADE, related_name="client_keys", verbose_name=_("user"))
+    host = models.ForeignKey(
+        Host, models.CASCADE, null=True, blank=True, related_name="client_keys", verbose_name=_("computer")
+    )
+    origin = models.CharField(_("origin"), max_length=6, choices=Origin)
+    key_hash = models.BinaryField(_("SHA-256 of the key"), max_length=32, unique=True, editable=False)
+    hint = models.CharField(_("first characters"), max_length=6, editable=False)
+    created_at = models.DateTimeField(_("created at"), default=timezone.now, editable=False)
+    last_used_at = models.DateTimeField(_("last used at"), null=True, blank=True)
+    revoked_at = models.DateTimeField(_("revoked at"), null=True, blank=True)
 
     class Meta:
+        verbose_name = _("client key")
+        verbose_name_plural = _("client keys")
         ordering = ["-created_at"]
 
     def __str__(self) -> str:
@@ -272,25 +304,26 @@ class ApiToken(models.Model):
     """A token for the REST API; only its hash is kept. It gives access only to its scopes."""
 
     class Scope(models.TextChoices):
-        HISTORY = "read:history", "daily history and its sums"
-        HOSTS = "read:hosts", "computers"
-        PROJECTS = "read:projects", "projects and my part in them"
-        NOTES = "read:notes", "notes on reports"
-        JOBS = "write:jobs", "submitting, following and cancelling jobs"
+        HISTORY = "read:history", _("daily history and its totals")
+        HOSTS = "read:hosts", _("computers")
+        PROJECTS = "read:projects", _("projects and my part in them")
+        NOTES = "read:notes", _("notes on reports")
+        JOBS = "write:jobs", _("submitting, following and cancelling jobs")
 
-    user = models.ForeignKey(User, models.CASCADE, related_name="api_tokens")
-    name = models.CharField("what it is for", max_length=100)
-    scopes = ArrayField(models.CharField(max_length=32, choices=Scope))
-    token_hash = models.BinaryField("SHA-256 of the token", max_length=32, unique=True, editable=False)
-    hint = models.CharField("first characters", max_length=10, editable=False)
-    created_at = models.DateTimeField(default=timezone.now, editable=False)
-    expires_at = models.DateTimeField(null=True, blank=True)
-    last_used_at = models.DateTimeField(null=True, blank=True)
-    revoked_at = models.DateTimeField(null=True, blank=True)
+    user = models.ForeignKey(User, models.CASCADE, related_name="api_tokens", verbose_name=_("user"))
+    name = models.CharField(_("what it is for"), max_length=100)
+    scopes = ArrayField(models.CharField(max_length=32, choices=Scope), verbose_name=_("scopes"))
+    token_hash = models.BinaryField(_("SHA-256 of the token"), max_length=32, unique=True, editable=False)
+    hint = models.CharField(_("first characters"), max_length=10, editable=False)
+    created_at = models.DateTimeField(_("created at"), default=timezone.now, editable=False)
+    expires_at = models.DateTimeField(_("expires at"), null=True, blank=True)
+    last_used_at = models.DateTimeField(_("last used at"), null=True, blank=True)
+    revoked_at = models.DateTimeField(_("revoked at"), null=True, blank=True)
 
     class Meta:
+        verbose_name_plural = _("API tokens")
         ordering = ["-created_at"]
-        verbose_name = "API token"
+        verbose_name = _("API token")
 
     def __str__(self) -> str:
         return f"{self.hint}… ({self.name})"
@@ -312,15 +345,15 @@ class MailChoice(models.Model):
     """
 
     user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="mail_choice")
-    silence = models.BooleanField("a computer has not reported for some days", default=True)
+    silence = models.BooleanField(_("a computer has not reported for some days"), default=True)
     # Pages call a computer silent after so many days too.
     silent_days = models.PositiveSmallIntegerField(
-        "days without a report", default=DEFAULT_SILENT_DAYS, validators=[MinValueValidator(1)]
+        _("days without a report"), default=DEFAULT_SILENT_DAYS, validators=[MinValueValidator(1)]
     )
-    no_work = models.BooleanField("a computer gets no work", default=False)
-    failing_jobs = models.BooleanField("the jobs of a computer fail", default=False)
-    weekly_summary = models.BooleanField("what my computers did, every Monday", default=False)
-    lapsed = models.BooleanField("news, when my computers have been away for long", default=False, db_default=False)
+    no_work = models.BooleanField(_("a computer gets no work"), default=False)
+    failing_jobs = models.BooleanField(_("tasks of a computer fail"), default=False)
+    weekly_summary = models.BooleanField(_("what my computers did, every Monday"), default=False)
+    lapsed = models.BooleanField(_("news, when my computers have been away for long"), default=False, db_default=False)
 
     class Meta:
         constraints = [
@@ -330,7 +363,7 @@ class MailChoice(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"mails for {self.user}"
+        return gettext("mails for %(person)s") % {"person": self.user}
 
 
 class SentMail(models.Model):
@@ -361,31 +394,31 @@ class SecurityEvent(models.Model):
     """
 
     class Kind(models.TextChoices):
-        LOGIN = "login", "signed in"
-        LOGIN_FAILED = "login_failed", "a wrong password"
-        FACTOR_FAILED = "factor_failed", "a wrong second factor"
-        CLIENT_LOGIN_FAILED = "client_failed", "a wrong password, from a BOINC client"
-        KEY_MADE = "key_made", "client key made"
-        KEY_REVOKED = "key_revoked", "client key revoked"
-        TOKEN_MADE = "token_made", "API token made"
-        TOKEN_REVOKED = "token_revoked", "API token revoked"
-        PASSWORD_CHANGED = "password", "password changed"
-        PASSWORD_RESET = "reset", "password set anew by a link in a mail"
-        EMAIL_CHANGED = "email", "e-mail address changed"
-        FACTOR_ADDED = "factor_added", "second factor added"
-        FACTOR_REMOVED = "factor_removed", "second factor removed"
-        RIGHTS_CHANGED = "rights", "changed by an operator"
-        SUPPORT_LOOKED = "support_looked", "looked at by support"
-        BLOCKED = "blocked", "blocked"
-        UNBLOCKED = "unblocked", "unblocked"
-        COPY_ASKED = "copy_asked", "a copy of the data asked for by support"
-        DELETION_ASKED = "deletion_asked", "deletion asked for by support"
+        LOGIN = "login", _("signed in")
+        LOGIN_FAILED = "login_failed", _("a wrong password")
+        FACTOR_FAILED = "factor_failed", _("a wrong second factor")
+        CLIENT_LOGIN_FAILED = "client_failed", _("a wrong password, from a BOINC client")
+        KEY_MADE = "key_made", _("client key created")
+        KEY_REVOKED = "key_revoked", _("client key revoked")
+        TOKEN_MADE = "token_made", _("API token created")
+        TOKEN_REVOKED = "token_revoked", _("API token revoked")
+        PASSWORD_CHANGED = "password", _("password changed")
+        PASSWORD_RESET = "reset", _("password reset by a link in a mail")
+        EMAIL_CHANGED = "email", _("e-mail address changed")
+        FACTOR_ADDED = "factor_added", _("second factor added")
+        FACTOR_REMOVED = "factor_removed", _("second factor removed")
+        RIGHTS_CHANGED = "rights", _("changed by an operator")
+        SUPPORT_LOOKED = "support_looked", _("looked at by support")
+        BLOCKED = "blocked", _("blocked")
+        UNBLOCKED = "unblocked", _("unblocked")
+        COPY_ASKED = "copy_asked", _("copy of the data requested by support")
+        DELETION_ASKED = "deletion_asked", _("deletion requested by support")
 
     user = models.ForeignKey(User, models.CASCADE, related_name="security_events", db_index=False)
     kind = models.CharField(max_length=16, choices=Kind)
     detail = models.CharField(max_length=200, blank=True)
     # Empty if it did not come over the network
-    address = models.CharField("IP address", max_length=45, blank=True)
+    address = models.CharField(_("IP address"), max_length=45, blank=True)
     user_agent = models.CharField(max_length=200, blank=True)
     at = models.DateTimeField(default=timezone.now)
 
@@ -402,18 +435,19 @@ class SecurityEvent(models.Model):
 class RequestedWork(models.Model):
     """A piece of long work that a volunteer asked for, in the queue of portal/requested_work; kept for a day after."""
 
-    user = models.ForeignKey(User, models.CASCADE, related_name="requested_work")
+    user = models.ForeignKey(User, models.CASCADE, related_name="requested_work", verbose_name=_("user"))
     # What is to be done, and the number of the row that it is done to
-    kind = models.CharField(max_length=20)
-    subject = models.BigIntegerField()
-    asked_at = models.DateTimeField(default=timezone.now)
-    started_at = models.DateTimeField(null=True, blank=True)
-    finished_at = models.DateTimeField(null=True, blank=True)
-    ntries = models.PositiveSmallIntegerField("times it was begun", default=0)
-    is_given_up = models.BooleanField("given up", default=False)
+    kind = models.CharField(_("kind"), max_length=20)
+    subject = models.BigIntegerField(_("subject"))
+    asked_at = models.DateTimeField(_("asked at"), default=timezone.now)
+    started_at = models.DateTimeField(_("started at"), null=True, blank=True)
+    finished_at = models.DateTimeField(_("finished at"), null=True, blank=True)
+    ntries = models.PositiveSmallIntegerField(_("times started"), default=0)
+    is_given_up = models.BooleanField(_("given up"), default=False)
 
     class Meta:
-        verbose_name_plural = "requested work"
+        verbose_name = _("requested work")
+        verbose_name_plural = _("requested work")
         constraints = [
             models.UniqueConstraint(fields=["kind", "subject"], name="requestedwork_once"),
             models.CheckConstraint(
@@ -433,17 +467,21 @@ class RequestedWork(models.Model):
 class MaintenanceRun(models.Model):
     """A run of a check, or of other upkeep, that an operator started in the browser (portal/maintenance)."""
 
-    job = models.CharField(max_length=40)
-    asked_by = models.ForeignKey(User, models.SET_NULL, null=True, blank=True, related_name="+", db_index=False)
-    asked_at = models.DateTimeField(default=timezone.now)
-    started_at = models.DateTimeField(null=True, blank=True)
-    finished_at = models.DateTimeField(null=True, blank=True)
+    job = models.CharField(_("job"), max_length=40)
+    asked_by = models.ForeignKey(
+        User, models.SET_NULL, null=True, blank=True, related_name="+", db_index=False, verbose_name=_("asked by")
+    )
+    asked_at = models.DateTimeField(_("asked at"), default=timezone.now)
+    started_at = models.DateTimeField(_("started at"), null=True, blank=True)
+    finished_at = models.DateTimeField(_("finished at"), null=True, blank=True)
     # What it found, a sentence each; of many the first, and how many there were.
-    lines = models.JSONField(default=list)
-    nlines = models.PositiveIntegerField("lines", default=0)
-    failure = models.TextField(blank=True)
+    lines = models.JSONField(_("lines"), default=list)
+    nlines = models.PositiveIntegerField(_("lines"), default=0)
+    failure = models.TextField(_("failure"), blank=True)
 
     class Meta:
+        verbose_name = _("maintenance run")
+        verbose_name_plural = _("maintenance runs")
         default_permissions = ("view", "add")
         constraints = [
             models.UniqueConstraint(
@@ -461,12 +499,14 @@ class OperatingFigure(models.Model):
     Taken every ten minutes, and thinned out as it gets older (portal/dashboard/thinning.py).
     """
 
-    name = models.CharField(max_length=60)
-    label = models.CharField(max_length=120, blank=True)
-    taken_at = models.DateTimeField()
-    value = models.FloatField()
+    name = models.CharField(_("name"), max_length=60)
+    label = models.CharField(_("label"), max_length=120, blank=True)
+    taken_at = models.DateTimeField(_("taken at"))
+    value = models.FloatField(_("value"))
 
     class Meta:
+        verbose_name = _("operating figure")
+        verbose_name_plural = _("operating figures")
         constraints = [models.UniqueConstraint(fields=["name", "label", "taken_at"], name="operatingfigure_once")]
         indexes = [models.Index(fields=["taken_at"], name="operatingfigure_taken_at")]
 
@@ -495,15 +535,17 @@ class Change(AbstractLogEntry):  # type: ignore[misc]  # of a library without ty
     addresses of visitors stay empty.
     """
 
-    reason = models.CharField(max_length=MAX_REASON_LENGTH, blank=True)
+    reason = models.CharField(_("reason"), max_length=MAX_REASON_LENGTH, blank=True)
     # The change whose values this one put back
-    undoes = models.ForeignKey("self", models.SET_NULL, null=True, blank=True, related_name="undone_by")
+    undoes = models.ForeignKey(
+        "self", models.SET_NULL, null=True, blank=True, related_name="undone_by", verbose_name=_("undoes")
+    )
 
     class Meta:
         ordering = ["-id"]
         default_permissions = ("view",)
-        verbose_name = "change of settings"
-        verbose_name_plural = "changes of settings"
+        verbose_name = _("change of settings")
+        verbose_name_plural = _("changes of settings")
 
     def __str__(self) -> str:
         return f"{self.object_repr} {self.timestamp:%Y-%m-%d %H:%M}"
@@ -511,28 +553,31 @@ class Change(AbstractLogEntry):  # type: ignore[misc]  # of a library without ty
     @property
     def done(self) -> str:
         """What was done to the row, in a word."""
-        return {self.Action.CREATE: "added", self.Action.DELETE: "deleted"}.get(self.action, "changed")
+        return {self.Action.CREATE: gettext("added"), self.Action.DELETE: gettext("deleted")}.get(
+            self.action, gettext("changed")
+        )
 
 
 class SiteText(models.Model):
     """A text of the operators for a public page, in place of the one that comes with the software."""
 
     class Page(models.TextChoices):
-        ABOUT = "about", "About this site"
-        PRIVACY = "privacy", "Privacy"
-        TERMS = "terms", "Terms of use"
+        ABOUT = "about", _("About this site")
+        PRIVACY = "privacy", _("Privacy")
+        TERMS = "terms", _("Terms of use")
 
-    page = models.CharField(max_length=16, choices=Page, unique=True)
+    page = models.CharField(_("page"), max_length=16, choices=Page, unique=True)
     text = models.TextField(
+        _("text"),
         max_length=50_000,
-        help_text="Markdown: blank lines, ## headings, *emphasis*, lists, [links](https://example.org/). No HTML.",
+        help_text=_("Markdown: blank lines, ## headings, *emphasis*, lists, [links](https://example.org/). No HTML."),
     )
-    changed_at = models.DateTimeField(auto_now=True)
+    changed_at = models.DateTimeField(_("changed at"), auto_now=True)
 
     class Meta:
         ordering = ["page"]
-        verbose_name = "text of a public page"
-        verbose_name_plural = "texts of public pages"
+        verbose_name = _("text of a public page")
+        verbose_name_plural = _("texts of public pages")
         constraints = [
             models.CheckConstraint(condition=models.Q(page__in=["about", "privacy", "terms"]), name="sitetext_page")
         ]

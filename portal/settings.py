@@ -14,6 +14,7 @@ from django.templatetags.static import static
 
 from portal import environment as env
 from portal.clients.paths import ClientPath, by_path
+from portal.languages.sources import APPS as catalogue_apps
 from portal.wire import web_push
 from portal.wire.key_files import make_file
 
@@ -315,7 +316,6 @@ INSTALLED_APPS = [
     "django_htmx",
     "rest_framework",
     "drf_spectacular",
-    "drf_spectacular_sidecar",
     "allauth",
     "allauth.account",
     "allauth.mfa",
@@ -332,11 +332,13 @@ MIDDLEWARE = [
     "portal.web.middleware.RequestLogMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "portal.web.compression.CompressionMiddleware",
     "portal.web.middleware.ContentPolicyMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "portal.languages.middleware.LanguageMiddleware",
     "portal.web.middleware.NoStoreMiddleware",
     "portal.public_pages.look_around.LookAroundMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
@@ -367,6 +369,12 @@ TEMPLATES = [
 ]
 LANGUAGE_CODE = "en"
 USE_I18N = True
+# Texts are written in English. Each other language has catalogues (CONTRIBUTING.md).
+LANGUAGES = [("en", "English"), ("de", "Deutsch")]
+TRANSLATIONS = [code for code, _name in LANGUAGES if code != LANGUAGE_CODE]
+# Named here, the apps' translations come before those that libraries have of the same text.
+LOCALE_PATHS = [BASE_DIR / app / "locale" for app in catalogue_apps]
+FORMAT_MODULE_PATH = "portal.languages.formats"
 TIME_ZONE = "UTC"
 USE_TZ = True
 STATIC_URL = "static/"
@@ -377,9 +385,13 @@ MEDIA_ROOT = Path(env.text("FILES_DIR", str(VAR_DIR / "files")))
 STORAGES = {
     "default": {"BACKEND": env.text("FILES_STORAGE", "django.core.files.storage.FileSystemStorage")},
     "staticfiles": {
-        "BACKEND": env.text("STATICFILES_STORAGE", "whitenoise.storage.ManifestStaticFilesStorage"),
+        "BACKEND": env.text("STATICFILES_STORAGE", "whitenoise.storage.CompressedManifestStaticFilesStorage"),
     },
 }
+# Pages name the hashed files alone, so the others need neither room nor compressing.
+WHITENOISE_KEEP_ONLY_HASHED_FILES = True
+# What is compressed by itself, and what only developers' tools ask for.
+WHITENOISE_SKIP_COMPRESS_EXTENSIONS = ("png", "jpg", "gif", "webp", "ico", "woff", "woff2", "ttf", "eot", "gz", "map")
 # What BOINC clients ask. It bypasses all middleware.
 CLIENT_PATHS: dict[str, ClientPath] = {}
 if "account_manager" in ROOMS:
@@ -504,7 +516,10 @@ SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if BEHIND_PROXY el
 SECURE_SSL_REDIRECT = HTTPS and env.switch("SECURE_SSL_REDIRECT", True)
 SECURE_HSTS_SECONDS = env.integer("SECURE_HSTS_SECONDS", 31_536_000 if HTTPS else 0, low=0, high=10 * 31_536_000)
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
-SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = LANGUAGE_COOKIE_SECURE = HTTPS
+LANGUAGE_COOKIE_HTTPONLY = True
+LANGUAGE_COOKIE_AGE = 365 * 86_400
+LANGUAGE_COOKIE_SAMESITE = "Lax"
 # Operators without a second factor can do nothing but set one up.
 STAFF_SECOND_FACTOR = env.switch("STAFF_SECOND_FACTOR", HTTPS)
 SESSION_COOKIE_HTTPONLY = True

@@ -7,9 +7,11 @@ from django.urls import include, path
 
 from portal.clients.views import client_urls
 from portal.dashboard.status import server_status, status
+from portal.languages.scripts import script_texts
 from portal.ops.health import healthz, readyz
 from portal.ops.metrics import metrics
 from portal.people.pages.event_views import events
+from portal.people.pages.language_views import switch_language
 from portal.people.pages.token_views import replace, revoke, tokens
 from portal.people.pages.views import change_email, keys, profile, revoke_key, revoke_keys, sessions
 from portal.public_pages.views import enter, leave, site_text
@@ -23,6 +25,8 @@ urlpatterns = [
     # Two-factor login counts for operators too: the admin's own page for it leads to the site's.
     path("admin/login/", secure_admin_login(admin.site.login)),
     path("admin/", admin.site.urls),
+    path("language/", switch_language, name="switch_language"),
+    path("script-texts/<str:language>/<str:version>.js", script_texts, name="script_texts"),
     path("account/email/", change_email, name="account_email"),
     path("account/profile/", profile, name="profile"),
     path("account/keys/", keys, name="keys"),

@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 import os
 import re
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Generator, Iterator
 
 # Tests run in one process with a browser's event loop beside Django's synchronous ORM.
 os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
@@ -18,6 +20,7 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 from pytest_django import DjangoDbBlocker, Settings
 
+from portal.languages.compiling import compile_stale
 from portal.models import Host, User
 from tests.support.database import backend, commit_without_waiting, empty_tables, use_template
 from tests.support.sessions import sign_in_lately
@@ -28,7 +31,8 @@ hypothesis_settings.load_profile("site")
 
 
 def pytest_configure() -> None:
-    """Cheap password hashes, static files without a manifest, and a cache and a queue of one's own per test process."""
+    """Compiled texts, cheap password hashes, static files without a manifest, a cache and a queue per test process."""
+    compile_stale()
     worker = int(re.sub(r"\D", "", os.environ.get("PYTEST_XDIST_WORKER", "")) or 0)
     location = str(settings.CACHES["default"]["LOCATION"])
     settings.CACHES["default"]["LOCATION"] = re.sub(r"db=\d+", f"db={8 + worker % 8}", location)
@@ -45,10 +49,28 @@ def pytest_configure() -> None:
     TransactionTestCase._fixture_teardown = empty_tables  # type: ignore[attr-defined]  # Django's stubs leave it out
 
 
-def pytest_collection_finish() -> None:
-    """What was imported stays: the garbage collector, which took a tenth of the time, need not look at it again."""
-    gc.freeze()
-    gc.set_threshold(10_000)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Make the database that those of the test processes are copied from, while they collect: else all wait for it."""
+    config = session.config
+    if config.getoption("numprocesses") and not hasattr(config, "workerinput") and not config.getoption("collectonly"):
+        process = subprocess.Popen([sys.executable, "-m", "tests.support.database"], cwd=config.rootpath)
+
+        def wait() -> None:
+            process.wait()
+
+        config.add_cleanup(wait)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is imported and collected stays: the garbage collector, which took a tenth of the time, is kept off it."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.set_threshold(10_000)
+        gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -15,12 +15,14 @@ from django.conf import settings
 from django.core.paginator import Page, Paginator
 from django.db.models import BigIntegerField, F, Sum
 from django.db.models.functions import Cast
+from django.utils.translation import gettext
 
 from accounting.choosing.reads import computer_of, fractions, read_selection
 from accounting.choosing.texts import Why
 from accounting.choosing.texts import explain as explain_choice
-from accounting.computers.attention import Attention, Concern, read_attention
+from accounting.computers.attention import CONCERN_NAMES, Attention, Concern, read_attention
 from accounting.computers.contacts import Contacts, read_contacts
+from accounting.computers.listing import Status, Wanted, read_wanted
 from accounting.computers.texts import ClientFact, client_facts
 from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.choice.facts import CPU, Choice
@@ -53,7 +55,7 @@ class HostLine:
     today_ec: int
     total_ec: int
     is_active: bool
-    concerns: list[Concern]
+    concerns: list[str]
 
     @property
     def processor(self) -> str:
@@ -72,12 +74,18 @@ class HostLine:
 
 @dataclass(frozen=True, slots=True)
 class HostList:
-    """A volunteer's computers, a page of those in use and of those that are retired; the sums are of all."""
+    """A volunteer's computers, a page of those in use and of those that are retired; the sums are of all that fit.
+
+    ``known``: how many there are in all; ``groups``: those that they are in.
+    """
 
     active: Page[HostLine]
     retired: Page[HostLine]
     today_ec: int
     total_ec: int
+    wanted: Wanted
+    known: int
+    groups: list[str]
 
     @property
     def several(self) -> bool:
@@ -91,8 +99,8 @@ def is_in_contact(host: Host, now: dt.datetime) -> bool:
     return now - host.last_contact_at <= interval
 
 
-def read_hosts(user: User, now: dt.datetime, page: str = "1", retired_page: str = "1") -> HostList:
-    """A page of the user's computers, the latest contact first; ten statements."""
+def _read_lines(user: User, now: dt.datetime) -> list[HostLine]:
+    """All of the user's computers; ten statements."""
     hosts = list(own_hosts(user).order_by("-last_contact_at", "pk"))
     totals: dict[int, int] = {}
     for standing in read_standings(user):
@@ -103,23 +111,52 @@ def read_hosts(user: User, now: dt.datetime, page: str = "1", retired_page: str 
         .annotate(ec=Cast(Sum(F("cpu_ec") + F("gpu_ec")), BigIntegerField()))
         .values_list("host_id", "ec")
     )
-    concerns: dict[int, list[Concern]] = {}
+    concerns: dict[int, list[str]] = {}
     for attention in read_attention(user, hosts, now, silent_after(user)):
-        if attention.concern not in concerns.setdefault(attention.host_id, []):
-            concerns[attention.host_id].append(attention.concern)
-    lines = [
+        name = gettext(CONCERN_NAMES[attention.concern])
+        if name not in concerns.setdefault(attention.host_id, []):
+            concerns[attention.host_id].append(name)
+    return [
         HostLine(
             host, today.get(host.pk, 0), totals.get(host.pk, 0), is_in_contact(host, now), concerns.get(host.pk, [])
         )
         for host in hosts
     ]
-    active = [line for line in lines if line.host.retired_at is None]
-    retired = [line for line in lines if line.host.retired_at is not None]
+
+
+def _groups(lines: Iterable[HostLine]) -> list[str]:
+    return sorted({group for line in lines for group in line.host.groups}, key=str.casefold)
+
+
+def read_chosen(user: User, now: dt.datetime, params: Mapping[str, str]) -> list[int]:
+    """The ids of all computers of a list, on whatever page; of those in use, unless the list is of retired ones."""
+    lines = _read_lines(user, now)
+    wanted = read_wanted(params, _groups(lines))
+    is_retired = wanted.status is Status.RETIRED
+    return [line.host.pk for line in wanted.choose(lines) if (line.host.retired_at is not None) == is_retired]
+
+
+def read_hosts(user: User, now: dt.datetime, params: Mapping[str, str]) -> HostList:
+    """A page of the user's computers as an address names them; ten statements."""
+    lines = _read_lines(user, now)
+    groups = _groups(lines)
+    wanted = read_wanted(params, groups)
+    chosen = wanted.choose(lines)
+    active = [line for line in chosen if line.host.retired_at is None]
+    retired = [line for line in chosen if line.host.retired_at is not None]
+    # Who asks for a state of those in use wants no others.
+    if wanted.status is Status.RETIRED:
+        active = []
+    elif wanted.status is not Status.USED:
+        retired = []
     return HostList(
-        active=Paginator(active, HOSTS_A_PAGE).get_page(page),
-        retired=Paginator(retired, HOSTS_A_PAGE).get_page(retired_page),
-        today_ec=sum(line.today_ec for line in lines),
-        total_ec=sum(line.total_ec for line in lines),
+        active=Paginator(active, HOSTS_A_PAGE).get_page(params.get("page", "1")),
+        retired=Paginator(retired, HOSTS_A_PAGE).get_page(params.get("retired_page", "1")),
+        today_ec=sum(line.today_ec for line in (*active, *retired)),
+        total_ec=sum(line.total_ec for line in (*active, *retired)),
+        wanted=wanted,
+        known=len(lines),
+        groups=groups,
     )
 
 
@@ -270,8 +307,9 @@ def _other_clients(host: Host, rows: Mapping[int, HostProject], projects: Mappin
     for client in clients.select_related("record").order_by("-seen_at"):
         number = number_of(client.cpid)
         project = projects.get(number[0]) if number is not None else None
-        place = project.name if project is not None else "a project that is gone"
-        found.append(OtherClient(client, f"Computer {number[1]} at {place}" if number is not None else ""))
+        place = project.name if project is not None else gettext("a deleted project")
+        text = gettext("Computer %(number)s at %(project)s") % {"number": number[1], "project": place} if number else ""
+        found.append(OtherClient(client, text))
     return found
 
 
@@ -284,7 +322,9 @@ def _sum(totals: Iterable[Totals]) -> Totals:
 
 def _line(project: Project, row: HostProject | None, today_ec: int, share: float | None) -> ProjectLine:
     if row is None:
-        return ProjectLine(project, NO_WORK, today_ec, 0, ["not attached yet"], NO_WISHES, share, is_listed=False)
+        return ProjectLine(
+            project, NO_WORK, today_ec, 0, [gettext("not attached yet")], NO_WISHES, share, is_listed=False
+        )
     return ProjectLine(
         project=project,
         credited=Totals(*row.credited),
@@ -303,21 +343,25 @@ def _remarks(row: HostProject, share: float | None) -> list[str]:
     """What the client last said of the project, as far as its owner may want to know."""
     if not row.listed:
         awaited = share is not None and not row.excluded and not any(row.credited)
-        return ["not attached yet"] if awaited else ["not attached"]
+        return [gettext("not attached yet") if awaited else gettext("not attached")]
     state = row.state
     if row.excluded:
-        return ["leaves once its jobs are done"]
-    remarks = [f"no work for {name}" for name in state.get("no_work", [])]
+        return [gettext("will be detached when its tasks are finished")]
+    remarks = [gettext("no work for %(types)s") % {"types": name} for name in state.get("no_work", [])]
     if failures := state.get("failures"):
-        remarks.append(f"{failures} requests in a row failed" if failures > 1 else "the last request failed")
+        remarks.append(
+            gettext("%(number)s requests in a row failed") % {"number": failures}
+            if failures > 1
+            else gettext("the last request failed")
+        )
     if state.get("ended"):
-        remarks.append("the project says that it has ended")
+        remarks.append(gettext("the project says that it has ended"))
     if state.get("suspended"):
-        remarks.append("suspended")
+        remarks.append(gettext("suspended"))
     if state.get("no_new_work"):
-        remarks.append("takes no new jobs")
+        remarks.append(gettext("no new tasks"))
     if not state.get("managed", True):
-        remarks.append("attached by hand")
+        remarks.append(gettext("attached by hand"))
     return remarks
 
 

@@ -2,44 +2,97 @@
 
 from __future__ import annotations
 
+from typing import Final
+from urllib.parse import urlencode
+
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounting.choosing.choices import ChoiceRefused
 from accounting.computers import reads
 from accounting.computers.forms import HostForm, TypesForm, WishForm, wish_forms
+from accounting.computers.listing import Sort, Status
 from accounting.computers.merge import Candidate, MergeRefused, candidates, merge, preview
 from accounting.computers.wishes import exclude_types, save_wishes
 from accounting.reconciliation.card import card
 from accounting.rpc.recognise import split
 from accounting.running_tasks.reads import read_host_tasks
 from credit.statistics.exports import granted_to_host
+from portal.computers.groups import MAX_GROUP_CHARS, group_name, join_group, leave_group, set_groups
 from portal.computers.host_changes import HostChangeRefused, rename_host, retire_host, set_venue, unretire_host
 from portal.computers.host_sections import host_sections
 from portal.models import Host
 from portal.people.access import get_own_host, signed_in
+
+CONTROLS_FROM: Final = 4
+"""Fewer computers than these are seen at a glance, so there is nothing to search."""
 
 
 @require_safe
 @login_required
 def computers(request: HttpRequest) -> HttpResponse:
     """The list of the user's computers and their work."""
-    page, retired_page = request.GET.get("page", "1"), request.GET.get("retired_page", "1")
-    hosts = reads.read_hosts(signed_in(request), timezone.now(), page, retired_page)
+    hosts = reads.read_hosts(signed_in(request), timezone.now(), request.GET.dict())
     asked = request.headers.get("HX-Target", "")
     more = {"more-page": hosts.active, "more-retired_page": hosts.retired}.get(asked)
     if more is None:
-        response = render(request, "accounting/computers.html", {"hosts": hosts})
+        response = render(request, "accounting/computers.html", {"hosts": hosts, **_list_controls(hosts)})
     else:
-        rows = {"lines": more, "param": asked.removeprefix("more-")}
+        rows = {"lines": more, "param": asked.removeprefix("more-"), "query": urlencode(hosts.wanted.query)}
         response = render(request, "accounting/_computers_rows.html", rows)
     response.headers["Vary"] = "Cookie, HX-Target"
     return response
+
+
+def _list_controls(hosts: reads.HostList) -> dict[str, object]:
+    """The choices of the list, and the address of each column that it can be sorted by."""
+    wanted = hosts.wanted
+    return {
+        "query": urlencode(wanted.query),
+        "has_controls": hosts.known >= CONTROLS_FROM or bool(wanted.filters),
+        "statuses": [
+            (Status.USED, _("all in use")),
+            (Status.ACTIVE, _("active")),
+            (Status.SILENT, _("silent")),
+            (Status.TROUBLE, _("with problems")),
+            (Status.RETIRED, _("retired")),
+        ],
+        "sorts": {
+            str(sort): {
+                "url": "?" + urlencode(wanted.sorted_by(sort)),
+                "direction": wanted.direction if sort is wanted.sort else "",
+            }
+            for sort in Sort
+        },
+        "most_group_chars": MAX_GROUP_CHARS,
+    }
+
+
+@require_POST
+@login_required
+def computers_group(request: HttpRequest) -> HttpResponse:
+    """Put all computers of a list into a group, or take them out of it."""
+    user = signed_in(request)
+    filters = {name: value for name, value in request.POST.dict().items() if name in ("q", "status", "group")}
+    shown = reads.read_chosen(user, timezone.now(), filters)
+    try:
+        name = group_name(request.POST.get("name", ""))
+        changed = leave_group(shown, name) if "leave" in request.POST else join_group(shown, name)
+    except HostChangeRefused as refused:
+        messages.error(request, str(refused))
+        return redirect(f"{reverse('computers')}?{urlencode(filters)}")
+    changed_text = ngettext("%(count)s computer was changed.", "%(count)s computers were changed.", changed)
+    messages.success(request, changed_text % {"count": changed})
+    return redirect(f"{reverse('computers')}?{urlencode({} if 'leave' in request.POST else {'group': name})}")
 
 
 @require_safe
@@ -73,7 +126,12 @@ def _host_page(
         "wish_forms": wishes or wish_forms(page),
         "types_form": TypesForm(page),
         "wishes_are_wrong": bool(wishes),
-        **card(page.settled, f"Granted and estimated credit, last {reads.DAYS_SHOWN} days", of=found, granted=granted),
+        **card(
+            page.settled,
+            _("Granted and estimated credit, last %(number)s days") % {"number": reads.DAYS_SHOWN},
+            of=found,
+            granted=granted,
+        ),
     }
     return render(request, "accounting/host.html", context)
 
@@ -93,12 +151,14 @@ def host_settings(request: HttpRequest, pk: int) -> HttpResponse:
     form = HostForm(request.POST)
     if form.is_valid():
         try:
-            rename_host(found, form.cleaned_data["name"])
-            set_venue(found, form.cleaned_data["venue"])
+            with transaction.atomic():
+                rename_host(found, form.cleaned_data["name"])
+                set_venue(found, form.cleaned_data["venue"])
+                set_groups(found, form.cleaned_data["groups"])
         except HostChangeRefused as refusal:
             form.add_error(refusal.field, str(refusal))
         else:
-            messages.success(request, f"Saved. This computer is called {found.name}.")
+            messages.success(request, _("Saved. This computer is now called %(name)s.") % {"name": found.name})
             return redirect("host", found.pk)
     return _host_page(request, found, host_form=form)
 
@@ -120,7 +180,7 @@ def host_wishes(request: HttpRequest, pk: int) -> HttpResponse:
     except ChoiceRefused as refusal:
         messages.error(request, str(refusal))
     else:
-        messages.success(request, f"Saved. {found.name} learns of it at its next contact.")
+        messages.success(request, _("Saved. This takes effect at the next sync of %(name)s.") % {"name": found.name})
     return redirect("host", found.pk)
 
 
@@ -130,7 +190,7 @@ def host_retire(request: HttpRequest, pk: int) -> HttpResponse:
     """Retire a computer."""
     found = _in_use(request, pk)
     retire_host(found, timezone.now())
-    messages.success(request, f"{found.name} is retired. Its history stays.")
+    messages.success(request, _("%(name)s has been retired. Its history is kept.") % {"name": found.name})
     return redirect("computers")
 
 
@@ -140,7 +200,7 @@ def host_unretire(request: HttpRequest, pk: int) -> HttpResponse:
     """Take a retired computer back."""
     found = _in_use(request, pk)
     unretire_host(found)
-    messages.success(request, f"{found.name} is among your computers again.")
+    messages.success(request, _("%(name)s has been restored.") % {"name": found.name})
     return redirect("host", found.pk)
 
 
@@ -150,9 +210,9 @@ def host_split(request: HttpRequest, pk: int) -> HttpResponse:
     """Give another client that reported as this computer a record of its own."""
     found = _in_use(request, pk)
     if split(found.owner_id, found.pk, request.POST.get("cpid", ""), timezone.now()):
-        messages.success(request, "Split off. The other computer gets a page of its own at its next report.")
+        messages.success(request, _("Split off. The other computer gets its own page at its next sync."))
     else:
-        messages.error(request, "Nothing was changed. No other computer has reported as this one under that id.")
+        messages.error(request, _("Nothing was changed. No other computer has reported as this one with that id."))
     return redirect("host", found.pk)
 
 
@@ -171,7 +231,7 @@ def host_merge(request: HttpRequest, pk: int) -> HttpResponse:
     try:
         if request.method == "POST":
             kept = merge(user.pk, found.pk, other.pk)
-            messages.success(request, f"Merged. {kept.name} has the history of both now.")
+            messages.success(request, _("Merged. %(name)s now has the history of both.") % {"name": kept.name})
             return redirect("host", kept.pk)
         context = {"host": found, "preview": preview(user.pk, found.pk, other.pk)}
     except MergeRefused as refused:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from decimal import ROUND_DOWN, Decimal
+from enum import StrEnum
 from typing import Final, NamedTuple
 
 # Calling the class takes twice as long, and every report of a client adds and subtracts totals.
@@ -55,6 +56,19 @@ class Totals(NamedTuple):
     def larger(self, other: Totals) -> Totals:
         """The larger of both, amount by amount."""
         return Totals(*map(max, self, other))
+
+
+class Processor(StrEnum):
+    """A kind of processors whose work is shown by itself."""
+
+    CPU = "cpu"
+    GPU = "gpu"
+
+    def part(self, amounts: Totals) -> Totals:
+        """The part of these amounts that these did; jobs are those of both, as clients do not say where each ran."""
+        if self is Processor.CPU:
+            return amounts._replace(gpu_ec=0, gpu_time=0)
+        return amounts._replace(cpu_ec=0, cpu_time=0)
 
 
 KINDS: Final = Totals._fields

@@ -1,6 +1,6 @@
-"""A volunteer's days row by row, for downloads and the REST API.
+"""A volunteer's days row by row, for downloads and the REST API: what was reported, and what projects granted.
 
-Rows are read page by page along the table's key. So a history of any length takes the same memory, and a page deep in
+Rows are read page by page along the tables' keys. So a history of any length takes the same memory, and a page deep in
 it costs what the first one does. Amounts are whole numbers of 1e-6 credits or seconds, and plain counts of jobs.
 """
 
@@ -8,32 +8,38 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
 from django.db import connection
+from django.db.models import QuerySet
 
-from accounting.engine.amounts import KINDS, Totals
+from accounting.engine.amounts import KINDS, NO_WORK, Processor, Totals
 from accounting.engine.states import DayFlag
-from accounting.models import Day, Project
+from accounting.models import Day, GrantedDay, Project, Settlement
 from portal.models import Host, User
 
 PAGE_ROWS: Final = 2_000
 _FLAG_NAMES: Final = [(flag.value, name.lower()) for name, flag in DayFlag.__members__.items()]
 
+_PLACE: Final = ("day", "project_id", "host_id")
 Place = tuple[dt.date, int, int]
 """The place of a row: day, project, computer; rows come in this order."""
 
 
 @dataclass(frozen=True, slots=True)
 class DayRow:
-    """What one computer was credited at one project on one day; ``flags`` are a `DayFlag`."""
+    """What one computer was credited at one project on one day; ``flags`` are a `DayFlag`.
+
+    ``granted``: what the project's statistics of that day granted; None if they granted nothing.
+    """
 
     day: dt.date
     project_id: int
     host_id: int
     amounts: Totals
     flags: int
+    granted: int | None = None
 
     @property
     def place(self) -> Place:
@@ -42,10 +48,14 @@ class DayRow:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The names behind the ids in rows: projects (name, master URL) and the volunteer's computers (name)."""
+    """The names behind the ids in rows: projects (name, master URL) and the volunteer's computers (name).
+
+    ``granted_after``: the day after which all grants are known, by project and computer that its statistics have.
+    """
 
     projects: dict[int, tuple[str, str]]
     hosts: dict[int, str]
+    granted_after: dict[tuple[int, int], dt.date] = field(default_factory=dict)
 
     def project(self, id_: int) -> str:
         return self.projects.get(id_, (f"project {id_}, no longer known", ""))[0]
@@ -56,44 +66,71 @@ class Names:
     def host(self, id_: int) -> str:
         return self.hosts.get(id_, f"computer {id_}, no longer known")
 
+    def granted(self, row: DayRow) -> int | None:
+        """What was granted on that day, in micro-credits; None where no grants are known."""
+        if row.granted is not None:
+            return row.granted
+        after = self.granted_after.get((row.project_id, row.host_id))
+        return 0 if after is not None and row.day > after else None
+
 
 @dataclass(frozen=True, slots=True)
 class DayRange:
-    """Which rows: from one day to another, both included; of one project or computer only, if given."""
+    """Which rows: from one day to another, both included; of one project or computer only, if given.
+
+    ``processor``: the amounts of these alone; grants are left out then, as projects do not say where jobs ran.
+    """
 
     first: dt.date
     last: dt.date
     project_id: int | None = None
     host_id: int | None = None
+    processor: Processor | None = None
+
+    @property
+    def only(self) -> dict[str, int]:
+        """The conditions for rows of days but for the days, by field."""
+        named = {"project_id": self.project_id, "host_id": self.host_id}
+        return {name: pk for name, pk in named.items() if pk is not None}
 
 
 def read_names(user: User) -> Names:
-    """All that the user's rows can name; two statements."""
+    """All that the user's rows can name; three statements."""
     projects = {pk: (name, url) for pk, name, url in Project.objects.values_list("pk", "name", "master_url")}
     hosts = Host.objects.filter(owner=user).only("pk", "given_name", "domain_name")
-    return Names(projects, {host.pk: host.name for host in hosts})
+    settlements = Settlement.objects.filter(host__owner=user).values_list(
+        "project_id", "host_id", "is_whole", "seen_on"
+    )
+    return Names(
+        projects,
+        {host.pk: host.name for host in hosts},
+        {(project, host): dt.date.min if is_whole else seen_on for project, host, is_whole, seen_on in settlements},
+    )
 
 
 def read_page(user: User, wanted: DayRange, after: Place | None = None, limit: int = PAGE_ROWS) -> list[DayRow]:
-    """The next ``limit`` rows after a place, oldest day first; one statement."""
+    """The next ``limit`` rows after a place, oldest day first; two statements at most."""
+    days = _places(Day.objects.all(), user, wanted, after).values_list(*_PLACE, *KINDS, "flags")[:limit]
+    reported = [DayRow(day, project, host, Totals(*amounts), flags) for day, project, host, *amounts, flags in days]
+    if wanted.processor is not None:
+        part = wanted.processor.part
+        return [replace(row, amounts=part(row.amounts)) for row in reported]
+    grants = _places(GrantedDay.objects.all(), user, wanted, after).values_list(*_PLACE, "credit")[:limit]
+    rows = {row.place: row for row in reported}
+    for day, project, host, granted in grants:
+        row = rows.get((day, project, host)) or DayRow(day, project, host, NO_WORK, 0)
+        rows[row.place] = replace(row, granted=granted)
+    # Each of the two has its own first ones, so the first of both together are among them.
+    return [rows[place] for place in sorted(rows)[:limit]]
+
+
+def _places(rows: QuerySet[Any], user: User, wanted: DayRange, after: Place | None) -> QuerySet[Any]:
+    """The rows of the range after a place, in their order."""
     first = max(wanted.first, after[0]) if after else wanted.first
-    rows = Day.objects.filter(user=user, day__range=(first, wanted.last))
+    found = rows.filter(user=user, day__range=(first, wanted.last), **wanted.only)
     if after is not None:
-        rows = rows.filter(pk__gt=(user.pk, *after))
-    if wanted.project_id is not None:
-        rows = rows.filter(project_id=wanted.project_id)
-    if wanted.host_id is not None:
-        rows = rows.filter(host_id=wanted.host_id)
-    found = rows.order_by("day", "project_id", "host_id").values_list(
-        "day",
-        "project_id",
-        "host_id",
-        *KINDS,
-        "flags",
-    )
-    return [
-        DayRow(day, project, host, Totals(*amounts), flags) for day, project, host, *amounts, flags in found[:limit]
-    ]
+        found = found.filter(pk__gt=(user.pk, *after))
+    return found.order_by(*_PLACE)
 
 
 def read_pages(user: User, wanted: DayRange, page_rows: int = PAGE_ROWS) -> Iterator[list[DayRow]]:

@@ -1,7 +1,7 @@
 """Downloads of a history: every row of the range, as CSV or JSON, streamed with exact amounts.
 
 Credits and seconds are decimal text with six digits after the point, so that nothing is rounded and the sums equal
-those of the history page.
+those of the history page. ``granted_credit`` is empty (CSV) or null where no grants are known.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ COLUMNS: Final = (
     "jobs_succeeded",
     "jobs_failed",
     "flags",
+    "granted_credit",
 )
 AMOUNTS: Final = COLUMNS[6:12]
 # Spreadsheets take a text with one of these at its start for a formula.
@@ -52,6 +53,7 @@ def row_values(row: DayRow, names: Names) -> dict[str, Any]:
         "host": names.host(row.host_id),
         **amount_values(row.amounts),
         "flags": flag_names(row.flags),
+        "granted_credit": None if (granted := names.granted(row)) is None else format_micro(granted),
     }
 
 
@@ -67,17 +69,19 @@ def as_csv(pages: Iterable[Sequence[DayRow]], names: Names) -> Iterator[bytes]:
 
 
 def as_json(pages: Iterable[Sequence[DayRow]], names: Names, wanted: DayRange) -> Iterator[bytes]:
-    """One object: the range, the rows, and their sums at the end."""
+    """One object: the range, the rows, and their sums at the end; that of grants is of those that are known."""
     yield f'{{"first": "{wanted.first}", "last": "{wanted.last}", "rows": ['.encode()
-    sums, separator = NO_WORK, "\n"
+    sums, granted, separator = NO_WORK, 0, "\n"
     for page in pages:
         parts = []
         for row in page:
             sums = sums.plus(row.amounts)
+            granted += row.granted or 0
             parts.append(f"{separator}{json.dumps(row_values(row, names), ensure_ascii=False)}")
             separator = ",\n"
         yield "".join(parts).encode()
-    yield f'\n], "sums": {json.dumps(amount_values(sums))}}}\n'.encode()
+    totals = amount_values(sums) | {"granted_credit": format_micro(granted)}
+    yield f'\n], "sums": {json.dumps(totals)}}}\n'.encode()
 
 
 def _csv_lines(rows: Iterable[Sequence[object]]) -> bytes:

@@ -17,6 +17,7 @@ from django.db.models import QuerySet
 from accounting.exchange import made_files
 from accounting.exchange.day_rows import DayRange, read_names
 from accounting.exchange.downloads import as_csv, as_json
+from accounting.exchange.made_files import range_of
 from accounting.models import DataCopy, Day
 from portal.models import User
 from portal.requested_work import queue
@@ -37,7 +38,8 @@ class TooManyAtOnce(Exception):
 def is_large(user: User, wanted: DayRange) -> bool:
     """Whether the range has more rows than are sent at once; one statement, which counts no further."""
     most = settings.HISTORY_DOWNLOAD_ROWS
-    return Day.objects.filter(user=user, day__range=(wanted.first, wanted.last))[: most + 1].count() > most
+    days = Day.objects.filter(user=user, day__range=(wanted.first, wanted.last), **wanted.only)
+    return days[: most + 1].count() > most
 
 
 def ask(user: User, content: DataCopy.Content, wanted: DayRange) -> DataCopy:
@@ -50,13 +52,21 @@ def ask(user: User, content: DataCopy.Content, wanted: DayRange) -> DataCopy:
         found = read(user)
         unfinished = [copy for copy, _ in found if copy.state in made_files.UNFINISHED]
         for copy in unfinished:
-            if (copy.content, copy.first, copy.last) == (content, wanted.first, wanted.last):
+            if copy.content == content and range_of(copy) == wanted:
                 return copy
         if len(unfinished) >= MAX_KEPT:
             raise TooManyAtOnce
         finished = [copy.pk for copy, _ in found if copy.state not in made_files.UNFINISHED]
         _exports(user).filter(pk__in=finished[MAX_KEPT - 1 - len(unfinished) :]).delete()
-        copy = DataCopy.objects.create(user=user, content=content, first=wanted.first, last=wanted.last)
+        copy = DataCopy.objects.create(
+            user=user,
+            content=content,
+            first=wanted.first,
+            last=wanted.last,
+            only_host=wanted.host_id,
+            only_project=wanted.project_id,
+            only_processor=wanted.processor or "",
+        )
         queue.ask(user.pk, KIND, [copy.pk])
         return copy
 
@@ -76,8 +86,12 @@ def make(copy_id: int) -> None:
     made_files.make(copy_id, _write)
 
 
-def file_name(copy: DataCopy, ending: str) -> str:
-    return f"history-{copy.first}-to-{copy.last}.{ending}"
+def file_name(wanted: DayRange, ending: str) -> str:
+    """A name that says which days, and of which computer, project and processors alone."""
+    named = {"computer": wanted.host_id, "project": wanted.project_id}
+    parts = [f"-{name}-{pk}" for name, pk in named.items() if pk is not None]
+    parts += [f"-{wanted.processor}"] if wanted.processor else []
+    return f"history-{wanted.first}-to-{wanted.last}{''.join(parts)}.{ending}"
 
 
 def _exports(user: User) -> QuerySet[DataCopy]:
@@ -85,11 +99,11 @@ def _exports(user: User) -> QuerySet[DataCopy]:
 
 
 def _write(copy: DataCopy, file: IO[bytes]) -> None:
-    assert copy.first is not None and copy.last is not None  # the constraint datacopy_days
-    chunks = _chunks(copy, DayRange(copy.first, copy.last))
+    wanted = range_of(copy)
+    chunks = _chunks(copy, wanted)
     with (
         zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
-        archive.open(file_name(copy, copy.content), "w", force_zip64=True) as history,
+        archive.open(file_name(wanted, copy.content), "w", force_zip64=True) as history,
     ):
         for chunk in chunks:
             history.write(chunk)

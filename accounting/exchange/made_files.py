@@ -15,6 +15,7 @@ from django.db import transaction
 from django.http import StreamingHttpResponse
 from django.utils import timezone
 
+from accounting.engine.amounts import Processor
 from accounting.exchange.day_rows import PAGE_ROWS, DayRange, DayRow, close_connection, read_pages
 from accounting.models import DataCopy, DataCopyPart, Day
 from portal.models import RequestedWork
@@ -64,10 +65,17 @@ def make(copy_id: int, write: Callable[[DataCopy, IO[bytes]], None]) -> None:
         raise
 
 
+def range_of(copy: DataCopy) -> DayRange:
+    """The days, and the part of their work, that the file has."""
+    first, last = copy.first or dt.date.min, copy.last or dt.date.max
+    processor = Processor(copy.only_processor) if copy.only_processor else None
+    return DayRange(first, last, copy.only_project, copy.only_host, processor)
+
+
 def counted_pages(copy: DataCopy, page_rows: int = PAGE_ROWS) -> Iterator[list[DayRow]]:
     """The pages of the history that go into the file; how much is done goes into its row."""
-    wanted = DayRange(copy.first or dt.date.min, copy.last or dt.date.max)
-    total = Day.objects.filter(user=copy.user, day__range=(wanted.first, wanted.last)).count()
+    wanted = range_of(copy)
+    total = Day.objects.filter(user=copy.user, day__range=(wanted.first, wanted.last), **wanted.only).count()
     done = shown = 0
     for page in read_pages(copy.user, wanted, page_rows):
         yield page

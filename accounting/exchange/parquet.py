@@ -29,6 +29,7 @@ _TYPES: Final[dict[str, Any]] = {
     **dict.fromkeys(AMOUNTS[:4], _AMOUNT),
     **dict.fromkeys(AMOUNTS[4:], pa.int64()),
     "flags": pa.list_(pa.string()),
+    "granted_credit": _AMOUNT,
 }
 SCHEMA: Final = pa.schema([(name, _TYPES[name]) for name in COLUMNS])
 
@@ -79,6 +80,7 @@ def _columns(page: Sequence[DayRow], names: Names) -> dict[str, Any]:
         *([Decimal(micro).scaleb(-6) for micro in column] for column in amounts[:4]),
         *(list(column) for column in amounts[4:]),
         [flag_names(row.flags) for row in page],
+        [None if (micro := names.granted(row)) is None else Decimal(micro).scaleb(-6) for row in page],
     ]
     return {
         name: pa.array(column, _TYPES[name].value_type).dictionary_encode()

@@ -13,12 +13,15 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, St
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.views.decorators.http import require_POST, require_safe
 
 from accounting.exchange import downloads, exports, made_files
 from accounting.exchange.day_rows import DayRange, read_names, read_pages
-from accounting.history.periods import Period, read_period
+from accounting.history.choices import read_only
+from accounting.history.periods import read_period
 from accounting.history.sums import read_first_day
+from accounting.history.texts import problem_text
 from accounting.models import DataCopy
 from portal.models import User
 from portal.people.access import signed_in
@@ -29,20 +32,19 @@ _TYPES: Final = {"csv": "text/csv; charset=utf-8", "json": "application/json"}
 @require_safe
 @login_required
 def download(request: HttpRequest, kind: str) -> HttpResponseBase:
-    """All rows of a range, as the history page's address names it."""
+    """All rows of a range, or of a part of its work, as the history page's address names them."""
     user = signed_in(request)
-    period = _read_range(user, request.GET.dict())
-    if period.problems:
-        # A file of another range would be mistaken for the one that was asked for.
-        return _refused(period)
-    wanted = DayRange(period.first, period.last)
+    wanted, problems = _read_wanted(user, request.GET.dict())
+    if problems:
+        # A file of something else would be mistaken for the one that was asked for.
+        return _refused(problems)
     if exports.is_large(user, wanted):
-        query = {"kind": kind, "from": wanted.first, "to": wanted.last}
+        query = {"kind": kind, **_fields(wanted)}
         return redirect(f"{reverse('history_files')}?{urlencode(query)}")
     names = read_names(user)
     pages = read_pages(user, wanted)
     body: Iterator[bytes] = downloads.as_csv(pages, names) if kind == "csv" else downloads.as_json(pages, names, wanted)
-    name = f"history-{period.first}-to-{period.last}.{kind}"
+    name = exports.file_name(wanted, kind)
     return StreamingHttpResponse(
         body,
         content_type=_TYPES[kind],
@@ -66,10 +68,12 @@ def files(request: HttpRequest) -> HttpResponse:
         "most_rows": settings.HISTORY_DOWNLOAD_ROWS,
     }
     if not is_fragment and params.get("kind") in exports.CONTENTS:
-        period = _read_range(user, params)
-        if period.problems:
-            return _refused(period)
-        context["wanted"] = {"kind": params["kind"], "first": period.first, "last": period.last}
+        wanted, problems = _read_wanted(user, params)
+        if problems:
+            return _refused(problems)
+        context["wanted"] = {"kind": params["kind"], "first": wanted.first, "last": wanted.last}
+        context["fields"] = _fields(wanted).items()
+        context["is_part"] = len(_fields(wanted)) > 2
     template = "accounting/_history_files.html" if is_fragment else "accounting/history_files.html"
     response = render(request, template, context)
     response.headers["Vary"] = "Cookie, HX-Request"
@@ -82,17 +86,19 @@ def make(request: HttpRequest) -> HttpResponse:
     """Have a file made."""
     user, params = signed_in(request), request.POST.dict()
     if params.get("kind") not in exports.CONTENTS:
-        return HttpResponse("A file is CSV, JSON or Parquet.\n", status=400, content_type="text/plain; charset=utf-8")
-    period = _read_range(user, params)
-    if period.problems:
-        return _refused(period)
+        return HttpResponse(
+            gettext("A file can be CSV, JSON or Parquet.") + "\n", status=400, content_type="text/plain; charset=utf-8"
+        )
+    wanted, problems = _read_wanted(user, params)
+    if problems:
+        return _refused(problems)
     try:
-        exports.ask(user, DataCopy.Content(params["kind"]), DayRange(period.first, period.last))
+        exports.ask(user, DataCopy.Content(params["kind"]), wanted)
     except exports.TooManyAtOnce:
         messages.error(
             request,
-            f"{exports.MAX_KEPT} files are being made for you, and more are not made at once. Ask again when one of "
-            "them is ready.",
+            gettext("%(number)s files are already being made for you. Request another one when one of them is ready.")
+            % {"number": exports.MAX_KEPT},
         )
     return redirect("history_files")
 
@@ -104,15 +110,31 @@ def download_made(request: HttpRequest, pk: int) -> HttpResponseBase:
     copy = exports.find_ready(signed_in(request), pk)
     if copy is None:
         raise Http404
-    return made_files.sent(copy, exports.file_name(copy, f"{copy.content}.zip"))
+    return made_files.sent(copy, exports.file_name(made_files.range_of(copy), f"{copy.content}.zip"))
 
 
-def _read_range(user: User, params: Mapping[str, str]) -> Period:
+def _read_wanted(user: User, params: Mapping[str, str]) -> tuple[DayRange, list[str]]:
+    """The days and the part of their work that an address names, and what of it cannot be had."""
     today = timezone.now().date()
     named = {name: value for name, value in params.items() if name in ("range", "from", "to")}
     earliest = read_first_day(user, today) if named.get("range") == "all" else None
-    return read_period(named, today, earliest)
+    period = read_period(named, today, earliest)
+    problems = [problem_text(each) for each in period.problems]
+    only = read_only(user, params, problems)
+    return DayRange(period.first, period.last, only.project_id, only.host_id, only.processor), problems
 
 
-def _refused(period: Period) -> HttpResponse:
-    return HttpResponse(" ".join(period.problems) + "\n", status=400, content_type="text/plain; charset=utf-8")
+def _fields(wanted: DayRange) -> dict[str, object]:
+    """For an address or a form that names the same rows."""
+    named = {
+        "from": wanted.first,
+        "to": wanted.last,
+        "host": wanted.host_id,
+        "project": wanted.project_id,
+        "processor": wanted.processor,
+    }
+    return {name: str(value) for name, value in named.items() if value is not None}
+
+
+def _refused(problems: list[str]) -> HttpResponse:
+    return HttpResponse(" ".join(problems) + "\n", status=400, content_type="text/plain; charset=utf-8")

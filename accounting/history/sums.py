@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import reduce
 from operator import or_
 from typing import Any, Final
@@ -18,7 +17,7 @@ from django.contrib.postgres.aggregates import BitOr
 from django.db.models import BigIntegerField, Case, DateField, F, Q, QuerySet, Sum, Value
 from django.db.models.functions import Cast, Trunc
 
-from accounting.engine.amounts import KINDS, Totals
+from accounting.engine.amounts import KINDS, Processor, Totals
 from accounting.history.periods import Period, Step, earliest_for
 from accounting.ledger.months import closed_until, split
 from accounting.ledger.partitions import month_of, next_month
@@ -28,13 +27,6 @@ from portal.models import User
 _ONE_DAY: Final = dt.timedelta(days=1)
 # What the sums of a history are grouped by.
 _PLACE: Final[list[str]] = ["start", "key"]
-
-
-class Processor(StrEnum):
-    """The processors whose work is shown."""
-
-    CPU = "cpu"
-    GPU = "gpu"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +47,7 @@ class Only:
 
     def part(self, amounts: Totals) -> Totals:
         """The part of these amounts that is shown."""
-        if self.processor is Processor.CPU:
-            return amounts._replace(gpu_ec=0, gpu_time=0)
-        return amounts if self.processor is None else amounts._replace(cpu_ec=0, cpu_time=0)
+        return amounts if self.processor is None else self.processor.part(amounts)
 
 
 ALL: Final = Only()

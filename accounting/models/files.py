@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from portal.models import User
 
@@ -16,22 +17,26 @@ class DataCopy(models.Model):
     """
 
     class Content(models.TextChoices):
-        ALL = "all", "everything"
-        CSV = "csv", "history as CSV"
-        JSON = "json", "history as JSON"
-        PARQUET = "parquet", "history as Parquet"
+        ALL = "all", _("everything")
+        CSV = "csv", _("history as CSV")
+        JSON = "json", _("history as JSON")
+        PARQUET = "parquet", _("history as Parquet")
 
     class State(models.TextChoices):
-        WAITING = "waiting", "waiting for its turn"
-        WORKING = "working", "being made"
-        READY = "ready", "ready"
-        FAILED = "failed", "failed"
+        WAITING = "waiting", _("waiting for its turn")
+        WORKING = "working", _("being made")
+        READY = "ready", _("ready")
+        FAILED = "failed", _("failed")
 
     user = models.ForeignKey(User, models.CASCADE, related_name="data_copies")
     content = models.CharField(max_length=8, choices=Content, default=Content.ALL)
     # Of a range of the history; both days are in it
     first = models.DateField("first day", null=True, blank=True)
     last = models.DateField("last day", null=True, blank=True)
+    # The part of the history that is wanted; none of them: all of it
+    only_host = models.BigIntegerField(null=True, blank=True)
+    only_project = models.BigIntegerField(null=True, blank=True)
+    only_processor = models.CharField(max_length=3, blank=True, default="", db_default="")
     state = models.CharField(max_length=8, choices=State, default=State.WAITING)
     percent = models.PositiveSmallIntegerField("how much of it is done", default=0)
     size_bytes = models.BigIntegerField(default=0)

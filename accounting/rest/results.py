@@ -53,6 +53,10 @@ class DayResult(FlaggedResult):
     project_url = serializers.CharField(help_text="The project's master URL.")
     host_id = serializers.IntegerField()
     host = serializers.CharField(help_text="The computer's name.")
+    granted_credit = AmountField(
+        allow_null=True,
+        help_text="Credit that the project granted, on the day of the statistics that told of it; null: not known.",
+    )
 
 
 class SumResult(FlaggedResult):

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import datetime as dt
+from functools import cache
 from typing import Any, Final
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import get_language
 from django.views.decorators.http import require_safe
+from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import NotFound
@@ -22,6 +26,7 @@ from accounting.history.reads import By, read_cells
 from accounting.history.sums import Cell
 from accounting.models import Note, Project, UserProject
 from accounting.rest import results
+from accounting.rest.description import Operation, Schema, groups_of
 from portal.models import ApiToken
 from portal.people.access import own_hosts
 from portal.web.rest_api import MAX_ID, ApiView, PageQuery, page_of, read_id_cursor
@@ -33,7 +38,15 @@ MAX_SUMS: Final = 10_000
 @require_safe
 def docs(request: HttpRequest) -> HttpResponse:
     """The API's description, to be tried out by whoever is signed in."""
-    return render(request, "accounting/api_docs.html")
+    context = {"groups": _groups(get_language() or ""), "schema_url": reverse("api_schema")}
+    return render(request, "accounting/api_docs.html", context)
+
+
+@cache
+def _groups(_language: str) -> dict[str, list[Operation]]:
+    """The operations, which are the same for everybody; to find them takes a fifth of a second."""
+    description: Schema = SchemaGenerator().get_schema(public=True)
+    return groups_of(description)
 
 
 class _Range(serializers.Serializer[Any]):

@@ -1,6 +1,6 @@
 """Answer one account-manager RPC: find the account and the computer, settle its totals, write, and reply.
 
-A known computer costs two queries, the read and the write of accounting/rpc/store.py. They go to the database together
+A known computer costs two queries, the read of `store` and the write of `writes`. They go to the database together
 with those of other requests, and no lock is held between them. A first contact is one transaction in a thread. It locks
 the user's row to identify the computer, then the host's ledger and the rows below it, in the write.
 """
@@ -24,7 +24,7 @@ from accounting.engine.machine import Ceilings, Machine
 from accounting.engine.states import Report, Settlement
 from accounting.ledger import partitions
 from accounting.models import HostLedger
-from accounting.rpc import catalogue, contact_log, instructions, store
+from accounting.rpc import catalogue, contact_log, instructions, store, writes
 from accounting.rpc.description import describe, description_digest
 from accounting.rpc.recognise import Recognised, recognise
 from accounting.wire.client_tasks import ReportedTasks
@@ -159,7 +159,7 @@ def _settle_identified(
 
 
 def _conflict() -> ClientAuthError:
-    return ClientAuthError(ERR_GENERIC, "This computer's requests overtake each other. Try again in a minute.")
+    return ClientAuthError(ERR_GENERIC, "This computer sent several requests at the same time. Try again in a minute.")
 
 
 def find_caller(request: AccountManagerRequest, address: str) -> Caller:
@@ -176,7 +176,7 @@ def find_caller(request: AccountManagerRequest, address: str) -> Caller:
             refuse_key_if_blocked(credentials.key_hash(request.authenticator))
             raise ClientAuthError(
                 ERR_BAD_AUTHENTICATOR,
-                f"This computer's key is not valid any more. In BOINC, stop using {settings.SITE_NAME}, then add it"
+                f"This computer's key is no longer valid. In BOINC, stop using {settings.SITE_NAME}, then add it"
                 " again with your e-mail address and password.",
             )
         return Caller(key[1], key_id=key[0])
@@ -215,7 +215,7 @@ def _settle_and_write(
     if settlement.stale:
         return reply
     rows = [row for id_, row in after.items() if id_ in listed or row is not account.projects.get(id_)]
-    written: bool | None = yield store.Write(
+    written: bool | None = yield writes.Write(
         account,
         settlement,
         rows,
@@ -317,7 +317,7 @@ def _state(project: ReportedProject, troubles: StoredTroubles, now: dt.datetime)
     }
 
 
-def _tasks(reported: ReportedTasks | None, projects: catalogue.Catalogue) -> store.KeptTasks | None:
+def _tasks(reported: ReportedTasks | None, projects: catalogue.Catalogue) -> writes.KeptTasks | None:
     """The list to keep: tasks of projects that this site knows. Others are none of its business, and only counted."""
     if reported is None:
         return None
@@ -339,7 +339,7 @@ def _tasks(reported: ReportedTasks | None, projects: catalogue.Catalogue) -> sto
             }
         )
     left_out = reported.left_out + len(reported.tasks) - len(kept)
-    return store.KeptTasks(orjson.dumps(kept).decode(), left_out)
+    return writes.KeptTasks(orjson.dumps(kept).decode(), left_out)
 
 
 def _is_key_use_new(account: store.Account, now: dt.datetime) -> bool:

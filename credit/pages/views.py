@@ -8,28 +8,18 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from credit.models import App
 from credit.pages import app_reads, task_reads
 from credit.pages.explanation import explain, explain_parts
+from credit.pages.task_filters import read_filters
 from credit.statistics.markers import markers
-from portal.people.access import get_own_host, own_hosts, signed_in
+from portal.people.access import own_hosts, signed_in
 
-_MAX_ID = 2**63 - 1
 CHANGES_SHOWN = dt.timedelta(days=90)
-
-
-def _number(request: HttpRequest, name: str) -> int | None:
-    """A row's id from the address; Http404 for what cannot be one."""
-    text = request.GET.get(name, "")
-    if not text:
-        return None
-    if not (text.isascii() and text.isdigit()) or len(text) > 19 or int(text) > _MAX_ID:
-        raise Http404(f"{name} is no number of a row")
-    return int(text)
 
 
 @require_safe
@@ -37,14 +27,9 @@ def _number(request: HttpRequest, name: str) -> int | None:
 def tasks(request: HttpRequest) -> HttpResponse:
     """What did my computers work on, and what was granted for it?"""
     user, now = signed_in(request), timezone.now()
-    state = request.GET.get("state", "")
-    if state not in task_reads.STATES:
-        raise Http404("no such state")
-    host_id, app_name = _number(request, "host"), request.GET.get("app", "")
-    host = get_own_host(user, host_id) if host_id is not None else None
-    app = get_object_or_404(App, name=app_name) if app_name else None
-    page = task_reads.read_tasks(user, now, state=state, host=host, app=app, before=_number(request, "before"))
-    context: dict[str, Any] = {"page": page}
+    wanted = read_filters(user, request.GET.dict())
+    page = task_reads.read_tasks(user, now, state=wanted.state, host=wanted.host, app=wanted.app, before=wanted.before)
+    context: dict[str, Any] = {"page": page, "problems": wanted.problems}
     if request.headers.get("HX-Target") == "more-tasks":
         return render(request, "credit/_task_rows.html", context)
     context |= {

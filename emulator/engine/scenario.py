@@ -314,12 +314,12 @@ def _number(name: str, value: float, least: float, most: float) -> None:
 
 def _count(name: str, items: tuple[object, ...], least: int, most: int) -> None:
     if not least <= len(items) <= most:
-        raise ScenarioError(name, f"there are {len(items)}; from {least} to {most} are possible")
+        raise ScenarioError(name, f"there are {len(items)}; the limit is {least} to {most}")
 
 
 def _name(name: str, value: str) -> None:
     if not 0 < len(value) <= MAX_NAME_CHARS:
-        raise ScenarioError(name, f"a name has 1 to {MAX_NAME_CHARS} characters")
+        raise ScenarioError(name, f"a name must have 1 to {MAX_NAME_CHARS} characters")
 
 
 def _check_availability(name: str, process: Availability) -> None:
@@ -330,10 +330,10 @@ def _check_availability(name: str, process: Availability) -> None:
 def _check_host(host: Host) -> None:
     _count("processors", host.processors, 1, MAX_KINDS)
     if host.processors[0].kind != CPU:
-        raise ScenarioError("processors", f"the first is {CPU}")
+        raise ScenarioError("processors", f"the first must be {CPU}")
     kinds = [processor.kind for processor in host.processors]
     if len(set(kinds)) < len(kinds):
-        raise ScenarioError("processors", "two entries are of the same kind; give one with more instances")
+        raise ScenarioError("processors", "two entries have the same type; use one entry with more instances")
     for processor in host.processors:
         _name("processor.kind", processor.kind)
         _number(f"{processor.kind}.instances", processor.instances, 1, MAX_INSTANCES)
@@ -381,18 +381,18 @@ def _check_app(project: str, app: App) -> None:
         _number(f"{at}.cpus", version.cpus, 0, MAX_INSTANCES)
         _number(f"{at}.gpus", version.gpus, 0, MAX_INSTANCES)
         if bool(version.gpu) != (version.gpus > 0) or (not version.gpu and version.cpus <= 0):
-            raise ScenarioError(f"{at}.versions", "a version uses some CPU, or names a GPU and uses some of it")
+            raise ScenarioError(f"{at}.versions", "a version must use some CPU, or name a GPU and use some of it")
         if 0 < app.size.mean / version.flops < 1e-3:
-            raise ScenarioError(f"{at}.flops", "its jobs would last less than a millisecond")
+            raise ScenarioError(f"{at}.flops", "its tasks would take less than a millisecond")
 
 
 def _check_job(job: StartJob, projects: tuple[Project, ...], kinds: set[str]) -> None:
-    at = f"job of {job.project}"
+    at = f"task of {job.project}"
     found = [app for project in projects if project.name == job.project for app in project.apps if app.name == job.app]
     if not found:
         raise ScenarioError(at, f"the scenario has no application {job.app!r} of that project")
     if not 0 <= job.version < len(found[0].versions) or found[0].versions[job.version].kind not in kinds:
-        raise ScenarioError(at, "it is for a version this computer cannot run")
+        raise ScenarioError(at, "its version cannot run on this computer")
     _number(f"{at}.size_flop", job.size_flop, MIN_JOB_FLOP, MAX_FLOP)
     _number(f"{at}.estimate_flop", job.estimate_flop, MIN_JOB_FLOP, MAX_FLOP)
     _number(f"{at}.deadline_secs", job.deadline_secs, -MAX_SECS, MAX_SECS)

@@ -103,15 +103,15 @@ def _options(section: Section) -> CcConfig:
     left_out: list[str] = []
     for gpu in section.named("exclude_gpu"):
         if "device_num" in gpu.leaves:
-            left_out.append("exclude_gpu for one device (only whole kinds of GPU are excluded)")
+            left_out.append("exclude_gpu for a single device is ignored: only a whole type of GPU can be excluded")
         else:
             kind = gpu.text("type")
             exclusions.append(GpuExclusion(gpu.text("url"), gpu_kind(kind) if kind else "", gpu.text("app")))
     for tag in _IGNORED_DEVICES:
         if tag in section.leaves:
-            left_out.append(f"{tag} (the GPU stays)")
+            left_out.append(f"{tag} is ignored: the GPU is kept")
     if "rec_half_life_days" in section.leaves:
-        left_out.append("rec_half_life_days (the half-life is given with the policy)")
+        left_out.append("rec_half_life_days is ignored: the half-life is set with the policy")
     return CcConfig(
         # -1 is the client's own word for "all there are".
         ncpus=max(0, section.integer("ncpus", 0, -1, MAX_INSTANCES)),
@@ -148,7 +148,7 @@ def _read_app(config: AppConfig, section: Section) -> None:
 def _name(section: Section, tag: str) -> str:
     name = section.text(tag)
     if not name:
-        raise section.error(tag, "it is missing: which application is meant?")
+        raise section.error(tag, "it is missing: the application must be named")
     return name
 
 

@@ -147,15 +147,15 @@ def read_state(data: bytes, file: str = STATE_FILE) -> ClientState:
         else:
             _read_of_project(state, section)
     if not state.processors:
-        raise ScenarioFileError(file, "host_info", 0, "it is missing: nothing says what the computer has")
+        raise ScenarioFileError(file, "host_info", 0, "it is missing: the file does not describe the computer")
     if not state.projects:
-        raise ScenarioFileError(file, "project", last.at if last else 0, "it is missing: the client has no project")
+        raise ScenarioFileError(file, "project", last.at if last else 0, "it is missing: the client has no projects")
     return state
 
 
 def _read_host(state: ClientState, section: Section) -> None:
     if "p_ncpus" not in section.leaves or "p_fpops" not in section.leaves:
-        raise section.error("host_info", "it needs <p_ncpus> and <p_fpops>")
+        raise section.error("host_info", "<p_ncpus> and <p_fpops> are required")
     cpus = section.integer("p_ncpus", 1, 1, MAX_INSTANCES)
     state.processors = [Processor(CPU, cpus, section.number("p_fpops", 1e9, 1, MAX_FLOPS))]
     state.host_name = section.text("domain_name")
@@ -167,7 +167,7 @@ def _read_host(state: ClientState, section: Section) -> None:
         if not kind:
             raise gpu.error("type", "it is missing: a coprocessor needs a type")
         if kind in [processor.kind for processor in state.processors] or len(state.processors) >= MAX_KINDS:
-            raise gpu.error("type", f"two entries of the kind {kind}, or more than {MAX_KINDS} kinds")
+            raise gpu.error("type", f"two entries for {kind}, or more than {MAX_KINDS} types of processor")
         if peak < 1:
             state.unknown_gpus.append(kind)
         elif count:
@@ -185,7 +185,7 @@ def _read_time_stats(state: ClientState, section: Section) -> None:
         least = -1 if name == "connected" else 0
         fraction = section.number(f"{name}_frac", 1, least, 1)
         if least < 0 and -1 < fraction < 0:
-            raise section.error(f"{name}_frac", "not a number from 0 to 1, nor -1 for unknown")
+            raise section.error(f"{name}_frac", "it must be a number from 0 to 1, or -1 for unknown")
         return Availability(1 if fraction < 0 else fraction, section.number(f"{name}_lambda", 3600, 1, MAX_SECS))
 
     state.on, state.connected = process("on"), process("connected")
@@ -221,7 +221,7 @@ def _project(section: Section) -> StateProject:
 
 def _read_of_project(state: ClientState, section: Section) -> None:
     if not state.projects:
-        raise section.error(section.name, "it stands before the first <project>, so it belongs to none")
+        raise section.error(section.name, "it comes before the first <project>, so it belongs to no project")
     project = state.projects[-1]
     if section.name == "app":
         _read_app(project, section)
@@ -244,7 +244,7 @@ def _required(section: Section, tag: str) -> str:
 def _read_app(project: StateProject, section: Section) -> None:
     name = _required(section, "name")
     if name in project.apps or len(project.apps) >= MAX_APPS:
-        raise section.error("name", f"the project has this application already, or more than {MAX_APPS}")
+        raise section.error("name", f"the project already has an application of this name, or has more than {MAX_APPS}")
     size: Normal | None = None
     for fpops in section.named("fpops"):
         if "mean" not in fpops.leaves:
@@ -281,7 +281,7 @@ def _read_version(state: ClientState, project: StateProject, section: Section) -
         if count > 0:
             version = replace(version, gpu=kind, gpus=count)
     if not version.gpu and version.cpus <= 0:
-        raise section.error("avg_ncpus", "a version without a coprocessor uses some CPU")
+        raise section.error("avg_ncpus", "a version without a coprocessor must use some CPU")
     app.versions.append(
         StateVersion(
             section=section,
@@ -302,7 +302,7 @@ def _read_result(state: ClientState, project: StateProject, section: Section) ->
         raise section.error("wu_name", "the project has no workunit of this name")
     state.jobs_count += 1
     if state.jobs_count > MAX_JOBS:
-        raise section.error("result", f"more than {MAX_JOBS} unfinished jobs")
+        raise section.error("result", f"more than {MAX_JOBS} unfinished tasks")
     received = section.number("received_time", 0, 0, MAX_SECS)
     project.jobs.append(
         StateJob(

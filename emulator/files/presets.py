@@ -1,8 +1,8 @@
 """The examples that the pages offer: those of the documents, and a folder of small computers.
 
-Each has a sentence on what it shows, the policy and the number of days to show it. The documents' examples are made
-here as the emulator document gives them in section 15 ("The 6.6 examples as scenarios"). The others are files as a
-client writes them, in emulator/data/scenarios. No Django, no clock.
+Each has the policy and the number of days to show what it is for; emulator.pages.preset_texts says that in words. The
+documents' examples are made here as the emulator document gives them in section 15 ("The 6.6 examples as scenarios").
+The others are files as a client writes them, in emulator/data/scenarios. No Django, no clock.
 """
 
 from collections.abc import Callable
@@ -40,8 +40,6 @@ class Preset:
     """One example scenario. `policy` is a name that `manage.py emulate --policy` accepts."""
 
     key: str
-    title: str
-    shows: str
     policy: str
     days: float
     make: Callable[[], Scenario]
@@ -109,76 +107,27 @@ def months_long_job() -> Scenario:
 
 
 _DOCUMENTS: Final = (
-    Preset(
-        "document-gpu-and-cpu",
-        "A has only GPU jobs, B has both (6.6, example 1)",
-        "The aim is equal totals: the CPU all for B, the GPU 75 % for A. The modern policy gets there; long-term debt "
-        "gets there only without its own rule of who may collect debt.",
-        "rec",
-        100,
-        gpu_and_cpu,
-    ),
-    Preset(
-        "document-year-long-job",
-        "A job of a year without slack (6.6, example 2)",
-        "After A's year, long-term debt gives B the CPU for a year; the modern policy forgets within weeks.",
-        "ltd",
-        3 * YEAR_DAYS,
-        year_long_job,
-    ),
-    Preset(
-        "document-year-long-job-new-project",
-        "A new project after a job of a year (6.6, example 2, variation)",
-        "C, attached when A's job ends, starts free of debt and shares the CPU with B at once.",
-        "ltd",
-        YEAR_DAYS + 60,
-        year_long_job_then_new_project,
-    ),
-    Preset(
-        "document-late-gpu-app",
-        "A GPU application after a year (6.6, example 3)",
-        "When B gets a GPU application after a year, A and B share the GPU at once, because a project that is "
-        "backed off collects no debt.",
-        "ltd",
-        YEAR_DAYS + 30,
-        late_gpu_app,
-    ),
-    Preset(
-        "document-two-processors",
-        "Two processors, shares 75 and 25 (2005)",
-        "One processor runs A all the time, the other goes back and forth between A and B, so A has two begun jobs.",
-        "debt",
-        20,
-        two_processors_75_25,
-    ),
-    Preset(
-        "document-months-long-job",
-        "Jobs of months beside jobs of hours (2005)",
-        "A project's work counts for its share at most, so B is asked for work although A's job fills the buffer.",
-        "debt",
-        100,
-        months_long_job,
-    ),
+    Preset("document-gpu-and-cpu", "rec", 100, gpu_and_cpu),
+    Preset("document-year-long-job", "ltd", 3 * YEAR_DAYS, year_long_job),
+    Preset("document-year-long-job-new-project", "ltd", YEAR_DAYS + 60, year_long_job_then_new_project),
+    Preset("document-late-gpu-app", "ltd", YEAR_DAYS + 30, late_gpu_app),
+    Preset("document-two-processors", "debt", 20, two_processors_75_25),
+    Preset("document-months-long-job", "debt", 100, months_long_job),
 )
 
-# Folder, title, what it shows, days; all with today's policy.
+# Folder and days; all with today's policy.
 _FOLDERS: Final = (
-    ("s1_two_equal_cpu", "Two equal projects, four CPUs", "The plain case: equal shares, no deadline in danger.", 100),
-    ("s2_gpu_example1", "One CPU and one GPU", "A has only GPU jobs, B both; sizes vary a little.", 100),
-    ("s3_tight_deadlines", "Tight deadlines, small buffer", "A's jobs have to begin soon after they come.", 100),
-    (
-        "s3b_tight_deadlines_big_buffer",
-        "Tight deadlines, large buffer",
-        "The same jobs with a buffer of half a day: what is fetched early may be late, and shares suffer.",
-        100,
-    ),
-    ("s4_shares_60_30_10", "Shares of 60, 30 and 10", "How near each project comes to its share.", 100),
-    ("s5_sporadic_project", "A project that is often down", "B's server is up 30 % of the time.", 100),
-    ("s6_long_job_no_slack", "A job of 40 days without slack", "What B gets while A's job must run, and after.", 100),
-    ("n10_projects", "Ten projects, eight CPUs", "How the projects take turns.", 100),
-    ("n50_projects", "Fifty projects, eight CPUs", "Many small shares, and how long the rarest waits.", 100),
-    ("q060_min_jobs", "A queue of jobs of an hour", "A buffer of two days with jobs of an hour.", 10),
-    ("q010_min_jobs", "A long queue of short jobs", "A buffer of two days with jobs of ten minutes.", 10),
+    ("s1_two_equal_cpu", 100),
+    ("s2_gpu_example1", 100),
+    ("s3_tight_deadlines", 100),
+    ("s3b_tight_deadlines_big_buffer", 100),
+    ("s4_shares_60_30_10", 100),
+    ("s5_sporadic_project", 100),
+    ("s6_long_job_no_slack", 100),
+    ("n10_projects", 100),
+    ("n50_projects", 100),
+    ("q060_min_jobs", 10),
+    ("q010_min_jobs", 10),
 )
 
 
@@ -189,7 +138,7 @@ def _folder(name: str) -> Scenario:
 
 PRESETS: Final[tuple[Preset, ...]] = (
     *_DOCUMENTS,
-    *(Preset(name, title, shows, "rec", days, partial(_folder, name)) for name, title, shows, days in _FOLDERS),
+    *(Preset(name, "rec", days, partial(_folder, name)) for name, days in _FOLDERS),
 )
 """All presets, the documents' first."""
 

@@ -85,7 +85,7 @@ def read_upload(files: Mapping[str, bytes]) -> Scenario:
     for name in files:
         if name not in known and name not in app_configs:
             raise ScenarioFileError(
-                name[:100], "", 0, f"unknown file; possible: {', '.join(sorted(known))}, app_config.xml"
+                name[:100], "", 0, f"unknown file; allowed: {', '.join(sorted(known))}, app_config.xml"
             )
     if len(app_configs) > APP_CONFIGS_MAX:
         raise ScenarioFileError(APP_CONFIG_FILE, "", 0, f"more than {APP_CONFIGS_MAX} of them")
@@ -157,7 +157,7 @@ class _Assembly:
             self._note(f"The {kind} is left out: the file does not say how fast it is")
         if self.cc_config.no_gpus and len(processors) > 1:
             processors = {CPU: processors[CPU]}
-            self._note("All GPUs are left out, as cc_config.xml says")
+            self._note("All GPUs are left out because cc_config.xml disables them")
         return processors
 
     def _project_names(self) -> list[str]:
@@ -194,7 +194,7 @@ class _Assembly:
     def _project(self, index: int, found: StateProject, name: str, apps: list[App]) -> Project:
         config = self.configs.get(index)
         if found.finished:
-            self._note(f"{name}: finished jobs in the file are left out")
+            self._note(f"{name}: finished tasks in the file are left out")
         return Project(
             name=name,
             share=found.share,
@@ -213,16 +213,16 @@ class _Assembly:
         kept: dict[str, list[StateVersion]] = {}
         for app in found.apps.values():
             if app.non_cpu_intensive:
-                self._note(f"{found.name}: {app.name} is left out, it hardly uses the CPU")
+                self._note(f"{found.name}: {app.name} is left out because it hardly uses the CPU")
                 continue
             size, estimate, latency = self._job_sizes(found, app)
             usable = [(state, self._version(index, found, app, state)) for state in app.versions]
             pairs = [(state, version) for state, version in usable if version is not None]
             for state, version in pairs:
                 if size.mean / version.flops < MIN_RUN_SECS:
-                    raise state.section.error("flops", "its jobs would last less than a millisecond")
+                    raise state.section.error("flops", "its tasks would take less than a millisecond")
             if not pairs:
-                self._note(f"{found.name}: {app.name} is left out, it has no version for this computer")
+                self._note(f"{found.name}: {app.name} is left out because it has no version for this computer")
                 continue
             kept[app.name] = [state for state, _ in pairs]
             config = self.configs.get(index)
@@ -270,7 +270,7 @@ class _Assembly:
         for job in found.jobs:
             version = _version_of(job, kept.get(job.app, []))
             if version is None:
-                self._note(f"{name}: jobs are left out whose version this computer cannot run")
+                self._note(f"{name}: tasks whose version this computer cannot run are left out")
                 continue
             latency = job.latency_secs if job.latency_secs >= 1 else DEFAULT_LATENCY_SECS
             jobs.append(StartJob(name, job.app, job.estimate_flop, job.estimate_flop, latency, version))

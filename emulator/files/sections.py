@@ -141,7 +141,7 @@ def read_sections(source: Source, root: str, schema: Schema, bytes_max: int) -> 
 
 def _top_sections(scanner: TagScanner, source: Source, root: str, schema: Schema) -> Iterator[Section]:
     if scanner.next() != root.encode():
-        raise source.error(root, 0, f"this is no such file: it does not begin with <{root}>")
+        raise source.error(root, 0, f"this is the wrong kind of file: it does not begin with <{root}>")
     whole = Section(source, root, scanner.start)
     if scanner.text is None:
         names = {name.encode(): name for name in schema}
@@ -164,7 +164,7 @@ def _section(scanner: TagScanner, source: Source, name: str, schema: Schema) -> 
         if tag in names:
             section.sections.append(_section(scanner, source, names[tag], schema[names[tag]]))
         elif tag == own and scanner.text is None:
-            raise source.error(name, scanner.start, "it begins again inside itself: the one before is not closed")
+            raise source.error(name, scanner.start, "a second one begins before the first is closed")
         else:
             _keep_or_skip(scanner, section, tag)
     return section
@@ -177,7 +177,7 @@ def _next_child(scanner: TagScanner, section: Section, name: str) -> bytes | Non
             return tag
         if tag[1:] == name.encode():
             return None
-    raise section.error(name, "it is never closed: the file is cut short")
+    raise section.error(name, "it is never closed: the file is incomplete")
 
 
 def _keep_or_skip(scanner: TagScanner, section: Section, tag: bytes) -> None:

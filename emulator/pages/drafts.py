@@ -62,7 +62,7 @@ def _project(facts: ProjectFacts, processors: Mapping[str, Processor]) -> Projec
         if processor is None:
             raise ScenarioError(f"{facts.name}.job_hours", f"this computer has no {kind}")
         if not hours > 0:
-            raise ScenarioError(f"{facts.name}.job_hours", f"{hours!r} is no run time")
+            raise ScenarioError(f"{facts.name}.job_hours", f"{hours!r} is not a run time")
         flops = processor.counted_flops
         mean = hours * 3600 * flops
         jobs = Normal(mean, mean * facts.job_spread)

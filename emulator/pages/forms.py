@@ -3,32 +3,38 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.utils.text import format_lazy
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
-from emulator.engine.policies.names import LABELS, PolicyName
+from emulator.engine.policies.names import PolicyName
 from emulator.engine.scenario import CPU, GPU_EFFICIENCY, MAX_INSTANCES, Preferences, Processor, Scenario, ScenarioError
 from emulator.files.sections import SETTINGS_BYTES_MAX, STATE_BYTES_MAX
 from emulator.models import DAYS_MAX, POLICIES
+from emulator.pages import stored_texts, variant_texts
 from emulator.pages.drafts import Change, ProjectFacts, draft
 from emulator.runs.experiments import PARAMETERS, SEEDS_MAX, VARIANTS_MAX, Variant
 
+if TYPE_CHECKING:
+    from django.utils.functional import _StrOrPromise as Text
+
 PROJECT_ROWS: Final = 5
 GPU_KINDS: Final = [
-    ("NVIDIA", "NVIDIA GPU"),
-    ("ATI", "AMD GPU"),
-    ("intel_gpu", "Intel GPU"),
-    ("apple_gpu", "Apple GPU"),
+    ("NVIDIA", _("NVIDIA GPU")),
+    ("ATI", _("AMD GPU")),
+    ("intel_gpu", _("Intel GPU")),
+    ("apple_gpu", _("Apple GPU")),
 ]
-NO_RULE: Final = "Long-term debt, no eligibility rule"
-_LIMITS: Final = {"min_value": "At least %(limit_value)s.", "max_value": "At most %(limit_value)s."}
+_LIMITS: Final = {"min_value": _("At least %(limit_value)s."), "max_value": _("At most %(limit_value)s.")}
 LISTED_MAX: Final = 60
 """Of a scenario with more projects, the shares are not offered to be changed one by one."""
 
 
-def _number(label: str, low: float, high: float, initial: float, help_text: str = "") -> forms.FloatField:
+def _number(label: Text, low: float, high: float, initial: float, help_text: Text = "") -> forms.FloatField:
     return forms.FloatField(label=label, min_value=low, max_value=high, initial=initial, help_text=help_text)
 
 
@@ -54,26 +60,29 @@ class PlainForm(forms.Form):
 class ComputerForm(PlainForm):
     """A computer, up to five projects, and the work buffer."""
 
-    title = forms.CharField(label="Name", max_length=100, initial="My experiment")
-    ncpus = forms.IntegerField(label="CPUs", min_value=1, max_value=MAX_INSTANCES, initial=4)
-    cpu_gflops = _number("GFLOPS of one CPU", 0.001, 1e6, 4)
-    ngpus = forms.IntegerField(label="GPUs", min_value=0, max_value=64, initial=0)
-    gpu_kind = forms.ChoiceField(label="Kind of GPU", choices=GPU_KINDS)
-    gpu_gflops = _number("Peak GFLOPS of one GPU", 0.001, 1e9, 5000)
-    work_buf_min_days = _number("Least buffer (days)", 0, 100, 0.1)
-    work_buf_additional_days = _number("Additional buffer (days)", 0, 100, 0.5)
+    title = forms.CharField(label=_("Name"), max_length=100, initial=_("My experiment"))
+    ncpus = forms.IntegerField(label=_("CPUs"), min_value=1, max_value=MAX_INSTANCES, initial=4)
+    cpu_gflops = _number(_("GFLOPS per CPU"), 0.001, 1e6, 4)
+    ngpus = forms.IntegerField(label=_("GPUs"), min_value=0, max_value=64, initial=0)
+    gpu_kind = forms.ChoiceField(label=_("GPU type"), choices=GPU_KINDS)
+    gpu_gflops = _number(_("Peak GFLOPS per GPU"), 0.001, 1e9, 5000)
+    work_buf_min_days = _number(_("Minimum buffer (days)"), 0, 100, 0.1)
+    work_buf_additional_days = _number(_("Additional buffer (days)"), 0, 100, 0.5)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         for row in range(1, PROJECT_ROWS + 1):
             first = row <= 2
             self.fields[f"name{row}"] = forms.CharField(
-                label=f"Project {row}", max_length=60, required=False, initial="AB"[row - 1] if first else ""
+                label=_("Project %(number)s") % {"number": row},
+                max_length=60,
+                required=False,
+                initial="AB"[row - 1] if first else "",
             )
-            self.fields[f"share{row}"] = _number("Share", 0, 1e6, 100)
-            self.fields[f"cpu_hours{row}"] = _optional("CPU job (hours)", 0.001, 1e5, 1.0)
-            self.fields[f"gpu_hours{row}"] = _optional("GPU job (hours)", 0.001, 1e5, None)
-            self.fields[f"deadline_days{row}"] = _number("Deadline (days)", 0.01, 3660, 7)
+            self.fields[f"share{row}"] = _number(_("Share"), 0, 1e6, 100)
+            self.fields[f"cpu_hours{row}"] = _optional(_("CPU task (hours)"), 0.001, 1e5, 1.0)
+            self.fields[f"gpu_hours{row}"] = _optional(_("GPU task (hours)"), 0.001, 1e5, None)
+            self.fields[f"deadline_days{row}"] = _number(_("Deadline (days)"), 0.01, 3660, 7)
 
     def project_rows(self) -> list[list[forms.BoundField]]:
         """The fields of each project, for the page."""
@@ -86,7 +95,7 @@ class ComputerForm(PlainForm):
             try:
                 cleaned["scenario"] = self._scenario(cleaned)
             except ScenarioError as error:
-                raise ValidationError(str(error)) from None
+                raise ValidationError(stored_texts.shown(str(error))) from None
         return cleaned
 
     def _scenario(self, data: dict[str, Any]) -> Scenario:
@@ -99,7 +108,7 @@ class ComputerForm(PlainForm):
                 hours = {CPU: data[f"cpu_hours{row}"], data["gpu_kind"]: data[f"gpu_hours{row}"]}
                 known = {kind: value for kind, value in hours.items() if value}
                 if not known:
-                    self.add_error(f"cpu_hours{row}", "Say how long its jobs run, on a CPU or on a GPU.")
+                    self.add_error(f"cpu_hours{row}", gettext("Enter how long its tasks run on a CPU or on a GPU."))
                 projects.append(ProjectFacts(name, data[f"share{row}"], known, data[f"deadline_days{row}"]))
         if not projects:
             raise ScenarioError("projects", "name at least one")
@@ -107,14 +116,14 @@ class ComputerForm(PlainForm):
         return draft(processors, projects, preferences, name=data["title"])
 
 
-def _optional(label: str, low: float, high: float, initial: float | None) -> forms.FloatField:
+def _optional(label: Text, low: float, high: float, initial: float | None) -> forms.FloatField:
     return forms.FloatField(label=label, min_value=low, max_value=high, initial=initial, required=False)
 
 
 class UploadForm(PlainForm):
     """A client's files. A worker reads them; here only their sizes are checked."""
 
-    client_state = forms.FileField(label="client_state.xml", help_text="Up to 16 MiB.")
+    client_state = forms.FileField(label="client_state.xml", help_text=_("Up to 16 MiB."))
     global_prefs = forms.FileField(label="global_prefs.xml", required=False)
     global_prefs_override = forms.FileField(label="global_prefs_override.xml", required=False)
     cc_config = forms.FileField(label="cc_config.xml", required=False)
@@ -125,7 +134,8 @@ class UploadForm(PlainForm):
         for name, file in list(cleaned.items()):
             limit = STATE_BYTES_MAX if name == "client_state" else SETTINGS_BYTES_MAX
             if file is not None and file.size > limit:
-                self.add_error(name, f"This file has {file.size:,} bytes; {limit:,} are the most that can be read.")
+                too_large = gettext("This file has %(size)s bytes. The limit is %(limit)s bytes.")
+                self.add_error(name, too_large % {"size": f"{file.size:,}", "limit": f"{limit:,}"})
         return cleaned
 
     def files_by_name(self) -> dict[str, bytes]:
@@ -136,36 +146,38 @@ class UploadForm(PlainForm):
 class TrialForm(PlainForm):
     """What to change of a scenario, and what to try with it."""
 
-    title = forms.CharField(label="Name", max_length=100)
-    days = _number("Days", 0.01, DAYS_MAX, 30, "Up to 100 years; long runs take longer.")
+    title = forms.CharField(label=_("Name"), max_length=100)
+    days = _number(_("Days"), 0.01, DAYS_MAX, 30, _("Up to 100 years. Long runs take longer."))
     policies = forms.MultipleChoiceField(
-        label="Policies", choices=POLICIES, widget=forms.CheckboxSelectMultiple, initial=[PolicyName.REC.value]
+        label=_("Policies"), choices=POLICIES, widget=forms.CheckboxSelectMultiple, initial=[PolicyName.REC.value]
     )
     quirks = forms.BooleanField(
-        label="Also today’s policy as BOINC’s own code deviates from its design", required=False
+        label=_("Also the current policy as BOINC implements it, with its deviations from the design"), required=False
     )
-    no_rule = forms.BooleanField(label="Also long-term debt without its rule of who may collect debt", required=False)
-    seed = forms.IntegerField(label="First seed", min_value=0, max_value=2**31, initial=1)
+    no_rule = forms.BooleanField(
+        label=_("Also long-term debt without the rule about which projects may accumulate debt"), required=False
+    )
+    seed = forms.IntegerField(label=_("First seed"), min_value=0, max_value=2**31, initial=1)
     nseeds = forms.IntegerField(
-        label="Seeds",
+        label=_("Number of seeds"),
         min_value=1,
         max_value=SEEDS_MAX,
         initial=1,
-        help_text="More than one shows how much is chance.",
+        help_text=_("Several seeds show how much is due to chance."),
     )
     parameter = forms.ChoiceField(
-        label="Vary",
+        label=_("Vary"),
         required=False,
-        choices=[("", "Nothing"), *((name, f"{row[0]} ({row[1]})") for name, row in PARAMETERS.items())],
+        choices=[("", _("Nothing")), *((name, format_lazy("{} ({})", *row[:2])) for name, row in PARAMETERS.items())],
     )
     values = forms.CharField(
-        label="Over the values",
+        label=_("Values"),
         required=False,
         max_length=200,
-        help_text=f"Up to {VARIANTS_MAX}, such as 0.1 0.5 2 10.",
+        help_text=format_lazy(_("Up to {limit} values, such as 0.1 0.5 2 10."), limit=VARIANTS_MAX),
     )
-    work_buf_min_days = _number("Least buffer (days)", 0, 1000, 0.1)
-    work_buf_additional_days = _number("Additional buffer (days)", 0, 1000, 0.5)
+    work_buf_min_days = _number(_("Minimum buffer (days)"), 0, 1000, 0.1)
+    work_buf_additional_days = _number(_("Additional buffer (days)"), 0, 1000, 0.5)
 
     def __init__(self, scenario: Scenario, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -174,9 +186,9 @@ class TrialForm(PlainForm):
         self.fields["work_buf_additional_days"].initial = scenario.preferences.work_buf_additional_days
         for number, processor in enumerate(scenario.host.processors):
             self.fields[f"instances{number}"] = forms.IntegerField(
-                label=f"{processor.kind}s", min_value=1, max_value=MAX_INSTANCES, initial=processor.instances
+                label=_instances(processor.kind), min_value=1, max_value=MAX_INSTANCES, initial=processor.instances
             )
-            self.fields[f"gflops{number}"] = _number("GFLOPS of each", 1e-9, 1e9, processor.peak_flops / 1e9)
+            self.fields[f"gflops{number}"] = _number(_("GFLOPS each"), 1e-9, 1e9, processor.peak_flops / 1e9)
         for number, project in enumerate(self._listed()):
             self.fields[f"share{number}"] = _number(project.name, 0, 1e9, project.share)
 
@@ -196,13 +208,17 @@ class TrialForm(PlainForm):
     def clean_values(self) -> list[float]:
         words = self.cleaned_data["values"].replace(",", " ").replace(";", " ").split()
         if len(words) > VARIANTS_MAX:
-            raise ValidationError(f"{len(words)} values; {VARIANTS_MAX} are the most.")
+            raise ValidationError(
+                gettext("You entered %(number)s values. The limit is %(limit)s.")
+                % {"number": len(words), "limit": VARIANTS_MAX}
+            )
+        not_numbers = ValidationError(gettext("Enter numbers only, separated by spaces, such as 0.1 0.5 2."))
         try:
             values = [float(word) for word in words]
         except ValueError:
-            raise ValidationError("Numbers only, with blanks between them, such as 0.1 0.5 2.") from None
+            raise not_numbers from None
         if not all(math.isfinite(value) for value in values):
-            raise ValidationError("Numbers only, with blanks between them, such as 0.1 0.5 2.")
+            raise not_numbers
         return sorted(set(values))
 
     def clean(self) -> dict[str, Any]:
@@ -211,9 +227,10 @@ class TrialForm(PlainForm):
         if parameter:
             _, unit, low, high = PARAMETERS[parameter]
             if not values:
-                self.add_error("values", "Say over which values.")
+                self.add_error("values", gettext("Enter the values to try."))
             elif not all(low <= value <= high for value in values):
-                self.add_error("values", f"From {low:g} to {high:g} {unit}.")
+                limits = {"low": f"{low:g}", "high": f"{high:g}", "unit": unit}
+                self.add_error("values", gettext("Enter values from %(low)s to %(high)s %(unit)s.") % limits)
         return cleaned
 
     def change(self) -> Change:
@@ -240,11 +257,11 @@ class TrialForm(PlainForm):
     def variants(self) -> list[Variant]:
         """Each policy, or each policy at each value."""
         data = self.cleaned_data
-        chosen = [(LABELS[PolicyName(name)].split(" (")[0], name, False) for name in data["policies"]]
+        chosen = [(variant_texts.NAMES[PolicyName(name)], name, False) for name in data["policies"]]
         if data["quirks"]:
-            chosen.append(("As BOINC’s code", PolicyName.REC.value, True))
+            chosen.append((variant_texts.QUIRKS, PolicyName.REC.value, True))
         if data["no_rule"]:
-            chosen.append((NO_RULE, PolicyName.LTD.value, False))
+            chosen.append((variant_texts.NO_RULE, PolicyName.LTD.value, False))
         parameter = data["parameter"]
         if not parameter:
             return [Variant(label, policy, quirks, _more(label)) for label, policy, quirks in chosen]
@@ -259,6 +276,11 @@ class TrialForm(PlainForm):
         return list(range(first, first + self.cleaned_data["nseeds"]))
 
 
+def _instances(kind: str) -> str:
+    """The label of a number of processors."""
+    return gettext("CPUs") if kind == CPU else gettext("%(kind)s GPUs") % {"kind": kind}
+
+
 def _more(label: str) -> dict[str, Any]:
     """The differences of a variant besides its policy."""
-    return {"eligibility_rule": False} if label == NO_RULE else {}
+    return {"eligibility_rule": False} if label == variant_texts.NO_RULE else {}

@@ -6,6 +6,8 @@ import datetime as dt
 import math
 from typing import Any, Final
 
+from django.utils.translation import gettext as _
+
 from accounting.computers.reads import read_host_page
 from accounting.engine.choice.facts import CPU as CPU_TYPE
 from accounting.models import Project as AttachedProject
@@ -20,6 +22,7 @@ from emulator.engine.scenario import (
     Scenario,
     ScenarioError,
 )
+from emulator.pages import stored_texts
 from emulator.pages.drafts import ProjectFacts, draft
 from portal.models import Host, User
 
@@ -36,24 +39,21 @@ def scenario_of(user: User, host: Host, now: dt.datetime) -> Scenario:
     Raises ScenarioError for a computer that has not described itself or has no project.
     """
     if not host.ncpus:
-        raise ScenarioError("computer", f"{host.name} has not told its hardware yet")
+        raise ScenarioError("computer", _("%(computer)s has not reported its hardware yet") % {"computer": host.name})
     notes: list[str] = []
     processors = _processors(host, notes)
     page = read_host_page(user, host, now)
     shares = [(line.project, line.share) for line in page.lines if line.share is not None and line.share > 0]
     if not shares:
-        raise ScenarioError("projects", f"{host.name} works for no project yet")
+        raise ScenarioError("projects", _("%(computer)s is not attached to any project yet") % {"computer": host.name})
     kinds = [processor.kind for processor in processors]
     projects = [
         ProjectFacts(project.name, round(100 * share, 4), _job_hours(project, kinds))
         for project, share in shares
         if share
     ]
-    on_gpus = f" and {GPU_JOB_HOURS:g} h on a GPU" if len(kinds) > 1 else ""
-    notes.append(
-        f"How long its jobs run is not known here: {CPU_JOB_HOURS:g} h on a CPU{on_gpus}, with a deadline of a week,"
-        " were assumed."
-    )
+    assumed = stored_texts.GPU_JOB_TIMES_UNKNOWN if len(kinds) > 1 else stored_texts.JOB_TIMES_UNKNOWN
+    notes.append(assumed % {"cpu": f"{CPU_JOB_HOURS:g}", "gpu": f"{GPU_JOB_HOURS:g}"})
     stats = _numbers(page.contact.get("time_stats"))
     return draft(
         processors,
@@ -69,7 +69,7 @@ def scenario_of(user: User, host: Host, now: dt.datetime) -> Scenario:
 def _processors(host: Host, notes: list[str]) -> list[Processor]:
     flops = host.p_fpops
     if not flops or flops == 1e9:
-        notes.append(f"The speed of its processor is not measured: {UNKNOWN_CPU_FLOPS / 1e9:g} GFLOPS was assumed.")
+        notes.append(stored_texts.SPEED_UNKNOWN % {"gflops": f"{UNKNOWN_CPU_FLOPS / 1e9:g}"})
         flops = UNKNOWN_CPU_FLOPS
     processors = [Processor(CPU, min(host.ncpus, MAX_INSTANCES), flops)]
     for coproc in host.coprocs:

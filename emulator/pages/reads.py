@@ -7,15 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import fmean
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django.contrib.postgres.aggregates import ArrayAgg
 from django.db.models import Count, Q, QuerySet, Value
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
 
 from accounting.models import Project as SiteProject
 from emulator.engine.scenario import CPU, Processor, Scenario
 from emulator.files.scenario_json import from_json
 from emulator.models import Experiment, Run, RunState, RunTimeline
+from emulator.pages import stored_texts, variant_texts
 from emulator.runs.experiments import PARAMETERS, READ, RUN, UNFINISHED
 from emulator.runs.packed_timeline import Packed, unpack
 from portal.models import User
@@ -23,12 +26,18 @@ from portal.requested_work import queue
 from portal.templatetags.display import speed
 from portal.templatetags.drawings import DATA_COLOURS
 
-FIGURES: Final[dict[str, tuple[str, str]]] = {
-    "idle": ("Idle", "The part of the computer’s speed that was not used while it could have been."),
-    "wasted": ("Wasted", "The part that went into jobs which were finished too late."),
-    "share_violation_normalised": ("Share violation", "0: each project got its share; 1: as far from it as can be."),
-    "monotony": ("Monotony", "0: all projects take turns all the time; 1: long runs of one project."),
-    "rpcs_per_job": ("RPCs per job", "How often projects were contacted for each job."),
+if TYPE_CHECKING:
+    from django.utils.functional import _StrPromise
+
+FIGURES: Final[dict[str, tuple[_StrPromise, _StrPromise]]] = {
+    "idle": (_("Idle"), _("The part of the computer’s available speed that was not used.")),
+    "wasted": (_("Wasted"), _("The part that went into tasks that missed their deadline.")),
+    "share_violation_normalised": (
+        _("Share violation"),
+        _("0: every project got its share. 1: as far from the shares as possible."),
+    ),
+    "monotony": (_("Monotony"), _("0: the projects take turns all the time. 1: long periods with a single project.")),
+    "rpcs_per_job": (_("Contacts per task"), _("How often projects were contacted for each task.")),
 }
 """The five figures of merit; less is better."""
 
@@ -151,14 +160,23 @@ def faults(runs: Sequence[Run]) -> list[RunFault]:
     for run in runs:
         if run.state in (RunState.FAILED, RunState.CANCELLED):
             groups.setdefault((run.state, run.fault), []).append(run)
-    return [RunFault(_whose(same, len(runs)), fault) for (_, fault), same in groups.items()]
+    return [RunFault(_whose(same, len(runs)), stored_texts.shown(fault)) for (_state, fault), same in groups.items()]
 
 
 def _whose(same: Sequence[Run], number: int) -> str:
-    first, state = same[0], same[0].get_state_display()
+    first, is_failed = same[0], same[0].state == RunState.FAILED
     if len(same) == 1:
-        return f"{first.variant}, seed {first.seed}: {state}."
-    return f"{len(same) if len(same) < number else f'All {number}'} runs: {state}."
+        one = gettext("%(variant)s, seed %(seed)s: failed.")
+        if not is_failed:
+            one = gettext("%(variant)s, seed %(seed)s: cancelled.")
+        return one % {"variant": variant_texts.shown(first.variant), "seed": first.seed}
+    if len(same) == number:
+        text = gettext("All %(number)s runs failed.") if is_failed else gettext("All %(number)s runs were cancelled.")
+    elif is_failed:
+        text = ngettext("%(number)s run failed.", "%(number)s runs failed.", len(same))
+    else:
+        text = ngettext("%(number)s run was cancelled.", "%(number)s runs were cancelled.", len(same))
+    return text % {"number": len(same)}
 
 
 def _variant(label: str, runs: list[Run]) -> VariantRow:
@@ -166,7 +184,7 @@ def _variant(label: str, runs: list[Run]) -> VariantRow:
     figures = {name: _spread([run.figures[name] for run in done]) for name in FIGURES} if done else {}
     projects = len(done[0].projects) if done else 0
     return VariantRow(
-        label=label,
+        label=variant_texts.shown(label),
         value=runs[0].value,
         runs=runs,
         figures=figures,
@@ -215,14 +233,13 @@ def chart(experiment: Experiment, rows: Sequence[VariantRow]) -> dict[str, Any] 
         for name in FIGURES
     }
     sweep = experiment.parameter
-    label, unit = PARAMETERS[sweep][:2] if sweep else ("", "")
     return {
         "labels": [row.label for row in finished],
         "policies": [row.label.rsplit(",", 1)[0] for row in finished],
         "values": [row.value for row in finished] if sweep else None,
-        "axis": f"{label} ({unit})" if sweep else "",
+        "axis": "{} ({})".format(*PARAMETERS[sweep][:2]) if sweep else "",
         "series": series,
-        "names": {name: title for name, (title, _) in FIGURES.items()},
+        "names": {name: str(title) for name, (title, _why) in FIGURES.items()},
     }
 
 
@@ -231,13 +248,16 @@ def scenario_of(experiment: Experiment) -> Scenario:
 
 
 def processors_text(scenario: Scenario) -> str:
-    """Such as: 4 CPUs of 4 GFLOPS, 1 NVIDIA of 5 TFLOPS."""
+    """Such as: 4 CPUs at 4 GFLOPS, 1 NVIDIA GPU at 5 TFLOPS."""
     return ", ".join(_processor_text(row) for row in scenario.host.processors)
 
 
 def _processor_text(row: Processor) -> str:
-    plural = "s" if row.kind == CPU and row.instances != 1 else ""
-    return f"{row.instances} {row.kind}{plural} of {speed(row.peak_flops)}"
+    if row.kind == CPU:
+        text = ngettext("%(number)s CPU at %(speed)s", "%(number)s CPUs at %(speed)s", row.instances)
+    else:
+        text = ngettext("%(number)s %(kind)s GPU at %(speed)s", "%(number)s %(kind)s GPUs at %(speed)s", row.instances)
+    return text % {"number": row.instances, "kind": row.kind, "speed": speed(row.peak_flops)}
 
 
 @lru_cache(maxsize=8)

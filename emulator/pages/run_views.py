@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse, StreamingHttpResponse
 from django.shortcuts import render
 from django.utils.text import slugify
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
 from emulator.models import Experiment, Run, RunState
-from emulator.pages import downloads, reads
+from emulator.pages import downloads, reads, row_texts, stored_texts, variant_texts
 from emulator.pages.access import readable_run, share_url
+from emulator.pages.verdicts import verdict_of
 from emulator.pages.window import WIDTH_MAX, window
 from emulator.runs.packed_timeline import Packed
+
+if TYPE_CHECKING:
+    from django.utils.functional import _StrPromise
 
 ROWS_A_PAGE: Final = 100
 # The same address serves a page or a part of it: a cache must keep the two apart.
@@ -23,7 +28,7 @@ VARY: Final = "Cookie, HX-Target"
 
 
 def _timeline(request: HttpRequest, key: str, number: int) -> tuple[Run, Packed]:
-    _, run = readable_run(request, key, number)
+    _found, run = readable_run(request, key, number)
     packed = reads.read_timeline(run.pk) if run.state == RunState.DONE else None
     if packed is None:
         raise Http404("this run keeps no timeline")
@@ -44,16 +49,23 @@ def run_page(request: HttpRequest, found: Experiment, row: Run, key: str) -> Htt
     context = {
         "experiment": found,
         "run": row,
+        "fault": stored_texts.shown(row.fault),
+        "parameters": variant_texts.parameters(row.parameters),
         "key": key,
         "is_owner": request.user.is_authenticated and found.owner_id == request.user.pk,
         "is_alone": not found.runs.exclude(pk=row.pk).exists(),
         "project_fractions": reads.project_fractions(row, palette),
         "palette": palette,
         "figures": [(title, why, row.figures[name]) for name, (title, why) in reads.FIGURES.items() if row.figures],
+        "verdicts": [
+            (title, verdict_of(name, row.figures[name], len(row.projects)))
+            for name, (title, _) in reads.FIGURES.items()
+            if row.figures
+        ],
         "texts": packed.texts if packed else None,
         "processors": reads.processors_text(reads.scenario_of(found)),
         "share_url": share_url(found),
-        "tables": [(what, title, _table(packed, what, 0.0, "", palette)) for what, (title, *_) in _TABLES.items()]
+        "tables": [(what, title, _table(packed, what, 0.0, "", palette)) for what, (title, *_rest) in _TABLES.items()]
         if packed
         else [],
     }
@@ -73,7 +85,7 @@ def _seconds(request: HttpRequest, name: str, default: float) -> float:
 @require_safe
 def run_window(request: HttpRequest, key: str, number: int) -> HttpResponse:
     """The timeline between two times, as it is to be drawn."""
-    _, packed = _timeline(request, key, number)
+    _run, packed = _timeline(request, key, number)
     duration = float(packed.texts["duration_secs"])
     start = min(max(_seconds(request, "from", 0.0), 0.0), duration)
     end = min(max(_seconds(request, "to", duration), 0.0), duration)
@@ -86,13 +98,13 @@ def run_window(request: HttpRequest, key: str, number: int) -> HttpResponse:
 
 
 # The page's tables: title, column of the rows' times, and the function that puts a row in words.
-_TABLES: Final[dict[str, tuple[str, str, Callable[[Packed, int], dict[str, Any]]]]] = {
-    "decisions": ("Why each thing was done", "decisions.at_secs", downloads.decision),
-    "blocks": ("What ran", "blocks.start_secs", downloads.block),
-    "rpcs": ("Contacts with projects", "rpcs.at_secs", downloads.rpc),
-    "misses": ("Late jobs", "misses.at_secs", downloads.miss),
-    "levels": ("Work in the buffer, and each project’s standing", "levels.at_secs", downloads.level),
-    "states": ("When it could compute", "states.from_secs", downloads.state),
+_TABLES: Final[dict[str, tuple[_StrPromise, str, Callable[[Packed, int], dict[str, Any]]]]] = {
+    "decisions": (_("Scheduling decisions"), "decisions.at_secs", row_texts.decision),
+    "blocks": (_("What ran"), "blocks.start_secs", row_texts.block),
+    "rpcs": (_("Contacts with projects"), "rpcs.at_secs", row_texts.rpc),
+    "misses": (_("Late tasks"), "misses.at_secs", row_texts.miss),
+    "levels": (_("Work buffer and project standing"), "levels.at_secs", row_texts.level),
+    "states": (_("Availability"), "states.from_secs", row_texts.state),
 }
 
 _OF_THE_COMPUTER: Final = ("levels", "states")
@@ -115,7 +127,7 @@ def run_table(request: HttpRequest, key: str, number: int, what: str) -> HttpRes
 
 
 def _table(packed: Packed, what: str, from_secs: float, row: str, palette: list[int]) -> dict[str, Any]:
-    _, times, describe = _TABLES[what]
+    _title, times, describe = _TABLES[what]
     at = packed[times]
     # Blocks are in the order in which they ended: only the other tables can be looked up by time.
     found = 0 if what == "blocks" else int(at.searchsorted(from_secs))
@@ -169,7 +181,7 @@ def _joined(lines: Iterator[str]) -> Iterator[str]:
 @require_safe
 def run_json(request: HttpRequest, key: str, number: int) -> HttpResponse:
     """Figures, projects and the scenario as JSON."""
-    _, row = readable_run(request, key, number)
+    _found, row = readable_run(request, key, number)
     if row.state != RunState.DONE:
         raise Http404("this run is not done")
     name = f"{slugify(row.experiment.title) or 'experiment'}-{number}.json"

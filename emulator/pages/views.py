@@ -10,17 +10,19 @@ from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from emulator.engine.scenario import Scenario, ScenarioError
-from emulator.files.presets import PRESETS, preset
+from emulator.files.presets import preset
 from emulator.models import Experiment, RunState
-from emulator.pages import reads
+from emulator.pages import preset_texts, reads, stored_texts
 from emulator.pages.access import own_experiment, readable_experiment, share_url
 from emulator.pages.drafts import changed
 from emulator.pages.forms import ComputerForm, TrialForm, UploadForm
 from emulator.pages.host_scenario import scenario_of
 from emulator.pages.run_views import VARY, run_page
+from emulator.pages.verdicts import best_of
 from emulator.runs import experiments, worker
 from emulator.runs.experiments import ExperimentRefusedError
 from portal.people.access import get_own_host, own_hosts, signed_in
@@ -36,7 +38,7 @@ DEFAULT_DAYS: Final = 30.0
 def overview(request: HttpRequest) -> HttpResponse:
     """The user's experiments, and starting points for new ones; for strangers the examples."""
     if not request.user.is_authenticated:
-        return render(request, "emulator/examples.html", {"presets": PRESETS})
+        return render(request, "emulator/examples.html", {"presets": preset_texts.offered()})
     return _overview(request)
 
 
@@ -45,7 +47,7 @@ def _overview(request: HttpRequest, form: ComputerForm | None = None, upload: Up
     context = {
         "experiments": reads.read_experiments(user),
         "hosts": own_hosts(user).filter(retired_at=None).order_by("-last_contact_at")[:50],
-        "presets": PRESETS,
+        "presets": preset_texts.offered(),
         "form": form or ComputerForm(),
         "upload_form": upload or UploadForm(),
         "kept_max": settings.EMULATOR_EXPERIMENTS_MAX,
@@ -61,7 +63,7 @@ def from_preset(request: HttpRequest, key: str) -> HttpResponse:
         found = preset(key)
     except KeyError:
         raise Http404("no such preset") from None
-    return _create(request, found.title, f"example “{found.title}”", found.scenario, found.days)
+    return _create(request, preset_texts.title_of(found), f"example:{found.key}", found.scenario, found.days)
 
 
 @require_POST
@@ -72,9 +74,11 @@ def from_computer(request: HttpRequest, pk: int) -> HttpResponse:
     try:
         scenario = scenario_of(signed_in(request), host, timezone.now())
     except ScenarioError as error:
-        messages.error(request, f"This computer cannot be emulated yet: {error.why}.")
+        messages.error(
+            request, _("This computer cannot be emulated yet: %(reason)s.") % {"reason": stored_texts.reason(error.why)}
+        )
         return redirect("emulator")
-    return _create(request, host.name, f"your computer {host.name}", scenario, DEFAULT_DAYS)
+    return _create(request, host.name, f"computer:{host.name}", scenario, DEFAULT_DAYS)
 
 
 @require_POST
@@ -85,7 +89,7 @@ def from_form(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         return _overview(request, form=form)
     data = form.cleaned_data
-    return _create(request, data["title"], "a description", data["scenario"], DEFAULT_DAYS)
+    return _create(request, data["title"], "form", data["scenario"], DEFAULT_DAYS)
 
 
 @require_POST
@@ -93,13 +97,13 @@ def from_form(request: HttpRequest) -> HttpResponse:
 def from_files(request: HttpRequest) -> HttpResponse:
     """Start from a client's own files; a worker reads them."""
     if int(request.META.get("CONTENT_LENGTH") or 0) > UPLOAD_BYTES_MAX:
-        messages.error(request, "These files are too large: a client_state.xml may have 16 MiB.")
+        messages.error(request, _("These files are too large. The limit for client_state.xml is 16 MiB."))
         return redirect("emulator")
     form = UploadForm(request.POST, request.FILES)
     if not form.is_valid():
         return _overview(request, upload=form)
     try:
-        experiment = experiments.create(signed_in(request), "My client", "uploaded files", None, DEFAULT_DAYS)
+        experiment = experiments.create(signed_in(request), _("My client"), "files", None, DEFAULT_DAYS)
     except ExperimentRefusedError as refusal:
         messages.error(request, str(refusal))
         return redirect("emulator")
@@ -128,7 +132,11 @@ def experiment(request: HttpRequest, pk: int) -> HttpResponse:
         return _results(request, found, str(pk))
     if found.scenario is None:
         standing = reads.upload_standing(found, timezone.now())
-        return render(request, "emulator/reading.html", {"experiment": found, "standing": standing})
+        return render(
+            request,
+            "emulator/reading.html",
+            {"experiment": found, "standing": standing, "fault": stored_texts.shown(found.fault)},
+        )
     scenario = reads.scenario_of(found)
     initial = {"title": found.title, "days": found.days}
     if request.method != "POST":
@@ -143,6 +151,8 @@ def _set_up(request: HttpRequest, found: Experiment, scenario: Scenario, form: T
     context = {
         "experiment": found,
         "scenario": scenario,
+        "notes": [stored_texts.shown(note) for note in scenario.notes],
+        "origin": stored_texts.origin(found.origin),
         "form": form,
         "processors": reads.processors_text(scenario),
     }
@@ -163,7 +173,7 @@ def _start(request: HttpRequest, found: Experiment, scenario: Scenario, form: Tr
             now=timezone.now(),
         )
     except (ExperimentRefusedError, ScenarioError) as refusal:
-        form.add_error(None, str(refusal))
+        form.add_error(None, stored_texts.shown(str(refusal)))
         return _set_up(request, found, scenario, form)
     return redirect("experiment", found.pk)
 
@@ -190,6 +200,7 @@ def _results(request: HttpRequest, found: Experiment, key: str) -> HttpResponse:
         return response
     context = {
         "experiment": found,
+        "origin": stored_texts.origin(found.origin),
         "key": key,
         "is_owner": is_owner,
         "runs": runs,
@@ -199,6 +210,7 @@ def _results(request: HttpRequest, found: Experiment, key: str) -> HttpResponse:
         "rows": rows,
         "names": runs[0].projects and [row["name"] for row in runs[0].projects],
         "figures": reads.FIGURES,
+        "best": [(reads.FIGURES[name][0], best) for name, best in best_of(rows).items()],
         "faults": reads.faults(runs),
         "has_figures": any(row.figures for row in rows),
         "chart": reads.chart(found, rows),
@@ -237,12 +249,15 @@ def share(request: HttpRequest, pk: int) -> HttpResponse:
     found = own_experiment(request, pk)
     if "end" in request.POST:
         experiments.unshare(found)
-        messages.success(request, "The link leads nowhere any more.")
+        messages.success(request, _("The link no longer works."))
     else:
         experiments.share(found)
         messages.success(
             request,
-            "Whoever has the link below can look at this experiment and its computer’s name, at nothing else of yours.",
+            _(
+                "Anyone with the link below can see this experiment and the name of its computer, but nothing else of "
+                "yours."
+            ),
         )
     return redirect("experiment", pk)
 
@@ -252,5 +267,5 @@ def share(request: HttpRequest, pk: int) -> HttpResponse:
 def delete(request: HttpRequest, pk: int) -> HttpResponse:
     found = own_experiment(request, pk)
     experiments.delete(found)
-    messages.success(request, f"“{found.title}” is deleted.")
+    messages.success(request, _("“%(title)s” was deleted.") % {"title": found.title})
     return redirect("emulator")

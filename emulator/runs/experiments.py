@@ -8,10 +8,12 @@ import datetime as dt
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
 from django.db import transaction
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
 
 from emulator.engine.scenario import Scenario, ScenarioError
 from emulator.files.scenario_json import from_json, to_json
@@ -19,15 +21,18 @@ from emulator.models import Experiment, Run, RunState
 from portal.models import User
 from portal.requested_work import queue
 
+if TYPE_CHECKING:
+    from django.utils.functional import _StrPromise
+
 VARIANTS_MAX: Final = 8
 SEEDS_MAX: Final = 10
 RUNS_MAX: Final = 40
 
-PARAMETERS: Final[dict[str, tuple[str, str, float, float]]] = {
-    "work_buf_min_days": ("least buffer", "days", 0.0, 100.0),
-    "work_buf_additional_days": ("additional buffer", "days", 0.0, 100.0),
-    "half_life_days": ("half-life of recent credit", "days", 0.01, 10_000.0),
-    "period_secs": ("time slice", "s", 60.0, 864_000.0),
+PARAMETERS: Final[dict[str, tuple[_StrPromise, _StrPromise, float, float]]] = {
+    "work_buf_min_days": (_("Minimum buffer"), _("days"), 0.0, 100.0),
+    "work_buf_additional_days": (_("Additional buffer"), _("days"), 0.0, 100.0),
+    "half_life_days": (_("Half-life of recent credit"), _("days"), 0.01, 10_000.0),
+    "period_secs": (_("Time slice"), _("seconds"), 60.0, 864_000.0),
 }
 """The parameters of a sweep: label, unit, least and most."""
 
@@ -59,13 +64,17 @@ def create(owner: User, title: str, origin: str, scenario: Scenario | None, days
     User.objects.select_for_update(no_key=True).only("pk").get(pk=owner.pk)
     if Experiment.objects.filter(owner=owner).count() >= settings.EMULATOR_EXPERIMENTS_MAX:
         raise ExperimentRefusedError(
-            f"You have {settings.EMULATOR_EXPERIMENTS_MAX} experiments, which is as many as one may keep. "
-            "Delete one that you do not need any more, and try again."
+            ngettext(
+                "You have %(number)s experiment, which is the limit. Delete it and try again.",
+                "You have %(number)s experiments, which is the limit. Delete one you no longer need and try again.",
+                settings.EMULATOR_EXPERIMENTS_MAX,
+            )
+            % {"number": settings.EMULATOR_EXPERIMENTS_MAX}
         )
     kept = None if scenario is None else to_json(scenario)
     return Experiment.objects.create(
         owner=owner,
-        title=title[:100] or "Experiment",
+        title=title[:100] or gettext("Experiment"),
         origin=origin[:200],
         scenario=kept,
         days=days,
@@ -91,17 +100,26 @@ def start(
     User.objects.select_for_update(no_key=True).only("pk").get(pk=experiment.owner_id)
     fresh = Experiment.objects.select_for_update().get(pk=experiment.pk)
     if fresh.started_at is not None:
-        raise ExperimentRefusedError("This experiment was started already. To try something else, change a copy of it.")
+        raise ExperimentRefusedError(
+            gettext("This experiment has already been started. To try something else, change a copy of it.")
+        )
     number = len(variants) * len(seeds)
     if not 0 < number <= RUNS_MAX:
         raise ExperimentRefusedError(
-            f"That makes {number} runs; an experiment has 1 to {RUNS_MAX}. Choose fewer policies, values or seeds."
+            gettext(
+                "That makes %(number)s runs. An experiment can have 1 to %(limit)s. "
+                "Choose fewer policies, values or seeds."
+            )
+            % {"number": number, "limit": RUNS_MAX}
         )
     waiting = Run.objects.filter(experiment__owner=experiment.owner_id, state__in=UNFINISHED).count()
     if waiting + number > settings.EMULATOR_RUNS_MAX:
         raise ExperimentRefusedError(
-            f"{waiting} runs of yours are not finished, and there may be {settings.EMULATOR_RUNS_MAX}. "
-            "Wait for them, or cancel some."
+            gettext(
+                "You would have %(number)s unfinished runs, and the limit is %(limit)s. "
+                "Wait for some to finish, or cancel some."
+            )
+            % {"number": waiting + number, "limit": settings.EMULATOR_RUNS_MAX}
         )
     fresh.title, fresh.days, fresh.parameter = title[:100] or fresh.title, days, parameter
     fresh.scenario, fresh.started_at = to_json(scenario), now

@@ -36,7 +36,7 @@ LOST_AFTER: Final = dt.timedelta(minutes=3)
 READ_SECS_MAX: Final = 30
 ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024
 _NOT_READ: Final = (
-    "This site failed to read them each time that it tried. Those who run the site can see why. Try again later."
+    "This site failed to read them every time it tried. The site’s operators can see the reason. Try again later."
 )
 log = structlog.get_logger(__name__)
 
@@ -161,7 +161,7 @@ def requeue_lost(now: dt.datetime) -> None:
         runs = Run.objects.filter(pk__in=ids)
         runs.filter(cancel_asked=True).update(state=RunState.CANCELLED, finished_at=now)
         runs.filter(pk__in=given_up, cancel_asked=False).update(
-            state=RunState.FAILED, finished_at=now, fault="Its worker was lost each time that it was tried."
+            state=RunState.FAILED, finished_at=now, fault="Its worker was lost every time it was tried."
         )
         runs.filter(state=RunState.RUNNING).update(state=RunState.QUEUED)
         queue.ask_missing(RUN, Run.objects.filter(state=RunState.QUEUED), "experiment__owner")
@@ -248,8 +248,8 @@ def _answer(process: subprocess.Popen[bytes], out: bytes, errors: bytes, secs_ma
     if code in (-24, -9):  # SIGXCPU; SIGKILL by the hard limit
         return Answer(None, b"", _too_long(secs_max))
     log.error("emulation failed", code=code, stderr=errors[-2000:].decode(errors="replace"))
-    return Answer(None, b"", "It failed by a fault of this site. Those who run the site can see why.")
+    return Answer(None, b"", "It failed because of a fault of this site. The site’s operators can see the reason.")
 
 
 def _too_long(secs_max: int) -> str:
-    return f"It took more than {secs_max} s of processor time. Try fewer days, projects or short jobs."
+    return f"It took more than {secs_max} s of processor time. Try fewer days, fewer projects or longer tasks."

@@ -1,11 +1,23 @@
-"""How times of a run look on the emulator's pages."""
+"""How times, variants and sources of experiments look on the emulator's pages."""
 
 from __future__ import annotations
 
 from django import template
+from django.template.defaultfilters import floatformat
+from django.utils.translation import ngettext
 
-from emulator.pages import downloads
+from emulator.pages import row_texts, stored_texts, variant_texts
 
 register = template.Library()
 
-register.filter(downloads.run_time)
+
+@register.filter
+def days(number: float) -> str:
+    """How long a run is: "30 days", "0.5 days"."""
+    nearest = int(number) if number == int(number) else 2  # parts of days take the form of several
+    return ngettext("%(number)s day", "%(number)s days", nearest) % {"number": floatformat(number, -2)}
+
+
+register.filter(row_texts.run_time)
+register.filter("variant", variant_texts.shown)
+register.filter("origin", stored_texts.origin)

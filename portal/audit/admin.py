@@ -13,6 +13,7 @@ from django.db.models import Model
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
+from django.utils.translation import gettext
 from unfold.admin import ModelAdmin
 
 from portal.audit import proposals
@@ -36,7 +37,7 @@ class SeenField(forms.CharField):
 class AuditedForm(forms.ModelForm):
     """A form that is refused if somebody else changed the row since it was shown."""
 
-    seen = SeenField(required=False)
+    seen = SeenField(required=False, label="")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -62,8 +63,11 @@ class AuditedForm(forms.ModelForm):
                 self.add_error(
                     None,
                     ValidationError(
-                        f"Not saved: somebody changed “{field.verbose_name}” from {was} to {is_} since you opened this "
-                        "page. Open it again to see the present settings, and make your change there."
+                        gettext(
+                            "Not saved: somebody changed “%(setting)s” from %(before)s to %(now)s since you opened "
+                            "this page. Open it again to see the current settings, and make your change there."
+                        )
+                        % {"setting": field.verbose_name, "before": was, "now": is_}
                     ),
                 )
         return cleaned
@@ -146,7 +150,7 @@ class AuditedAdmin(ModelAdmin):
             **self.admin_site.each_context(request),
             "opts": self.opts,
             "object": row,
-            "title": f"Changes of {row}",
+            "title": gettext("Changes of %(row)s") % {"row": row},
             "page": page,
             "entries": [(change, lines_of(change)) for change in page],
             "may_undo": self.has_change_permission(request, row),

@@ -13,6 +13,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldBooleanWidget
 
@@ -32,14 +34,16 @@ class ReasonForm(forms.Form):
 
     reason = forms.CharField(
         max_length=MAX_REASON_LENGTH,
-        help_text="It is kept with the change. Say what you want to reach: then others can judge whether it did.",
-        error_messages={"required": "Give a reason: it is kept with the change."},
+        help_text=_(
+            "It is kept with the change. Say what you want to achieve, so that others can judge whether it worked."
+        ),
+        error_messages={"required": _("Give a reason: it is kept with the change.")},
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 3}),
     )
     anyway = forms.BooleanField(
         required=False,
-        label="Put back the values before all the same",
-        error_messages={"required": "Tick this if you want to overwrite the later change."},
+        label=_("Restore the earlier values anyway"),
+        error_messages={"required": _("Tick this if you want to overwrite the later change.")},
         widget=UnfoldBooleanWidget,
     )
 
@@ -78,7 +82,9 @@ def step(request: HttpRequest, key: str) -> HttpResponse:
     proposal = proposals.find(request.session, key)
     row = _row(proposal) if proposal is not None else None
     if proposal is None or row is None:
-        messages.warning(request, "This change is not there any more: it was made, given up, or proposed long ago.")
+        messages.warning(
+            request, gettext("This change is no longer pending: it was made or cancelled, or proposed long ago.")
+        )
         return redirect("admin:index")
     if not _may_carry_out(request, proposal, row):
         raise PermissionDenied
@@ -132,19 +138,19 @@ def _save(request: HttpRequest, key: str, proposal: Proposal, form: ReasonForm) 
     try:
         change = carry_out(proposal, signed_in(request), form.cleaned_data["reason"])
     except ChangedMeanwhile:
-        form.add_error(None, "Not saved: somebody changed this meanwhile. See below.")
+        form.add_error(None, gettext("Not saved: somebody changed this meanwhile. See below."))
     except NothingToDo:
-        form.add_error(None, "Not saved: these are the values already.")
+        form.add_error(None, gettext("Not saved: these are already the values."))
     except ValidationError as error:
         for message in error.messages:
-            form.add_error(None, f"Not saved: {message}")
+            form.add_error(None, gettext("Not saved: %(reason)s") % {"reason": message})
     except IntegrityError:
-        form.add_error(None, "Not saved: these values do not go together. Change them on the form.")
+        form.add_error(None, gettext("Not saved: these values do not go together. Change them on the form."))
     except DatabaseError as error:
-        form.add_error(None, f"Not saved: the database refused it ({error}). Try again.")
+        form.add_error(None, gettext("Not saved: the database refused it (%(reason)s). Try again.") % {"reason": error})
     else:
         proposals.forget(request.session, key)
-        messages.success(request, "Saved. This is what was changed; it can be undone here.")
+        messages.success(request, gettext("Saved. This is what changed. It can be undone here."))
         return (
             redirect("admin:portal_change_change", change.pk) if may_see(request, change) else redirect("admin:index")
         )
@@ -160,7 +166,7 @@ def _page(
     preview = forecast.show(proposal.preview) if forecast is not None and proposal.preview else None
     why_no_preview = forecast.why_no_preview(proposal) if forecast is not None else ""
     if forecast is not None and not request.user.has_perm(forecast.permission):
-        why_no_preview = why_no_preview or "you may not ask for one."
+        why_no_preview = why_no_preview or gettext("you do not have permission to ask for one.")
     context = {
         **admin.site.each_context(request),
         "opts": model._meta,
@@ -182,7 +188,7 @@ def _page(
 
 
 def _title(proposal: Proposal, row: Model) -> str:
-    return f"Undo a change of {row}" if proposal.undoes else f"Change {row}"
+    return (gettext("Undo a change of %(row)s") if proposal.undoes else gettext("Change %(row)s")) % {"row": row}
 
 
 def _changed_again(proposal: Proposal, row: Model) -> list[Line]:

@@ -9,12 +9,14 @@ from typing import Any, Final
 from django.core.exceptions import FieldDoesNotExist, ValidationError
 from django.db.models import DateTimeField, Field, ForeignKey, Model
 from django.utils.formats import date_format
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from portal.audit.register import label_of
 from portal.models import Change
 
 MAX_SHOWN: Final = 300
-EMPTY: Final = "(empty)"
+EMPTY: Final = _("(empty)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +49,16 @@ def restored(field: Any, value: Any) -> Any:
 def in_words(field: Field[Any, Any] | None, value: Any) -> str:
     """A value as a page shows it."""
     if value is None or value == "":
-        return EMPTY
+        return str(EMPTY)
     if isinstance(field, ForeignKey):
         found = field.related_model._default_manager.filter(pk=value).first()
-        return str(found) if found is not None else f"no. {value} (deleted)"
+        return str(found) if found is not None else gettext("no. %(number)s (deleted)") % {"number": value}
     if field is not None and field.choices:
         return str(dict(field.flatchoices).get(value, value))
     if isinstance(field, DateTimeField):
         return _time_in_words(field, value)
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return gettext("yes") if value else gettext("no")
     if isinstance(value, float):
         return f"{value:.12g}"
     text = str(value)

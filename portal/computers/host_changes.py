@@ -9,6 +9,8 @@ import datetime as dt
 import unicodedata
 from collections.abc import Callable
 
+from django.utils.translation import gettext
+
 from portal.models import MAX_NAME_CHARS, Host, Venue
 
 merge_hooks: list[Callable[[int, int], None]] = []
@@ -32,10 +34,12 @@ def rename_host(host: Host, name: str) -> str:
     """
     name = " ".join(name.split())
     if any(unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Cn") for character in name):
-        raise HostChangeRefused("name", "The name has an invisible character in it. Type it again without.")
+        raise HostChangeRefused("name", gettext("The name has an invisible character in it. Type it again without."))
     if len(name) > MAX_NAME_CHARS:
         raise HostChangeRefused(
-            "name", f"The name has {len(name)} characters; at most {MAX_NAME_CHARS} fit. Shorten it."
+            "name",
+            gettext("The name has %(number)s characters; at most %(limit)s are allowed. Shorten it.")
+            % {"number": len(name), "limit": MAX_NAME_CHARS},
         )
     Host.objects.filter(pk=host.pk).update(given_name=name)
     host.given_name = name
@@ -45,7 +49,7 @@ def rename_host(host: Host, name: str) -> str:
 def set_venue(host: Host, venue: str) -> None:
     """Set the computer's venue, by which its client picks its preferences; raises HostChangeRefused."""
     if venue not in Venue.values:
-        raise HostChangeRefused("venue", "Choose one of: default, home, work, school.")
+        raise HostChangeRefused("venue", gettext("Choose one of: default, home, work, school."))
     Host.objects.filter(pk=host.pk).update(venue=venue)
     host.venue = venue
 

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+from django.utils.translation import gettext_lazy as _
 
 from portal.dashboard.reads import LongCourse
 from portal.dashboard.registry import Figure, Unit
 
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
 TABLE_ROWS: Final = 200
-_SCALES: Final = {Unit.BYTES: (2**30, "GiB")}
-_UNIT_NAMES: Final = {Unit.SECS: "seconds", Unit.PERCENT: "%", Unit.CREDITS: "credits", Unit.FACTOR: "factor"}
+_SCALES: Final[dict[Unit, tuple[float, StrOrPromise]]] = {Unit.BYTES: (2**30, "GiB")}
+_UNIT_NAMES: Final[dict[Unit, StrOrPromise]] = {
+    Unit.SECS: _("seconds"),
+    Unit.PERCENT: "%",
+    Unit.CREDITS: _("credits"),
+    Unit.FACTOR: _("factor"),
+}
 
 
 def scale(figure: Figure) -> tuple[float, str]:
     """What values of its charts are divided by, and the unit that they then have."""
-    size, name = _SCALES.get(figure.unit, (1.0, _UNIT_NAMES.get(figure.unit, "number")))
-    return size, f"{name} {figure.per}" if figure.per else name
+    size, name = _SCALES.get(figure.unit, (1.0, _UNIT_NAMES.get(figure.unit, _("number"))))
+    return size, f"{name} {figure.per}" if figure.per else str(name)
 
 
 def chart_data(course: LongCourse) -> dict[str, Any]:
@@ -39,7 +49,7 @@ def chart_data(course: LongCourse) -> dict[str, Any]:
 
 def table_rows(course: LongCourse) -> list[tuple[dt.datetime, list[float | None]]]:
     """The latest times first, with a value of each series or None."""
-    size, _ = scale(course.figure)
+    size, _unit = scale(course.figure)
     values = [dict(points) for points in course.series.values()]
     times = sorted({at for points in values for at in points}, reverse=True)[:TABLE_ROWS]
     return [

@@ -5,33 +5,37 @@ Apps add pages that are no lists of a table in ``ready()``. A table that no grou
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from django.conf import settings
 from django.contrib import admin
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
+from django.utils.translation import gettext_lazy as _
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 
 class Page(NamedTuple):
     """A page of a group; without a permission ("app.view_model") every operator sees it."""
 
-    group: str
-    title: str
+    group: StrOrPromise
+    title: StrOrPromise
     view: str
     permission: str = ""
 
 
-OVERVIEW: Final = "Overview"
+OVERVIEW: Final = _("Overview")
 pages: Final[list[Page]] = [
-    Page(OVERVIEW, "Dashboard", "admin:index"),
-    Page(OVERVIEW, "Public status", "status"),
-    Page(OVERVIEW, "Figures taken", "admin:portal_operatingfigure_changelist", "portal.view_operatingfigure"),
-    Page(OVERVIEW, "Maintenance", "admin:portal_maintenancerun_changelist", "portal.view_maintenancerun"),
-    Page(OVERVIEW, "Changes of settings", "admin:portal_change_changelist", "portal.view_change"),
+    Page(OVERVIEW, _("Dashboard"), "admin:index"),
+    Page(OVERVIEW, _("Public status"), "status"),
+    Page(OVERVIEW, _("Figures taken"), "admin:portal_operatingfigure_changelist", "portal.view_operatingfigure"),
+    Page(OVERVIEW, _("Maintenance"), "admin:portal_maintenancerun_changelist", "portal.view_maintenancerun"),
+    Page(OVERVIEW, _("Changes of settings"), "admin:portal_change_changelist", "portal.view_change"),
 ]
-_MODELS: Final = {
-    "Jobs": (
+_MODELS: Final[dict[StrOrPromise, tuple[str, ...]]] = {
+    _("Jobs"): (
         "credit.batch",
         "credit.workunit",
         "credit.result",
@@ -39,7 +43,7 @@ _MODELS: Final = {
         "scheduler.trickle",
         "scheduler.storedfile",
     ),
-    "Apps and credit": (
+    _("Apps and credit"): (
         "credit.app",
         "credit.appversion",
         "credit.platform",
@@ -53,7 +57,7 @@ _MODELS: Final = {
         "scheduler.releasedraft",
         "scheduler.keychange",
     ),
-    "Account manager": (
+    _("Account manager"): (
         "accounting.project",
         "accounting.projecttrouble",
         "accounting.tasksource",
@@ -70,7 +74,7 @@ _MODELS: Final = {
         "accounting.note",
         "accounting.hostclient",
     ),
-    "People and computers": (
+    _("People and computers"): (
         "portal.account",
         "portal.supportaction",
         "portal.user",
@@ -85,15 +89,16 @@ _ROOMS: Final = {"credit": "project", "scheduler": "project", "accounting": "acc
 
 def groups(request: HttpRequest) -> list[dict[str, Any]]:
     """The groups with what this operator may see, as unfold wants them."""
-    found: dict[str, list[dict[str, Any]]] = {OVERVIEW: [], **{name: [] for name in _MODELS}}
+    # By the words in the page's language: apps name the groups, too.
+    found: dict[str, list[dict[str, Any]]] = {str(OVERVIEW): [], **{str(name): [] for name in _MODELS}}
     for page in pages:
         if not page.permission or request.user.has_perm(page.permission):
-            _add(found, page.group, page.title, page.view)
+            _add(found, str(page.group), str(page.title), page.view)
     lists = _lists(request)
     for group, names in _MODELS.items():
         for name in names:
             if name in lists:
-                _add(found, group, *lists.pop(name)[1:])
+                _add(found, str(group), *lists.pop(name)[1:])
     for app, title, view in lists.values():
         _add(found, app, title, view)
     return [{"title": title, "collapsible": False, "items": items} for title, items in found.items() if items]

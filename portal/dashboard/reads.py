@@ -6,17 +6,23 @@ import datetime as dt
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django.db import connection
 from django.urls import NoReverseMatch, reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from redis import RedisError
 
 from portal.dashboard import registry, sql
 from portal.dashboard.registry import Combine, Figure, Marker, Panel
-from portal.dashboard.rules import Course, Points, combine, rates, span, task_trouble
+from portal.dashboard.rules import Course, Points, combine, rates
+from portal.dashboard.texts import span, task_trouble
 from portal.models import OperatingTable
 from portal.ops import heartbeats, metrics
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 DAY: Final = dt.timedelta(days=1)
 STALE: Final = dt.timedelta(minutes=25)
@@ -80,10 +86,10 @@ class PanelView:
 class Attention:
     """Something that an operator should look at: where it is from, what it is, and what is behind it."""
 
-    panel: str
+    panel: StrOrPromise
     sentence: str
     link: str = ""
-    link_text: str = "Show it"
+    link_text: StrOrPromise = gettext_lazy("Show it")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,12 +138,12 @@ def _last_day(now: dt.datetime) -> tuple[dict[str, dict[str, list[tuple[float, f
         cursor.execute(sql.LAST_DAY, {"since": now - DAY, "now": now})
         rows = cursor.fetchall()
     # Oldest first, so the last time of each hour stays.
-    last = {(name, at // 3600): at for name, _, at, _ in rows}
+    last = {(name, at // 3600): at for name, _label, at, _value in rows}
     found: dict[str, dict[str, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
     for name, label, at, value in rows:
         if last[name, at // 3600] == at:
             found[name][label].append((at, value))
-    newest = max((at for _, _, at, _ in rows), default=0.0)
+    newest = max((at for _name, _label, at, _value in rows), default=0.0)
     if newest < (now - DAY).timestamp():
         return {}, None
     return found, dt.datetime.fromtimestamp(newest, dt.UTC)
@@ -177,13 +183,15 @@ def history_address(name: str) -> str:
 def _stale(now: dt.datetime, taken_at: dt.datetime | None) -> list[Attention]:
     if taken_at is None:
         return [
-            Attention("Figures", "No figures were taken in the last day. Do a worker and beat run? They take them.")
+            Attention(
+                _("Figures"), _("No figures were taken in the last day. Are a worker and beat running? They take them.")
+            )
         ]
     age = now - taken_at
     if age <= STALE:
         return []
-    since = span(age.total_seconds())
-    return [Attention("Figures", f"The figures are {since} old. They are taken every ten minutes by a worker.")]
+    text = _("The figures are %(time)s old. A worker takes them every ten minutes.")
+    return [Attention(_("Figures"), text % {"time": span(age.total_seconds())})]
 
 
 def _live(now: dt.datetime, attention: list[Attention]) -> tuple[list[TaskLine], list[heartbeats.Process]]:
@@ -192,16 +200,16 @@ def _live(now: dt.datetime, attention: list[Attention]) -> tuple[list[TaskLine],
         processes = heartbeats.processes()
         runs = metrics.task_runs()
     except RedisError:
-        attention.append(Attention("Valkey", "Valkey cannot be reached, so no task runs. Is it up?"))
+        attention.append(Attention("Valkey", _("Valkey cannot be reached, so no task runs. Is it up?")))
         return [], []
     for kind, sentence in (
-        ("worker", "No worker says that it lives, so nothing is done in the background. Start one."),
-        ("beat", "Beat does not say that it lives, so no periodic task is started. Start it."),
+        ("worker", _("No worker is running, so nothing is done in the background. Start one.")),
+        ("beat", _("Beat is not running, so no periodic task is started. Start it.")),
     ):
         if not any(process.kind == kind for process in processes):
-            attention.append(Attention("Processes and services", sentence))
+            attention.append(Attention(_("Processes and services"), sentence))
     lines = [_task_line(run, now) for run in runs]
-    attention += [Attention("Periodic tasks", line.trouble, "#tasks", "Tasks") for line in lines if line.trouble]
+    attention += [Attention(_("Periodic tasks"), line.trouble, "#tasks", _("Tasks")) for line in lines if line.trouble]
     lines.sort(key=lambda line: not line.trouble)
     return lines, processes
 

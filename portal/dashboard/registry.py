@@ -6,9 +6,14 @@ import datetime as dt
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from django.utils.translation import gettext_lazy as _
 
 from portal.dashboard.rules import Points, Trouble
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 
 class Unit(StrEnum):
@@ -43,7 +48,7 @@ class Marker(NamedTuple):
     """Something that happened, drawn into charts as a line: when, in words, and where to read more."""
 
     at: dt.datetime
-    label: str
+    label: StrOrPromise
     link: str = ""
 
 
@@ -61,15 +66,15 @@ class Figure:
     """
 
     name: str
-    title: str
+    title: StrOrPromise
     unit: Unit = Unit.NUMBER
-    about: str = ""
+    about: StrOrPromise = ""
     link: str = ""
-    link_text: str = "Show them"
+    link_text: StrOrPromise = _("Show them")
     combine: Combine = Combine.SUM
     per_secs: float = 0
-    per: str = ""
-    series: str = ""
+    per: StrOrPromise = ""
+    series: StrOrPromise = ""
     trouble: Trouble | None = None
     history: History | None = None
     markers: Markers | None = None
@@ -80,9 +85,9 @@ class Table:
     """A short table below a panel's figures: its columns; rows are lists of texts, or of (text, address)."""
 
     name: str
-    title: str
-    columns: tuple[str, ...]
-    empty: str
+    title: StrOrPromise
+    columns: tuple[StrOrPromise, ...]
+    empty: StrOrPromise
     permission: str = ""  # of those who see it; empty: whoever sees the dashboard
 
 
@@ -91,9 +96,9 @@ class Panel:
     """A part of the dashboard."""
 
     key: str
-    title: str
+    title: StrOrPromise
     place: int
-    about: str = ""
+    about: StrOrPromise = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,10 @@ import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 Points = Sequence[tuple[float, float]]
 """Unix time and value, oldest first."""
@@ -40,22 +43,22 @@ def rates(points: Points, per_secs: float) -> list[tuple[float, float]]:
     return found
 
 
-def above(limit: float, sentence: str) -> Trouble:
+def above(limit: float, sentence: StrOrPromise) -> Trouble:
     """Attention for each series whose latest value is over the limit; ``{labels}`` in the sentence names them."""
     return lambda course: _of(course, lambda value: value > limit, sentence)
 
 
-def below(limit: float, sentence: str) -> Trouble:
+def below(limit: float, sentence: StrOrPromise) -> Trouble:
     """The same for values under the limit."""
     return lambda course: _of(course, lambda value: value < limit, sentence)
 
 
-def _of(course: Course, is_bad: Callable[[float], bool], sentence: str) -> str:
+def _of(course: Course, is_bad: Callable[[float], bool], sentence: StrOrPromise) -> str:
     bad = [label for label, value in sorted(course.latest.items()) if is_bad(value)]
-    return sentence.format(labels=", ".join(label for label in bad if label) or "all") if bad else ""
+    return str(sentence).format(labels=", ".join(label for label in bad if label) or "all") if bad else ""
 
 
-def grows(sentence: str) -> Trouble:
+def grows(sentence: StrOrPromise) -> Trouble:
     """Attention for a queue that is twice as long as six hours before, and never became shorter meanwhile."""
 
     def look(course: Course) -> str:
@@ -66,7 +69,7 @@ def grows(sentence: str) -> Trouble:
         if len(window) < 4 or last < GROWS_AT_LEAST or last < GROWS_FACTOR * window[0]:
             return ""
         rising = all(later >= earlier for earlier, later in itertools.pairwise(window))
-        return sentence if rising else ""
+        return str(sentence) if rising else ""
 
     return look
 
@@ -83,24 +86,3 @@ def combine(series: Mapping[str, Points], how: Callable[[Iterable[float]], float
         for at, value in points:
             by_time[at].append(value)
     return [(at, how(values)) for at, values in sorted(by_time.items())]
-
-
-def task_trouble(
-    schedule_secs: float, waiting_secs: float, has_run: bool, failed_last: bool, fault: str, name: str
-) -> str:
-    """What is wrong with a periodic task. ``waiting_secs``: since its last success or, if none, since it was known."""
-    if failed_last:
-        return f"The task {name} failed when it last ran: {fault or 'no reason is known'}."
-    if waiting_secs > 3 * schedule_secs + 900:
-        if has_run:
-            return f"The task {name} has not succeeded for {span(waiting_secs)}; it is due every {span(schedule_secs)}."
-        return f"The task {name} has never succeeded; it is due every {span(schedule_secs)}."
-    return ""
-
-
-def span(secs: float) -> str:
-    """A time span for a sentence: "40 seconds", "3 hours"."""
-    for size, name in ((86_400, "day"), (3600, "hour"), (60, "minute")):
-        if secs >= 1.5 * size:
-            return f"{secs / size:.0f} {name}s"
-    return f"{secs:.0f} seconds" if secs < 55 or secs > 65 else "a minute"

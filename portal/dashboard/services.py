@@ -12,6 +12,7 @@ from typing import Final
 from django.conf import settings
 from django.core.files.storage import FileSystemStorage, default_storage
 from django.db import connection
+from django.utils.translation import gettext_lazy as _
 
 from portal.celery import queue_length
 from portal.dashboard import registry, sql
@@ -28,92 +29,92 @@ _WORK_LIST: Final = "admin:portal_requestedwork_changelist?state=waiting"
 FIGURES: Final = (
     Figure(
         "services.web",
-        "Web processes",
-        about="Processes that answered within the last minute, of clients (web) and of pages alone (pages).",
-        trouble=below(1, "No web process that answers clients says that it lives."),
-        series="kind",
+        _("Web processes"),
+        about=_("Processes that answered within the last minute, of clients (web) and of pages alone (pages)."),
+        trouble=below(1, _("No web process that answers clients says that it lives.")),
+        series=_("kind"),
     ),
     Figure(
         "services.workers",
-        "Workers by queue",
-        about="Workers that take tasks from each queue.",
-        series="queue",
-        trouble=below(1, "No worker takes tasks from: {labels}. Start one (docs/how-to/operate.md)."),
+        _("Workers by queue"),
+        about=_("Workers that take tasks from each queue."),
+        series=_("queue"),
+        trouble=below(1, _("No worker takes tasks from: {labels}. Start one (docs/how-to/operate.md).")),
     ),
     Figure(
         "services.waiting_tasks",
-        "Tasks that wait for a worker",
-        series="queue",
+        _("Tasks that wait for a worker"),
+        series=_("queue"),
         trouble=first_of(
-            above(1000, "More than 1,000 tasks wait in: {labels}. Start more workers."),
-            grows("More and more tasks wait for a worker. Start more workers."),
+            above(1000, _("More than 1,000 tasks wait in: {labels}. Start more workers.")),
+            grows(_("More and more tasks wait for a worker. Start more workers.")),
         ),
     ),
-    Figure("services.task_secs", "Run time of periodic tasks", Unit.SECS, combine=Combine.MAX, series="task"),
+    Figure("services.task_secs", _("Run time of periodic tasks"), Unit.SECS, combine=Combine.MAX, series=_("task")),
     Figure(
         "services.task_failures",
-        "Failed runs of periodic tasks",
+        _("Failed runs of periodic tasks"),
         per_secs=3600,
-        per="an hour",
-        series="task",
+        per=_("an hour"),
+        series=_("task"),
     ),
-    Figure("services.database_size", "PostgreSQL: size", Unit.BYTES),
+    Figure("services.database_size", _("PostgreSQL: size"), Unit.BYTES),
     Figure(
         "services.database_sessions",
-        "PostgreSQL: sessions in use",
+        _("PostgreSQL: sessions in use"),
         Unit.PERCENT,
         combine=Combine.MAX,
-        about="Of the sessions that PostgreSQL allows (max_connections).",
-        trouble=above(85, "PostgreSQL has hardly any sessions left. Lower DB_POOL_MAX or raise max_connections."),
+        about=_("Of the sessions that PostgreSQL allows (max_connections)."),
+        trouble=above(85, _("PostgreSQL has hardly any sessions left. Lower DB_POOL_MAX or raise max_connections.")),
     ),
     Figure(
         "services.replication_lag",
-        "PostgreSQL: standbys are behind by",
+        _("PostgreSQL: standbys are behind by"),
         Unit.SECS,
         combine=Combine.MAX,
-        series="standby",
-        about="Empty without a standby.",
-        trouble=above(300, "The standby is more than five minutes behind: {labels}."),
+        series=_("standby"),
+        about=_("Empty without a standby."),
+        trouble=above(300, _("The standby is more than five minutes behind: {labels}.")),
     ),
-    Figure("services.valkey_memory", "Valkey: memory used", Unit.BYTES),
+    Figure("services.valkey_memory", _("Valkey: memory used"), Unit.BYTES),
     Figure(
         "services.valkey_memory_share",
-        "Valkey: part of its limit",
+        _("Valkey: part of its limit"),
         Unit.PERCENT,
         combine=Combine.MAX,
-        about="Empty without a limit (maxmemory).",
-        trouble=above(90, "Valkey is almost full: tasks and logins may fail soon."),
+        about=_("Empty without a limit (maxmemory)."),
+        trouble=above(90, _("Valkey is almost full: tasks and logins may fail soon.")),
     ),
     Figure(
         "services.free_bytes",
-        "Storage: free",
+        _("Storage: free"),
         Unit.BYTES,
         combine=Combine.MIN,
-        series="folder",
-        about="As the machine sees it that the worker runs on.",
+        series=_("folder"),
+        about=_("As the machine sees it that the worker runs on."),
     ),
     Figure(
         "services.free_share",
-        "Storage: free part",
+        _("Storage: free part"),
         Unit.PERCENT,
         combine=Combine.MIN,
-        series="folder",
+        series=_("folder"),
         trouble=below(LEAST_FREE_PERCENT, "The disk is almost full: {labels}. Make room, or move it to a larger one."),
     ),
     Figure(
         "services.requested_waiting",
-        "Requested work that waits",
+        _("Requested work that waits"),
         link=_WORK_LIST,
-        about="Runs of the emulator, uploads to it and copies of data.",
-        trouble=grows("More and more requested work waits. Start more workers of the queue “requested”."),
+        about=_("Runs of the emulator, uploads to it and copies of data."),
+        trouble=grows(_("More and more requested work waits. Start more workers of the queue “requested”.")),
     ),
     Figure(
         "services.requested_oldest",
-        "Oldest requested work that waits",
+        _("Oldest requested work that waits"),
         Unit.SECS,
         combine=Combine.MAX,
         link=_WORK_LIST,
-        trouble=above(6 * 3600, "Requested work has waited for more than six hours."),
+        trouble=above(6 * 3600, _("Requested work has waited for more than six hours.")),
     ),
 )
 
@@ -190,7 +191,7 @@ def folders() -> list[Path]:
 
 def register() -> None:
     """Called once, when the site's own app is ready."""
-    registry.add_panel(Panel(KEY, "Processes and services", 1))
+    registry.add_panel(Panel(KEY, _("Processes and services"), 1))
     registry.add_source(Source(KEY, FIGURES, take))
     registry.add_source(Source("status", (), take_status, (), take_daemons))
     registry.daemons.append(Daemon("web server"))

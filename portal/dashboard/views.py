@@ -10,6 +10,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
 from portal.dashboard import reads, registry
@@ -17,7 +18,7 @@ from portal.dashboard.charts import chart_data, table_rows
 
 PERMISSION: Final = "portal.view_operatingfigure"
 REFRESH_SECS: Final = 60
-RANGES: Final = {"1": "A day", "7": "A week", "31": "A month", "366": "A year"}
+RANGES: Final = {"1": _("A day"), "7": _("A week"), "31": _("A month"), "366": _("A year")}
 
 
 def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
@@ -53,6 +54,10 @@ def figure_history(request: HttpRequest, name: str) -> HttpResponse:
         "figure": figure,
         "link": reads.address(figure.link),
         "days": str(days),
+        "problem": _("“%(text)s” is no number of days that can be shown. These are the last seven.")
+        % {"text": chosen[:20]}
+        if chosen and chosen not in RANGES
+        else "",
         "ranges": RANGES,
         "labels": list(course.series),
         "rows": table_rows(course),

@@ -24,6 +24,7 @@ from typing import NoReturn
 
 from portal.dev import embedded
 from portal.dev.parent_death import ends_with_parent
+from portal.languages.compiling import compile_stale
 
 PROJECT_DIR = Path(__file__).resolve().parents[2]
 HOST = "127.0.0.1"
@@ -76,7 +77,8 @@ def claim_port(port: int) -> socket.socket:
 
 
 def prepare(var_dir: Path) -> None:
-    """Bring database, keys, demo data and static files up to date; SystemExit when that fails."""
+    """Bring texts, database, keys, demo data and static files up to date; SystemExit when that fails."""
+    compile_stale()
     print("Preparing the database…", flush=True)
     manage("migrate", "--verbosity", "0")
     manage("prepare")

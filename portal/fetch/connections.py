@@ -147,12 +147,14 @@ class EndedInTime:
         self.has_ended = False
         # Encryption takes the socket over. A copy ends the same connection.
         self._copy = sock.dup()
+        # The number of a socket that was closed meanwhile may be that of another connection.
+        self._lock = threading.Lock()
         self._timer = threading.Timer(secs, self._end)
         self._timer.daemon = True
 
     def _end(self) -> None:
-        self.has_ended = True
-        with suppress(OSError):
+        with self._lock, suppress(OSError):
+            self.has_ended = True
             self._copy.shutdown(socket.SHUT_RDWR)
 
     def __enter__(self) -> Self:
@@ -161,4 +163,5 @@ class EndedInTime:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._timer.cancel()
-        self._copy.close()
+        with self._lock:
+            self._copy.close()

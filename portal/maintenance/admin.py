@@ -10,6 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
+from django.utils.translation import gettext
 from django.views.decorators.http import require_POST
 from unfold.admin import ModelAdmin
 
@@ -51,7 +52,7 @@ class MaintenanceRunAdmin(ModelAdmin):
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
-            "title": "Maintenance",
+            "title": gettext("Maintenance"),
             "rows": runs.read_rows(),
             "may_start": self.has_add_permission(request),
             "max_lines": runs.MAX_LINES,
@@ -69,5 +70,8 @@ class MaintenanceRunAdmin(ModelAdmin):
         except runs.CannotStartError as error:
             messages.error(request, f"{jobs[name].title}: {error}")
         else:
-            messages.success(request, f"{jobs[name].title}: a worker begins soon. This page shows what it finds.")
+            messages.success(
+                request,
+                gettext("%(job)s: a worker begins soon. This page shows what it finds.") % {"job": jobs[name].title},
+            )
         return redirect("admin:portal_maintenancerun_changelist")

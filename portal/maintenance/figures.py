@@ -6,6 +6,8 @@ import datetime as dt
 from collections.abc import Iterator
 from typing import Final
 
+from django.utils.translation import gettext_lazy as _
+
 from portal.dashboard import registry
 from portal.dashboard.registry import Figure, Sample, Source
 from portal.dashboard.rules import above
@@ -15,11 +17,13 @@ from portal.models import MaintenanceRun
 FIGURES: Final = (
     Figure(
         "services.check_differences",
-        "Differences found by checks",
-        series="check",
-        about="By the last run of each check that was started on the page “Maintenance”; a failed one counts as one.",
+        _("Differences found by checks"),
+        series=_("check"),
+        about=_(
+            "By the last run of each check that was started on the page “Maintenance”; a failed one counts as one."
+        ),
         link="admin:portal_maintenancerun_changelist",
-        trouble=above(0, "A check found differences, or failed: {labels}."),
+        trouble=above(0, _("A check found differences, or failed: {labels}.")),
     ),
 )
 
@@ -28,7 +32,7 @@ def take(now: dt.datetime) -> Iterator[Sample]:
     last = MaintenanceRun.objects.exclude(finished_at=None).order_by("job", "-pk").distinct("job")
     for run in last:
         if run.job in jobs and (run.failure or jobs[run.job].is_check):
-            yield Sample("services.check_differences", 1 if run.failure else run.nlines, jobs[run.job].title)
+            yield Sample("services.check_differences", 1 if run.failure else run.nlines, str(jobs[run.job].title))
 
 
 def register() -> None:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from django.core import checks
+from django.utils.translation import gettext_lazy as _
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +21,8 @@ class Job:
     """
 
     command: str
-    title: str
-    about: str
+    title: StrOrPromise
+    about: StrOrPromise
     run: Callable[[], Iterable[str]]
     is_check: bool = True
 
@@ -42,7 +46,7 @@ def site_faults() -> Iterable[str]:
 
 SITE: Final = Job(
     "check",
-    "Settings of this site",
-    "What does not go together, and what a public site should have (check --deploy), as the worker sees it.",
+    _("Settings of this site"),
+    _("Settings that contradict each other or are unsafe for a public site (check --deploy), as the worker sees them."),
     site_faults,
 )

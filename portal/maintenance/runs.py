@@ -14,6 +14,7 @@ from typing import Final
 import structlog
 from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
+from django.utils.translation import gettext
 from kombu.exceptions import OperationalError
 
 from portal.celery import app, queue_length
@@ -58,12 +59,14 @@ def ask(name: str, user: User) -> MaintenanceRun:
         with transaction.atomic():
             run = MaintenanceRun.objects.create(job=name, asked_by=user)
     except IntegrityError as error:
-        raise CannotStartError("It is waiting or running already.") from error
+        raise CannotStartError(gettext("It is already waiting or running.")) from error
     try:
         app.send_task(TASK, [run.pk], retry=False)
     except OperationalError as error:
         run.delete()
-        raise CannotStartError("No worker can be told: Valkey cannot be reached. Try again later.") from error
+        raise CannotStartError(
+            gettext("No worker can be reached, as Valkey does not answer. Try again later.")
+        ) from error
     return run
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django import forms
+from django.conf import settings
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import Exists, OuterRef, QuerySet
@@ -18,7 +19,9 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
-from django.utils import timezone
+from django.utils import timezone, translation
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST
 from unfold.admin import ModelAdmin
 from unfold.widgets import UnfoldAdminTextInputWidget
@@ -27,6 +30,9 @@ from portal.models import Account, AccountBlock, SupportAction, User
 from portal.operators import support
 from portal.people.access import signed_in
 from portal.people.security_events import source_of
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 LOOK_SECS: Final = 1800
 _SESSION: Final = "support_looks"
@@ -37,8 +43,8 @@ class Help:
     """Something that support can do: its permission, its words, the use case, and whether it fits the account now."""
 
     permission: str
-    title: str
-    text: str
+    title: StrOrPromise
+    text: StrOrPromise
     do: Callable[[User, User, str], bool]
     fits: Callable[[support.Overview], bool]
 
@@ -46,36 +52,36 @@ class Help:
 HELP: Final[dict[str, Help]] = {
     "remove-factors": Help(
         "portal.remove_factors_account",
-        "Remove the second factor",
-        "For somebody who lost it: removes authenticator app, passkeys and recovery codes. They are told by mail.",
+        _("Remove the second factor"),
+        _("For somebody who lost it: removes authenticator app, passkeys and recovery codes. They are told by mail."),
         support.remove_factors,
         lambda seen: seen.has_second_factor,
     ),
     "block": Help(
         "portal.block_account",
-        "Block the account",
-        "Nobody can sign in, and its computers are refused, until it is unblocked. Only operators see the reason.",
+        _("Block the account"),
+        _("Nobody can sign in, and its computers are refused, until it is unblocked. Only operators see the reason."),
         support.block,
         lambda seen: seen.account.is_active,
     ),
     "unblock": Help(
         "portal.block_account",
-        "Unblock the account",
-        "Everything works as before: password, client keys and tokens.",
+        _("Unblock the account"),
+        _("Everything works as before: password, client keys and tokens."),
         support.unblock,
         lambda seen: seen.block is not None,
     ),
     "copy-data": Help(
         "portal.copy_data_account",
-        "Have a copy of the data made",
-        "Only the person can fetch it, on their page of data. They are told by mail.",
+        _("Request a copy of the data"),
+        _("Only the person can download it, on their data page. They are told by mail."),
         support.copy_data,
         lambda seen: seen.account.is_active,
     ),
     "erase": Help(
         "portal.erase_account",
-        "Delete the account",
-        "In a fortnight all of it is erased, unless the person signs in before. They are told by mail.",
+        _("Delete the account"),
+        _("All of it is erased in two weeks, unless the person signs in before. They are told by mail."),
         support.erase,
         lambda seen: seen.account.deletion_asked_at is None,
     ),
@@ -87,8 +93,8 @@ class ReasonForm(forms.Form):
 
     reason = forms.CharField(
         max_length=support.MAX_REASON_CHARS,
-        widget=UnfoldAdminTextInputWidget(attrs={"placeholder": "Their mail of 3 May: no confirmation arrives"}),
-        error_messages={"required": "Give a reason: what was asked for, and where."},
+        widget=UnfoldAdminTextInputWidget(attrs={"placeholder": _("Their mail of 3 May: no confirmation arrives")}),
+        error_messages={"required": _("Give a reason: what was asked for, and where.")},
     )
 
 
@@ -124,15 +130,15 @@ class SupportActionAdmin(_ReadAdmin):
         found: QuerySet[SupportAction] = super().get_queryset(request)
         return found.filter(content_type__app_label="portal", content_type__model="account")
 
-    @admin.display(description="who")
+    @admin.display(description=_("who"))
     def who(self, row: Any) -> str:
-        return f"{row.user} (number {row.user_id})"
+        return gettext("%(person)s (number %(number)s)") % {"person": row.user, "number": row.user_id}
 
-    @admin.display(description="what")
+    @admin.display(description=_("what"))
     def what(self, row: Any) -> str:
         return str(row.get_change_message())
 
-    @admin.display(description="account number")
+    @admin.display(description=_("account number"))
     def account_number(self, row: Any) -> str:
         return row.object_id or ""
 
@@ -142,9 +148,9 @@ class AccountAdmin(_ReadAdmin):
 
     list_display = ("email", "name", "state", "created_at")
     search_fields = ("email",)  # shows the box; `support.find` searches
-    search_help_text = (
+    search_help_text = _(
         "The beginning of the address; or exactly a computer's name, number, host id or CPID; or the first six "
-        "characters of a client key. Never ask anybody for the whole key. That you search is noted."
+        "characters of a client key. Never ask anybody for the whole key. Your search is logged."
     )
 
     def get_search_results(
@@ -157,9 +163,9 @@ class AccountAdmin(_ReadAdmin):
         blocked = AccountBlock.objects.filter(user=OuterRef("pk"))
         return found.annotate(is_blocked=Exists(blocked)), False
 
-    @admin.display(description="state")
+    @admin.display(description=_("state"))
     def state(self, account: Any) -> str:
-        return "blocked" if account.is_blocked else "open" if account.is_active else "closed"
+        return gettext("blocked") if account.is_blocked else gettext("open") if account.is_active else gettext("closed")
 
     def get_urls(self) -> list[URLPattern]:
         help_ = self.admin_site.admin_view(require_POST(self.help_view))
@@ -218,7 +224,7 @@ class AccountAdmin(_ReadAdmin):
         account = _account(str(pk))
         form = ReasonForm(request.POST)
         if _reason_of_look(request, account) is None:
-            messages.error(request, "Say first why you look at this account.")
+            messages.error(request, gettext("First say why you are looking at this account."))
         elif not form.is_valid():
             messages.error(request, str(form.errors["reason"][0]))
         else:
@@ -229,12 +235,14 @@ class AccountAdmin(_ReadAdmin):
         try:
             is_told = help_.do(account, signed_in(request), reason)
         except support.Refused as refused:
-            messages.error(request, f"Not done. {refused}")
+            messages.error(request, gettext("Not done. %(reason)s") % {"reason": refused})
             return
-        self._log(request, account, f"{help_.title}: {reason}")
-        messages.success(request, f"Done: {help_.title.lower()}.")
+        with translation.override(settings.LANGUAGE_CODE):  # what is stored is for operators of any language
+            entry = f"{help_.title}: {reason}"
+        self._log(request, account, entry)
+        messages.success(request, gettext("Done: %(what)s.") % {"what": help_.title})
         if not is_told:
-            messages.warning(request, "The mail to the person could not be sent: write to them another way.")
+            messages.warning(request, gettext("The mail to the person could not be sent. Contact them another way."))
 
     def _log(self, request: HttpRequest, account: Account, message: str) -> None:
         self.log_change(request, account, message)

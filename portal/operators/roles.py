@@ -9,9 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +23,7 @@ class Role:
     """A role: the name of its group, what it is for, its permissions, and whether it works in the admin."""
 
     name: str
-    summary: str
+    summary: StrOrPromise
     permissions: tuple[str, ...]
     in_admin: bool = True
 
@@ -41,7 +45,7 @@ _FIGURES: Final = (
 ROLES: Final = (
     Role(
         "Account manager operator",
-        "Projects that computers may be attached to, news and mails, and what reports lack.",
+        _("Projects that computers may be attached to, news and mails, and what reports lack."),
         (
             *_each("accounting", "view add change", "project announcement badge mailcampaign statisticsimport"),
             *_each("accounting", "view add change delete", "projectkeyword projectversion"),
@@ -55,7 +59,7 @@ ROLES: Final = (
     ),
     Role(
         "Project administrator",
-        "Apps, versions, jobs and credit of this site's own project.",
+        _("Apps, versions, jobs and credit of this site's own project."),
         (
             *_each("credit", "view add change", "app platform"),
             *_each("credit", "view add change delete", "creditexperiment"),
@@ -74,16 +78,16 @@ ROLES: Final = (
     ),
     Role(
         "Job submitter",
-        "Submits batches of jobs, and follows them. Sees no batches of others, and nothing of the admin.",
+        _("Submits batches of jobs, and follows them. Sees no batches of others, and nothing of the admin."),
         ("credit.add_batch",),
         in_admin=False,
     ),
     Role(
         "Support",
-        "Helps people with their accounts, without their history, tasks and choices.",
+        _("Helps people with their accounts, without their history, tasks and choices."),
         (*_each("portal", "view remove_factors block copy_data erase", "account"), "portal.view_supportaction"),
     ),
-    Role("Read only", "Settings and figures of the site; nothing about one person or computer.", _FIGURES),
+    Role("Read only", _("Settings and figures of the site; nothing about one person or computer."), _FIGURES),
 )
 
 

@@ -11,7 +11,7 @@ import datetime as dt
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
@@ -20,12 +20,17 @@ from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.db import transaction
 from django.db.models import Count, Q, QuerySet
+from django.utils.formats import date_format
+from django.utils.translation import gettext, gettext_lazy
 
 from portal.models import Account, AccountBlock, ApiToken, ClientKey, Host, SecurityEvent, User
 from portal.people import deletion
 from portal.people.key_mails import send_words
 from portal.people.security_events import BY_SUPPORT, FAILURES, Kind, Source, log, record
 from portal.people.staff import is_operator, second_factors
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 MIN_TERM_CHARS: Final = 3
 MAX_TERM_CHARS: Final = 254
@@ -78,10 +83,10 @@ class Overview:
     def state(self) -> str:
         """The state of the account, in words."""
         if self.block is not None:
-            return "blocked"
+            return gettext("blocked")
         if not self.account.is_active:
-            return "closed"
-        return "to be deleted" if self.account.deletion_asked_at is not None else "open"
+            return gettext("closed")
+        return gettext("to be deleted") if self.account.deletion_asked_at is not None else gettext("open")
 
 
 def find(term: str) -> QuerySet[User]:
@@ -137,7 +142,8 @@ def read_overview(user: User, now: dt.datetime) -> Overview:
     problems: dict[int, list[str]] = {}
     for read in problem_readers:
         for each in read(user, now):
-            problems.setdefault(each.host_id, []).append(f"{each.text} (last on {each.last_at:%Y-%m-%d})")
+            words = {"problem": each.text, "day": date_format(each.last_at, "DATE_FORMAT")}
+            problems.setdefault(each.host_id, []).append(gettext("%(problem)s (last on %(day)s)") % words)
     hosts = Host.objects.filter(owner=user, merged_into=None).order_by("-last_contact_at", "pk")
     failed = SecurityEvent.objects.filter(user=user, kind__in=FAILURES, at__gte=now - FAILURES_SHOWN_FOR)
     counts = failed.values_list("kind").annotate(count=Count("pk")).order_by("kind")
@@ -161,9 +167,9 @@ def remove_factors(user: User, by: User, reason: str) -> bool:
         _lock(user, by)
         removed: int = Authenticator.objects.filter(user=user).delete()[0]
         if not removed:
-            raise Refused("This account has no second factor.")
+            raise Refused(gettext("This account has no second factor."))
         record(user, Kind.FACTOR_REMOVED, BY_SUPPORT, reason)
-    return _tell(user, "The second factor of your account was removed", "factor_removed", reason)
+    return _tell(user, gettext_lazy("The second factor of your account was removed"), "factor_removed", reason)
 
 
 def block(user: User, by: User, reason: str) -> bool:
@@ -171,9 +177,9 @@ def block(user: User, by: User, reason: str) -> bool:
     with transaction.atomic():
         locked = _lock(user, by)
         if user.pk == by.pk:
-            raise Refused("This is your own account.")
+            raise Refused(gettext("This is your own account."))
         if not locked.is_active:
-            raise Refused("This account is blocked or closed already.")
+            raise Refused(gettext("This account is already blocked or closed."))
         AccountBlock.objects.create(user=user, reason=reason, blocked_by=by)
         User.objects.filter(pk=user.pk).update(is_active=False)
         deletion.end_sessions(user)
@@ -187,7 +193,7 @@ def unblock(user: User, by: User, reason: str) -> bool:
     with transaction.atomic():
         _lock(user, by)
         if not AccountBlock.objects.filter(user=user).delete()[0]:
-            raise Refused("This account is not blocked.")
+            raise Refused(gettext("This account is not blocked."))
         User.objects.filter(pk=user.pk).update(is_active=True)
         record(user, Kind.UNBLOCKED, BY_SUPPORT)
     return True
@@ -197,13 +203,13 @@ def copy_data(user: User, by: User, reason: str) -> bool:
     """Have a copy of the person's data made. Only they can fetch it, and a mail says where. Raises Refused."""
     with transaction.atomic():
         if not _lock(user, by).is_active:
-            raise Refused("This account is blocked or closed: the copy could not be fetched.")
+            raise Refused(gettext("This account is blocked or closed: the person could not download the copy."))
         if not data_copiers:
-            raise Refused("This installation makes no copies of data.")
+            raise Refused(gettext("This installation makes no copies of data."))
         for ask in data_copiers:
             ask(user)
         record(user, Kind.COPY_ASKED, BY_SUPPORT, reason)
-    return _tell(user, "A copy of your data is being made", "data_copy", reason)
+    return _tell(user, gettext_lazy("A copy of your data is being made"), "data_copy", reason)
 
 
 def erase(user: User, by: User, reason: str) -> bool:
@@ -216,15 +222,15 @@ def erase(user: User, by: User, reason: str) -> bool:
         try:
             due_at = deletion.ask_deletion(user)
         except deletion.OperatorCannotLeave:
-            raise Refused("This is an operator: take that right from them first.") from None
+            raise Refused(gettext("This is an operator: take away that right first.")) from None
         record(user, Kind.DELETION_ASKED, BY_SUPPORT, reason)
     return _tell(
         user,
-        "Your account will be deleted",
+        gettext_lazy("Your account will be deleted"),
         "deletion_asked",
         reason,
-        due=f"{due_at:%Y-%m-%d}",
-        is_closed="yes" if is_closed else "",
+        due=due_at,
+        is_closed=is_closed,
     )
 
 
@@ -232,11 +238,11 @@ def _lock(user: User, by: User) -> User:
     """The person's row, locked. An operator's account is worth their rights: only superusers act on it."""
     locked = User.objects.select_for_update(no_key=True).get(pk=user.pk)
     if is_operator(locked) and not by.is_superuser:
-        raise Refused("This is an operator: only superusers change such accounts.")
+        raise Refused(gettext("This is an operator: only superusers can change such accounts."))
     return locked
 
 
-def _tell(user: User, subject: str, template: str, reason: str, **words: str) -> bool:
+def _tell(user: User, subject: StrOrPromise, template: str, reason: str, **words: object) -> bool:
     told = {
         "name": user.display_name,
         "reason": reason,

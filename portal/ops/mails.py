@@ -17,6 +17,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 from django.template.loader import render_to_string
 from django.urls import reverse
 
+from portal.languages.recipients import written_for
 from portal.models import User
 from portal.ops.mail_choices import Mail, claim, release
 from portal.ops.mail_refusals import Refusal, refusal_of
@@ -63,7 +64,10 @@ def send_once(user: User, kind: Mail, template: str, told: dict[str, Any], conte
 
 
 def compose(user: User, kind: Mail, template: str, context: dict[str, Any]) -> EmailMessage:
-    """A mail of this kind, with the address that ends such mails. The first line of its template is the subject."""
+    """A mail of this kind in its reader's language, with the address that ends such mails.
+
+    The first line of its template is the subject. What ``context`` has of words is to be in that language, too.
+    """
     leave_url = unsubscribe_url(user.pk, kind)
     words = {
         **context,
@@ -72,7 +76,8 @@ def compose(user: User, kind: Mail, template: str, context: dict[str, Any]) -> E
         "site_url": settings.SITE_URL,
         "leave_url": leave_url,
     }
-    text = render_to_string(f"{template}.txt", words)
+    with written_for(user):
+        text = render_to_string(f"{template}.txt", words)
     subject, _, body = text.strip().partition("\n")
     return EmailMessage(
         f"{settings.ACCOUNT_EMAIL_SUBJECT_PREFIX}{' '.join(subject.split())}",

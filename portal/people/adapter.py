@@ -22,7 +22,10 @@ from django.contrib import messages
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse
+from django.utils.translation import get_language
+from django.utils.translation import gettext as _
 
+from portal.languages.recipients import written_for
 from portal.models import User
 from portal.people.accounts import refresh_client_password
 from portal.sign_in import known_devices
@@ -79,15 +82,21 @@ class AccountAdapter(DefaultAccountAdapter):
             return False
 
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
-        """Send a mail; if that fails, say so on the page and go on: an account works without its mails."""
+        """Send a mail in its reader's language; if that fails, say so on the page: an account works without its mails.
+
+        Who has chosen no language is the visitor of the page, in most cases, and reads that page's.
+        """
+        words = {"site_name": settings.SITE_NAME, "site_url": settings.SITE_URL, **context}
+        reader = context.get("user") or User.objects.filter(email=email.lower()).first() or User()
         try:
-            super().send_mail(template_prefix, email, context)
+            with written_for(reader, get_language() or settings.LANGUAGE_CODE):
+                super().send_mail(template_prefix, email, words)
         except (OSError, SMTPException) as error:
             log.error("mail_failed", kind=template_prefix, reason=type(error).__name__)
             self.add_message(
                 self.request,
                 messages.ERROR,
-                message="The e-mail could not be sent. Your account works; please try again later.",
+                message=_("The e-mail could not be sent. Your account works. Please try again later."),
             )
 
 
@@ -105,7 +114,7 @@ class TwoFactorAdapter(DefaultMFAAdapter):
 
     def generate_authenticator_name(self, user: User, type: Authenticator.Type) -> str:
         number = Authenticator.objects.filter(user=user, type=type).count()
-        return f"Passkey {number + 1}"
+        return _("Passkey %(number)s") % {"number": number + 1}
 
     def encrypt(self, text: str) -> str:
         return _fernet().encrypt(text.encode()).decode()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from smtplib import SMTPException
+from typing import TYPE_CHECKING, Any
 
 import structlog
 from allauth.account.models import EmailAddress, EmailConfirmationHMAC
@@ -12,9 +14,14 @@ from django.core.mail import send_mail
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 from kombu.exceptions import OperationalError
 
+from portal.languages.recipients import written_for
 from portal.models import User
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 log = structlog.get_logger("mails")
 
@@ -38,9 +45,9 @@ def send_key_mail(user_id: int, address: str, at: str) -> None:
         "site_name": settings.SITE_NAME,
         "site_url": settings.SITE_URL,
         "address": address,
-        "at": at[:16].replace("T", " "),
+        "at": dt.datetime.fromisoformat(at),
     }
-    send_words(user, "A BOINC client has a new key to your account", "new_key", words)
+    send_words(user, _("A BOINC client has a new key to your account"), "new_key", words)
 
 
 def ask_for_confirmation(user: User) -> None:
@@ -67,14 +74,16 @@ def send_confirmation(user_id: int) -> None:
         "site_url": settings.SITE_URL,
         "url": f"{settings.SITE_URL.rstrip('/')}{path}",
     }
-    send_words(user, "Confirm your e-mail address", "confirm_address", words)
+    send_words(user, _("Confirm your e-mail address"), "confirm_address", words)
 
 
-def send_words(user: User, subject: str, template: str, words: dict[str, str]) -> bool:
-    """Send a mail of a template; False, and a line in the log, if the mail server did not accept it."""
-    text = render_to_string(f"portal/mails/{template}.txt", words)
+def send_words(user: User, subject: StrOrPromise, template: str, words: dict[str, Any]) -> bool:
+    """Send a mail of a template in its reader's language; False, and a line in the log, if it was not accepted."""
+    with written_for(user):
+        text = render_to_string(f"portal/mails/{template}.txt", words)
+        title = f"{settings.ACCOUNT_EMAIL_SUBJECT_PREFIX}{subject}"
     try:
-        send_mail(f"{settings.ACCOUNT_EMAIL_SUBJECT_PREFIX}{subject}", text, None, [user.email])
+        send_mail(title, text, None, [user.email])
     except (OSError, SMTPException) as error:
         log.error("mail_failed", kind=template, user=user.pk, reason=type(error).__name__)
         return False

@@ -8,10 +8,13 @@ from typing import Any
 from allauth.account import signals as account_signals
 from allauth.mfa import signals as mfa_signals
 from allauth.mfa.models import Authenticator
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.signals import user_logged_in, user_login_failed
 from django.dispatch import receiver
 from django.http import HttpRequest
+from django.utils import translation
+from django.utils.translation import gettext
 
 from portal.models import User
 from portal.people.api_tokens import revoke_all_tokens
@@ -24,7 +27,7 @@ from portal.people.staff import is_operator, second_factors
 def _logged_in(request: HttpRequest, user: User, **_: Any) -> None:
     record(user, Kind.LOGIN, source_of(request))
     if cancel_deletion(user):
-        messages.success(request, "Welcome back. Your account will not be deleted.", fail_silently=True)
+        messages.success(request, gettext("Welcome back. Your account will not be deleted."), fail_silently=True)
 
 
 @receiver(user_login_failed)
@@ -56,7 +59,7 @@ def _email_changed(request: HttpRequest, user: User, **_: Any) -> None:
 @receiver(mfa_signals.authenticator_added)
 def _factor_added(request: HttpRequest, user: User, authenticator: Authenticator, **_: Any) -> None:
     source = source_of(request)
-    record(user, Kind.FACTOR_ADDED, source, authenticator.get_type_display())
+    record(user, Kind.FACTOR_ADDED, source, _stored_name(authenticator))
     if not second_factors(user).filter(pk=authenticator.pk).exists():
         return
     # Whoever knew only the password, and signed in before, must not go on as if the factor had been asked for.
@@ -67,14 +70,20 @@ def _factor_added(request: HttpRequest, user: User, authenticator: Authenticator
 
 @receiver(mfa_signals.authenticator_reset)
 def _factor_reset(request: HttpRequest, user: User, authenticator: Authenticator, **_: Any) -> None:
-    record(user, Kind.FACTOR_ADDED, source_of(request), f"{authenticator.get_type_display()}, made anew")
+    record(user, Kind.FACTOR_ADDED, source_of(request), f"{_stored_name(authenticator)}, made anew")
 
 
 @receiver(mfa_signals.authenticator_removed)
 def _factor_removed(request: HttpRequest, user: User, authenticator: Authenticator, **_: Any) -> None:
-    record(user, Kind.FACTOR_REMOVED, source_of(request), authenticator.get_type_display())
+    record(user, Kind.FACTOR_REMOVED, source_of(request), _stored_name(authenticator))
 
 
 @receiver(mfa_signals.authentication_failed)
 def _factor_failed(request: HttpRequest, user: User, **_: Any) -> None:
     record(user, Kind.FACTOR_FAILED, source_of(request))
+
+
+def _stored_name(authenticator: Authenticator) -> str:
+    """The kind of a second factor. What is stored is in the site's own language."""
+    with translation.override(settings.LANGUAGE_CODE):
+        return str(authenticator.get_type_display())

@@ -13,6 +13,7 @@ from typing import Final
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.translation import gettext_lazy as _
 
 from portal.models import User
 
@@ -21,11 +22,12 @@ LOOKS_AROUND: Final = "LOOKS_AROUND"
 """In META, for templates. No client can send it: the names of headers begin with HTTP_ there."""
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 LEAVE: Final = "look-around/leave/"
+SWITCH: Final = "language/"
 # Addresses at which the visitor is a stranger, as without the demo account; all but one of those of the account.
-_STRANGER: Final = ("account/", "admin/", "api/", "project/first-start/", "mails/")
+_STRANGER: Final = ("account/", "admin/", "api/", "project/first-start/", "mails/", SWITCH)
 _SHOWN: Final = "account/preferences/"
-# What a stranger may send: to sign in or up, and to leave.
-_OPEN: Final = ("account/login/", "account/signup/", "account/password/reset/", "account/logout/", LEAVE)
+# What a stranger may send: to sign in or up, to read another language, and to leave.
+_OPEN: Final = ("account/login/", "account/signup/", "account/password/reset/", "account/logout/", LEAVE, SWITCH)
 
 
 def demo_account() -> User | None:
@@ -66,6 +68,6 @@ class LookAroundMiddleware:
         return response
 
 
-READ_ONLY: Final = (
+READ_ONLY: Final = _(
     "You are looking around in a demo account, so nothing can be changed. Create an account to do this yourself."
 )

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from django.db.models import Case, Count, Min, Q, Value, When
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
@@ -19,6 +20,7 @@ STATES: Final = {
     "done": Q(finished_at__isnull=False, is_given_up=False),
     "given up": Q(is_given_up=True),
 }
+STATE_WORDS: Final = {"waiting": _("waiting"), "working": _("running"), "done": _("done"), "given up": _("given up")}
 STATE: Final = Case(*(When(rows, then=Value(state)) for state, rows in STATES.items()))
 
 

@@ -1,4 +1,7 @@
-"""How numbers, sizes, speeds and times look on every page: with their unit, thin spaces, exact values on hover."""
+"""How numbers, sizes, speeds and times look on every page: as the visitor's language writes them, with their unit.
+
+Exact values are on hover. Separators and dates are those of portal/languages/formats.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,13 @@ import math
 
 from django import template
 from django.utils import timezone
+from django.utils.formats import date_format, get_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
+from portal.languages import zones
 from portal.sign_in.browsers import browser_name
 
 register = template.Library()
@@ -23,9 +30,15 @@ _MICRO_SECS_A_DAY = 86_400 * MICRO
 _MAX_EXACT = 1e15
 
 
+def localised(text: str) -> str:
+    """A number in Python's notation, as "1,234.5", with the separators of the page's language."""
+    separators = {",": get_format("THOUSAND_SEPARATOR"), ".": get_format("DECIMAL_SEPARATOR")}
+    return text.translate(str.maketrans(separators))
+
+
 def _grouped(value: float, decimals: int = 0) -> str:
     """1234567.8 → "1 234 568" with narrow spaces."""
-    return f"{value:,.{decimals}f}".replace(",", _THIN)
+    return localised(f"{value:,.{decimals}f}")
 
 
 def _three_digits(value: float) -> str:
@@ -35,13 +48,13 @@ def _three_digits(value: float) -> str:
         return _grouped(value)
     decimals = 1 if size >= 9.995 else 2 if size >= 0.9995 else 3
     text = f"{value:.{decimals}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    return localised(text.rstrip("0").rstrip(".") if "." in text else text)
 
 
 def credit_text(micro: float) -> str:
     """Micro-credits as credits: whole ones from 100 up, at most three decimals below."""
     if 0 < micro < 500:
-        return "<" + _THIN + "0.001"
+        return localised(f"<{_THIN}0.001")
     return _three_digits(micro / MICRO)
 
 
@@ -60,7 +73,7 @@ def credit(micro: float | None) -> SafeString:
     """Micro-credits as a number of credits, the exact value on hover."""
     if micro is None:
         return mark_safe(_NOTHING)
-    exact = f"{_grouped(micro / MICRO, 6)} credits"
+    exact = _("%(number)s credits") % {"number": _grouped(micro / MICRO, 6)}
     return format_html('<span title="{}">{}</span>', exact, credit_text(micro))
 
 
@@ -84,11 +97,11 @@ def significant(number: float | None) -> str:
     if number is None or not math.isfinite(number):
         return _NOTHING
     if number == 0 or 1e-3 <= abs(number) < 9999.5:
-        return f"{number:.4g}"
+        return localised(f"{number:.4g}")
     if 1 <= abs(number) < 1e6:
         return _grouped(number)
     mantissa, exponent = f"{number:.3e}".split("e")
-    return f"{mantissa}{_THIN}×{_THIN}10{str(int(exponent)).translate(_RAISED)}"
+    return f"{localised(mantissa)}{_THIN}×{_THIN}10{str(int(exponent)).translate(_RAISED)}"
 
 
 @register.filter
@@ -96,8 +109,10 @@ def duration(micro: float | None) -> SafeString:
     """Micro-seconds of processor time as s, min or h; exact seconds and days of processor time on hover."""
     if micro is None:
         return mark_safe(_NOTHING)
-    days = _three_digits(micro / _MICRO_SECS_A_DAY)
-    exact = f"{_grouped(micro / MICRO, 3)} s = {days} days of processor time"
+    exact = _("%(secs)s s = %(days)s days of processor time") % {
+        "secs": _grouped(micro / MICRO, 3),
+        "days": _three_digits(micro / _MICRO_SECS_A_DAY),
+    }
     return format_html('<span title="{}">{}</span>', exact, duration_text(micro))
 
 
@@ -106,8 +121,10 @@ def roughly(secs: float) -> str:
     """Seconds of an estimate: "a minute" for less than that, else whole minutes, or hours with a digit."""
     minutes = math.ceil(secs / 60)
     if minutes < 2:
-        return "a minute"
-    return f"{minutes}{_NBSP}minutes" if minutes < 100 else f"{minutes / 60:.1f}{_NBSP}hours"
+        return _("a minute")
+    if minutes < 100:
+        return ngettext("%(number)s\u00a0minute", "%(number)s\u00a0minutes", minutes) % {"number": minutes}
+    return _("%(number)s\u00a0hours") % {"number": localised(f"{minutes / 60:.1f}")}
 
 
 @register.filter
@@ -118,9 +135,9 @@ def count(number: int | None) -> str:
 
 @register.filter
 def plural(number: int | None, words: str) -> str:
-    """A whole number with its word: ``3|plural:"job,jobs"`` → "3 jobs"."""
+    """A whole number with its word: ``3|plural:"job,jobs"`` → "3 jobs". The words are in the catalogue as a plural."""
     one, many = words.split(",")
-    return f"{count(number)}{_NBSP}{one if number == 1 else many}"
+    return f"{count(number)}{_NBSP}{ngettext(one, many, number or 0)}"
 
 
 @register.filter
@@ -161,37 +178,66 @@ def percent(fraction: float | None) -> str:
 
 
 def _ago_text(secs: float) -> str:
-    for size, one, many in ((86400, "day", "days"), (3600, "h", "h"), (60, "min", "min")):
-        if secs >= size:
-            number = int(secs // size)
-            return f"{_grouped(number)}{_NBSP}{one if number == 1 else many} ago"
-    return "just now"
+    if secs >= 86_400:
+        days = int(secs // 86_400)
+        return ngettext("%(number)s\u00a0day ago", "%(number)s\u00a0days ago", days) % {"number": _grouped(days)}
+    if secs >= 3600:
+        return _("%(number)s\u00a0h ago") % {"number": int(secs // 3600)}
+    return _("%(number)s\u00a0min ago") % {"number": int(secs // 60)} if secs >= 60 else _("just now")
 
 
 @register.filter
 def ago(moment: dt.datetime | None) -> SafeString:
     """How long ago something was, the exact UTC time on hover; "never" for nothing."""
     if moment is None:
-        return mark_safe("never")
-    utc = moment.astimezone(dt.UTC)
+        return format_html("{}", _("never"))
     text = _ago_text((timezone.now() - moment).total_seconds())
-    return format_html(
-        '<time datetime="{}" title="{} UTC">{}</time>', utc.isoformat(), f"{utc:%Y-%m-%d %H:%M:%S}", text
-    )
+    return format_html('<time datetime="{}" title="{}">{}</time>', *_exact(moment), text)
+
+
+def _exact(moment: dt.datetime) -> tuple[str, str]:
+    """A point in time for programs, and for people who want to know exactly."""
+    utc = moment.astimezone(dt.UTC)
+    return utc.isoformat(), f"{utc:%Y-%m-%d %H:%M:%S} UTC"
 
 
 @register.filter
 def moment(value: dt.datetime | None) -> SafeString:
-    """A point in time, shown as the visitor's locale has it, exact UTC on hover (and in the page without scripts)."""
+    """A point in time in the visitor's zone, exact UTC on hover.
+
+    While the zone is not known, it is shown in UTC, and a script puts the browser's own time in its place.
+    """
     if value is None:
         return mark_safe(_NOTHING)
-    utc = value.astimezone(dt.UTC)
-    return format_html(
-        '<time data-local datetime="{}" title="{} UTC">{} UTC</time>',
-        utc.isoformat(),
-        f"{utc:%Y-%m-%d %H:%M:%S}",
-        f"{utc:%Y-%m-%d %H:%M}",
-    )
+    text = moment_text(value)
+    if zones.current_zone() is None:
+        return format_html('<time data-local datetime="{}" title="{}">{}</time>', *_exact(value), text)
+    return format_html('<time datetime="{}" title="{}">{}</time>', *_exact(value), text)
+
+
+@register.filter
+def moment_text(value: dt.datetime | None) -> str:
+    """The same as text alone, for attributes and sentences: with "UTC" unless the visitor's zone is known."""
+    if value is None:
+        return _NOTHING
+    text = date_format(zones.local(value).replace(tzinfo=None), "DATETIME_FORMAT")
+    return text if zones.current_zone() else f"{text} UTC"
+
+
+@register.filter
+def day(value: dt.date | None) -> str:
+    """A day, by default a UTC day, as the language writes dates."""
+    if value is None:
+        return _NOTHING
+    if isinstance(value, dt.datetime):
+        value = value.astimezone(dt.UTC).date()
+    return date_format(value, "DATE_FORMAT")
+
+
+@register.filter
+def month(value: dt.date | None) -> str:
+    """A month with its year."""
+    return _NOTHING if value is None else date_format(value, "YEAR_MONTH_FORMAT")
 
 
 @register.simple_tag
@@ -216,14 +262,15 @@ def amount_cell(amount: int, show: str, kind: str = "") -> SafeString:
 
 def _hours_text(micro: float) -> str:
     hours = micro / MICRO / 3600
-    return "<" + _THIN + "0.001" if 0 < hours < 0.0005 else _three_digits(hours)
+    return localised(f"<{_THIN}0.001") if 0 < hours < 0.0005 else _three_digits(hours)
 
 
 @register.filter
 def amount(value: float, show: str) -> str:
-    """A quantity of the history page with its unit: "1 284 credits", "41.2 h", "23 jobs"."""
+    """A quantity of the history page with its unit: "1 284 credits", "41.2 h", "23 tasks"."""
     if show == "jobs":
-        return f"{_three_digits(value) if value % 1 else _grouped(value)}{_NBSP}{'job' if value == 1 else 'jobs'}"
+        number = _three_digits(value) if value % 1 else _grouped(value)
+        return ngettext("%(number)s\u00a0task", "%(number)s\u00a0tasks", 1 if value == 1 else 2) % {"number": number}
     if show == "time":
         return duration_text(value)
-    return f"{credit_text(value)}{_NBSP}credits"
+    return _("%(number)s\u00a0credits") % {"number": credit_text(value)}

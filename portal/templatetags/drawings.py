@@ -10,8 +10,10 @@ from typing import Final
 from django import template
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
 
 from portal.templatetags.display import credit_text
+from portal.templatetags.display import day as day_text
 
 register = template.Library()
 
@@ -46,7 +48,7 @@ def round_up(value: float) -> float:
 def day_bars(days: Sequence[tuple[str, float]], most: float, label: str) -> SafeString:
     """Bars for days, zero-based, ``most`` of them as high as the drawing; the last one (not over yet) paler."""
     bars = []
-    for index, (_, amount) in enumerate(days):
+    for index, (_day, amount) in enumerate(days):
         height = max(1.0, amount / most * _HEIGHT) if amount else 0.0
         classes = "spark__today" if index == len(days) - 1 else "spark__day"
         bars.append((classes, index * _STEP, f"{_HEIGHT - height:.1f}", _STEP - _GAP, f"{height:.1f}"))
@@ -62,18 +64,20 @@ def day_bars(days: Sequence[tuple[str, float]], most: float, label: str) -> Safe
 @register.simple_tag
 def sparkline(days: Sequence[tuple[dt.date, int]]) -> SafeString:
     """Bars for days with micro-credits, zero-based, the last one (today, not over yet) paler."""
-    highest = max((amount for _, amount in days), default=0)
+    highest = max((amount for _day, amount in days), default=0)
     bars = []
     for index, (day, amount) in enumerate(days):
         # Whatever is not zero must be visible: at least a pixel.
         height = max(1.0, amount / highest * (_HEIGHT - 2)) if amount else 0.0
         classes = "spark__today" if index == len(days) - 1 else "spark__day"
-        title = f"{day.isoformat()}: {credit_text(amount)} credits"
+        words = {"day": day_text(day), "number": credit_text(amount)}
+        title = _("%(day)s: %(number)s credits") % words
         bars.append((classes, index * _STEP, f"{_HEIGHT - 1 - height:.1f}", _STEP - _GAP, f"{height:.1f}", title))
     best = max(days, key=lambda entry: entry[1], default=None)
-    summary = f"Credit of the last {len(days)} days"
+    summary = _("Credit of the last %(days)s days") % {"days": str(len(days))}
     if best is not None and best[1]:
-        summary += f"; most on {best[0].isoformat()} with {credit_text(best[1])}"
+        words = {"days": str(len(days)), "day": day_text(best[0]), "number": credit_text(best[1])}
+        summary = _("Credit of the last %(days)s days; most on %(day)s with %(number)s") % words
     return format_html(
         '<svg class="spark__bars" viewBox="0 0 {} {}" preserveAspectRatio="none" role="img" aria-label="{}">'
         '{}<path class="spark__base" d="M0 {}.5H{}"/></svg>',

@@ -8,9 +8,11 @@ from typing import Final
 from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
 
 from portal.dashboard.registry import Figure, Unit
-from portal.dashboard.rules import Points, span
+from portal.dashboard.rules import Points
+from portal.dashboard.texts import span
 from portal.templatetags import display
 
 register = template.Library()
@@ -30,11 +32,15 @@ def figure_value(figure: Figure, value: float | None) -> str:
         case Unit.BYTES:
             return display.nbytes(value)
         case Unit.PERCENT:
-            text = f"{value:.1f}".rstrip("0").rstrip(".") + "\u00a0%"
+            text = display.localised(f"{value:.1f}".rstrip("0").rstrip(".")) + "\u00a0%"
         case Unit.FACTOR:
             text = display.significant(value)
         case _:
-            text = display.count(round(value)) if value >= 100 or value == int(value) else f"{value:.3g}"
+            text = (
+                display.count(round(value))
+                if value >= 100 or value == int(value)
+                else display.localised(f"{value:.3g}")
+            )
     return f"{text}\u00a0{figure.per}" if figure.per else text
 
 
@@ -53,10 +59,12 @@ def figure_line(figure: Figure, points: Points) -> SafeString | str:
         for at, value in points
     )
     least = min(value for _, value in points)
-    label = (
-        f"{figure.title}, last day: from {figure_value(figure, least)} to {figure_value(figure, highest)}, "
-        f"now {figure_value(figure, points[-1][1])}"
-    )
+    label = _("%(figure)s, last day: from %(least)s to %(most)s, now %(now)s") % {
+        "figure": figure.title,
+        "least": figure_value(figure, least),
+        "most": figure_value(figure, highest),
+        "now": figure_value(figure, points[-1][1]),
+    }
     return format_html(
         '<svg class="fig-line" viewBox="0 0 {} {}" preserveAspectRatio="none" role="img" aria-label="{}">'
         '<path class="fig-line__base" d="M0 {}H{}"/><polyline points="{}"/></svg>',
@@ -73,9 +81,9 @@ def figure_line(figure: Figure, points: Points) -> SafeString | str:
 def ago(at: dt.datetime | None, now: dt.datetime) -> str:
     """A time as how long ago it was."""
     if at is None:
-        return "never"
+        return _("never")
     secs = (now - at).total_seconds()
-    return "just now" if secs < 5 else f"{span(secs)} ago"
+    return _("just now") if secs < 5 else _("%(time)s ago") % {"time": span(secs)}
 
 
 @register.filter
@@ -83,4 +91,4 @@ def secs_text(secs: float | None) -> str:
     """A run time: with a digit below ten seconds."""
     if secs is None:
         return _NOTHING
-    return f"{secs:.1f} s" if secs < 10 else span(secs)
+    return display.localised(f"{secs:.1f} s") if secs < 10 else span(secs)

@@ -14,6 +14,8 @@ from django.contrib.auth import SESSION_KEY
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import resolve
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from portal.audit.who import changes_by
 from portal.clients import request_handler
@@ -121,9 +123,9 @@ _WITHOUT_SECOND_FACTOR: Final = (
 
 
 _WHILE_RIGHTS_ARE_HELD: Final = ("account/login/", "account/logout/", "account/password/reset/")
-_HELD: Final = (
-    "The password of this operator's account was set by mail, without a second factor. Ask another superuser to allow "
-    "you your rights (People, in the admin), or use the command manage.py allow_operator on the server."
+_HELD: Final = _(
+    "The password of this operator's account was set by mail, without a second factor. Ask another superuser to "
+    "restore your rights (People, in the admin), or use the command manage.py allow_operator on the server."
 )
 
 
@@ -150,7 +152,9 @@ class SecondFactorMiddleware:
             return render(request, "403.html", {"reason": _HELD}, status=403)
         if match.route.startswith(_WITHOUT_SECOND_FACTOR) or not lacks_second_factor(user):
             return None
-        messages.warning(request, "Operators need a second factor here. Add a passkey or an authenticator app first.")
+        messages.warning(
+            request, gettext("Operators need a second factor here. Add a passkey or an authenticator app first.")
+        )
         return redirect("mfa_index")
 
 

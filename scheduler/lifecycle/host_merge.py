@@ -16,7 +16,7 @@ from scheduler.models import ArchivedTask, HostRecord
 
 def follow(older_id: int, newer_id: int) -> None:
     """Move the older record's data to the newer one; safe to repeat."""
-    # A scheduler RPC writes only if the computer's row is still the one that it has read (`scheduler.rpc.store.write`).
+    # A scheduler RPC writes only if the computer's row is still the one that it has read (`rpc.writes.write`).
     Host.objects.filter(pk=newer_id).update(last_contact_at=F("last_contact_at"))
     # The older record's jobs are new to the newer one's client.
     HostRecord.objects.filter(host=newer_id).update(named_jobs_until=None)

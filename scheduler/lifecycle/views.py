@@ -8,10 +8,12 @@ from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from credit.pages.explanation import explain, explain_parts
 from credit.pages.state_texts import reason_text, state_text
+from credit.pages.task_filters import row_number
 from credit.pages.task_reads import TaskRow
 from portal.people.access import signed_in
 from scheduler.lifecycle import purge
@@ -24,14 +26,19 @@ PAGE_TASKS: Final = 50
 def archived_tasks(request: HttpRequest) -> HttpResponse:
     """What did my computers work on some time ago?"""
     text = request.GET.get("before", "")
-    if text and not (text.isascii() and text.isdigit() and int(text[:20]) < 2**63):
-        raise Http404("no number of a task")
-    before = int(text[:20]) if text else None
+    before = row_number(text)
+    problem = ""
+    if text and before is None:
+        problem = _("“%(text)s” is not the number of a task. The list begins with the latest one.") % {
+            "text": text[:20]
+        }
     page = purge.read_archived(signed_in(request), before=before, limit=PAGE_TASKS + 1)
     now = timezone.now()
     rows = [TaskRow(task, state_text(task, now), True) for task in page[:PAGE_TASKS]]
     next_before = rows[-1].task.pk if len(page) > PAGE_TASKS else None
-    return render(request, "scheduler/archived_tasks.html", {"rows": rows, "next_before": next_before})
+    return render(
+        request, "scheduler/archived_tasks.html", {"rows": rows, "next_before": next_before, "problem": problem}
+    )
 
 
 @require_safe

@@ -42,15 +42,16 @@ from scheduler.programs.catalogue import Catalogue
 from scheduler.programs.code_signing import KeyStep
 from scheduler.ready_jobs import job_cache
 from scheduler.ready_jobs.job_cache import TakenJobs
-from scheduler.rpc import dispatch, host_record, identify, preferences, queue, reply, reports, store, trickles
+from scheduler.rpc import dispatch, host_record, identify, preferences, queue, reply, reports, store, trickles, writes
 from scheduler.rpc.dispatch import Dispatch
 from scheduler.rpc.queue import DiagnosisQuery, Waiting
 from scheduler.rpc.reports import Report
-from scheduler.rpc.store import Account, Changes, JobsOfDay, KnownHost, KnownResult, StoredRecords
+from scheduler.rpc.store import Account, JobsOfDay, KnownHost, KnownResult, StoredRecords
+from scheduler.rpc.writes import Changes
 from scheduler.wire.replies import Notice, SchedulerReply, render_reply
 
 KEY_USE_NOTED_EVERY_SECS: Final = 86_400.0
-TOO_LONG: Final = "The request was too long to be read whole; what it reports is being taken a part at a time"
+TOO_LONG: Final = "The request was too long to be read at once; what it reports is being taken in parts"
 KEY_FOLLOWS: Final = "This project's code-signing key has changed more than once, and BOINC gets one change at a time"
 _DRAW: Final = random.Random()
 
@@ -78,14 +79,14 @@ def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Random =
         except identify.UnknownHost as unknown:
             host_id = yield from in_thread(identify.enrol, unknown, request, now)
             is_enrolled = True
-        except store.Outdated:
+        except writes.Outdated:
             taken.release()
             noutdated += 1
             locks, taken = True, TakenJobs(known, takes=noutdated < 2)
         finally:
             taken.release()
     else:
-        raise ClientAuthError(ERR_GENERIC, "This computer's record changes all the time. Try again in a minute.")
+        raise ClientAuthError(ERR_GENERIC, "This computer's record keeps changing. Try again in a minute.")
     yield from best_effort(_note_key_use(account, host_id, now))
     yield from best_effort(_converge(request, account, answered))
     yield from best_effort(preferences.keep_newer(request, account, now))
@@ -141,9 +142,9 @@ def _answer(
     is_looked_for = request.asks_for_jobs and not dispatch.asks_too_soon(request, account, now)
     asked_at = now.timestamp() if is_looked_for else host.work_asked_at
     host_record.fill_host_record(request, host, named_until, repeats, asked_at, reasons_given, changes)
-    changes.record |= store.jobs_of_day_columns(account.jobs_of_day)
+    changes.record |= writes.jobs_of_day_columns(account.jobs_of_day)
     ready = taken.keep({each.job.id for each in work.selection.sent})
-    written = yield from store.write(host, account.user_id, changes, ready, now, is_locked=is_locked)
+    written = yield from writes.write(host, account.user_id, changes, ready, now, is_locked=is_locked)
     answered = reply.reply_to(request, account, host, reasons_given, now)
     answered.about_project_xml = known.gui_urls_xml if request.is_anonymous else known.about_project_xml
     reply.add_key(answered, key_step, stays, known, request.is_anonymous)
@@ -194,7 +195,7 @@ def _store_reports(
     if not rows:
         return set(), account.records
     if not is_locked:
-        raise store.Outdated
+        raise writes.Outdated
     counted, locked = yield from store.report(host.id, rows, account.jobs_of_day, now)
     return counted, locked if counted else account.records
 
@@ -228,7 +229,7 @@ def _jobs(
     if taken.take(queries, user_id):
         return taken.jobs, None
     if not is_locked:
-        raise store.Outdated
+        raise writes.Outdated
     return (yield from _picked(user_id, queries, work, draw))
 
 
@@ -279,7 +280,7 @@ def _send(
         if record.host_scale_time != since:
             began.add(key)
         changes.jobs.append(
-            store.job_row(
+            writes.job_row(
                 each.job,
                 each.choice,
                 believed_benchmark(work.computer.p_fpops, dispatch.ceilings()),
@@ -299,7 +300,7 @@ def _add_records(
     new = {each.choice.key for each in selection.sent if each.choice.key not in ids}
     # In the order in which all others lock them.
     for key in sorted(judged | began | new, key=lambda key: ids.get(key, 0)):
-        row = store.record_row(key, selection.records[key], ids.get(key), work.inherited.get(key, 0))
+        row = writes.record_row(key, selection.records[key], ids.get(key), work.inherited.get(key, 0))
         (changes.added if key not in ids else changes.judged if key in judged else changes.begun).append(row)
 
 

@@ -1,7 +1,7 @@
 """Choose jobs for a computer: waiting jobs that it wants and can run.
 
 The rules are in `scheduler.engine`, and docs/explanation/scheduler.md explains them. However many jobs there are, one
-statement picks them (`scheduler.rpc.queue`) and another sends them (`scheduler.rpc.store`).
+statement picks them (`scheduler.rpc.queue`) and another sends them (`scheduler.rpc.writes`).
 """
 
 from __future__ import annotations

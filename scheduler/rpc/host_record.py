@@ -14,7 +14,8 @@ from portal.wire.hardware import Hardware, hardware_digest, names_containers, pa
 from scheduler.engine import copies
 from scheduler.engine.request import CPU, SchedulerRequest
 from scheduler.rpc.sql import DESCRIBED
-from scheduler.rpc.store import Changes, KnownHost
+from scheduler.rpc.store import KnownHost
+from scheduler.rpc.writes import Changes
 
 
 def fill_host_record(
@@ -26,7 +27,7 @@ def fill_host_record(
     reasons_given: list[str],
     changes: Changes,
 ) -> None:
-    """Fill in what `store.write` keeps of the computer; ``reasons_given``: why nothing was sent."""
+    """Fill in what `writes.write` keeps of the computer; ``reasons_given``: why nothing was sent."""
     on, active, gpu_active = request.available_fractions
     digest = _digest(request)
     connected = request.time_stats.get("connected_frac")

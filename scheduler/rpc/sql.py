@@ -1,4 +1,4 @@
-"""The statements of a scheduler RPC, which `scheduler.rpc.store` and `scheduler.rpc.queue` send.
+"""The statements of a scheduler RPC, which `store`, `writes` and `queue` send.
 
 Locks are taken in this order, by every part of the project server: computer, workunits by id, results, (host, version)
 records, sums of credit. States are literals here: the conditions of partial indexes need them.

@@ -23,9 +23,11 @@
     return context.createPattern(tile, "repeat");
   }
 
-  // By square root, values are drawn as roots, and ticks and words have the values.
-  const drawn = (data, value) => (data.scale === "root" ? Math.sqrt(value) : value);
-  const isLines = (data) => data.running || data.scale === "root";
+  // By square root, values are drawn as roots, and ticks and words have the values. No logarithm has a place for zero.
+  const DRAWN = { root: Math.sqrt, log: (value) => (value > 0 ? value : null) };
+  const drawn = (data, value) => (DRAWN[data.scale] ?? ((same) => same))(value);
+  const isApart = (data) => data.scale !== "linear";
+  const isLines = (data) => data.running || isApart(data);
   const swatchColour = (place) => colourOf(document.querySelector(`[data-layer="${place}"]`));
 
   function bars(data, layer, colour, context, surface) {
@@ -45,15 +47,15 @@
     };
   }
 
-  // Running totals lie on one another; by square root each line is by itself.
+  // Running totals lie on one another; where the scale is not linear each line is by itself.
   const area = (data, colour) => ({
     type: "line",
     borderColor: colour,
     backgroundColor: colour,
     borderWidth: 2,
-    pointRadius: data.labels.length > 1 ? 0 : 3,
-    fill: data.scale === "root" ? false : "stack",
-    stack: data.scale === "root" ? undefined : "layers",
+    pointRadius: data.labels.length === 1 ? 3 : data.scale === "log" ? 2 : 0,
+    fill: isApart(data) ? false : "stack",
+    stack: isApart(data) ? undefined : "layers",
   });
 
   function datasets(data, context, colours) {
@@ -86,7 +88,7 @@
       const button = document.createElement("button");
       button.type = "button";
       button.className = "legend__switch";
-      button.title = "Show or hide in the chart";
+      button.title = data.switch;
       button.append(...item.childNodes);
       button.setAttribute("aria-pressed", String(!off.has(layer.name)));
       button.addEventListener("click", () => {
@@ -111,8 +113,10 @@
       ctx.fillStyle = colour;
       for (const bar of data.marked) {
         const centre = x.getPixelForValue(bar);
-        const height = data.scale === "root" ? Math.max(0, ...shownLayers(data).map((layer) => layer.values[bar])) : total(data, bar);
-        const foot = Math.max(y.getPixelForValue(drawn(data, height)) - 4, chartArea.top + 8);
+        const height = isApart(data) ? Math.max(0, ...shownLayers(data).map((layer) => layer.values[bar])) : total(data, bar);
+        const place = drawn(data, height);
+        const top = place === null ? chartArea.bottom : y.getPixelForValue(place);
+        const foot = Math.max(top - 4, chartArea.top + 8);
         ctx.beginPath();
         ctx.moveTo(centre - 4, foot);
         ctx.lineTo(centre + 4, foot);
@@ -148,11 +152,17 @@
     return [0, 1, 4, 9, 16, 25].map((part) => ({ value: Math.sqrt((top * part) / 25) }));
   }
 
+  const isPowerOfTen = (value) => Math.abs(Math.log10(value) - Math.round(Math.log10(value))) < 1e-9;
+
   function scales(data, colours) {
-    const per = data.running ? data.unit : `${data.unit} per ${data.per}`;
-    const look = axisLook(colours, `${data.per} (UTC)`, data.scale === "root" ? `${per}, square root` : per);
-    if (data.unit === "jobs" && data.scale !== "root") look.y.ticks.precision = 0;
-    const y = { ...look.y, stacked: data.scale !== "root", grace: "4%" };
+    const look = axisLook(colours, data.x, data.y);
+    if (data.is_count && !isApart(data)) look.y.ticks.precision = 0;
+    const y = { ...look.y, stacked: !isApart(data), grace: "4%" };
+    if (data.scale === "log") {
+      y.type = "logarithmic";
+      y.beginAtZero = false;
+      y.ticks = { ...look.y.ticks, maxTicksLimit: undefined, callback: (value) => (isPowerOfTen(value) ? number(value) : "") };
+    }
     if (data.scale === "root") {
       const ticks = rootTicks(data);
       y.grace = 0;

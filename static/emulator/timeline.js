@@ -55,8 +55,11 @@
   function time(secs) {
     const day = Math.floor(secs / 86400);
     const pad = (value) => String(Math.floor(value)).padStart(2, "0");
-    return `day ${day}, ${pad((secs / 3600) % 24)}:${pad((secs / 60) % 60)}`;
+    const clock = `${pad((secs / 3600) % 24)}:${pad((secs / 60) % 60)}`;
+    return interpolate(gettext("day %(day)s, %(time)s"), { day, time: clock }, true);
   }
+
+  const dayLabel = (day) => interpolate(gettext("day %(day)s"), { day }, true);
 
   function tickSecs() {
     const steps = [60, 300, 900, 3600, 3 * 3600, 6 * 3600, 86400, 2 * 86400, 7 * 86400, 30 * 86400, 91 * 86400, 365 * 86400];
@@ -76,8 +79,7 @@
       pen.stroke();
       pen.fillStyle = colours.muted;
       pen.textAlign = x(at) > width - 40 ? "right" : "center";
-      const label = step >= 86400 ? `day ${Math.round(at / 86400)}` : time(at).replace("day ", "d");
-      pen.fillText(label, Math.max(x(at), LEFT + 20), 10);
+      pen.fillText(step >= 86400 ? dayLabel(Math.round(at / 86400)) : time(at), Math.max(x(at), LEFT + 20), 10);
     }
   }
 
@@ -180,7 +182,7 @@
   function short(value) {
     const size = Math.abs(value);
     if (size >= 1e4 || (size > 0 && size < 0.01)) return value.toExponential(1);
-    return String(Number(value.toPrecision(3)));
+    return Number(value.toPrecision(3)).toLocaleString(document.documentElement.lang);
   }
 
   function draw() {
@@ -197,8 +199,10 @@
     drawMarks();
     const top = AXIS + lanesHeight + MARKS + 8;
     const hours = drawn.levels.buffer.map((line) => line.map((secs) => secs / 3600));
-    drawLines(top, `Work in the buffer (h): ${kinds.join(", ")}`, hours, (number) => [colours.text, colours.accent, colours.muted][number % 3]);
-    drawLines(top + LINES + 14, width < 480 ? "Standing of each project" : "Standing of each project (recent credit or debt)", drawn.levels.standing, shade);
+    const buffer = interpolate(gettext("Work buffer (h): %(kinds)s"), { kinds: kinds.join(", ") }, true);
+    drawLines(top, buffer, hours, (number) => [colours.text, colours.accent, colours.muted][number % 3]);
+    const standing = width < 480 ? gettext("Project standing") : gettext("Project standing (recent credit or debt)");
+    drawLines(top + LINES + 14, standing, drawn.levels.standing, shade);
     root.dataset.drawn = `${Math.round(view.from)} ${Math.round(view.to)}`;
   }
 
@@ -213,13 +217,24 @@
     }
     if (mine !== asked) return;
     if (!answer || !answer.ok) {
-      words.textContent = "The timeline could not be loaded. Check your connection, then choose All.";
+      words.textContent = gettext("The timeline could not be loaded. Check your connection, then choose “Whole run”.");
       return;
     }
     drawn = await answer.json();
     draw();
-    const marks = drawn.misses.count ? ` · ${drawn.misses.count} late` : "";
-    words.textContent = `${time(view.from)} to ${time(view.to)} · ${drawn.rpcs.count} contacts${marks}`;
+    words.textContent = summary().join(" · ");
+  }
+
+  function summary() {
+    const { rpcs, misses } = drawn;
+    const span = interpolate(gettext("%(from)s to %(to)s"), { from: time(view.from), to: time(view.to) }, true);
+    const contacts = ngettext("%(number)s contact", "%(number)s contacts", rpcs.count);
+    const late = ngettext("%(number)s late task", "%(number)s late tasks", misses.count);
+    return [
+      span,
+      interpolate(contacts, { number: rpcs.count }, true),
+      ...(misses.count ? [interpolate(late, { number: misses.count }, true)] : []),
+    ];
   }
 
   function show(from, to) {
@@ -249,21 +264,31 @@
   };
   const keys = { "+": "in", "=": "in", "-": "out", ArrowLeft: "left", ArrowRight: "right", Home: "all" };
 
+  function blockText([, from, to, project, , byDeadline, job]) {
+    const facts = { job, project: projects[project], from: time(from), to: time(to) };
+    if (byDeadline) {
+      return interpolate(gettext("task %(job)s of %(project)s, %(from)s to %(to)s, to meet its deadline"), facts, true);
+    }
+    return interpolate(gettext("task %(job)s of %(project)s, %(from)s to %(to)s"), facts, true);
+  }
+
+  function cellText([, , , project, part]) {
+    const facts = { project: projects[project], part: part.toLocaleString(document.documentElement.lang, { style: "percent" }) };
+    if (project < 0) return interpolate(gettext("several projects, %(part)s busy"), facts, true);
+    return interpolate(gettext("mostly %(project)s, %(part)s busy"), facts, true);
+  }
+
   function tell(event) {
     if (!drawn) return;
     const box = canvas.getBoundingClientRect();
     const at = secsAt(event.clientX - box.left);
     const lane = Math.floor((event.clientY - box.top - AXIS) / (laneHeight + laneGap));
     if (lane < 0 || lane >= lanes.length || at < view.from) return;
-    const name = lanes[lane].join(" ");
     const block = drawn.blocks?.find(([of, from, to]) => of === lane && from <= at && at < to);
-    if (block) {
-      words.textContent = `${time(at)} · ${name}: job ${block[6]} of ${projects[block[3]]}, ${time(block[1])} to ${time(block[2])}${block[5] ? ", run for its deadline" : ""}`;
-      return;
-    }
     const column = ((at - drawn.from) / (drawn.to - drawn.from)) * drawn.width;
     const cell = drawn.cells?.find(([of, first, last]) => of === lane && first <= column && column < last);
-    words.textContent = cell ? `${time(at)} · ${name}: mostly ${projects[cell[3]]}, ${Math.round(cell[4] * 100)} % busy` : `${time(at)} · ${name}: nothing runs`;
+    const what = block ? blockText(block) : cell ? cellText(cell) : gettext("nothing runs");
+    words.textContent = `${time(at)} · ${lanes[lane].join(" ")}: ${what}`;
   }
 
   let drag = null;

@@ -53,15 +53,18 @@
 
   function inWords(data, series, place) {
     const value = series.values[place];
-    if (value === null) return `${series.name}: not measured`;
+    const facts = { series: series.name, value: value === null ? "" : number(value) };
+    if (value === null) return interpolate(gettext("%(series)s: not measured"), facts, true);
     const worst = series.worst?.[place] ?? value;
-    return `${series.name}: ${number(value)}${worst === value ? "" : `, worst ${number(worst)}`}`;
+    if (worst === value) return `${facts.series}: ${facts.value}`;
+    return interpolate(gettext("%(series)s: %(value)s, worst %(worst)s"), { ...facts, worst: number(worst) }, true);
   }
 
   function describe(data, place) {
     const bound = data.bounds?.[place] ?? null;
     const parts = data.series.map((series) => inWords(data, series, place));
-    return [data.labels[place], ...parts, ...(bound === null ? [] : [`bound ${number(bound)}`])].join("; ");
+    const limit = bound === null ? [] : [interpolate(gettext("limit %(bound)s"), { bound: number(bound) }, true)];
+    return [data.labels[place], ...parts, ...limit].join("; ");
   }
 
   function options(data, colours, width) {

@@ -7,7 +7,8 @@
     const size = Math.abs(value);
     if (size === 0) return "0";
     const digits = size >= 99.95 ? 0 : size >= 9.995 ? 1 : size >= 0.9995 ? 2 : 3;
-    return value.toLocaleString("en", { maximumFractionDigits: digits }).replaceAll(",", "\u202f");
+    const parts = new Intl.NumberFormat(document.documentElement.lang, { maximumFractionDigits: digits }).formatToParts(value);
+    return parts.map((part) => (part.type === "group" ? "\u202f" : part.value)).join("");
   }
 
   const chartColours = () => ({

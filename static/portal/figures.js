@@ -22,7 +22,7 @@
     // All lines have all times, so that the keyboard reads them together.
     const times = [...new Set(data.series.flatMap((line) => line.points.map(([at]) => at)))].sort((a, b) => a - b);
     const values = data.series.map((line) => new Map(line.points));
-    const look = axisLook(colours, "time (UTC)", data.unit);
+    const look = axisLook(colours, gettext("Time (UTC)"), data.unit);
     Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
     Chart.defaults.font.size = 12;
     chart = new Chart(canvas, {

@@ -14,11 +14,13 @@
   window.cobblestone = { token };
 
   const THEMES = ["system", "light", "dark"];
-  const NAMES = { system: "as your system", light: "light", dark: "dark" };
+  const NAMES = {
+    system: gettext("Colours: same as your system"), light: gettext("Colours: light"), dark: gettext("Colours: dark"),
+  };
 
   function labelSwitch(button, theme) {
-    button.setAttribute("aria-label", `Colours: ${NAMES[theme]}. Change`);
-    button.title = `Colours: ${NAMES[theme]}`;
+    button.setAttribute("aria-label", interpolate(gettext("%(colours)s. Change"), { colours: NAMES[theme] }, true));
+    button.title = NAMES[theme];
   }
 
   function nextTheme(button) {
@@ -38,20 +40,28 @@
     const source = document.getElementById(button.dataset.copy);
     try {
       await navigator.clipboard.writeText(source.textContent.trim());
-      button.textContent = "Copied";
+      button.textContent = gettext("Copied");
     } catch {
       // No permission, or no HTTPS: select the text so that the visitor can copy it.
       getSelection().selectAllChildren(source);
-      button.textContent = "Selected";
+      button.textContent = gettext("Selected");
     }
-    setTimeout(() => { button.textContent = "Copy"; }, 2000);
+    setTimeout(() => { button.textContent = gettext("Copy"); }, 2000);
+  }
+
+  // English as the site writes it: the day first, and 24 hours.
+  const locale = root.lang === "en" ? "en-GB" : root.lang;
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+  // The first page comes with times in UTC; the cookie has all others come with those of the browser's zone.
+  function tellZone() {
+    const secure = location.protocol === "https:" ? "; secure" : "";
+    if (zone && root.dataset.zone === "UTC") document.cookie = `time_zone=${zone}; path=/; max-age=31536000; samesite=lax${secure}`;
   }
 
   function showLocalTimes(scope) {
-    for (const time of scope.querySelectorAll("time[data-local]")) {
-      const format = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
-      time.textContent = format.format(new Date(time.dateTime));
-    }
+    const format = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "short" });
+    for (const time of scope.querySelectorAll("time[data-local]")) time.textContent = format.format(new Date(time.dateTime));
   }
 
   document.addEventListener("click", (event) => {
@@ -73,5 +83,6 @@
   for (const button of document.querySelectorAll("[data-theme-switch]")) {
     labelSwitch(button, root.dataset.theme ?? "system");
   }
+  tellZone();
   showLocalTimes(document);
 })();

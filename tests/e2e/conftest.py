@@ -5,6 +5,7 @@ REQUIRE_E2E=1 they fail instead.
 """
 
 import os
+import time
 from collections.abc import Generator, Iterator
 from itertools import islice
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Error, Page, expect, sync_playwright
 
 from accounting.models import Project
+from accounting.rpc.catalogue import KEPT_SECS
 from tests.support import site_process as site_module
 from tests.support.boinc_client import BOINC, BOINCCMD, BoincClient
 from tests.support.keyword_projects import make_four_projects
@@ -84,11 +86,35 @@ def site_var_dir(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory
     return var_dir
 
 
+@pytest.fixture(scope="session")
+def shared_site(site_var_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Site, Path]]:
+    """One site for all tests of a test process that change none of its settings, as starting it takes longer than most
+    of them; and its log.
+    """
+    log = tmp_path_factory.mktemp("shared") / "site.log"
+    with Site(site_var_dir, log, DEMO_ACCOUNT="demo@example.org") as running:
+        yield running, log
+
+
 @pytest.fixture
-def site(transactional_db: None, site_var_dir: Path, tmp_path: Path) -> Iterator[Site]:
-    """The real site on the test's database, which it sees as the test commits to it."""
-    with Site(site_var_dir, tmp_path / "site.log", DEMO_ACCOUNT="demo@example.org") as running:
-        yield running
+def site_of_pages(transactional_db: None, shared_site: tuple[Site, Path], tmp_path: Path) -> Site:
+    """The real site on the test's database, which it sees as the test commits to it.
+
+    Not for tests that ask as clients do: these are answered from what the site has read some seconds ago, which may be
+    of the test before.
+    """
+    running, log = shared_site
+    # For the report of a test that fails
+    (tmp_path / "site.log").symlink_to(log)
+    return running
+
+
+@pytest.fixture
+def site(site_of_pages: Site) -> Site:
+    """The same, also for clients."""
+    # The request that reads anew waits for it; while it does, others are answered from what is twice as old.
+    time.sleep(2 * KEPT_SECS)
+    return site_of_pages
 
 
 @pytest.fixture

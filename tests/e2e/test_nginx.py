@@ -132,6 +132,15 @@ def test_what_people_ask_is_answered_by_the_pages_service(deployment: Deployment
     assert (nlines(deployment.clients, path), nlines(deployment.web, path)) == (before[0], before[1] + 1)
 
 
+def test_pages_come_compressed_and_replies_to_clients_do_not(deployment: Deployment) -> None:
+    def is_compressed(path: str) -> bool:
+        answer = ask(deployment, path, headers={"Accept-Encoding": "gzip"})[1]
+        return answer.startswith(b"\x1f\x8b")
+
+    assert is_compressed("/") and is_compressed("/api/v1/schema/")
+    assert not is_compressed("/get_project_config.php")
+
+
 def test_what_a_client_claims_as_its_address_is_dropped(deployment: Deployment) -> None:
     def look_up(email: str, source: str, claimed: str) -> bytes:
         names = {"X-Forwarded-For": claimed, "Forwarded": f"for={claimed}", "X-Real-IP": claimed}
@@ -353,6 +362,8 @@ def test_during_a_restart_every_path_of_clients_answers_in_its_own_words(deploym
             status, content = ask(deployment, path, body)
             if status != 200 or not content.startswith((f"<{route.root}>".encode(), b"<?xml", b"<error>")):
                 wrong.add((path, status, content[:100].decode()))
+            # A hundred requests a second, of all together, find each path at each moment of a restart.
+            time.sleep(0.05)
         return wrong
 
     with ThreadPoolExecutor(8) as pool:

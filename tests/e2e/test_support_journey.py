@@ -51,7 +51,7 @@ def test_a_lost_second_factor_is_removed_and_the_owner_reads_why(page: Page, sit
     card = page.locator("form:has(button:text-is('Remove the second factor'))")
     card.get_by_label("Reason").fill("Named the computer attic-pc")
     card.get_by_role("button").click()
-    expect(page.get_by_text("Done: remove the second factor.")).to_be_visible()
+    expect(page.get_by_text("Done: Remove the second factor.")).to_be_visible()
     wait_until(lambda: len(site.mails_to("dora@example.org")) > nmails, "the mail to the owner", 10)
 
     sign_in(page, "dora@example.org")

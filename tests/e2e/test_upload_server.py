@@ -21,17 +21,24 @@ from tests.support.wait import wait_until
 MIB = 1024 * 1024
 
 
-@pytest.fixture
-def upload_site(transactional_db: None, site_var_dir: Path, tmp_path: Path) -> Iterator[Site]:
+@pytest.fixture(scope="module")
+def running_site(site_var_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    folder = tmp_path_factory.mktemp("uploads")
     with Site(
         site_var_dir,
-        tmp_path / "log",
+        folder / "log",
         UPLOAD_SECRET=settings.UPLOAD_SECRET,
-        UPLOADS_DIR=str(tmp_path / "uploads"),
-        FILES_DIR=str(tmp_path / "files"),
+        UPLOADS_DIR=str(folder / "uploads"),
+        FILES_DIR=str(folder / "files"),
         CLIENT_BODY_SECS="5",
     ) as site:
         yield site
+
+
+@pytest.fixture
+def upload_site(transactional_db: None, running_site: Site) -> Site:
+    """The site of all these tests."""
+    return running_site
 
 
 def test_a_cut_connection_leaves_what_came_and_the_rest_follows(upload_site: Site, studio: Host) -> None:

@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator
 import pytest
 from django.conf import settings
 
+from portal.models import User
 from portal.ops import logs
+from tests.support.site_world import World, make_world
 
 
 @pytest.fixture
@@ -23,3 +25,9 @@ def log_lines(capsys: pytest.CaptureFixture[str]) -> Iterator[Callable[[], list[
 
     yield read
     logs.configure(settings.LOGGING)
+
+
+@pytest.fixture
+def world(alice: User, bob: User, operator: User) -> World:
+    """Alice has one of everything."""
+    return make_world(alice, bob, operator)

@@ -6,6 +6,7 @@ import hashlib
 from pathlib import Path
 from typing import Final
 
+import django
 from django.apps import apps
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connection, connections
@@ -88,3 +89,8 @@ def empty_tables(_case: TransactionTestCase) -> None:
         if filled:
             deletes = [f'DELETE FROM "{table}"' for table in filled]
             cursor.execute("; ".join(["BEGIN", "SET LOCAL session_replication_role = replica", *deletes, "COMMIT"]))
+
+
+if __name__ == "__main__":
+    django.setup()
+    use_template()

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
-import subprocess
-import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
+from django.core.management import call_command
+from django.test import override_settings
+
 from tests.support.boinc_client import BoincClient
-from tests.support.site_process import CHECKOUT, Site
+from tests.support.site_process import Site
 from tests.support.wait import wait_until
 
 PASSWORDS = {"alice@example.org": "alice's secret", "bob@example.org": "bob's secret"}
@@ -33,31 +36,45 @@ QUICK = {
 
 
 class Manage:
-    """The site's own commands, as its operator types them; with other settings, as on another machine."""
+    """The site's own commands, as its operator types them; with other settings, as on another machine.
+
+    They run in the test's process, with the site's addresses, files and keys: starting another would take most of the
+    time of these tests.
+    """
 
     def __init__(self, site: Site, **settings: str) -> None:
         self._site = site
-        self._settings = settings
+        self._environment = {**site.environment, **settings}
 
-    def __call__(self, *arguments: str, given: str = "") -> str:
-        run = subprocess.run(
-            [sys.executable, "manage.py", *arguments],
-            cwd=CHECKOUT,
-            env={**self._site.environment, **self._settings},
-            input=given,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert run.returncode == 0, run.stdout + run.stderr
-        return run.stdout
+    def __call__(self, *arguments: str) -> str:
+        said = io.StringIO()
+        with override_settings(**_settings(self._environment)):
+            call_command(*arguments, stdout=said)
+        return said.getvalue()
 
     def code_key(self) -> str:
         """The code-signing key in force."""
         return Path(self._site.environment["CODE_SIGNING_KEY_PUBLIC"]).read_text().strip()
 
     def submit(self, app: str, jobs: list[dict[str, Any]], **defaults: Any) -> None:
-        self("submit_jobs", app, "-", given=json.dumps({"defaults": {**SHORT, **defaults}, "jobs": jobs}))
+        with NamedTemporaryFile("w", suffix=".json") as file:
+            json.dump({"defaults": {**SHORT, **defaults}, "jobs": jobs}, file)
+            file.flush()
+            self("submit_jobs", app, file.name)
+
+
+def _settings(environment: Mapping[str, str]) -> dict[str, Any]:
+    """What commands read of the settings, as `portal.settings` makes them from this environment."""
+    var_dir = Path(environment["VAR_DIR"])
+    keys = ("AM_SIGNING_KEY", "AM_SIGNING_KEY_PUBLIC", "CODE_SIGNING_KEY", "CODE_SIGNING_KEY_PUBLIC")
+    return {
+        "SITE_URL": environment["SITE_URL"],
+        "PROJECT_URL": f"{environment['SITE_URL']}project/",
+        "DEMO": False,
+        "MEDIA_ROOT": var_dir / "files",
+        "UPLOADS_DIR": var_dir / "uploads",
+        **{name: Path(environment[name]) for name in keys},
+    }
 
 
 def attach(client: BoincClient, site: Site, email: str, project: str) -> None:

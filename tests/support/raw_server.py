@@ -49,13 +49,17 @@ class RawServer:
         self.is_over = threading.Event()
 
     def __enter__(self) -> Self:
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._accepting = threading.Thread(target=self._accept, daemon=True)
+        self._accepting.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.is_over.set()
         # Wakes the thread that waits for connections; closing alone does not.
         self._listener.shutdown(socket.SHUT_RDWR)
+        # Closed too early, its number may be the next test's listener when the thread asks for a connection: this
+        # server would answer that test.
+        self._accepting.join()
         self._listener.close()
 
     def _accept(self) -> None:

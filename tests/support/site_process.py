@@ -50,6 +50,7 @@ def environment(var_dir: Path, **more: str) -> dict[str, str]:
         "AM_SIGNING_KEY": str(var_dir / "am_signing_private"),
         "AM_SIGNING_KEY_PUBLIC": str(var_dir / "am_signing_public"),
         "EMAIL_URL": f"filemail:///{var_dir / 'mail'}",
+        # Compressing takes seconds of each test run.
         "STATICFILES_STORAGE": "whitenoise.storage.ManifestStaticFilesStorage",
         **more,
     }

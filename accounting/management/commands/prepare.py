@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import astuple
 from typing import Any
 
-from allauth.account.models import EmailAddress
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandParser
@@ -14,7 +12,7 @@ from django.utils import timezone
 
 from accounting.ledger import partitions
 from accounting.projects import own_project, signing_key
-from accounting.simulation import demo as demo_data
+from accounting.simulation import demo_site
 from portal.models import User
 
 
@@ -35,18 +33,6 @@ class Command(BaseCommand):
         today = timezone.now().date()
         partitions.create_months(today, today + dt.timedelta(days=92))
         if (demo or settings.DEMO) and not User.objects.exists():
-            self._make_demo()
+            demo_site.make(self.stdout)
         if own_project.create_if_missing(is_active=demo or settings.DEMO):
             self.stdout.write(f"This site's own project is in the list of projects: {settings.PROJECT_URL}")
-
-    def _make_demo(self) -> None:
-        self.stdout.write("Making a demo volunteer with ninety days of history…")
-        demo_data.create_projects()
-        told = demo_data.create_people(timezone.now())
-        for email in (demo_data.DEMO_EMAIL, demo_data.OPERATOR_EMAIL):
-            user = User.objects.get(email=email)
-            EmailAddress.objects.get_or_create(user=user, email=email, defaults={"verified": True, "primary": True})
-        self.stdout.write(f"{told.calls} requests of simulated computers were answered.")
-        if "project" in settings.ROOMS:
-            work = {host_id: [astuple(each) for each in did] for host_id, did in told.own_work.items()}
-            call_command("simulate_history", demo_data.DEMO_EMAIL, work=work, stdout=self.stdout)

@@ -1,9 +1,8 @@
-"""The names of the policies, in tables, in files, and for `manage.py emulate`; and what people read."""
+"""The names of the policies, in tables, in files, and for `manage.py emulate`."""
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
 
 
 class PolicyName(StrEnum):
@@ -13,11 +12,3 @@ class PolicyName(StrEnum):
     LTD = "ltd"
     LTD_SINGLE = "ltd-single"
     DEBT = "debt"
-
-
-LABELS: Final = {
-    PolicyName.REC: "Recent estimated credit (today’s clients)",
-    PolicyName.LTD: "Long-term debt per processor type (client 6.6)",
-    PolicyName.LTD_SINGLE: "One long-term debt, CPU time only (before 6.6)",
-    PolicyName.DEBT: "Debt with preemption (2005)",
-}

@@ -15,8 +15,6 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from emulator.engine.timeline.reasons import SENTENCES, Reason
-
 Floats = npt.NDArray[np.float64]
 
 MAX_BLOCKS: Final = 1_000_000
@@ -137,7 +135,8 @@ class DecisionKind(IntEnum):
 
 @dataclass(slots=True)
 class Decisions:
-    """Why each thing was done, in the order in which it was done. `amount` and `time_secs` fill the sentences.
+    """Why each thing was done, in the order in which it was done. `amount` is a
+    time in seconds, for the reasons that have one.
 
     Only those within `from_secs`..`to_secs` of the run are kept, and at most MAX_DECISIONS: the same scenario
     and seed run again with another window shows the others. `dropped` counts those left out.
@@ -156,18 +155,6 @@ class Decisions:
 
     def __len__(self) -> int:
         return len(self.at_secs)
-
-    def sentence(self, row: int, projects: tuple[str, ...], kinds: tuple[str, ...]) -> str:
-        """The row in words."""
-        reason = Reason(self.reason[row])
-        amount = self.amount[row]
-        return SENTENCES[reason].format(
-            job=f"Job {self.job[row]}",
-            project=projects[self.project[row]],
-            kind=kinds[self.processor[row]],
-            amount=f"{amount:.0f}",
-            time=f"{amount:.0f} s",
-        )
 
 
 @dataclass(frozen=True, slots=True)

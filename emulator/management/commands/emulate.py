@@ -14,9 +14,11 @@ from emulator.engine.policies.names import PolicyName
 from emulator.engine.policies.registry import make_policy
 from emulator.engine.quirks import BOINC, Quirks
 from emulator.engine.run import run
-from emulator.engine.scenario import ScenarioError
-from emulator.engine.timeline.results import Result
+from emulator.engine.scenario import Scenario, ScenarioError
+from emulator.engine.timeline.reasons import Reason
+from emulator.engine.timeline.results import Decisions, Result
 from emulator.files.scenario import read_folder
+from emulator.pages import decision_texts
 
 MAX_DAYS = 1_000_000
 
@@ -62,11 +64,20 @@ class Command(BaseCommand):
         for note in scenario.notes:
             self.stdout.write(f"note: {note}")
         self._table(result, cpu_secs)
-        for row in range(min(options["explain"], len(result.decisions))):
-            at = result.decisions.at_secs[row]
-            names = tuple(project.name for project in scenario.projects)
-            kinds = tuple(processor.kind for processor in scenario.host.processors)
-            self.stdout.write(f"{at:14.1f} s  {result.decisions.sentence(row, names, kinds)}")
+        self._decisions(scenario, result.decisions, options["explain"])
+
+    def _decisions(self, scenario: Scenario, made: Decisions, wanted: int) -> None:
+        """The first decisions, one a line."""
+        sentences = decision_texts.english()
+        for row in range(min(wanted, len(made))):
+            why = decision_texts.in_words(
+                sentences[Reason(made.reason[row])],
+                job=made.job[row],
+                project=scenario.projects[made.project[row]].name,
+                kind=scenario.host.processors[made.processor[row]].kind,
+                amount_secs=made.amount[row],
+            )
+            self.stdout.write(f"{made.at_secs[row]:14.1f} s  {why}")
 
     def _table(self, result: Result, cpu_secs: float) -> None:
         figures = result.as_json()["figures_of_merit"]

@@ -25,6 +25,7 @@ BENCHMARKS: Final = {
     "scheduler_rpc": "scheduler.benchmarks.scheduler_rpc",
     "preview": "credit.benchmarks.preview",
     "emulator": "emulator.benchmarks.speed",
+    "pages": "accounting.benchmarks.pages",
 }
 # Only by their names: they take long.
 BY_NAME_ONLY: Final = {

@@ -7,6 +7,7 @@ from typing import Final
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.translation import gettext
 from django.views.decorators.http import require_safe
 
 from portal.people.access import signed_in
@@ -22,8 +23,8 @@ def events(request: HttpRequest) -> HttpResponse:
     user = signed_in(request)
     context = {
         "lists": [
-            ("Logins and changes", of_account(user, False, EVENTS_SHOWN)),
-            ("Failed logins", of_account(user, True, EVENTS_SHOWN)),
+            (gettext("Logins and changes"), of_account(user, False, EVENTS_SHOWN)),
+            (gettext("Failed logins"), of_account(user, True, EVENTS_SHOWN)),
         ],
         "shown": EVENTS_SHOWN,
         "kept_days": EVENTS_KEPT.days,

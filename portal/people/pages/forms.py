@@ -17,8 +17,10 @@ from django import forms
 from django.conf import settings
 from django.db import transaction
 from django.http import HttpRequest
-from django.utils import timezone
+from django.utils import timezone, translation
 from django.utils.html import linebreaks
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from portal.models import CLIENT_PASSWORD_FIELDS, MAX_NAME_CHARS, User
 from portal.people.accounts import lock_unchanged
@@ -26,11 +28,13 @@ from portal.people.recovery import reset_password, revoke_access
 from portal.people.security_events import source_of
 
 _LABELS: Final = {
-    "Email": "E-mail address",
-    "Current Password": "Present password",
-    "New Password": "New password",
-    "New Password (again)": "New password, once more",
-    "Password (again)": "Password, once more",
+    "Email": _("E-mail address"),
+    "Password": _("Password"),
+    "Current Password": _("Current password"),
+    "New Password": _("New password"),
+    "New Password (again)": _("New password again"),
+    "Password (again)": _("Password again"),
+    "Remember Me": _("Keep me signed in"),
 }
 
 
@@ -42,8 +46,9 @@ class SiteLabels:
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         for field in self.fields.values():
-            label = str(field.label)
-            field.label = _LABELS.get(label, label)
+            with translation.override(settings.LANGUAGE_CODE):
+                label = str(field.label)
+            field.label = _LABELS.get(label, field.label)
             field.widget.attrs.pop("placeholder", None)
 
 
@@ -86,12 +91,14 @@ class ChangePasswordForm(SiteLabels, allauth_forms.ChangePasswordForm):
 
     user: User
     revoke = forms.BooleanField(
-        label="Revoke all client keys and API tokens",
+        label=_("Revoke all client keys and API tokens"),
         required=False,
         initial=True,
-        help_text="Whoever knew the old password could have made some. Each of your computers then has to be attached "
-        "again, and a change of your e-mail address that is not confirmed yet ends. Leave the tick out if nobody else "
-        "knew it.",
+        help_text=_(
+            "Anybody who knew the old password could have created some. You then have to attach each of your computers "
+            "again, and a change of your e-mail address that is not yet confirmed is cancelled. Clear the tick if "
+            "nobody else knew it."
+        ),
     )
 
     def save(self) -> None:
@@ -115,10 +122,10 @@ class SignUpForm(SiteLabels, allauth_forms.SignupForm):
 
     field_order = ("email", "password1", "name", "terms")
     name = forms.CharField(
-        label="Display name",
+        label=_("Display name"),
         required=False,
         max_length=MAX_NAME_CHARS,
-        help_text="What this site and BOINC call you; nobody else sees it.",
+        help_text=_("What this site and BOINC call you. Nobody else sees it."),
         widget=forms.TextInput(attrs={"autocomplete": "nickname"}),
     )
 
@@ -126,20 +133,24 @@ class SignUpForm(SiteLabels, allauth_forms.SignupForm):
         super().__init__(*args, **kwargs)
         if settings.TERMS_OF_USE:
             self.fields["terms"] = forms.BooleanField(
-                label="I agree to the terms of use", help_text=linebreaks(settings.TERMS_OF_USE, autoescape=True)
+                label=gettext("I agree to the terms of use"),
+                help_text=linebreaks(settings.TERMS_OF_USE, autoescape=True),
             )
 
     def custom_signup(self, request: HttpRequest, user: User) -> None:
         user.name = self.cleaned_data["name"].strip()
+        # Mails to who signs up in another language than the site's own are in that language, too.
+        language = translation.get_language()
+        user.language = language if language in settings.TRANSLATIONS else ""
         user.terms_accepted_at = timezone.now() if settings.TERMS_OF_USE else None
-        user.save(update_fields=["name", "terms_accepted_at"])
+        user.save(update_fields=["name", "language", "terms_accepted_at"])
 
 
 class ChangeEmailForm(SiteLabels, allauth_forms.AddEmailForm):
     """A new address and the password: the hash that BOINC clients log in with is made of both."""
 
     user: User
-    password = PasswordField(label="Your password", autocomplete="current-password")
+    password = PasswordField(label=_("Your password"), autocomplete="current-password")
 
     def clean_email(self) -> str:
         email = self.cleaned_data["email"].lower()

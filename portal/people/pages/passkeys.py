@@ -8,6 +8,7 @@ from typing import Any
 from allauth.mfa.webauthn.forms import AddWebAuthnForm, EditWebAuthnForm
 from django.http import HttpRequest
 from django.http.request import split_domain_port
+from django.utils.translation import gettext
 
 from portal.people.pages.forms import SiteLabels
 
@@ -19,14 +20,14 @@ class AddPasskeyForm(SiteLabels, AddWebAuthnForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["name"].label = "Name"
+        self.fields["name"].label = gettext("Name")
         self.fields["name"].max_length = _MAX_NAME_CHARS
-        self.fields["name"].help_text = "So that you know it again, for example “phone”."
-        self.fields["passwordless"].label = "Sign in with it alone"
+        self.fields["name"].help_text = gettext("So that you recognise it later, for example “phone”.")
+        self.fields["passwordless"].label = gettext("Sign in with it alone")
         self.fields["passwordless"].initial = True
-        self.fields["passwordless"].help_text = (
-            "Then you need neither your address nor your password; the device asks for its PIN or your fingerprint. "
-            "Without the tick it is a second factor after the password."
+        self.fields["passwordless"].help_text = gettext(
+            "Then you need neither your address nor your password. The device asks for its PIN or your fingerprint. "
+            "Without the tick, the passkey is a second factor after the password."
         )
 
 
@@ -38,13 +39,13 @@ def why_unavailable(request: HttpRequest) -> str:
     """Why browsers refuse passkeys at the address under which the site was called, in words; empty if they do not."""
     host, _ = split_domain_port(request.get_host())
     if _is_ip_address(host):
-        return (
+        return gettext(
             "Passkeys need a host name, and you opened this site by its IP address. Open it by its name, "
             "or use an authenticator app."
         )
     if request.is_secure() or host == "localhost" or host.endswith(".localhost"):
         return ""
-    return "Passkeys need https, and you opened this site without it. Use an authenticator app."
+    return gettext("Passkeys need https, and you opened this site without it. Use an authenticator app.")
 
 
 def _is_ip_address(host: str) -> bool:

@@ -13,6 +13,8 @@ from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from portal.models import ApiToken, User
@@ -27,22 +29,26 @@ from portal.people.api_tokens import (
 )
 from portal.people.security_events import source_of
 
-_LIFETIMES: Final = {"30": "30 days", "365": "1 year", "": "until I revoke it"}
+_LIFETIMES: Final = {"30": _("30 days"), "365": _("1 year"), "": _("until I revoke it")}
 
 
 class TokenForm(forms.Form):
     """A token to be made."""
 
     name = forms.CharField(
-        label="What is it for?", max_length=100, help_text="So that you know it again, for example “spreadsheet”."
+        label=_("What is it for?"),
+        max_length=100,
+        help_text=_("So that you recognise it later, for example “spreadsheet”."),
     )
     scopes = forms.MultipleChoiceField(
-        label="It gives access to",
+        label=_("It gives access to"),
         choices=ApiToken.Scope.choices,
         widget=forms.CheckboxSelectMultiple,
-        error_messages={"required": "Choose at least one thing that the token gives access to."},
+        error_messages={"required": _("Choose at least one thing that the token gives access to.")},
     )
-    days = forms.ChoiceField(label="It is valid for", choices=list(_LIFETIMES.items()), required=False, initial="365")
+    days = forms.ChoiceField(
+        label=_("It is valid for"), choices=list(_LIFETIMES.items()), required=False, initial="365"
+    )
 
     @property
     def lifetime(self) -> dt.timedelta | None:
@@ -70,7 +76,11 @@ def tokens(request: HttpRequest) -> HttpResponse:
             tell_of_token(user, form.cleaned_data["name"], form.cleaned_data["scopes"])
             form = TokenForm()
         except TooManyTokens:
-            form.add_error(None, f"You have {MAX_TOKENS_PER_USER} tokens already. Revoke one that you do not need.")
+            form.add_error(
+                None,
+                gettext("You already have %(number)s tokens. Revoke one that you do not need.")
+                % {"number": MAX_TOKENS_PER_USER},
+            )
     return _page(request, form, token)
 
 
@@ -86,10 +96,9 @@ def _page(request: HttpRequest, form: TokenForm, token: str | None) -> HttpRespo
 
 def tell_of_token(user: User, name: str, scopes: list[str]) -> None:
     """Send the mail about a new token: somebody else may have made it."""
-    words = [str(ApiToken.Scope(scope).label) for scope in scopes]
-    get_adapter().send_notification_mail(
-        "account/email/token_made", user, {"token_name": name, "scopes": ", ".join(words)}
-    )
+    # The labels become words where the mail is rendered, in its reader's language.
+    words = [ApiToken.Scope(scope).label for scope in scopes]
+    get_adapter().send_notification_mail("account/email/token_made", user, {"token_name": name, "scopes": words})
 
 
 @require_POST
@@ -113,5 +122,5 @@ def revoke(request: HttpRequest, pk: int) -> HttpResponse:
     token = revoke_token(signed_in(request), pk, source_of(request))
     if token is None:
         raise Http404
-    messages.success(request, f"The token “{token.name}” is revoked.")
+    messages.success(request, gettext("The token “%(name)s” is revoked.") % {"name": token.name})
     return redirect("tokens")

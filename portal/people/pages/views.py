@@ -11,15 +11,19 @@ from allauth.usersessions import app_settings
 from allauth.usersessions.models import UserSession
 from allauth.usersessions.views import ListUserSessionsView
 from django import forms
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.contrib.sessions.models import Session
 from django.db.models import Exists, OuterRef
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
-from django.utils import timezone
+from django.utils import timezone, translation
+from django.utils.translation import get_language, get_language_info, gettext, ngettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from portal.languages import zones
 from portal.models import MAX_NAME_CHARS, ClientKey
 from portal.people.access import get_own_key, signed_in
 from portal.people.accounts import revoke_all_client_keys, revoke_client_key
@@ -27,9 +31,9 @@ from portal.people.security_events import source_of
 
 REVOKED_SHOWN: Final = 20
 REVOKED_SINCE: Final = dt.timedelta(days=90)
-NAME_HELP: Final = (
-    "What this site and your BOINC clients call you; nobody else sees it. Without one it is the part of your e-mail"
-    " address before the @."
+NAME_HELP: Final = _(
+    "What this site and your BOINC clients call you. Nobody else sees it. If it is empty, the part of your e-mail "
+    "address before the @ is used."
 )
 
 
@@ -52,7 +56,7 @@ def revoke_key(request: HttpRequest, pk: int) -> HttpResponse:
     """Revoke one key."""
     key = get_own_key(signed_in(request), pk)
     revoke_client_key(signed_in(request), key.pk, source_of(request))
-    messages.success(request, f"The key {key.hint}… is revoked.")
+    messages.success(request, gettext("The key %(key)s… is revoked.") % {"key": key.hint})
     return redirect("keys")
 
 
@@ -61,7 +65,8 @@ def revoke_key(request: HttpRequest, pk: int) -> HttpResponse:
 def revoke_keys(request: HttpRequest) -> HttpResponse:
     """Revoke all keys at once."""
     number = revoke_all_client_keys(signed_in(request), source_of(request))
-    messages.success(request, f"{number} keys are revoked." if number != 1 else "The key is revoked.")
+    text = ngettext("%(number)s key is revoked.", "%(number)s keys are revoked.", number)
+    messages.success(request, text % {"number": number})
     return redirect("keys")
 
 
@@ -87,36 +92,58 @@ change_email = login_required(ChangeEmailView.as_view())
 
 
 class ProfileForm(forms.Form):
-    """The display name."""
+    """The display name, and the language and time zone of pages and mails."""
 
     name = forms.CharField(
-        label="Display name",
+        label=_("Display name"),
         required=False,
         max_length=MAX_NAME_CHARS,
         help_text=NAME_HELP,
         widget=forms.TextInput(attrs={"autocomplete": "nickname"}),
     )
 
+    language = forms.ChoiceField(
+        label=_("Language"), required=False, help_text=_("Of pages and mails. Mails are in English if you choose none.")
+    )
+    time_zone = forms.ChoiceField(
+        label=_("Time zone"),
+        required=False,
+        help_text=_("For times of day on pages and in mails. Days in your history are UTC days."),
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        own_names = [(code, get_language_info(code)["name_local"]) for code, _name in settings.LANGUAGES]
+        self._choose("language", [("", gettext("As the browser asks for")), *own_names])
+        zone_names = [(name, name.replace("_", " ")) for name in zones.names()]
+        self._choose("time_zone", [("", gettext("As the browser says")), *zone_names])
+
+    def _choose(self, name: str, choices: list[tuple[str, str]]) -> None:
+        field = self.fields[name]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = choices
+
     def clean_name(self) -> str:
         name = " ".join(str(self.cleaned_data["name"]).split())
         if not name.isprintable():
-            raise forms.ValidationError("The name has a character that cannot be shown. Leave it out.")
+            raise forms.ValidationError(gettext("The name has a character that cannot be shown. Leave it out."))
         return name
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @login_required
 def profile(request: HttpRequest) -> HttpResponse:
-    """The display name, and the form that changes it."""
+    """Name, language and time zone, and the form that changes them."""
     user = signed_in(request)
-    form = ProfileForm(request.POST if request.method == "POST" else None, initial={"name": user.name})
+    initial = {"name": user.name, "language": user.language, "time_zone": user.time_zone}
+    form = ProfileForm(request.POST if request.method == "POST" else None, initial=initial)
     if request.method == "POST" and form.is_valid():
-        user.name = form.cleaned_data["name"]
-        user.save(update_fields=["name"])
-        messages.success(
-            request,
-            f"Saved. You are called {user.display_name}; your BOINC clients learn of it at their next contact.",
-        )
+        for name, value in form.cleaned_data.items():
+            setattr(user, name, value)
+        user.save(update_fields=list(form.cleaned_data))
+        with translation.override(user.language or get_language()):
+            text = gettext("Saved. You are called %(name)s. Your BOINC clients learn of it at their next sync.")
+            messages.success(request, text % {"name": user.display_name})
         return redirect("profile")
     return render(request, "portal/profile.html", {"form": form}, status=422 if form.errors else 200)
 

@@ -17,6 +17,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from accounting.engine.states import DayFlag
 from accounting.exchange import day_rows, downloads
+from accounting.models import GrantedDay, Project, Settlement
 from portal.models import Host, User
 from tests.support.accounting_factories import credit, make_host, make_project
 from tests.support.page_reader import Page
@@ -106,13 +107,13 @@ def test_pages_of_any_size_give_the_same_rows(worked: Host) -> None:
         assert max(len(page) for page in pages) <= size
 
 
-def test_a_page_is_one_statement_on_the_months_that_are_left(
+def test_a_page_is_two_statements_on_the_months_that_are_left(
     worked: Host, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     credit(worked, make_project("Gamma"), "2026-01-20", (1, 0, 0, 0, 0, 0))
     wanted = day_rows.DayRange(dt.date(2026, 1, 1), dt.date(2026, 3, 11))
     first = day_rows.read_page(worked.owner, wanted, limit=2)
-    with django_assert_num_queries(1) as seen:
+    with django_assert_num_queries(2) as seen:
         assert len(day_rows.read_page(worked.owner, wanted, first[-1].place, limit=2)) == 2
     with connection.cursor() as cursor:
         cursor.execute(f"EXPLAIN {seen.captured_queries[0]['sql']}")
@@ -157,3 +158,68 @@ def test_a_file_is_named_by_its_days_and_kept_by_no_cache(signed_in: Client, wor
     reply = signed_in.get(f"/history/history.csv?{RANGE}")
     assert reply.headers["Content-Disposition"] == 'attachment; filename="history-2026-03-01-to-2026-03-10.csv"'
     assert "no-store" in reply.headers["Cache-Control"]
+
+
+def make_grant(host: Host, project: Project, day: str, micro: int) -> None:
+    GrantedDay.objects.create(user=host.owner, day=day, project=project, host=host, credit=micro)
+
+
+def seen(host: Host, project: Project, day: str, *, is_whole: bool = False) -> None:
+    """The project's statistics first had the computer on that day."""
+    Settlement.objects.create(
+        host=host, project=project, seen_on=day, read_on=day, estimated_before=0, is_whole=is_whole
+    )
+
+
+def test_granted_credit_stands_beside_the_estimate_where_it_is_known(signed_in: Client, worked: Host) -> None:
+    alpha, attic = Project.objects.get(name="Alpha"), Host.objects.get(domain_name="attic")
+    seen(worked, alpha, "2026-02-28")
+    seen(attic, alpha, "2026-03-10")
+    make_grant(worked, alpha, "2026-03-02", 7_500_000)
+    rows = rows_of(body(signed_in, f"/history/history.csv?{RANGE}"))
+    # On 1 March Alpha granted nothing, Beta's statistics are not known, and Attic was first seen on its own day. The
+    # day of the grant has a row, though nothing was reported.
+    assert [(row["day"], row["project"], row["host"], row["granted_credit"]) for row in rows] == [
+        ("2026-03-01", "Alpha", "studio", "0.000000"),
+        ("2026-03-01", "Beta", "studio", ""),
+        ("2026-03-02", "Alpha", "studio", "7.500000"),
+        ("2026-03-10", "Alpha", "attic", ""),
+    ]
+    data = json.loads(body(signed_in, f"/history/history.json?{RANGE}"))
+    assert [row["granted_credit"] for row in data["rows"]] == ["0.000000", None, "7.500000", None]
+    assert data["sums"]["granted_credit"] == "7.500000"
+
+
+def test_grants_and_reports_come_in_pages_of_any_size(worked: Host) -> None:
+    alpha, gamma = Project.objects.get(name="Alpha"), make_project("Gamma")
+    for day in range(1, 10):
+        make_grant(worked, alpha, f"2026-03-{day:02}", day)
+        make_grant(worked, gamma, f"2026-03-{day:02}", day)
+    wanted = day_rows.DayRange(dt.date(2026, 3, 1), dt.date(2026, 3, 11))
+    whole = day_rows.read_page(worked.owner, wanted)
+    # 18 grants, one of them beside a report, and three more reports
+    assert len(whole) == 21 and [row.place for row in whole] == sorted(row.place for row in whole)
+    for size in (1, 2, 3, 7, 20, 21):
+        assert [row for page in day_rows.read_pages(worked.owner, wanted, size) for row in page] == whole
+
+
+def test_a_file_has_what_the_filters_of_the_page_show(signed_in: Client, worked: Host) -> None:
+    alpha = Project.objects.get(name="Alpha")
+    shown = Page(signed_in.get(f"/history/?{RANGE}&host={worked.pk}&project={alpha.pk}&processor=cpu").content.decode())
+    (link,) = [link for link in shown.all("a") if "/history.csv?" in link.attributes.get("href", "")]
+    reply = signed_in.get(link.attributes["href"].replace("&amp;", "&"))
+    assert f'-computer-{worked.pk}-project-{alpha.pk}-cpu.csv"' in reply.headers["Content-Disposition"]
+    (row,) = rows_of(b"".join(reply))
+    assert (row["host"], row["project"], row["cpu_credit"], row["gpu_credit"]) == (
+        "studio",
+        "Alpha",
+        "1.000001",
+        "0.000000",
+    )
+
+
+@pytest.mark.parametrize("query", ["host=0", "project=99999", "processor=fpga", "host=attic", "processor=cpu&host=-1"])
+def test_a_filter_that_names_nothing_is_refused_in_words(signed_in: Client, worked: Host, query: str) -> None:
+    reply = signed_in.get(f"/history/history.csv?{RANGE}&{query}")
+    assert reply.status_code == 400
+    assert " is no " in reply.content.decode()

@@ -23,10 +23,10 @@ DONE_MS = 60_000
 def ask(page: Page, title: str, jobs: int) -> None:
     """Compare published with deployed rules, with some computers that exaggerate."""
     page.get_by_label("Title").fill(title)
-    page.get_by_label("Jobs of each population").fill(str(jobs))
+    page.get_by_label("Jobs per population").fill(str(jobs))
     page.get_by_label("Populations", exact=True).fill("1")
-    page.get_by_text("Those who cheat").click()
-    page.get_by_label("Part of the computers that report ten times their speed").fill("0.1")
+    page.get_by_text("Computers that cheat").click()
+    page.get_by_label("Share of computers that report ten times their speed").fill("0.1")
     page.get_by_role("button", name="Run the experiment").click()
 
 
@@ -59,7 +59,7 @@ def test_an_operator_compares_rule_sets_and_shares_the_result_until_the_link_is_
     page.keyboard.press("Home")
     expect(chart).to_have_attribute("aria-valuenow", "1")
     assert "bound 3" in (chart.get_attribute("aria-valuetext") or "")
-    page.get_by_role("button", name="Share by a link").click()
+    page.get_by_role("button", name="Share with a link").click()
     link = page.get_by_role("link", name="/laboratory/shared/").get_attribute("href") or ""
     stranger = stranger_of(browser, site)
     stranger.goto(link)
@@ -67,17 +67,23 @@ def test_an_operator_compares_rule_sets_and_shares_the_result_until_the_link_is_
     expect_results(stranger)
     expect(stranger.get_by_role("button", name="Stop sharing")).to_have_count(0)
     page.get_by_role("button", name="Stop sharing").click()
-    expect(page.get_by_role("button", name="Share by a link")).to_be_visible()
+    expect(page.get_by_role("button", name="Share with a link")).to_be_visible()
     answer = stranger.reload()
     assert answer is not None and answer.status == 404
     stranger.context.close()
 
 
+@pytest.fixture(scope="module")
+def public_site(site_var_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    log = tmp_path_factory.mktemp("laboratory") / "site.log"
+    with Site(site_var_dir, log, CREDIT_LABORATORY_PUBLIC="true") as running:
+        yield running
+
+
 class TestWherePublic:
     @pytest.fixture
-    def site(self, transactional_db: None, site_var_dir: Path, tmp_path: Path) -> Iterator[Site]:
-        with Site(site_var_dir, tmp_path / "site.log", CREDIT_LABORATORY_PUBLIC="true") as running:
-            yield running
+    def site(self, transactional_db: None, public_site: Site) -> Site:
+        return public_site
 
     def test_a_volunteer_makes_shares_and_deletes_an_experiment(
         self, page: Page, browser: Browser, site: Site, worker: None, alice: User
@@ -88,7 +94,7 @@ class TestWherePublic:
         page.get_by_role("link", name="New experiment").click()
         ask(page, "Mine", 3000)
         expect_results(page)
-        page.get_by_role("button", name="Share by a link").click()
+        page.get_by_role("button", name="Share with a link").click()
         link = page.get_by_role("link", name="/laboratory/shared/").get_attribute("href") or ""
         stranger = stranger_of(browser, site)
         stranger.goto(link)

@@ -78,6 +78,62 @@ def test_two_computers_compute_a_replicated_job_and_are_granted_equal_credit(
     manage("check_ledger")
 
 
+def release_apps_that_fail(manage: Manage) -> None:
+    """A program that ends with a code of its own, one that sleeps, and one whose signature is wrong; a job of each."""
+    for app in ("failing", "sleeper", "forged"):
+        manage("release_app_version", str(APPS / app))
+        manage.submit(app, [{}], min_quorum=1, target_nresults=1, max_error_results=1, output_files=[])
+    forged = StoredFile.objects.get(name__startswith="forged")
+    forged.signature = forged.signature.replace("a", "b")
+    forged.save()
+
+
+def listed(client: BoincClient, job: str) -> dict[str, Any] | None:
+    """The job in the client's list of tasks, which it was asked for when it attached, and sends at each contact."""
+    client.sync_manager()
+    return next((task for task in TaskList.objects.get().tasks if task["name"] == job), None)
+
+
+def check_running_job_is_followed(page: Page, site: Site, client: BoincClient, alice: User, job: Result) -> None:
+    """Its owner sees it run, and comes from there to its page."""
+
+    def runs() -> dict[str, Any] | None:
+        task = listed(client, job.name)
+        return task if task is not None and task["state"] == TaskState.RUNNING else None
+
+    told = wait_until(runs, "the long job to run", 60, 1.0)
+    assert told is not None and told["project"] == Project.objects.get().pk
+    assert 0 <= told["fraction_done"] <= 1 and told["elapsed_secs"] >= 0
+    assert job.deadline_at is not None and abs(told["deadline"] - job.deadline_at.timestamp()) < 2
+
+    def followed() -> bool:
+        # Background tasks do it every five minutes. A list that is just being written is left for the next time.
+        follow.take_lists()
+        return FollowedTask.objects.filter(name=job.name).exists()
+
+    wait_until(followed, "the long job to be followed", 30)
+    sign_in(page.context, site, alice)
+    page.goto("/home/")
+    running = page.get_by_role("region", name="Running now")
+    running.get_by_role("link", name=job.name).click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text(job.name)
+
+
+def check_pages_say_why(page: Page, by_app: dict[str, Result]) -> None:
+    for app, said in {
+        "failing": "the program ended with exit code 3",
+        "sleeper": "the task was aborted by the user",
+        "forged": "was damaged: the signature of a program file was wrong",
+    }.items():
+        page.goto(f"/tasks/{by_app[app].pk}/")
+        expect(page.get_by_role("main")).to_contain_text(said)
+    page.goto(f"/tasks/{by_app['failing'].pk}/")
+    expect(page.get_by_role("main")).to_contain_text("no such glacier")
+    page.goto(f"/workunits/{by_app['failing'].workunit_id}/")
+    # One more try, which is for another volunteer.
+    expect(page.get_by_role("main")).to_contain_text("waits to be sent")
+
+
 def test_jobs_that_fail_say_why(
     page: Page,
     site: Site,
@@ -87,44 +143,13 @@ def test_jobs_that_fail_say_why(
     boinc_client: BoincClient,
     alice: User,
 ) -> None:
-    for app in ("failing", "sleeper", "forged"):
-        manage("release_app_version", str(APPS / app))
-        manage.submit(app, [{}], min_quorum=1, target_nresults=1, max_error_results=1, output_files=[])
-    forged = StoredFile.objects.get(name__startswith="forged")
-    forged.signature = forged.signature.replace("a", "b")
-    forged.save()
+    release_apps_that_fail(manage)
     attach(boinc_client, site, "alice@example.org", project)
     only = [boinc_client]
     in_progress = Result.objects.filter(server_state=ServerState.IN_PROGRESS, app__name="sleeper")
     ask_until(in_progress.exists, "the long job to be sent", only, project, site)
     sleeper = in_progress.get()
-
-    # The client was asked for its tasks when it attached. It lists them at each contact.
-    def listed() -> dict[str, Any] | None:
-        boinc_client.sync_manager()
-        tasks = TaskList.objects.get().tasks
-        return next((task for task in tasks if task["name"] == sleeper.name), None)
-
-    def runs() -> dict[str, Any] | None:
-        task = listed()
-        return task if task is not None and task["state"] == TaskState.RUNNING else None
-
-    told = wait_until(runs, "the long job to run", 60, 1.0)
-    assert told is not None and told["project"] == Project.objects.get().pk
-    assert 0 <= told["fraction_done"] <= 1 and told["elapsed_secs"] >= 0
-    assert sleeper.deadline_at is not None and abs(told["deadline"] - sleeper.deadline_at.timestamp()) < 2
-
-    def followed() -> bool:
-        # Background tasks do it every five minutes. A list that is just being written is left for the next time.
-        follow.take_lists()
-        return FollowedTask.objects.filter(name=sleeper.name).exists()
-
-    wait_until(followed, "the long job to be followed", 30)
-    sign_in(page.context, site, alice)
-    page.goto("/home/")
-    running = page.get_by_role("region", name="Running now")
-    running.get_by_role("link", name=sleeper.name).click()
-    expect(page.get_by_role("heading", level=1)).to_contain_text(sleeper.name)
+    check_running_job_is_followed(page, site, boinc_client, alice, sleeper)
 
     boinc_client.command("--task", project, sleeper.name, "abort")
     over = Result.objects.filter(server_state=ServerState.OVER)
@@ -134,19 +159,8 @@ def test_jobs_that_fail_say_why(
     assert by_app["forged"].exit_status == -186
 
     # What became of it is known at once, as the project is this very site.
-    wait_until(lambda: listed() is None, "the long job to leave the list", 60, 1.0)
+    wait_until(lambda: listed(boinc_client, sleeper.name) is None, "the long job to leave the list", 60, 1.0)
     page.goto(f"/computers/{sleeper.host_id}/")
-    page.get_by_text("Tasks before these").click()
+    page.get_by_text("Earlier tasks").click()
     expect(page.get_by_role("row", name=sleeper.name)).to_contain_text("failed")
-    for app, said in {
-        "failing": "the program ended with its own code 3",
-        "sleeper": "it was aborted by hand",
-        "forged": "did not pass its check: the signature of a program file was wrong",
-    }.items():
-        page.goto(f"/tasks/{by_app[app].pk}/")
-        expect(page.get_by_role("main")).to_contain_text(said)
-    page.goto(f"/tasks/{by_app['failing'].pk}/")
-    expect(page.get_by_role("main")).to_contain_text("no such glacier")
-    page.goto(f"/workunits/{by_app['failing'].workunit_id}/")
-    # One more try, which is for another volunteer.
-    expect(page.get_by_role("main")).to_contain_text("waits to be sent")
+    check_pages_say_why(page, by_app)

@@ -92,7 +92,7 @@ def test_what_this_computer_cannot_run_is_left_out_and_said() -> None:
     scenario = read_upload(state(HOST, PROJECT, APP, GPU_VERSION, other))
     assert [project.name for project in scenario.projects] == ["B"]
     assert scenario.notes == (
-        "A: a is left out, it has no version for this computer",
+        "A: a is left out because it has no version for this computer",
         "A is left out: it has no application that this computer can run",
     )
 
@@ -109,7 +109,7 @@ def test_finished_jobs_are_left_out() -> None:
     result += b"<received_time>100</received_time><report_deadline>400</report_deadline></result>\n"
     scenario = read_upload(state(HOST, PROJECT, APP, VERSION, workunit, result % 2, result % 5))
     assert scenario.jobs == (StartJob("A", "a", 1e12, 1e12, 300.0),)
-    assert scenario.notes == ("A: finished jobs in the file are left out",)
+    assert scenario.notes == ("A: finished tasks in the file are left out",)
 
 
 def test_the_override_wins_over_the_preferences_tag_by_tag() -> None:
@@ -195,14 +195,14 @@ def test_what_is_no_number_in_range_is_refused(before: bytes, after: bytes, tag:
         ({}, "", 0, "missing"),
         ({"client_state.xml": b""}, "client_state", 1, "does not begin"),
         ({"client_state.xml": b"<global_preferences/>"}, "client_state", 1, "does not begin"),
-        ({"client_state.xml": b"<client_state>\n" + HOST + PROJECT}, "client_state", 1, "cut short"),
+        ({"client_state.xml": b"<client_state>\n" + HOST + PROJECT}, "client_state", 1, "incomplete"),
         (state(HOST), "project", 0, "no project"),
         (state(PROJECT), "host_info", 0, "missing"),
         (state(HOST, APP), "app", 3, "before the first <project>"),
         (state(HOST, PROJECT), "project", 3, "no project has an application"),
         (state(HOST, PROJECT, VERSION), "app_name", 4, "no application of this name"),
         (state(HOST, PROJECT, b"<result><wu_name>w</wu_name></result>"), "wu_name", 4, "no workunit"),
-        (state(HOST, b"<project>\n", PROJECT), "project", 4, "begins again inside itself"),
+        (state(HOST, b"<project>\n", PROJECT), "project", 4, "begins before the first is closed"),
         (state(HOST, PROJECT) | {"notes.txt": b""}, "", 0, "unknown file"),
         (state(HOST, PROJECT, APP, VERSION) | {"cc_config.xml": b"no"}, "cc_config", 1, "does not begin"),
         (state(HOST, PROJECT, APP, VERSION.replace(b"2e9", b"1e18")), "flops", 5, "less than a millisecond"),

@@ -27,10 +27,10 @@ def test_a_run_from_an_example_to_its_timeline(signed_in: Client) -> None:
     page = reverse("experiment", args=[experiment.pk])
     assert "What to try" in text_of(signed_in.get(page))
     assert signed_in.post(page, trial(experiment)).status_code == 302
-    assert "waits for a worker" in text_of(signed_in.get(page))
+    assert "Waiting for a worker" in text_of(signed_in.get(page))
     carry_out()
     text = text_of(signed_in.get(page))
-    assert "Shares as aimed and as got" in text
+    assert "Target and actual shares" in text
     assert re.search(r"A 50 % (49|50|51) %", text)
     drawn = signed_in.get(reverse("emulator_window", args=[experiment.pk, 1]), {"from": 0, "to": 86_400, "width": 800})
     assert {row[0] for row in drawn.json()["blocks"]} == {0, 1, 2, 3}
@@ -84,7 +84,7 @@ def test_a_parameter_is_swept(signed_in: Client) -> None:
     carry_out()
     chart = signed_in.get(page).context["chart"]
     assert chart["values"] == [0.1, 0.5, 2]
-    assert chart["axis"] == "additional buffer (days)"
+    assert chart["axis"] == "Additional buffer (days)"
     # A larger buffer needs fewer RPCs for a job.
     rpcs = [row[0] for row in chart["series"]["rpcs_per_job"]]
     assert rpcs[0] > rpcs[1] > rpcs[2]
@@ -98,10 +98,10 @@ def test_a_parameter_is_swept(signed_in: Client) -> None:
         ({"days": "1e304"}, "36525"),
         ({"policies": []}, "This field is required"),
         ({"nseeds": "11"}, "10"),
-        ({"parameter": "half_life_days", "values": ""}, "Say over which values."),
-        ({"parameter": "half_life_days", "values": "1 x"}, "Numbers only"),
-        ({"parameter": "half_life_days", "values": "-1"}, "From 0.01 to 10000 days."),
-        ({"parameter": "half_life_days", "values": "1 2 3 4 5 6 7 8 9"}, "8 are the most"),
+        ({"parameter": "half_life_days", "values": ""}, "Enter the values to try."),
+        ({"parameter": "half_life_days", "values": "1 x"}, "Enter numbers only"),
+        ({"parameter": "half_life_days", "values": "-1"}, "Enter values from 0.01 to 10000 days."),
+        ({"parameter": "half_life_days", "values": "1 2 3 4 5 6 7 8 9"}, "The limit is 8."),
         ({"share0": "0", "share1": "0"}, "at least one project needs a share above 0"),
         ({"policies": ["rec", "ltd", "ltd-single", "debt"], "nseeds": "10", "quirks": "on"}, "1 to 40"),
     ],
@@ -154,14 +154,14 @@ def test_a_file_that_cannot_be_read_is_told_with_its_line(signed_in: Client, con
     signed_in.post(reverse("emulate_files"), {"client_state": SimpleUploadedFile("client_state.xml", content)})
     carry_out()
     text = text_of(signed_in.get(reverse("experiment", args=[Experiment.objects.get().pk])))
-    assert "cannot be made a scenario" in text
+    assert "No scenario can be created from these files" in text
     assert said in text
 
 
 def test_a_file_that_is_too_large_is_refused(signed_in: Client) -> None:
     large = SimpleUploadedFile("client_state.xml", b"x" * (16 * 1024 * 1024 + 1))
     answer = signed_in.post(reverse("emulate_files"), {"client_state": large})
-    assert "16,777,216 are the most" in text_of(answer)
+    assert "The limit is 16,777,216 bytes." in text_of(answer)
     assert not Experiment.objects.exists()
 
 
@@ -237,8 +237,8 @@ def test_cancelled_runs_are_told_of_once(signed_in: Client) -> None:
     assert "Recent estimated credit · 3 seeds" in listed.partition("not started")[2]
     signed_in.post(reverse("experiment_cancel", args=[experiment.pk]))
     text = text_of(signed_in.get(page))
-    assert text.count("cancelled") == 1 and "All 3 runs: cancelled." in text
-    assert "In numbers" not in text
+    assert text.count("cancelled") == 1 and "All 3 runs were cancelled." in text
+    assert "Variant Idle" not in text
 
 
 def test_a_computers_page_leads_to_its_emulation(signed_in: Client, studio: Host) -> None:
@@ -263,7 +263,7 @@ def test_there_is_a_limit_to_what_one_keeps(signed_in: Client, settings: Setting
     settings.EMULATOR_EXPERIMENTS_MAX = 1
     begin(signed_in)
     answer = signed_in.post(reverse("emulate_preset", args=["s1_two_equal_cpu"]), follow=True)
-    assert "as many as one may keep" in text_of(answer)
+    assert "which is the limit" in text_of(answer)
     assert Experiment.objects.count() == 1
 
 

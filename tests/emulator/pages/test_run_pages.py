@@ -11,12 +11,14 @@ from django.urls import reverse
 
 from emulator.files.scenario_json import from_json
 from emulator.models import Experiment, Run
-from emulator.pages import downloads
+from emulator.pages import downloads, row_texts
 from emulator.pages.reads import colours
 from emulator.runs.packed_timeline import Packed
 from tests.support.accounting_factories import make_project
 from tests.support.emulator_experiments import begin, carry_out, trial
 from tests.support.page_text import text_of
+
+GERMAN = {"Accept-Language": "de"}
 
 
 def test_the_tables_of_a_run_are_pages_too(signed_in: Client) -> None:
@@ -39,11 +41,15 @@ def test_downloads_have_what_the_page_shows(signed_in: Client) -> None:
     assert saved["figures_of_merit"] == run.figures
     assert from_json(saved["scenario"]) == from_json(Experiment.objects.get().scenario)
     for what, header in (("blocks", "start_secs,"), ("rpcs", "at_secs,"), ("decisions", "at_secs,")):
-        answer = signed_in.get(reverse("emulator_csv", args=[experiment.pk, 1, what]))
+        answer = signed_in.get(reverse("emulator_csv", args=[experiment.pk, 1, what]), headers=GERMAN)
         lines = b"".join(answer).decode().splitlines()
         assert lines[0].startswith(header)
         assert len(lines) > 5
-    for what, said in (("decisions", "is asked"), ("rpcs", "s of work and got"), ("blocks", "CPU 0: job")):
+        # A program reads the same sentences, whatever language its owner reads.
+        assert what != "decisions" or lines[1].endswith(
+            "is asked for work: the CPU is not busy up to the minimum buffer."
+        )
+    for what, said in (("decisions", "is asked for work"), ("rpcs", "s of work and got"), ("blocks", "CPU 0: task")):
         address = reverse("emulator_table", args=[experiment.pk, 1, what])
         rows = text_of(signed_in.get(address, {"from": 43_200}, headers={"HX-Target": f"more-{what}"}))
         assert said in rows
@@ -57,7 +63,7 @@ def test_buffer_standing_and_availability_are_downloads_and_tables_too(signed_in
     carry_out()
 
     def lines_of(what: str) -> list[str]:
-        answer = signed_in.get(reverse("emulator_csv", args=[experiment.pk, 1, what]))
+        answer = signed_in.get(reverse("emulator_csv", args=[experiment.pk, 1, what]), headers=GERMAN)
         return b"".join(answer).decode().splitlines()
 
     header, *levels = lines_of("levels")
@@ -67,11 +73,14 @@ def test_buffer_standing_and_availability_are_downloads_and_tables_too(signed_in
     assert any(standing < 0 for row in rows for standing in row[2:])
     assert lines_of("states") == ["from_secs,state", "0.0,may compute"]
     assert lines_of("misses") == ["at_secs,project,job,late_secs"]
-    text = text_of(signed_in.get(reverse("experiment", args=[experiment.pk])))
-    assert "in the buffer: CPU" in text and "Late jobs 0" in text
+    page = reverse("experiment", args=[experiment.pk])
+    text = text_of(signed_in.get(page))
+    assert "Buffer: CPU" in text and "Late tasks 0" in text
+    german = text_of(signed_in.get(page, headers=GERMAN))
+    assert "Puffer: CPU" in german and "Verspätete Aufgaben 0" in german
 
 
-def test_a_late_job_is_told_with_its_lateness() -> None:
+def test_a_late_task_is_told_with_its_lateness() -> None:
     columns = {
         "misses.at_secs": np.array([90_000.0]),
         "misses.project": np.array([0]),
@@ -80,7 +89,7 @@ def test_a_late_job_is_told_with_its_lateness() -> None:
     }
     packed = Packed(columns, {"projects": ["=A"]})
     # 5,400 s are an hour and a half.
-    assert downloads.miss(packed, 0)["why"] == "job 7 is finished 1.50 h after its deadline"
+    assert row_texts.miss(packed, 0)["why"] == "Task 7 finished 1.50 h after its deadline"
     # A spreadsheet must not take a name for a formula.
     assert list(downloads.misses_csv(packed))[1].strip() == "90000.0,'=A,7,5400.0"
 

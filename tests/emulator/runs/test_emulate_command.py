@@ -49,7 +49,7 @@ def test_it_reads_a_state_file_alone_with_quirks_and_explains() -> None:
     done = emulate(str(state), "--policy", "ltd", "--quirks", "boinc", "--days", "1", "--explain", "4")
     assert done.returncode == 0, done.stderr
     assert "share_violation_normalised" in done.stdout
-    assert "is asked: " in done.stdout
+    assert "is asked for work: " in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ def test_a_run_that_is_lost_three_times_is_given_up(signed_in: Client) -> None:
     signed_in.post(reverse("experiment", args=[experiment.pk]), trial(experiment))
     lose(tries=3)
     run = Run.objects.get()
-    assert run.state == RunState.FAILED and "lost each time" in run.fault
+    assert run.state == RunState.FAILED and "lost every time" in run.fault
     assert carry_out() == 0
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from portal.dashboard.rules import Course, above, below, combine, first_of, grows, rates, span, task_trouble
+from portal.dashboard.rules import Course, above, below, combine, first_of, grows, rates
+from portal.dashboard.texts import span, task_trouble
 
 
 def test_a_counter_is_shown_as_its_growth() -> None:

@@ -140,7 +140,7 @@ def test_a_site_whose_background_work_stands_still_says_so(client: Client, db: N
 
 def test_a_site_without_figures_answers(client: Client, db: None) -> None:
     assert ask(client).findtext("database_file_states/results_in_progress") == "0"
-    assert "No figures were taken yet" in client.get("/status/").content.decode()
+    assert "No figures have been taken yet" in client.get("/status/").content.decode()
 
 
 def test_a_daemon_whose_task_did_not_run_is_not_running(client: Client, db: None, running: None) -> None:
@@ -150,7 +150,7 @@ def test_a_daemon_whose_task_did_not_run_is_not_running(client: Client, db: None
     table.save()
     states = {each.findtext("command"): each.findtext("status") for each in ask(client).iter("daemon")}
     assert (states["transitioner"], states["feeder"]) == ("not running", "running")
-    assert "A part of the site is not running" in client.get("/status/").content.decode()
+    assert "Part of the site is not running" in client.get("/status/").content.decode()
 
 
 def test_the_footer_leads_to_it(client: Client, db: None) -> None:
@@ -178,5 +178,5 @@ def test_an_account_manager_alone_has_a_status_too(
 
 def test_before_the_first_figures_the_page_shows_none(client: Client, db: None) -> None:
     page = client.get("/status/").content.decode()
-    assert "No figures were taken yet." in page
+    assert "No figures have been taken yet." in page
     assert "Tasks ready to send" not in page

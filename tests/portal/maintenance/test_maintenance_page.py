@@ -107,8 +107,8 @@ def test_one_run_of_a_check_at_a_time_and_a_second_message_does_nothing(browser:
     def post() -> str:
         return str(browser.post(f"{PAGE}start/check/", follow=True).content.decode())
 
-    assert "waits for a worker" in post()
-    assert "waiting or running already" in post()
+    assert "waiting for a worker" in post()
+    assert "already waiting or running" in post()
     assert len(messages) == 1
     carry_out_maintenance(messages[0])
     finished_at = MaintenanceRun.objects.get().finished_at
@@ -159,7 +159,7 @@ def test_a_run_that_began_late_is_running_as_long_as_its_worker_lives(
             assert begun.wait(60)
             MaintenanceRun.objects.update(asked_at=timezone.now() - runs.LOST_AFTER - dt.timedelta(seconds=1))
             assert "is running" in browser.get(PAGE).content.decode()
-            assert "waiting or running already" in browser.post(f"{PAGE}start/slow/", follow=True).content.decode()
+            assert "already waiting or running" in browser.post(f"{PAGE}start/slow/", follow=True).content.decode()
             # The broker hands a message out again that was not confirmed for an hour.
             carry_out_maintenance(messages[0])
             assert MaintenanceRun.objects.get().finished_at is None
@@ -213,7 +213,7 @@ def test_without_valkey_nothing_is_left_waiting(browser: Client, monkeypatch: py
 
     monkeypatch.setattr(app, "send_task", refuse)
     page = browser.post(f"{PAGE}start/check/", follow=True).content.decode()
-    assert "No worker can be told" in page
+    assert "No worker can be reached" in page
     assert not MaintenanceRun.objects.exists()
 
 

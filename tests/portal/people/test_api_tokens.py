@@ -96,7 +96,7 @@ def test_the_page_shows_a_new_token_once(signed_in: Client, alice: User) -> None
     assert "no-store" in made.headers["Cache-Control"]
     again = signed_in.get("/account/tokens/").content.decode()
     assert token not in again and token[:10] in again
-    assert "access to daily history and its sums, notes on reports" in Page(again).words
+    assert "access to daily history and its totals, notes on reports" in Page(again).words
 
 
 @pytest.mark.parametrize(

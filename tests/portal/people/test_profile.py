@@ -51,7 +51,7 @@ def test_forms_speak_of_e_mail_addresses_and_repeat_nothing_in_placeholders(clie
         assert "E-mail address" in shown.words and "Email" not in shown.words, address
         assert [e for e in shown.all("input") if "placeholder" in e.attributes] == [], address
     words = Page(signed_in.get("/account/password/change/").content.decode()).words
-    assert "Present password" in words and "New password, once more" in words
+    assert "Current password" in words and "New password again" in words
 
 
 def test_sessions_that_have_ended_are_not_listed(signed_in: Client, alice: User, bob: User) -> None:

@@ -90,7 +90,7 @@ def test_a_flood_of_failures_hides_no_change(alice: User) -> None:
     accounts.issue_client_key(alice, ClientKey.Origin.LOOKUP, source=Source("203.0.113.5"))
     SecurityEvent.objects.bulk_create(SecurityEvent(user=alice, kind="client_failed") for _ in range(300))
     page = log_in(alice.email, PASSWORD).get("/account/events/").content.decode()
-    assert "Client key made" in page
+    assert "Client key created" in page
 
 
 def test_events_are_removed_after_ninety_days(alice: User) -> None:
@@ -155,14 +155,14 @@ def test_the_second_factor_is_changed_by_who_signed_in_lately_only_and_a_mail_te
     browser.get(page)
     secret = browser.session["mfa.totp.secret"]
     browser.post(page, {"code": format_hotp_value(hotp_value(secret, next(yield_hotp_counters_from_time())))})
-    assert [sent.subject for sent in mail.outbox] == ["Cobblestone: Authenticator App Activated"]
+    assert [sent.subject for sent in mail.outbox] == ["Cobblestone: Authenticator app switched on"]
     assert "factor_added" in kinds(alice)
     sign_in_was(browser, minutes_ago=6)
     assert browser.post("/account/2fa/totp/deactivate/").headers["Location"].startswith("/account/reauthenticate/")
     sign_in_was(browser, minutes_ago=1)
     browser.post("/account/2fa/totp/deactivate/")
     assert kinds(alice)[-1] == "factor_removed"
-    assert mail.outbox[-1].subject == "Cobblestone: Authenticator App Deactivated"
+    assert mail.outbox[-1].subject == "Cobblestone: Authenticator app switched off"
 
 
 @pytest.mark.parametrize("confirmed", [True, False])

@@ -151,11 +151,11 @@ class TestALook:
         self, desk: Client, alice: User, bob: User, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         look(desk, alice)
-        assert "Why do you look" not in text_of(desk.get(page(alice)))
-        assert "Why do you look" in text_of(desk.get(page(bob)))
+        assert "Why are you looking" not in text_of(desk.get(page(alice)))
+        assert "Why are you looking" in text_of(desk.get(page(bob)))
         monkeypatch.setattr("portal.operators.admin_pages.LOOK_SECS", 0)
-        assert "Why do you look" in text_of(desk.get(page(alice)))
-        assert "Say first why" in help_with(desk, alice, "block")
+        assert "Why are you looking" in text_of(desk.get(page(alice)))
+        assert "First say why" in help_with(desk, alice, "block")
         alice.refresh_from_db()
         assert alice.is_active
 
@@ -173,7 +173,7 @@ class TestALook:
         text = look(desk, alice)
         for shown in ("Address confirmed Yes", "Second factor Yes", "attic-pc", "8.2.4", key[:6], "p_fpops"):
             assert shown in text, shown
-        assert "More was reported than the computer can have done" in text
+        assert "More was reported than the computer could have done" in text
         for hidden in (key, "Alpha", "987", "TOTP", "Authenticator"):
             assert hidden not in text, hidden
 
@@ -187,7 +187,7 @@ class TestHelp:
     def test_a_lost_second_factor_is_removed_and_the_owner_told(self, desk: Client, alice: User) -> None:
         for kind in (Authenticator.Type.TOTP, Authenticator.Type.RECOVERY_CODES):
             Authenticator.objects.create(user=alice, type=kind, data={})
-        assert "Done: remove the second factor" in help_with(desk, alice, "remove-factors", "Lost phone, ticket 7")
+        assert "Done: Remove the second factor" in help_with(desk, alice, "remove-factors", "Lost phone, ticket 7")
         assert not Authenticator.objects.exists()
         event = alice.security_events.get(kind="factor_removed")
         assert (event.detail, event.user_agent) == ("Lost phone, ticket 7", "support")
@@ -215,12 +215,12 @@ class TestHelp:
         login = {"login": alice.email, "password": "alice's secret"}
         owner.post("/account/login/", login)
         token = issue_token(alice, name="x", scopes=["read:hosts"], lifetime=None)
-        assert "Done: block" in help_with(desk, alice, "block", "forged reports")
+        assert "Done: Block" in help_with(desk, alice, "block", "forged reports")
         assert "forged reports" in text_of(desk.get(page(alice)))
         assert owner.get("/home/").status_code == 302
         assert owner.post("/account/login/", login).headers["Location"] == "/account/inactive/"
         assert find_valid_token(token) is None
-        assert "Done: unblock" in help_with(desk, alice, "unblock")
+        assert "Done: Unblock" in help_with(desk, alice, "unblock")
         assert owner.post("/account/login/", login).headers["Location"] == "/home/"
         assert find_valid_token(token) is not None
         assert "forged reports" not in text_of(owner.get("/account/events/"))
@@ -237,14 +237,14 @@ class TestHelp:
         assert not alice.is_active
 
     def test_a_copy_of_the_data_is_made_for_its_owner_alone(self, desk: Client, alice: User) -> None:
-        assert "Done: have a copy" in help_with(desk, alice, "copy-data")
+        assert "Done: Request a copy" in help_with(desk, alice, "copy-data")
         copy = DataCopy.objects.get(user=alice)
         DataCopy.objects.update(state=DataCopy.State.READY)
         assert desk.get(f"/account/data/{copy.pk}.zip").status_code == 404
         assert "/account/data/" in mail.outbox[0].body
 
     def test_a_deletion_is_asked_for_and_cancelled_by_signing_in(self, desk: Client, alice: User) -> None:
-        assert "Done: delete" in help_with(desk, alice, "erase", "Their letter")
+        assert "Done: Delete" in help_with(desk, alice, "erase", "Their letter")
         alice.refresh_from_db()
         assert alice.deletion_asked_at is not None and "will be erased" in mail.outbox[0].body
         Client().post("/account/login/", {"login": alice.email, "password": "alice's secret"})
@@ -255,9 +255,13 @@ class TestHelp:
         help_with(desk, alice, "block")
         help_with(desk, alice, "erase", "Their letter")
         (message,) = mail.outbox
-        assert "will be erased" in message.body and "sign in" not in message.body and "write to those" in message.body
+        assert (
+            "will be erased" in message.body
+            and "sign in" not in message.body
+            and "write to the operators" in message.body
+        )
         # Nor can they fetch a copy.
-        assert "not be fetched" in help_with(desk, alice, "copy-data") and len(mail.outbox) == 1
+        assert "could not download the copy" in help_with(desk, alice, "copy-data") and len(mail.outbox) == 1
 
     @pytest.mark.parametrize("what", ["remove-factors", "block", "copy-data", "erase"])
     def test_operators_are_left_to_superusers(self, desk: Client, operator: User, what: str) -> None:
@@ -277,7 +281,7 @@ class TestHelp:
         client = Client()
         sign_in_lately(client, operator)
         look(client, supporter)
-        assert "Done: remove" in help_with(client, supporter, "remove-factors")
+        assert "Done: Remove" in help_with(client, supporter, "remove-factors")
         assert list(Authenticator.objects.values_list("user", flat=True)) == [operator.pk]
 
     def test_nobody_blocks_their_own_account(self, operator: User) -> None:

@@ -52,7 +52,7 @@ def test_the_page_says_whose_what_stands_where(operator: User, client: Client) -
     assert shown(client) == {
         "1": ("given up", "-"),
         "2": ("done", "-"),
-        "3": ("working", "-"),
+        "3": ("running", "-"),
         "4": ("waiting", "2"),
         "11": ("waiting", "1"),
     }

@@ -86,8 +86,8 @@ def test_units_grow_with_the_number() -> None:
 def test_a_quantity_has_its_unit() -> None:
     assert amount(1_284_000_000, "credit") == f"1{THIN}284{NBSP}credits"
     assert amount(7_200_000_000, "time") == f"2{NBSP}h"
-    assert amount(1, "jobs") == f"1{NBSP}job"
-    assert amount(2.25, "jobs") == f"2.25{NBSP}jobs"
+    assert amount(1, "jobs") == f"1{NBSP}task"
+    assert amount(2.25, "jobs") == f"2.25{NBSP}tasks"
 
 
 def test_table_cells_carry_the_exact_amount() -> None:
@@ -117,7 +117,7 @@ def test_times_say_their_utc() -> None:
     noon_in_berlin = dt.datetime(2026, 3, 10, 12, 0, 5, tzinfo=dt.timezone(dt.timedelta(hours=1)))
     assert moment(noon_in_berlin) == (
         '<time data-local datetime="2026-03-10T11:00:05+00:00" title="2026-03-10 11:00:05 UTC">'
-        "2026-03-10 11:00 UTC</time>"
+        "10 Mar 2026, 11:00 UTC</time>"
     )
 
 
@@ -131,7 +131,7 @@ def test_the_highest_day_fills_the_sparkline_and_a_little_is_seen() -> None:
     drawn = sparkline(days)
     # 64 high, two kept free: nothing has height 0, a little 1, the most 62.
     assert [f'height="{height}"' in drawn for height in ("0.0", "1.0", "62.0")] == [True] * 3
-    assert "most on 2026-03-03 with 1\u202f000" in drawn
+    assert "most on 3 Mar 2026 with 1\u202f000" in drawn
     assert "NaN" not in sparkline([(dt.date(2026, 3, 1), 0)])
     assert "<rect" not in sparkline([])
 

@@ -7,44 +7,23 @@ Whatever is answered to anybody but Alice, nothing of hers may be in it.
 
 from __future__ import annotations
 
-import datetime as dt
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pytest
-from allauth.account.models import EmailAddress
 from django.conf import settings
-from django.contrib.auth.models import Permission
 from django.core.cache import cache
 from django.db import connection, transaction
 from django.http import HttpResponseBase
-from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import URLPattern, URLResolver, get_resolver
-from django.utils import timezone
 from pytest_django import Settings
 
-from accounting.certificates import keep
-from accounting.certificates.facts import Abouts, Wanted
-from accounting.models import AccountSettings, DataCopy, DataCopyPart, HostLedger, HostProject, Note, Project
-from accounting.rpc import account_keys, catalogue
-from accounting.rpc.feed_addresses import feed_path
-from accounting.signature_image import links
-from credit.models import Batch
-from emulator.files.presets import two_processors_75_25
-from emulator.models import Experiment, Run, RunState
-from emulator.runs import experiments
-from portal.models import ApiToken, ClientKey, Host, User
-from portal.ops.mail_choices import Mail
-from portal.ops.mails import unsubscribe_url
-from portal.people.api_tokens import issue_token
+from portal.models import User
 from portal.web.middleware import PROBES
-from scheduler.models import SubmissionDraft
-from tests.support.alert_receivers import add_ntfy
-from tests.support.credit_factories import make_app, make_result, make_workunit
-from tests.support.sessions import sign_in_lately
+from tests.support.site_world import World
 
 LOGIN: Final = "login"
 """Sent to the sign-in page."""
@@ -117,6 +96,8 @@ PORTAL: Final = [
     # The bearer of the token, or whoever asks from this machine, as tests do.
     public("metrics"),
     public("status/"),
+    public("language/", answer=ON, method="POST", data={"language": "de"}),
+    public("script-texts/<str:language>/<str:version>.js", "script-texts/de/old.js"),
     public("about/"),
     public("privacy/"),
     public("terms/"),
@@ -243,6 +224,7 @@ ACCOUNT_MANAGER: Final = [
     own("account/delete/"),
     act("account/delete/", data={"password": "wrong"}, answer=422),
     own("computers/"),
+    act("computers/group/", data={"name": "attic"}),
     mine("computers/<int:pk>/", "computers/{host}/"),
     act_on("computers/<int:pk>/settings/", "computers/{host}/settings/", data={"name": "N"}),
     act_on("computers/<int:pk>/projects/", "computers/{host}/projects/"),
@@ -382,96 +364,6 @@ MATRIX: Final = [*PORTAL, *ALLAUTH, *ACCOUNT_MANAGER, *PROJECT, *BATCHES, *CREDI
 SECRETS: Final = (b"alices-own-computer", b"alice@example.org", b"Alice the owner")
 
 
-@dataclass
-class World:
-    """What the addresses are about, and a browser for each of the four."""
-
-    ids: dict[str, str]
-    clients: dict[str, Client]
-
-
-@pytest.fixture
-def world(alice: User, bob: User, operator: User) -> World:
-    """Alice has one of everything."""
-    User.objects.filter(pk=alice.pk).update(name="Alice the owner")
-    EmailAddress.objects.create(user=alice, email=alice.email, verified=True, primary=True)
-    catalogue.forget()
-    project = Project.objects.create(
-        name="Alpha", master_url="https://alpha.example.org/", shared_account_key=account_keys.encrypt("1_key")
-    )
-    machine = {"os_name": "Linux", "p_vendor": "Intel", "p_model": "Core i5", "ncpus": 4}
-    host = Host.objects.create(owner=alice, domain_name="alices-own-computer", **machine)
-    second = Host.objects.create(
-        owner=alice,
-        domain_name="alices-own-computer before",
-        created_at=timezone.now() - dt.timedelta(days=2),
-        last_contact_at=timezone.now() - dt.timedelta(days=1),
-        **machine,
-    )
-    HostLedger.objects.create(host=host)
-    HostProject.objects.create(host=host, project=project, listed=True)
-    now = timezone.now()
-    Note.objects.create(host=host, kind="reset", day=now.date(), first_at=now, last_at=now)
-    AccountSettings.objects.create(user=alice, keywords_yes=[1])
-    key = ClientKey.objects.create(user=alice, host=host, origin="attach", key_hash=b"k" * 32, hint="alices")
-    copy = DataCopy.objects.create(user=alice, state=DataCopy.State.READY, size_bytes=5)
-    export = DataCopy.objects.create(
-        user=alice, content="csv", first=dt.date(2026, 1, 1), last=dt.date(2026, 1, 2), state="ready", size_bytes=5
-    )
-    for file in (copy, export):
-        DataCopyPart.objects.create(copy=file, number=0, content=b"alice")
-    channel = add_ntfy(alice, "https://ntfy.example.org/alice@example.org")
-    app = make_app()
-    task = make_result(make_workunit(app), host)
-    batch = Batch.objects.create(app=app, owner=alice, name="sweep")
-    draft = SubmissionDraft.objects.create(app=app, owner=alice, name="Alice's draft", is_archive=False, path="none")
-    submit = Permission.objects.get(codename="add_batch")
-    for each in (alice, bob):
-        each.user_permissions.add(submit)
-    experiment, shared = (_experiment(alice, token) for token in (None, "f" * 32))
-    clients = {"stranger": Client(raise_request_exception=False)}
-    for who, user in {"owner": alice, "other": bob, "staff": operator}.items():
-        token = issue_token(user, name="t", scopes=list(ApiToken.Scope.values), lifetime=None)
-        clients[who] = Client(raise_request_exception=False, headers={"Authorization": f"Bearer {token}"})
-        sign_in_lately(clients[who], user)
-    today = dt.date(2026, 1, 2)
-    shown = Wanted(first=today, last=today, about="all", shows=["credit"])
-    certificate = keep.make(alice, shown, Abouts({}, {}), timezone.now())
-    signature = links.save(alice, {"shows_total": True}, timezone.now())
-    ids = {
-        "certificate": certificate.pk,
-        "code": certificate.code,
-        "signature": signature.token,
-        "host": host.pk,
-        "second": second.pk,
-        "project": project.pk,
-        "key": key.pk,
-        "token": ApiToken.objects.get(user=alice).pk,
-        "copy": copy.pk,
-        "export": export.pk,
-        "batch": batch.pk,
-        "draft": draft.pk,
-        "task": task.pk,
-        "task_name": task.name,
-        "workunit": task.workunit_id,
-        "experiment": experiment.pk,
-        "shared": shared.share_token,
-        "feed": feed_path(host.pk),
-        "channel": channel.pk,
-        "leave": unsubscribe_url(alice.pk, Mail.SILENCE).removeprefix(settings.SITE_URL),
-    }
-    return World({name: str(value) for name, value in ids.items()}, clients)
-
-
-def _experiment(owner: User, share_token: str | None) -> Experiment:
-    """One whose only run failed."""
-    found = experiments.create(owner, "t", "", two_processors_75_25(), 1)
-    Run.objects.create(experiment=found, number=1, variant="v", policy="rec", state=RunState.FAILED, fault="f")
-    Experiment.objects.filter(pk=found.pk).update(share_token=share_token, started_at=timezone.now())
-    found.refresh_from_db()
-    return found
-
-
 def ask(world: World, line: Line, who: str) -> HttpResponseBase:
     path = "/" + (line.path or line.route).format(**world.ids)
     if line.method == "GET":
@@ -521,7 +413,13 @@ def _ask_apart(world: World, line: Line, who: str) -> tuple[Answer, bytes]:
 
 
 WRITES: Final = re.compile(r"\s*(?:WITH\b.*\b)?(INSERT|UPDATE|DELETE)\b", re.IGNORECASE | re.DOTALL)
-LIKE_A_STRANGER: Final = ("account/login/", "account/signup/", "account/password/reset/", "account/logout/")
+LIKE_A_STRANGER: Final = (
+    "account/login/",
+    "account/signup/",
+    "account/password/reset/",
+    "account/logout/",
+    "language/",
+)
 
 
 @pytest.fixture

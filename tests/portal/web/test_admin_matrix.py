@@ -1,7 +1,8 @@
 """Which role may do what in the admin: every address, every action, every role.
 
-A new model of the admin needs a line in `MODELS`, a new address of its own one in `PAGES`: else a test here fails. The
-letters are those of `LETTERS`; superusers may do all of it, and volunteers nothing.
+A new model of the admin needs a line in `MODELS` and a row in `tests.support.admin_rows`, a new address of its own a
+line in `PAGES`: else a test here fails. The letters are those of `LETTERS`; superusers may do all of it, and volunteers
+nothing.
 """
 
 from __future__ import annotations
@@ -13,51 +14,18 @@ from typing import Any, Final
 
 import pytest
 from django.contrib import admin
-from django.contrib.admin.models import CHANGE
-from django.contrib.contenttypes.models import ContentType
 from django.db import transaction
 from django.db.models import Model
 from django.http import HttpResponseBase
 from django.test import Client, RequestFactory
 from django.urls import URLPattern, URLResolver, get_resolver
-from django.utils import timezone
 from pytest_django import Settings
 
-from accounting.models import (
-    AccountSettings,
-    Announcement,
-    Badge,
-    HostClient,
-    MailCampaign,
-    Note,
-    Project,
-    ProjectDay,
-    ProjectStanding,
-    ProjectTrouble,
-    Settlement,
-    StatisticsImport,
-    TaskSource,
-    UserProject,
-)
-from credit.laboratory.experiment import Experiment, Variant
-from credit.models import Batch, CollectedExport, CreditExperiment, HostAppVersion, Platform, Preview, StatisticsExport
-from portal.models import (
-    Account,
-    ApiToken,
-    Change,
-    ClientKey,
-    Host,
-    MaintenanceRun,
-    OperatingFigure,
-    RequestedWork,
-    SiteText,
-    SupportAction,
-    User,
-)
+from accounting.models import UserProject
+from portal.models import Change, Host, User
 from portal.operators.roles import ROLES
-from scheduler.models import AppKeyword, KeyChange, PlanClass, ReleaseDraft, RetryEntry, Step, StoredFile, Trickle
 from scheduler.programs import code_signing
-from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
+from tests.support.admin_rows import admin_rows
 from tests.support.roles import make_person
 from tests.support.sessions import sign_in_lately
 
@@ -238,100 +206,13 @@ ABOUT_ALICE: Final = (EMAIL, b"alices-own-computer", b"Alice the owner")
 HIDDEN: Final = {"M": (EMAIL,), "P": (EMAIL,), "J": (*ABOUT_ALICE, *HISTORY), "S": HISTORY, "R": ABOUT_ALICE}
 
 
-EXPERIMENT: Final = Experiment([Variant("published")]).as_json()
-NO_CHANGES: Final[dict[str, Any]] = {"app": {}, "versions": {}, "reset": []}
-DRAFT_FIELDS: Final = {
-    "app": "alpine",
-    "version_num": 101,
-    "platform": "x86_64-pc-linux-gnu",
-    "plan_class": "",
-    "processor_type": "CPU",
-    "avg_ncpus": 1,
-    "gpu_usage": 0,
-    "min_gpu_ram_bytes": 0,
-}
-
-
 @pytest.fixture
 def rows(alice: User, tmp_path: Path, settings: Settings) -> dict[str, Model]:
     """One row of each model of the admin; those about a volunteer are about Alice. The site has keys of its own."""
     settings.CODE_SIGNING_KEY, settings.CODE_SIGNING_KEY_PUBLIC = tmp_path / "private", tmp_path / "public"
     code_signing.make_if_missing()
     User.objects.filter(pk=alice.pk).update(name="Alice the owner")
-    now = timezone.now()
-    host = Host.objects.create(owner=alice, domain_name="alices-own-computer", os_name="Linux", ncpus=4)
-    project = Project.objects.create(name="Alpha", master_url="https://alpha.example.org/")
-    app = make_app()
-    version = make_version(app)
-    batch = Batch.objects.create(app=app, owner=alice, name="alices sweep")
-    workunit = make_workunit(app, name="wu_of_alice")
-    result = make_result(workunit, host)
-    return {
-        "portal.user": alice,
-        "portal.account": Account.objects.get(pk=alice.pk),
-        "portal.supportaction": SupportAction.objects.create(
-            user=alice,
-            content_type=ContentType.objects.get_for_model(Account, for_concrete_model=False),
-            object_id=str(alice.pk),
-            object_repr=alice.email,
-            action_flag=CHANGE,
-            change_message="Looked at the account: their mail",
-        ),
-        "portal.host": host,
-        "portal.clientkey": ClientKey.objects.create(user=alice, host=host, origin="attach", key_hash=b"k" * 32),
-        "portal.apitoken": ApiToken.objects.create(user=alice, name="t", scopes=["read:hosts"], token_hash=b"t" * 32),
-        "portal.requestedwork": RequestedWork.objects.create(user=alice, kind="data copy", subject=1),
-        "accounting.project": project,
-        "portal.sitetext": SiteText.objects.create(page="about", text="We are a club."),
-        "portal.operatingfigure": OperatingFigure.objects.create(name="am.rpcs", taken_at=now, value=1),
-        "portal.change": Change.objects.get(object_pk=str(project.pk), content_type__model="project"),
-        "portal.maintenancerun": MaintenanceRun.objects.create(job="check", asked_by=alice, finished_at=now),
-        "accounting.userproject": UserProject.objects.create(user=alice, project=project, total_ec=1234567),
-        "accounting.accountsettings": AccountSettings.objects.create(user=alice),
-        "accounting.announcement": Announcement.objects.create(title="News", text="Of today."),
-        "accounting.badge": Badge.objects.create(title="Hundred", kind="credit", threshold=100),
-        "accounting.mailcampaign": MailCampaign.objects.create(title="We miss you", text="Come back."),
-        "accounting.projectday": ProjectDay.objects.create(project=project, day=now.date(), rolled_up_at=now),
-        "accounting.tasksource": TaskSource.objects.create(project=project),
-        "accounting.projecttrouble": ProjectTrouble.objects.create(
-            project=project, kind="no_work", since=now, last_at=now, volunteers=1, of_volunteers=1
-        ),
-        "accounting.projectstanding": ProjectStanding.objects.create(
-            project=project, on_gpu=False, target=1, got=1, boost=1, day=now.date()
-        ),
-        "accounting.statisticsimport": StatisticsImport.objects.create(project=project),
-        "accounting.hostclient": HostClient.objects.create(host=host, cpid="c" * 32),
-        "accounting.settlement": Settlement.objects.create(
-            host=host, project=project, seen_on=now.date(), read_on=now.date(), estimated_before=0, is_whole=True
-        ),
-        "accounting.note": Note.objects.create(
-            host=host, project=project, kind="dropped", day=now.date(), first_at=now, last_at=now, amount=1234567
-        ),
-        "credit.app": app,
-        "credit.platform": Platform.objects.get(),
-        "credit.appversion": version,
-        "credit.hostappversion": HostAppVersion.objects.create(host=host, app=app, app_version=version),
-        "credit.batch": batch,
-        "credit.creditexperiment": CreditExperiment.objects.create(owner=alice, title="Mine", settings=EXPERIMENT),
-        "credit.preview": Preview.objects.create(
-            app=app, asked_by=alice, asked_at=now, changes={"app": {}, "versions": {}, "reset": []}
-        ),
-        "credit.statisticsexport": StatisticsExport.objects.create(started_at=now),
-        "credit.collectedexport": CollectedExport.objects.create(url="https://example.org/project/"),
-        "credit.workunit": workunit,
-        "credit.result": result,
-        "scheduler.appkeyword": AppKeyword.objects.create(app=app, keyword=1),
-        "scheduler.planclass": PlanClass.objects.create(name="mt"),
-        "scheduler.retryentry": RetryEntry.objects.create(
-            workunit=workunit, step=Step.choices[0][0], fault="f", since=now, retry_at=now
-        ),
-        "scheduler.releasedraft": ReleaseDraft.objects.create(creator=alice, fields=DRAFT_FIELDS),
-        "scheduler.storedfile": StoredFile.objects.create(name="f", path="f", nbytes=1, md5="0" * 32, batch=batch),
-        "scheduler.trickle": Trickle.objects.create(
-            host=host, user=alice, result=result, variety="v", text="t", written_at=now
-        ),
-        "scheduler.keychange": KeyChange.objects.create(old_key="o", new_key="n", signature="s"),
-    }
+    return admin_rows(alice)
 
 
 # --- the addresses ---------------------------------------------------------------------------------------------

@@ -16,7 +16,8 @@ from portal.clients.wants import Query, Step, Steps
 from portal.models import Host, User
 from scheduler.programs import catalogue
 from scheduler.rpc import store
-from scheduler.rpc.store import ReadQuery, WriteQuery
+from scheduler.rpc.store import ReadQuery
+from scheduler.rpc.writes import WriteQuery
 from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
 from tests.support.scheduler_clients import Computer, at_once, computer_of, elsewhere, fill_ready_jobs, key_of
 from tests.support.wait import wait_until

@@ -1,0 +1,144 @@
+"""Which of a volunteer's computers a list shows, and in which order, as its address says.
+
+Whatever an address says, a list can be shown: what cannot be is left out, and told in a sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from django.utils.translation import gettext as _
+
+if TYPE_CHECKING:
+    from accounting.computers.reads import HostLine
+
+MAX_TEXT_CHARS: Final = 100
+_Choice = TypeVar("_Choice", bound=StrEnum)
+
+
+class Status(StrEnum):
+    """Which computers by their state; by default those in use, with the retired ones folded below."""
+
+    USED = "used"
+    ACTIVE = "active"
+    SILENT = "silent"
+    TROUBLE = "trouble"
+    RETIRED = "retired"
+
+
+class Sort(StrEnum):
+    """The column by which the list is ordered."""
+
+    CONTACT = "contact"
+    NAME = "name"
+    SYSTEM = "system"
+    TODAY = "today"
+    TOTAL = "total"
+
+
+# What most people want first in each column: the latest, the largest, but names from A.
+_DESCENDING: Final = frozenset({Sort.CONTACT, Sort.TODAY, Sort.TOTAL})
+_KEYS: Final[dict[Sort, Callable[[HostLine], Any]]] = {
+    Sort.CONTACT: lambda line: line.host.last_contact_at,
+    Sort.NAME: lambda line: line.host.name.casefold(),
+    Sort.SYSTEM: lambda line: line.host.os_name.casefold(),
+    Sort.TODAY: lambda line: line.today_ec,
+    Sort.TOTAL: lambda line: line.total_ec,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A list as its address names it. ``is_turned``: the other way round than the column is usually read."""
+
+    text: str = ""
+    status: Status = Status.USED
+    group: str = ""
+    sort: Sort = Sort.CONTACT
+    is_turned: bool = False
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def query(self) -> dict[str, str]:
+        """For an address that names the same list."""
+        return {**self.filters, **self.order}
+
+    @property
+    def filters(self) -> dict[str, str]:
+        """The part of the query that says which computers; empty for all that are in use."""
+        status = "" if self.status is Status.USED else str(self.status)
+        named = {"q": self.text, "status": status, "group": self.group}
+        return {name: value for name, value in named.items() if value}
+
+    @property
+    def order(self) -> dict[str, str]:
+        if self.sort is Sort.CONTACT and not self.is_turned:
+            return {}
+        return {"sort": f"{'-' if self.is_turned else ''}{self.sort}"}
+
+    @property
+    def direction(self) -> str:
+        """The direction of the column that is sorted by, as ARIA names it."""
+        return "descending" if (self.sort in _DESCENDING) != self.is_turned else "ascending"
+
+    def sorted_by(self, sort: Sort) -> dict[str, str]:
+        """The query of the same list by this column; by the present one, turned round."""
+        turned = sort is self.sort and not self.is_turned
+        return {**self.filters, "sort": f"{'-' if turned else ''}{sort}"}
+
+    def choose(self, lines: Iterable[HostLine]) -> list[HostLine]:
+        """Those of the lines that are wanted, in order; the latest contact first among equals."""
+        latest_first = sorted(lines, key=_KEYS[Sort.CONTACT], reverse=True)
+        descending = (self.sort in _DESCENDING) != self.is_turned
+        return sorted(filter(self._has, latest_first), key=_KEYS[self.sort], reverse=descending)
+
+    def _has(self, line: HostLine) -> bool:
+        host = line.host
+        if self.group and self.group not in host.groups:
+            return False
+        if self.text and self.text.casefold() not in " ".join([host.name, host.domain_name, *host.groups]).casefold():
+            return False
+        return {
+            Status.ACTIVE: line.is_active,
+            Status.SILENT: not line.is_active,
+            Status.TROUBLE: bool(line.concerns),
+        }.get(self.status, True)
+
+
+def read_wanted(params: Mapping[str, str], groups: Iterable[str]) -> Wanted:
+    """The list of an address; ``groups``: those that there are."""
+    problems: list[str] = []
+    text = params.get("q", "").strip()
+    if len(text) > MAX_TEXT_CHARS:
+        problems.append(
+            _("A search has at most %(most)s characters. Only the first ones are used.") % {"most": MAX_TEXT_CHARS}
+        )
+    group = params.get("group", "")
+    if group and group not in groups:
+        problems.append(_("None of your computers is in the group “%(group)s”. All are shown.") % {"group": group[:30]})
+        group = ""
+    sort, is_turned = params.get("sort", Sort.CONTACT), False
+    if sort.startswith("-"):
+        sort, is_turned = sort[1:], True
+    return Wanted(
+        text[:MAX_TEXT_CHARS],
+        _choice(params.get("status") or Status.USED, Status.USED, problems),
+        group,
+        _choice(sort, Sort.CONTACT, problems),
+        is_turned,
+        problems,
+    )
+
+
+def _choice(text: str, default: _Choice, problems: list[str]) -> _Choice:
+    try:
+        return type(default)(text)
+    except ValueError:
+        problems.append(
+            _("“%(text)s” is not available in this list. Available: %(known)s.")
+            % {"text": text[:20], "known": ", ".join(type(default))}
+        )
+        return default

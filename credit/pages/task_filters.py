@@ -1,0 +1,74 @@
+"""Which tasks the list shows, as its address says.
+
+Whatever an address says, a list can be shown: what cannot be is left out, and told in a sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from django.utils.translation import gettext as _
+
+from credit.models import App
+from credit.pages import task_reads
+from portal.models import Host, User
+from portal.people.access import own_hosts
+
+MAX_ID: Final = 2**63 - 1
+_SHOWN_CHARS: Final = 20
+
+
+@dataclass(slots=True)
+class TaskFilters:
+    """The choices of an address; ``before``: the number of the task that comes before the first one shown."""
+
+    state: str = ""
+    host: Host | None = None
+    app: App | None = None
+    before: int | None = None
+    problems: list[str] = field(default_factory=list)
+
+
+def row_number(text: str) -> int | None:
+    """The number of a row, from an address; None for what cannot be one."""
+    if not (text.isascii() and text.isdigit()) or len(text) > len(str(MAX_ID)):
+        return None
+    return number if (number := int(text)) <= MAX_ID else None
+
+
+def read_filters(user: User, params: Mapping[str, str]) -> TaskFilters:
+    """The choices of an address; a statement each for a computer and an app."""
+    found = TaskFilters()
+    if (state := params.get("state", "")) in task_reads.STATES:
+        found.state = state
+    else:
+        known = ", ".join(name for name in task_reads.STATES if name)
+        found.problems.append(
+            _("There are no tasks in the state “%(text)s”. States are: %(known)s. Tasks in all states are shown.")
+            % {"text": state[:_SHOWN_CHARS], "known": known}
+        )
+    if text := params.get("host", ""):
+        number = row_number(text)
+        found.host = own_hosts(user).filter(pk=number).first() if number is not None else None
+        if found.host is None:
+            found.problems.append(
+                _("“%(text)s” is not one of your computers. Tasks of all your computers are shown.")
+                % {"text": text[:_SHOWN_CHARS]}
+            )
+    if text := params.get("app", ""):
+        found.app = App.objects.filter(name=text).first()
+        if found.app is None:
+            found.problems.append(
+                _("“%(text)s” is not an app of this project. Tasks of all apps are shown.")
+                % {"text": text[:_SHOWN_CHARS]}
+            )
+    if text := params.get("before", ""):
+        found.before = row_number(text)
+        if found.before is None:
+            found.problems.append(
+                _("“%(text)s” is not the number of a task. The list begins with the latest one.")
+                % {"text": text[:_SHOWN_CHARS]}
+            )
+    return found

@@ -1,0 +1,87 @@
+"""A client's decisions in words: one sentence for each reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import override
+
+from emulator.engine.timeline.reasons import Reason
+
+if TYPE_CHECKING:
+    from django.utils.functional import _StrPromise
+
+_SENTENCES: Final[dict[Reason, _StrPromise]] = {
+    Reason.GPU_DEADLINE: _(
+        "Task %(job)s runs: %(project)s has a task on the %(kind)s that would miss its deadline, and this task’s "
+        "deadline is the earliest."
+    ),
+    Reason.CPU_DEADLINE: _(
+        "Task %(job)s runs: %(project)s has a task on the CPU that would miss its deadline, and this task’s deadline "
+        "is the earliest."
+    ),
+    Reason.GPU_PRIORITY: _(
+        "Task %(job)s runs: %(project)s has the highest priority of the projects with work for the %(kind)s."
+    ),
+    Reason.CPU_PRIORITY: _(
+        "Task %(job)s runs: %(project)s has the highest priority of the projects with work for the CPU."
+    ),
+    Reason.SLICE: _("Task %(job)s keeps running: its time slice is not over."),
+    Reason.DEBT_KEPT: _("Task %(job)s keeps running: %(project)s has the largest expected future debt."),
+    Reason.DEBT_RESUMED: _(
+        "Task %(job)s resumes: %(project)s has the largest expected future debt, and this task was preempted."
+    ),
+    Reason.DEBT_NEW: _(
+        "Task %(job)s starts: %(project)s has the largest expected future debt and no task in progress."
+    ),
+    Reason.DEBT_MID_PERIOD: _(
+        "Task %(job)s runs: a CPU became free within the scheduling period, and %(project)s is owed the most."
+    ),
+    Reason.FETCH_SATURATION: _("%(project)s is asked for work: the %(kind)s is not busy up to the minimum buffer."),
+    Reason.FETCH_ALONG: _(
+        "%(project)s is asked for work along with a report: it has the highest priority, and the buffer is not full."
+    ),
+    Reason.FETCH_MAJOR: _(
+        "%(project)s is asked for work: a %(kind)s instance will be idle before the connection interval ends."
+    ),
+    Reason.FETCH_MINOR: _(
+        "%(project)s is asked for work: a %(kind)s instance will be idle before the additional buffer ends."
+    ),
+    Reason.FETCH_STARVED: _("%(project)s is asked for work: it has no task that can run, and it is not overworked."),
+    Reason.FETCH_CPU_SHORTFALL: _(
+        "%(project)s is asked for work: there is too little for the CPU, and it has the largest long-term debt."
+    ),
+    Reason.FETCH_FEW_TASKS: _("%(project)s is asked for work: some CPUs are idle."),
+    Reason.FETCH_BUFFER: _("%(project)s is asked for work: there is less than the minimum buffer."),
+    Reason.FETCH_PROJECT_SHORT: _("%(project)s is asked for work: it has less than its share of the buffer."),
+    Reason.PREEMPTED: _("Task %(job)s is preempted."),
+    Reason.UNAVAILABLE: _("Task %(job)s stops: the computer is off or in use."),
+    Reason.SERVER_DOWN: _("%(project)s does not answer. The next attempt is in %(time)s."),
+    Reason.SERVER_DRY: _("%(project)s has no tasks for the %(kind)s. It is asked again in %(time)s."),
+    Reason.SERVER_DEADLINE: _("%(project)s sends no more tasks: a task for the %(kind)s would miss its deadline."),
+    Reason.DETACHED: _("Task %(job)s is dropped: the computer detached from %(project)s."),
+    Reason.REPORT_DEADLINE: _("%(project)s is contacted: a finished task is close to its deadline."),
+    Reason.REPORT_HOUR: _("%(project)s is contacted: a task finished some time ago."),
+    Reason.REPORT_MANY: _("%(project)s is contacted: many finished tasks are waiting to be reported."),
+    Reason.REPORT_AT_ONCE: _("%(project)s is contacted: finished tasks are reported at once."),
+    Reason.JOB_MET: _("Task %(job)s finished in time."),
+    Reason.JOB_LATE: _("Task %(job)s finished %(time)s after its deadline."),
+}
+
+
+def sentence(reason: Reason) -> str:
+    """The sentence in the active language; placeholders ``job``, ``project``, ``kind`` and ``time``."""
+    return str(_SENTENCES[reason]) if reason in _SENTENCES else ""
+
+
+def english() -> Mapping[Reason, str]:
+    """All sentences, for files and for the command line, whatever language the visitor reads."""
+    with override("en"):
+        return {reason: sentence(reason) for reason in Reason}
+
+
+def in_words(text: str, *, job: int, project: str, kind: str, amount_secs: float) -> str:
+    """A sentence with the facts of one decision."""
+    return text % {"job": job, "project": project, "kind": kind, "time": f"{amount_secs:.0f} s"}

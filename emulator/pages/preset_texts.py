@@ -1,0 +1,111 @@
+"""The examples in words: a title, and a sentence on what each one shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from django.utils.translation import gettext_lazy as _
+
+from emulator.files.presets import PRESETS, Preset
+
+if TYPE_CHECKING:
+    from django.utils.functional import _StrPromise
+
+_TEXTS: Final[dict[str, tuple[_StrPromise, _StrPromise]]] = {
+    "document-gpu-and-cpu": (
+        _("A has only GPU tasks, B has both (6.6, example 1)"),
+        _(
+            "The goal is equal totals: the whole CPU for B, and three quarters of the GPU for A. The current policy "
+            "reaches it. Long-term debt reaches it only without its rule about which projects may accumulate debt."
+        ),
+    ),
+    "document-year-long-job": (
+        _("A year-long task with no slack (6.6, example 2)"),
+        _(
+            "After A’s year, long-term debt gives B the CPU for a year. The current policy forgets the difference "
+            "within weeks."
+        ),
+    ),
+    "document-year-long-job-new-project": (
+        _("A new project after a year-long task (6.6, example 2, variation)"),
+        _("C is attached when A’s task ends. It starts without debt and shares the CPU with B at once."),
+    ),
+    "document-late-gpu-app": (
+        _("A GPU application after a year (6.6, example 3)"),
+        _(
+            "When B gets a GPU application after a year, A and B share the GPU at once, because a project accumulates "
+            "no debt while it is backed off."
+        ),
+    ),
+    "document-two-processors": (
+        _("Two processors, shares of 75 and 25 (2005)"),
+        _(
+            "One processor always runs A. The other alternates between A and B, so A has two tasks in progress at "
+            "the same time."
+        ),
+    ),
+    "document-months-long-job": (
+        _("Tasks of months beside tasks of hours (2005)"),
+        _(
+            "A project’s work counts only up to its share, so the client asks B for work even though A’s task fills "
+            "the buffer."
+        ),
+    ),
+    "s1_two_equal_cpu": (
+        _("Two equal projects, four CPUs"),
+        _("The simplest case: equal shares, and no deadline is at risk."),
+    ),
+    "s2_gpu_example1": (
+        _("One CPU and one GPU"),
+        _("A has only GPU tasks, B has both. Task sizes vary a little."),
+    ),
+    "s3_tight_deadlines": (
+        _("Tight deadlines, small buffer"),
+        _("A’s tasks must start soon after they arrive."),
+    ),
+    "s3b_tight_deadlines_big_buffer": (
+        _("Tight deadlines, large buffer"),
+        _("The same tasks with a buffer of half a day. Work fetched early may finish late, and shares suffer."),
+    ),
+    "s4_shares_60_30_10": (
+        _("Shares of 60, 30 and 10"),
+        _("How close each project gets to its share."),
+    ),
+    "s5_sporadic_project": (
+        _("A project that is often down"),
+        _("B’s server is usually down: it is up three tenths of the time."),
+    ),
+    "s6_long_job_no_slack": (
+        _("A 40-day task with no slack"),
+        _("What B gets while A’s task must run, and what B gets afterwards."),
+    ),
+    "n10_projects": (
+        _("Ten projects, eight CPUs"),
+        _("How the projects take turns."),
+    ),
+    "n50_projects": (
+        _("Fifty projects, eight CPUs"),
+        _("Many small shares, and how long the smallest project waits."),
+    ),
+    "q060_min_jobs": (
+        _("A queue of one-hour tasks"),
+        _("A two-day buffer filled with tasks of one hour."),
+    ),
+    "q010_min_jobs": (
+        _("A long queue of short tasks"),
+        _("A two-day buffer filled with tasks of ten minutes."),
+    ),
+}
+
+
+def title_of(found: Preset) -> str:
+    """The title of an example in the visitor's language."""
+    return str(_TEXTS[found.key][0])
+
+
+def offered() -> Iterator[dict[str, str]]:
+    """All examples for the page: ``key``, ``title``, ``shows``."""
+    for each in PRESETS:
+        title, shows = _TEXTS[each.key]
+        yield {"key": each.key, "title": str(title), "shows": str(shows)}

@@ -1,0 +1,137 @@
+"""The rows of a run's tables in words, in the visitor's language. Files have the same rows in English (downloads)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from django.template.defaultfilters import floatformat
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from emulator.engine.timeline.reasons import Reason
+from emulator.engine.timeline.results import HostState
+from emulator.pages import decision_texts
+from emulator.runs.packed_timeline import Packed
+
+if TYPE_CHECKING:
+    from django.utils.functional import _StrPromise
+
+NAMED_MAX: Final = 12
+_STATES: Final[dict[HostState, _StrPromise]] = {
+    HostState.COMPUTING: gettext_lazy("Can run tasks"),
+    HostState.NO_GPU: gettext_lazy("Can run tasks, but not on GPUs"),
+    HostState.INACTIVE: gettext_lazy("On, but not allowed to run tasks"),
+    HostState.OFF: gettext_lazy("Off"),
+}
+
+
+def decision(packed: Packed, number: int, sentences: Mapping[Reason, str] | None = None) -> dict[str, Any]:
+    """A decision in words; ``sentences`` to use others than those of the active language."""
+    kind = packed.texts["kinds"][int(packed["decisions.processor"][number])]
+    project = packed.texts["projects"][int(packed["decisions.project"][number])]
+    job = int(packed["decisions.job"][number])
+    reason = Reason(int(packed["decisions.reason"][number]))
+    return {
+        "at_secs": float(packed["decisions.at_secs"][number]),
+        "project": project,
+        "project_number": int(packed["decisions.project"][number]),
+        "job": job if job >= 0 else "",
+        "processor": kind,
+        "why": decision_texts.in_words(
+            sentences[reason] if sentences else decision_texts.sentence(reason),
+            job=job,
+            project=project,
+            kind=kind,
+            amount_secs=float(packed["decisions.amount"][number]),
+        ),
+    }
+
+
+def block(packed: Packed, number: int) -> dict[str, Any]:
+    """A stretch of running in words."""
+    lane, project = int(packed["blocks.lane"][number]), int(packed["blocks.project"][number])
+    processor = " ".join(str(part) for part in packed.texts["lanes"][lane]) if lane >= 0 else _("Beside a GPU task")
+    facts = {
+        "processor": processor,
+        "job": int(packed["blocks.job"][number]),
+        "end": run_time(float(packed["blocks.end_secs"][number])),
+    }
+    if packed["blocks.by_deadline"][number]:
+        why = _("%(processor)s: task %(job)s until %(end)s, to meet its deadline") % facts
+    else:
+        why = _("%(processor)s: task %(job)s until %(end)s") % facts
+    return _row(packed, "blocks.start_secs", number, project, why)
+
+
+def rpc(packed: Packed, number: int) -> dict[str, Any]:
+    """A contact with a project in words."""
+    got, reported = int(packed["rpcs.got"][number]), int(packed["rpcs.reported"][number])
+    asked = float(packed["rpcs.asked_secs"][number])
+    parts = []
+    if asked:
+        asked_for = ngettext(
+            "Asked for %(secs)s s of work and got %(got)s task",
+            "Asked for %(secs)s s of work and got %(got)s tasks",
+            got,
+        )
+        parts.append(asked_for % {"secs": f"{asked:.0f}", "got": got})
+    if reported:
+        parts.append(ngettext("Reported %(number)s task", "Reported %(number)s tasks", reported) % {"number": reported})
+    if not packed["rpcs.answered"][number]:
+        parts.append(_("No answer"))
+    why = "; ".join(parts) or _("Contacted")
+    return _row(packed, "rpcs.at_secs", number, int(packed["rpcs.project"][number]), why)
+
+
+def miss(packed: Packed, number: int) -> dict[str, Any]:
+    """A late task in words."""
+    late = _hours(float(packed["misses.late_secs"][number]))
+    job = int(packed["misses.job"][number])
+    why = _("Task %(job)s finished %(late)s after its deadline") % {"job": job, "late": late}
+    return _row(packed, "misses.at_secs", number, int(packed["misses.project"][number]), why)
+
+
+def level(packed: Packed, number: int) -> dict[str, Any]:
+    """Work in the buffer and the projects' standing at a moment, in words."""
+    kinds, projects = packed.texts["kinds"], packed.texts["projects"]
+    stored = [
+        f"{kind} {_hours(float(line[number]))}" for kind, line in zip(kinds, packed["levels.buffer_secs"], strict=True)
+    ]
+    standing = [
+        f"{name} {line[number]:.4g}"
+        for name, line in zip(projects[:NAMED_MAX], packed["levels.standing"], strict=False)
+    ]
+    if more := len(projects) - len(standing):
+        standing.append(_("%(number)s more") % {"number": more})
+    why = _("Buffer: %(buffer)s; standing: %(standing)s") % {
+        "buffer": ", ".join(stored),
+        "standing": ", ".join(standing),
+    }
+    return {"at_secs": float(packed["levels.at_secs"][number]), "project": "", "project_number": 0, "why": why}
+
+
+def state(packed: Packed, number: int) -> dict[str, Any]:
+    """The computer's availability from a moment on, in words."""
+    why = str(_STATES[HostState(int(packed["states.state"][number]))])
+    return {"at_secs": float(packed["states.from_secs"][number]), "project": "", "project_number": 0, "why": why}
+
+
+def _hours(secs: float) -> str:
+    return f"{floatformat(secs / 3600, 2)} h"
+
+
+def _row(packed: Packed, times: str, number: int, project: int, why: str) -> dict[str, Any]:
+    return {
+        "at_secs": float(packed[times][number]),
+        "project": packed.texts["projects"][project],
+        "project_number": project,
+        "why": why,
+    }
+
+
+def run_time(secs: float) -> str:
+    """Seconds from the start of a run as "day 3, 04:05:06"."""
+    whole = int(secs)
+    time = f"{whole // 3600 % 24:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}"
+    return _("day %(day)s, %(time)s") % {"day": whole // 86400, "time": time}

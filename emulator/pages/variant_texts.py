@@ -1,0 +1,36 @@
+"""The names of an experiment's variants. They are stored in English and shown in the visitor's language."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from django.utils.translation import gettext, gettext_noop
+
+from emulator.engine.policies.names import PolicyName
+from emulator.runs.experiments import PARAMETERS
+
+NAMES: Final = {
+    PolicyName.REC: gettext_noop("Recent estimated credit"),
+    PolicyName.LTD: gettext_noop("Long-term debt per processor type"),
+    PolicyName.LTD_SINGLE: gettext_noop("Single long-term debt, CPU time only"),
+    PolicyName.DEBT: gettext_noop("Debt with preemption"),
+}
+QUIRKS: Final = gettext_noop("As implemented in BOINC")
+NO_RULE: Final = gettext_noop("Long-term debt without the eligibility rule")
+
+
+def shown(stored: str) -> str:
+    """A variant's name in the active language; behind it the value of a sweep, if there is one."""
+    known = (*NAMES.values(), QUIRKS, NO_RULE)
+    name, _comma, value = stored.rpartition(", ")
+    if stored not in known and name in known:
+        return f"{gettext(name)}, {value}"
+    return gettext(stored) if stored in known else stored
+
+
+def parameters(stored: Mapping[str, Any]) -> list[str]:
+    """What differs from the defaults, such as "Minimum buffer: 2 days"."""
+    known = [(PARAMETERS[name], value) for name, value in stored.items() if name in PARAMETERS]
+    words = [f"{label}: {value:g} {unit}" for (label, unit, *_limits), value in known]
+    return words if stored.get("eligibility_rule", True) else [*words, gettext("no eligibility rule")]

@@ -1,0 +1,46 @@
+"""Compile catalogues to the form that is read at run time (``.mo``): ``python -m portal.languages.compiling``.
+
+Needs no settings, so that who installs a release can do it, and no GNU gettext.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+
+
+def compile_stale(root: Path = ROOT) -> list[Path]:
+    """Compile the catalogues that changed since, remove what has no catalogue any more, and give the changed files."""
+    changed = []
+    for compiled in root.glob("*/locale/*/LC_MESSAGES/*.mo"):
+        if not compiled.with_suffix(".po").exists():
+            compiled.unlink(missing_ok=True)
+            changed.append(compiled)
+    for source in root.glob("*/locale/*/LC_MESSAGES/*.po"):
+        compiled = source.with_suffix(".mo")
+        if not compiled.exists() or compiled.stat().st_mtime < source.stat().st_mtime:
+            _compile(source, compiled)
+            changed.append(compiled)
+    return changed
+
+
+def _compile(source: Path, compiled: Path) -> None:
+    # Not needed, and not imported, while nothing has changed.
+    from babel.messages.mofile import write_mo
+    from babel.messages.pofile import read_po
+
+    with source.open("rb") as file:
+        catalog = read_po(file, abort_invalid=True)
+    # Several processes may do this at the same time, as those of the tests: each reader gets a whole file.
+    with tempfile.NamedTemporaryFile(dir=compiled.parent, delete=False) as made:
+        write_mo(made, catalog)
+    made_path = Path(made.name)
+    made_path.chmod(0o644)
+    made_path.replace(compiled)
+
+
+if __name__ == "__main__":
+    compile_stale()

@@ -1,0 +1,67 @@
+"""The marked texts of an app's files, read without GNU gettext: by Babel, and Django's `templatize` for templates."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Final
+
+from babel.messages.catalog import Catalog
+from babel.messages.extract import extract
+from django.utils.translation.template import templatize
+
+from portal.languages import sources
+
+_COMMENT_TAGS: Final = ("Translators:",)
+# {{ number|plural:"task,tasks" }}: portal/templatetags/display.py looks the two words up.
+_PLURAL_FILTER: Final = re.compile(r'\|plural:"([^",]+),([^",]+)"')
+_KEYWORDS: Final[dict[str, Any]] = {
+    "_": None,
+    "gettext": None,
+    "gettext_lazy": None,
+    "gettext_noop": None,
+    "ngettext": (1, 2),
+    "ngettext_lazy": (1, 2),
+    "pgettext": ((1, "c"), 2),
+    "pgettext_lazy": ((1, "c"), 2),
+    "npgettext": ((1, "c"), 2, 3),
+    "npgettext_lazy": ((1, "c"), 2, 3),
+}
+
+
+def extracted(root: Path, place: sources.Place) -> Catalog:
+    """All marked texts of a catalogue, without translations.
+
+    Raises SyntaxError for a template that has other tags within a `blocktranslate`.
+    """
+    catalog = Catalog()
+    if place.domain == "djangojs":
+        for path in sources.scripts(root, place.app):
+            _add(catalog, root, path, "javascript", path.read_bytes())
+        return catalog
+    for path in sources.modules(root, place.app):
+        _add(catalog, root, path, "python", path.read_bytes())
+    for path in sources.templates(root, place.app):
+        _add(catalog, root, path, "python", _as_python(path))
+    return catalog
+
+
+def _as_python(path: Path) -> bytes:
+    """The template as calls of gettext. Within brackets, Python reads it without regard to its indentation."""
+    text = path.read_text()
+    plurals = "".join(f"ngettext({one!r}, {many!r}, n)\n" for one, many in _PLURAL_FILTER.findall(text))
+    return f"(\n{templatize(text, origin=str(path))}\n{plurals})".encode()
+
+
+def _add(catalog: Catalog, root: Path, path: Path, method: str, source: bytes) -> None:
+    name = path.relative_to(root).as_posix()
+    for _line, texts, comments, context in _messages(method, source):
+        catalog.add(texts, locations=[(name, 1)], auto_comments=comments, context=context)
+
+
+def _messages(method: str, source: bytes) -> Iterator[tuple[int, Any, list[str], str | None]]:
+    # Nearly all files of the engines and wire formats have no text, and reading tokens takes long.
+    if b"gettext" in source or b"_(" in source:
+        yield from extract(method, BytesIO(source), _KEYWORDS, _COMMENT_TAGS, {"encoding": "utf-8"})

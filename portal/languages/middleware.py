@@ -1,0 +1,59 @@
+"""The language and time zone of each page: what the visitor chose, else what their browser says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.utils import translation
+from django.utils.cache import patch_vary_headers
+
+from portal.languages import zones
+
+Handler = Callable[[HttpRequest], HttpResponse]
+# Programs read these, and compare their texts. The page above them, /api/v1/, is for people.
+ENGLISH_PATHS: Final = re.compile(r"/api/v\d+/.")
+
+
+class LanguageMiddleware:
+    """Answers each request in its visitor's language, with times in their zone.
+
+    The language, in this order: that of the account, that of the switch (a cookie), the first of the browser's that the
+    site has, English. The zone: that of the account, that of the browser (a cookie that a script sets), UTC.
+
+    It comes before the middleware that lets visitors look around: they read the pages of a demo account in their own
+    language.
+    """
+
+    def __init__(self, get_response: Handler) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if ENGLISH_PATHS.match(request.path_info):
+            with translation.override(settings.LANGUAGE_CODE):
+                return self.get_response(request)
+        language = known_language(_of_account(request, "language"))
+        language = language or translation.get_language_from_request(request)
+        zone = zones.zone_named(_of_account(request, "time_zone") or request.COOKIES.get(zones.COOKIE, ""))
+        with translation.override(language), zones.shown_in(zone):
+            response = self.get_response(request)
+        if response.headers.get("Content-Type", "").startswith("text/html"):
+            response.headers.setdefault("Content-Language", language)
+            patch_vary_headers(response, ("Accept-Language", "Cookie"))
+        return response
+
+
+def _of_account(request: HttpRequest, field: str) -> str:
+    """What somebody who is signed in has chosen; empty if nothing, or if nobody is."""
+    # Without a cookie nobody is signed in, and the session stays unread: such an answer may be kept for all.
+    if settings.SESSION_COOKIE_NAME not in request.COOKIES:
+        return ""
+    return str(getattr(request.user, field, ""))
+
+
+def known_language(code: str) -> str:
+    """The code if the site has the language, else nothing."""
+    return code if code in dict(settings.LANGUAGES) else ""

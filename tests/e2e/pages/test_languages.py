@@ -1,0 +1,43 @@
+"""A visitor reads the site in German, and sees times as their own clock shows them."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from playwright.sync_api import Browser, expect
+
+from portal.models import User
+from portal.people.security_events import NOWHERE, Kind, record
+from tests.support.browser_visitor import sign_in
+from tests.support.site_process import Site
+
+
+def test_the_switch_lasts_and_follows_who_signs_in(browser: Browser, site: Site, alice: User) -> None:
+    context = browser.new_context(base_url=site.url, locale="en-US", timezone_id="Asia/Kolkata")
+    page = context.new_page()
+    page.goto("/about/")
+    expect(page.locator("html")).to_have_attribute("lang", "en")
+    page.get_by_role("button", name="Deutsch").click()
+    expect(page).to_have_url(f"{site.url.rstrip('/')}/about/")
+    expect(page.locator("html")).to_have_attribute("lang", "de")
+    expect(page.get_by_role("link", name="Anmelden")).to_be_visible()
+    page.goto("/account/login/")
+    expect(page.get_by_role("heading", name="Anmelden")).to_be_visible()
+    expect(page.get_by_label("Passwort", exact=True)).to_be_visible()
+
+    sign_in(context, site, alice)
+    record(alice, Kind.LOGIN, NOWHERE)
+    at = alice.security_events.latest("at").at
+    page.goto("/account/events/")
+    expect(page.get_by_role("heading", name="Sicherheitsereignisse")).to_be_visible()
+    # India is five and a half hours ahead of UTC, all year.
+    shown = (at + dt.timedelta(hours=5, minutes=30)).strftime("%d.%m.%Y, %H:%M")
+    expect(page.locator("main time").first).to_have_text(shown)
+    # The browser's zone is known by now, so the page comes with its times; without a script, too.
+    assert shown in context.request.get("/account/events/").text()
+
+    page.get_by_role("button", name="English").click()
+    expect(page.get_by_role("heading", name="Security events")).to_be_visible()
+    alice.refresh_from_db()
+    assert alice.language == "en"
+    context.close()
