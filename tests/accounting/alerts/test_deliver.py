@@ -280,6 +280,14 @@ def test_nothing_secret_is_stored_in_clear_or_logged(alice: User, tls: ssl.SSLCo
     assert len(logged) == 2
 
 
+def test_what_came_of_it_is_said_in_the_language_of_the_owner(alice: User, tls: ssl.SSLContext) -> None:
+    User.objects.filter(pk=alice.pk).update(language="de")
+    with Receiver(tls, "429 Slow") as server:
+        queue(add_ntfy(alice, server.url))
+        deliver.deliver_due()
+    assert AlertMessage.objects.get().answer == "Der Server sagt, dass er zu viele Nachrichten bekommt (Status 429)."
+
+
 def test_old_messages_are_removed(alice: User) -> None:
     now = timezone.now()
     channel = add_ntfy(alice, f"https://{HOST}/")
