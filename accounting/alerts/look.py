@@ -12,7 +12,7 @@ from typing import Final
 
 import structlog
 from django.conf import settings
-from django.db import DatabaseError, transaction
+from django.db import transaction
 from django.db.models import Count, Exists, F, OuterRef, Q
 from django.urls import reverse
 
@@ -22,6 +22,7 @@ from accounting.engine.alerts import AlertKind, Known, Looked, Seen, look
 from accounting.models import AlertChannel, AlertMessage, AlertTrouble, AlertWatch
 from accounting.models.alerts import TEST
 from accounting.wire.alerts import MAX_LINE_CHARS, MAX_LINES, MAX_TITLE_CHARS, clean
+from portal.languages.recipients import written_for
 from portal.models import SecurityEvent
 
 log = structlog.get_logger("alerts")
@@ -43,7 +44,7 @@ def look_after_all(now: dt.datetime) -> int:
     for user_id in due(now):
         try:
             nmessages += look_after(user_id, now)
-        except DatabaseError:
+        except Exception:  # of whatever kind: who waits longest is first the next time too, and would keep all others
             log.exception("alerts_not_looked_for", user=user_id)
     return nmessages
 
@@ -72,9 +73,10 @@ def look_after(user_id: int, now: dt.datetime) -> int:
         since = max(watch.since, now - EVENTS_TOLD_FOR, (watch.looked_at or watch.since) - OVERLAP)
         known = {row.key: row for row in AlertTrouble.objects.filter(user=user_id)}
         before = {key: _known(row) for key, row in known.items()}
-        looked = look(before, read_seen(watch.user, now, since), now, is_first=is_first)
-        _remember(user_id, known, looked, now)
-        nmessages = _write_messages(user_id, looked, now)
+        with written_for(watch.user):
+            looked = look(before, read_seen(watch.user, now, since), now, is_first=is_first)
+            _remember(user_id, known, looked, now)
+            nmessages = _write_messages(user_id, looked, now)
         AlertWatch.objects.filter(pk=user_id).update(looked_at=now)
     return nmessages
 

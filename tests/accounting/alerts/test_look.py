@@ -9,10 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import DatabaseError, connection
 from django.test.utils import CaptureQueriesContext
-from django.utils import timezone
+from django.utils import timezone, translation
 from pytest_django import Settings
 
 from accounting.alerts import channels, look
+from accounting.alerts.texts import lines_of, title_of
+from accounting.engine.alerts import AlertKind
 from accounting.models import (
     AlertChannel,
     AlertMessage,
@@ -65,6 +67,16 @@ def test_a_computer_that_falls_silent_and_comes_back_is_told_twice(
     assert told(alice, now + HOUR) == []
     assert told(alice, now + 2 * HOUR) == [("Over: A computer is silent", ["studio has not reported for 3 days."])]
     assert not AlertTrouble.objects.exists()
+
+
+def test_an_alert_is_in_the_language_of_who_gets_it(alice: User, channel: AlertChannel) -> None:
+    User.objects.filter(pk=alice.pk).update(language="de")
+    for number in range(12):
+        last_seen(make_host(alice, f"node{number:02}"), 4 * DAY)
+    ((title, lines),) = told(alice, timezone.now())
+    with translation.override("de"):
+        assert lines[-1] == lines_of(["x"] * 12, 10)[-1] != "and 3 more"
+        assert title == title_of(AlertKind.SILENT, 12, is_over=False) != "12 computers are silent"
 
 
 def test_computers_that_fall_silent_together_are_one_message(alice: User, channel: AlertChannel) -> None:
@@ -247,14 +259,16 @@ def test_two_looks_at_once_make_one_message(alice: User, studio: Host) -> None:
     assert AlertMessage.objects.count() == 1
 
 
+@pytest.mark.parametrize("error", [DatabaseError, OverflowError])
 def test_an_error_with_one_volunteer_does_not_keep_others_from_their_alerts(
-    alice: User, bob: User, studio: Host, monkeypatch: pytest.MonkeyPatch
+    alice: User, bob: User, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
 ) -> None:
+    """Of whatever kind: who could not be looked after is first in line the next time too."""
     real: Callable[[int, dt.datetime], int] = look.look_after
 
     def broken(user_id: int, now: dt.datetime) -> int:
         if user_id == alice.pk:
-            raise DatabaseError
+            raise error
         return real(user_id, now)
 
     for user in (alice, bob):
