@@ -80,7 +80,7 @@ def test_what_a_lying_project_granted_is_merged_and_shown(signed_in: Client, wor
     assert sound()
     assert set(GrantedDay.objects.values_list("credit", flat=True)) == {MOST_CREDIT}
     assert Settlement.objects.get().granted == MOST_CREDIT
-    for address in ("/", "/computers/", f"/computers/{worked[0].pk}/", "/history/?from=2026-01-01&to=2026-03-10"):
+    for address in ("/home/", "/computers/", f"/computers/{worked[0].pk}/", "/history/?from=2026-01-01&to=2026-03-10"):
         assert signed_in.get(address).status_code == 200
 
 
