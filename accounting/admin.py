@@ -12,6 +12,8 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin, TabularInline
 from unfold.decorators import action
 from unfold.widgets import UnfoldAdminPasswordWidget
@@ -52,18 +54,20 @@ from portal.audit.record import record
 from portal.templatetags.display import significant
 from portal.wire import signing
 
-_KEEP_KEY = "Stored encrypted and never shown again; leave empty to keep the present one."
-
 
 class AccountKeyForm(AuditedForm):
     """A form with an account key that is written, never read."""
 
     new_account_key = forms.CharField(
-        label="account key at the project",
+        label=_("account key at the project"),
         required=False,
         max_length=255,
         strip=True,
-        help_text=f"The authenticator of the account, best a weak one (with an underscore). {_KEEP_KEY}",
+        help_text=_(
+            "The authenticator of the account, preferably a weak one (with an underscore). It is stored "
+            "encrypted and never "
+            "shown again. Leave empty to keep the current one."
+        ),
         widget=UnfoldAdminPasswordWidget(attrs={"autocomplete": "off"}),
     )
     key_field: ClassVar[str]
@@ -101,7 +105,7 @@ class ProjectForm(AccountKeyForm):
         try:
             return canonical_url(self.cleaned_data["master_url"])
         except ValueError as error:
-            raise ValidationError(f"Clients would refuse this: {error}.") from error
+            raise ValidationError(gettext("Clients would refuse this: %(error)s.") % {"error": error}) from error
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
@@ -116,11 +120,13 @@ class ProjectForm(AccountKeyForm):
             if pasted and signing_key.is_signed(url, pasted):
                 return signing.clean_signature(pasted)
         except (signing.SigningError, OSError) as error:
-            self.add_error("url_signature", f"This is no signature: {error}")
+            self.add_error("url_signature", gettext("This is not a signature: %(error)s") % {"error": error})
             return pasted
         fresh = signing_key.sign_url(url)
         if fresh is None and pasted:
-            self.add_error("url_signature", "This is not the signature of this URL by the site's signing key.")
+            self.add_error(
+                "url_signature", gettext("This is not a signature of this URL made with the site’s signing key.")
+            )
         return fresh or pasted
 
 
@@ -160,20 +166,24 @@ class ProjectAdmin(AuditedAdmin):
     fieldsets = (
         (None, {"fields": ("name", "master_url", "web_url", "summary", "description", "is_active", "default_share")}),
         (None, {"fields": ("takes_platforms",)}),
-        ("Down for now", {"fields": ("down_since", "down_reason")}),
+        (_("Downtime"), {"fields": ("down_since", "down_reason")}),
         (
-            "Account",
+            _("Account"),
             {
                 "fields": ("account_mode", "new_account_key"),
-                "description": "One account for all, whose key is entered here, or one for each volunteer.",
+                "description": _(
+                    "One account for all volunteers, whose key you enter here, or a separate one for each."
+                ),
             },
         ),
         (
-            "Signature",
+            _("Signature"),
             {
                 "fields": ("url_signature",),
-                "description": "Made by itself where the private key is on this server; else sign the URL elsewhere "
-                "(manage.py sign_url) and paste the result. Without it no computer attaches to the project.",
+                "description": _(
+                    "Created automatically if the private key is on this server. Otherwise, sign the URL elsewhere "
+                    "(manage.py sign_url) and paste the result. Without it, no computer attaches to the project."
+                ),
             },
         ),
     )
@@ -184,23 +194,23 @@ class ProjectAdmin(AuditedAdmin):
     def get_urls(self) -> list[URLPattern]:
         return [*project_setup.urls(), *super().get_urls()]
 
-    @action(description="Add by URL", permissions=["add"], url_path="by-url")
+    @action(description=_("Add by URL"), permissions=["add"], url_path="by-url")
     def open_add_by_url(self, request: HttpRequest) -> HttpResponse:
         return redirect("admin:accounting_project_add_by_url")
 
-    @action(description="Trouble", permissions=["view"], url_path="troubles")
+    @action(description=_("Problems"), permissions=["view"], url_path="troubles")
     def open_troubles(self, request: HttpRequest) -> HttpResponse:
         return redirect("admin:accounting_project_troubles")
 
-    @action(description="Set up and try", permissions=["view"], url_path="setup")
+    @action(description=_("Set up and test"), permissions=["view"], url_path="setup")
     def open_set_up(self, request: HttpRequest, object_id: int) -> HttpResponse:
         return redirect("admin:accounting_project_set_up", object_id)
 
-    @admin.display(boolean=True, description="account key")
+    @admin.display(boolean=True, description=_("account key"))
     def has_account(self, project: Project) -> bool:
         return project.account_mode == Project.Account.PER_USER or bool(project.shared_account_key)
 
-    @admin.display(boolean=True, description="signed")
+    @admin.display(boolean=True, description=_("signed"))
     def is_signed(self, project: Project) -> bool:
         try:
             return bool(project.url_signature) and signing_key.is_signed(project.master_url, project.url_signature)
@@ -244,7 +254,7 @@ class UserProjectAdmin(AuditedAdmin):
     autocomplete_fields = ("user",)
     fields = ("user", "project", "is_chosen", "resource_share", "new_account_key")
 
-    @admin.display(boolean=True, description="own account")
+    @admin.display(boolean=True, description=_("own account"))
     def has_account(self, choice: UserProject) -> bool:
         return bool(choice.account_key)
 
@@ -275,7 +285,7 @@ class AccountSettingsForm(forms.ModelForm):
     def clean_preferences(self) -> dict[str, float]:
         chosen = self.cleaned_data["preferences"] or {}
         if not isinstance(chosen, dict):
-            raise ValidationError('Give an object such as {"max_ncpus_pct": 50}.')
+            raise ValidationError(gettext('Enter an object such as {"max_ncpus_pct": 50}.'))
         if wrong := preferences.faults(chosen):
             raise ValidationError([f"{fault}." for fault in wrong])
         return chosen
@@ -304,11 +314,11 @@ class ProjectDayAdmin(ReadOnlyAdmin):
     date_hierarchy = "day"
     ordering = ("-day", "project")
 
-    @admin.display(description="CPU credit", ordering="cpu_ec")
+    @admin.display(description=_("CPU credit"), ordering="cpu_ec")
     def cpu_credit(self, row: ProjectDay) -> str:
         return f"{row.cpu_ec / 1e6:,.0f}"
 
-    @admin.display(description="GPU credit", ordering="gpu_ec")
+    @admin.display(description=_("GPU credit"), ordering="gpu_ec")
     def gpu_credit(self, row: ProjectDay) -> str:
         return f"{row.gpu_ec / 1e6:,.0f}"
 
@@ -339,21 +349,21 @@ class SettlementAdmin(ReadOnlyAdmin):
     search_fields = ("=host__token",)
     show_full_result_count = False
 
-    @admin.display(description="granted / estimated")
+    @admin.display(description=_("granted / estimated"))
     def ratio(self, row: Settlement) -> str:
         return significant(row.granted / row.estimated if row.estimated else None)
 
-    @admin.display(description="expected")
+    @admin.display(description=_("expected"))
     def expected(self, row: Settlement) -> str:
         known = getattr(row.project, "ratio", None)
         low, high = expected_range(known.median, known.computers) if known else expected_range(None, 0)
-        return f"{significant(low)} to {significant(high)}"
+        return gettext("%(low)s to %(high)s") % {"low": significant(low), "high": significant(high)}
 
-    @admin.display(description="granted", ordering="granted")
+    @admin.display(description=_("granted"), ordering="granted")
     def granted_credit(self, row: Settlement) -> str:
         return f"{row.granted / 1e6:,.0f}"
 
-    @admin.display(description="estimated", ordering="estimated")
+    @admin.display(description=_("estimated"), ordering="estimated")
     def estimated_credit(self, row: Settlement) -> str:
         return f"{row.estimated / 1e6:,.0f}"
 

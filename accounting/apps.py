@@ -1,11 +1,12 @@
 """The account manager: client RPC, ledger, daily history."""
 
 from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as _
 
 
 class AccountingConfig(AppConfig):
     name = "accounting"
-    verbose_name = "Account manager"
+    verbose_name = _("Account manager")
 
     def ready(self) -> None:
         from django.conf import settings

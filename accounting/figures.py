@@ -9,6 +9,7 @@ from typing import Final
 from django.db import connection
 from django.db.models import Count
 from django.urls import reverse
+from django.utils.translation import gettext_lazy as _
 
 from accounting.engine.states import NoteKind
 from accounting.ledger.sql import MONTHS_AHEAD
@@ -24,92 +25,103 @@ _HOSTS: Final = "admin:portal_host_changelist"
 _TROUBLES: Final = "admin:accounting_projecttrouble_changelist"
 
 FIGURES: Final = (
-    Figure("am.rpcs", "Account-manager RPCs", per_secs=60, per="a minute", about="As counted by the web processes."),
+    Figure(
+        "am.rpcs",
+        _("Account-manager RPCs"),
+        per_secs=60,
+        per=_("per minute"),
+        about=_("As counted by the web processes."),
+    ),
     Figure(
         "am.refused",
-        "Refused",
+        _("Refused RPCs"),
         per_secs=60,
-        per="a minute",
+        per=_("per minute"),
         series="error",
-        about="RPCs that were answered with an error of BOINC's, by its number.",
+        about=_("RPCs answered with a BOINC error, by error number."),
     ),
     Figure(
         "am.capped",
-        "Capped reports today",
+        _("Capped reports today"),
         link=f"admin:accounting_note_changelist?kind__exact={NoteKind.DROPPED}",
-        link_text="Notes",
-        about="Reports of which something was not counted, as it was more than the computer can have done (UTC day).",
+        link_text=_("Notes"),
+        about=_("Reports not counted in full because they exceeded what the computer could have done (UTC day)."),
     ),
-    Figure("am.first_contacts", "First contacts in 24 hours", link=_HOSTS, about="New computers, by either protocol."),
+    Figure(
+        "am.first_contacts", _("First contacts in 24 hours"), link=_HOSTS, about=_("New computers, by either protocol.")
+    ),
     Figure(
         "am.keys",
-        "Keys of clients",
+        _("Client keys"),
         link="admin:portal_clientkey_changelist",
-        about="Valid ones.",
+        about=_("Valid keys."),
     ),
     Figure(
         "am.active",
-        "Active computers",
+        _("Active computers"),
         link=_HOSTS,
         combine=Combine.MAX,
         series="within",
-        about="Computers that were in contact within a day, a week, a month.",
+        about=_("Computers that synced within the last day, week and month."),
     ),
     Figure(
         "am.troubles",
-        "Projects in trouble",
+        _("Projects with problems"),
         link=_TROUBLES,
         series="trouble",
-        about="Projects that send no work, fail or have ended, as most volunteers' computers say.",
-        trouble=above(0, "Computers say of projects: {labels}."),
+        about=_("Projects that send no work, fail or have ended, according to most volunteers’ computers."),
+        trouble=above(0, _("Computers report about projects: {labels}.")),
     ),
     Figure(
         "am.projects_down",
-        "Projects marked as down",
+        _("Projects marked as down"),
         link="admin:accounting_project_changelist?down_since__isnull=0",
     ),
     Figure(
         "am.imports_failing",
-        "Statistics not read",
+        _("Statistics not read"),
         link="admin:accounting_statisticsimport_changelist?trouble__isempty=0",
-        about="Projects whose statistics could not be read for two days or more.",
-        trouble=above(0, "The statistics of some projects cannot be read. Look at “Imports of statistics”."),
+        about=_("Projects whose statistics could not be read for two days or longer."),
+        trouble=above(0, _("The statistics of some projects cannot be read. See “Statistics imports”.")),
     ),
-    Figure("am.mails_sent", "Mails sent", per_secs=3600, per="an hour", about="Handed to the mail server."),
+    Figure("am.mails_sent", _("E-mails sent"), per_secs=3600, per=_("per hour"), about=_("Handed to the mail server.")),
     Figure(
         "am.mails_failed",
-        "Mails not taken",
+        _("E-mails not accepted"),
         per_secs=3600,
-        per="an hour",
-        about="The mail server could not be reached, or refused them, for good or for now.",
-        trouble=above(0, "The mail server did not take mails. Look for “mail_failed” in the log."),
+        per=_("per hour"),
+        about=_("The mail server could not be reached, or refused them permanently or temporarily."),
+        trouble=above(0, _("The mail server did not accept e-mails. Look for “mail_failed” in the log.")),
     ),
     Figure(
         "am.mails_bounced",
-        "Mails bounced",
+        _("E-mails bounced"),
         per_secs=3600,
-        per="an hour",
-        about="Refused for good when they were handed over. Those that come back later go to DEFAULT_FROM_EMAIL, and "
-        "are not known to the site.",
+        per=_("per hour"),
+        about=_(
+            "Refused permanently when handed over. E-mails that bounce later go to DEFAULT_FROM_EMAIL and are "
+            "not known to "
+            "the site."
+        ),
     ),
     Figure(
         "services.partitions",
-        "Partitions ahead",
+        _("Partitions ahead"),
         combine=Combine.MIN,
-        about="Months after this one for which the daily history has a partition.",
-        trouble=below(1, "The next month has no partition yet. Look at the task “create_partitions”."),
+        about=_("Future months for which the daily history has a partition."),
+        trouble=below(1, _("The next month has no partition yet. Check the task “create_partitions”.")),
     ),
 )
 TABLES: Final = (
     Table(
         "am.troubles",
-        "Projects that send no work or fail",
-        ("Project", "Trouble", "For", "Since", "Volunteers who say so"),
-        "No project is in trouble.",
+        _("Projects that send no work or fail"),
+        (_("Project"), _("Problem"), _("For"), _("Since"), _("Volunteers affected")),
+        _("No project has problems."),
     ),
 )
 _UNREAD_AFTER: Final = dt.timedelta(days=2)
-_TROUBLE_NAMES: Final = {"no_work": "no work", "failing": "its server fails", "ended": "it has ended"}
+_TROUBLE_NAMES: Final = {"no_work": "no work", "failing": "its server fails", "ended": "has ended"}
 # One pass over all computers: of the whole table, so only a task does it.
 _ACTIVE: Final = """
 SELECT count(*) FILTER (WHERE last_contact_at > %(now)s - interval '1 day'),
@@ -124,7 +136,7 @@ _KEYS: Final = "SELECT count(*) FROM portal_clientkey WHERE revoked_at IS NULL"
 
 def take(now: dt.datetime) -> Iterator[Sample]:
     totals = heartbeats.rpc_totals()
-    yield Sample("am.rpcs", sum(count for (path, _), count in totals.items() if path == RPC_PATH))
+    yield Sample("am.rpcs", sum(count for (path, _error), count in totals.items() if path == RPC_PATH))
     yield Sample("am.refused", 0)
     for (path, error_num), count in totals.items():
         if path == RPC_PATH and error_num != "0":
@@ -174,5 +186,5 @@ def take_tables(now: dt.datetime) -> dict[str, list[list[object]]]:
 
 def register() -> None:
     """Called once, when the app is ready, if the site has an account manager."""
-    registry.add_panel(Panel(KEY, "Account manager", 4))
+    registry.add_panel(Panel(KEY, _("Account manager"), 4))
     registry.add_source(Source(KEY, FIGURES, take, TABLES, take_tables))

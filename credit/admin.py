@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
 from django.contrib import admin
@@ -12,6 +12,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils.formats import date_format
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin
 from unfold.decorators import action
 from unfold.widgets import UnfoldAdminSelectWidget
@@ -45,10 +47,13 @@ from portal.audit import proposals
 from portal.audit.admin import AuditedAdmin, AuditedForm
 from portal.templatetags.display import significant
 
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
 VERSION_STATISTICS = ("pfc_n", "average", "factor", "credit", "ngranted", "daily", "as_of")
 
 
-def rounded(column: str, label: str) -> Any:
+def rounded(column: str, label: StrOrPromise) -> Any:
     """A column of floats, of a list or read-only on a page, with the digits that somebody reads."""
 
     @admin.display(description=label, ordering=column)
@@ -88,9 +93,9 @@ class AppForm(AuditedForm):
         """A choice among the registered functions. One that is named and not registered is shown, and refused."""
         present = getattr(self.instance, kind)
         names = [*functions.registered(kind)]
-        choices = [("", "none"), *((name, name) for name in names)]
+        choices = [("", gettext("none")), *((name, name) for name in names)]
         if present and present not in names:
-            choices.append((present, f"{present} (not registered)"))
+            choices.append((present, gettext("%(name)s (not registered)") % {"name": present}))
         before = self.fields[kind]
         return forms.ChoiceField(
             label=before.label,
@@ -105,10 +110,13 @@ class AppForm(AuditedForm):
         for kind in functions.Kind:
             self._check_function(kind, cleaned.get(kind) or "")
         if cleaned.get("comparison") == Comparison.CUSTOM and not cleaned.get("comparison_function"):
-            self.add_error("comparison_function", "Name the function that compares outputs, or choose another way.")
+            self.add_error(
+                "comparison_function",
+                gettext("Choose the function that compares outputs, or another way of comparing."),
+            )
         amounts = (cleaned.get("fixed_credit"), cleaned.get("fixed_credit_per_flop"))
         if cleaned.get("credit_system") == CreditSystem.FIXED and amounts == (None, None):
-            self.add_error("fixed_credit", "A fixed amount has to be given: per job, or per FLOP estimated.")
+            self.add_error("fixed_credit", gettext("Enter a fixed amount per job or per estimated FLOP."))
         return cleaned
 
     def _check_function(self, kind: functions.Kind, name: str) -> None:
@@ -118,7 +126,7 @@ class AppForm(AuditedForm):
             functions.load(kind, name)
         except Exception as error:
             # Importing a project's module may raise anything.
-            self.add_error(kind, ValidationError(f"This cannot be used: {error}"))
+            self.add_error(kind, ValidationError(gettext("This cannot be used: %(reason)s") % {"reason": error}))
 
 
 class VersionForm(AuditedForm):
@@ -134,21 +142,21 @@ class VersionForm(AuditedForm):
         usage: float = self.cleaned_data["gpu_usage"]
         is_gpu = self.instance.processor_type != ProcessorType.CPU
         if is_gpu and not usage:
-            raise ValidationError("A version for GPUs uses more than 0 of them.")
+            raise ValidationError(gettext("A GPU version must use more than 0 GPUs."))
         if usage and not is_gpu:
-            raise ValidationError("A version for CPUs uses no GPU: enter 0.")
+            raise ValidationError(gettext("A CPU version uses no GPU. Enter 0."))
         return usage
 
     def clean_avg_ncpus(self) -> float:
         ncpus: float = self.cleaned_data["avg_ncpus"]
         if not ncpus and self.instance.processor_type == ProcessorType.CPU:
-            raise ValidationError("A version for CPUs uses more than 0 of them: else it could never be sent.")
+            raise ValidationError(gettext("A CPU version must use more than 0 CPUs, or it could never be sent."))
         return ncpus
 
     def clean_min_gpu_ram_bytes(self) -> int:
         nbytes: int = self.cleaned_data["min_gpu_ram_bytes"]
         if not 0 <= nbytes <= MAX_GPU_RAM_BYTES:
-            raise ValidationError(f"From 0 to {MAX_GPU_RAM_BYTES} bytes.")
+            raise ValidationError(gettext("From 0 to %(most)s bytes.") % {"most": MAX_GPU_RAM_BYTES})
         return nbytes
 
 
@@ -158,12 +166,12 @@ class AppAdmin(SettingsAdmin):
     list_display = ("name", "user_friendly_name", "credit_system", "rule_set", "host_scale_check", "is_deprecated")
     list_filter = ("is_deprecated", "credit_system", "rule_set")
     search_fields = ("name", "user_friendly_name")
-    least_average = rounded("min_avg_pfc", "least average PFC")
+    least_average = rounded("min_avg_pfc", _("lowest average PFC"))
     readonly_fields = ("least_average", "created_at")
     fieldsets = (
         (None, {"fields": ("name", "user_friendly_name", "description", "weight", "is_deprecated")}),
         (
-            "Credit",
+            _("Credit"),
             {
                 "fields": (
                     "credit_system",
@@ -173,12 +181,14 @@ class AppAdmin(SettingsAdmin):
                     "version_average",
                     "least_average",
                 ),
-                "description": "How claims are made and granted. The least average of normalised PFC is kept by the "
-                "feeder: it prices jobs whose own claim cannot be used.",
+                "description": _(
+                    "How claims are made and granted. The feeder maintains the lowest average of normalised PFC. It is "
+                    "used for jobs whose own claim cannot be used."
+                ),
             },
         ),
         (
-            "Other credit systems",
+            _("Other credit systems"),
             {
                 "classes": ("collapse",),
                 "fields": (
@@ -188,11 +198,11 @@ class AppAdmin(SettingsAdmin):
                     "fixed_credit",
                     "fixed_credit_per_flop",
                 ),
-                "description": "Only for apps that are not credited by CreditNew.",
+                "description": _("Only for apps that do not use CreditNew."),
             },
         ),
         (
-            "Limits of the rules",
+            _("Limits of the rules"),
             {
                 "classes": ("collapse",),
                 "fields": (
@@ -206,12 +216,14 @@ class AppAdmin(SettingsAdmin):
                     "min_version_samples",
                     "max_host_scale",
                 ),
-                "description": "Averages take N samples evenly, then each later one with weight A; a sample counts at "
-                "most X times the average.",
+                "description": _(
+                    "The first N samples count equally, and each later one has weight A. A sample counts at most X "
+                    "times the average."
+                ),
             },
         ),
         (
-            "Jobs",
+            _("Jobs"),
             {
                 "fields": (
                     "max_jobs_per_day_init",
@@ -226,7 +238,7 @@ class AppAdmin(SettingsAdmin):
             },
         ),
         (
-            "Outputs",
+            _("Outputs"),
             {
                 "fields": (
                     "comparison",
@@ -260,10 +272,10 @@ class AppVersionAdmin(SettingsAdmin):
     """Versions are released by a command; here they are withdrawn, and their needs corrected."""
 
     form = VersionForm
-    average = rounded("pfc_avg", "average")
-    factor = rounded("pfc_scale", "factor")
-    credit = rounded("total_credit", "credit in all")
-    daily = rounded("expavg_credit", "credit a day")
+    average = rounded("pfc_avg", _("average"))
+    factor = rounded("pfc_scale", _("factor"))
+    credit = rounded("total_credit", _("total credit"))
+    daily = rounded("expavg_credit", _("credit per day"))
     list_display = (
         "__str__",
         "processor_type",
@@ -289,18 +301,20 @@ class AppVersionAdmin(SettingsAdmin):
     )
     fieldsets = (
         (None, {"fields": ("app", "platform", "version_num", "plan_class", "processor_type", "is_deprecated")}),
-        ("What it uses", {"fields": ("avg_ncpus", "gpu_usage", "min_gpu_ram_bytes")}),
-        ("How it is started", {"fields": ("api_version", "cmdline")}),
+        (_("Resources used"), {"fields": ("avg_ncpus", "gpu_usage", "min_gpu_ram_bytes")}),
+        (_("Start"), {"fields": ("api_version", "cmdline")}),
         (
-            "Credit",
+            _("Credit"),
             {
                 "fields": (
                     "cross_project_scale",
                     *VERSION_STATISTICS,
                 ),
-                "description": "Samples, average (of PFC by the FLOPs estimated), credit and the number of results "
-                "granted come from validators, the factor from the feeder. Credit a day is the recent average, with "
-                "a half-life of seven days, as of the last grant.",
+                "description": _(
+                    "Samples, the average of PFC divided by the estimated FLOPs, credit and the number of results "
+                    "granted come from validators; the factor comes from the feeder. Credit per day is the recent "
+                    "average, with a half-life of seven days, as of the last grant."
+                ),
             },
         ),
         (None, {"fields": ("created_at",)}),
@@ -308,13 +322,13 @@ class AppVersionAdmin(SettingsAdmin):
 
     actions_detail = ("reset_statistics",)
 
-    @action(description="Reset statistics", permissions=["change"], icon="restart_alt")
+    @action(description=_("Reset statistics"), permissions=["change"], icon="restart_alt")
     def reset_statistics(self, request: HttpRequest, object_id: int) -> HttpResponse:
         """To the step in which it is confirmed."""
         version = get_object_or_404(AppVersion, pk=object_id)
         return redirect("admin:portal_change_step", proposals.keep(request.session, reset.proposal(version)))
 
-    @admin.display(description="as of", ordering="expavg_at")
+    @admin.display(description=_("as of"), ordering="expavg_at")
     def as_of(self, version: AppVersion) -> str:
         return date_format(version.expavg_at, "DATETIME_FORMAT") if version.expavg_at else "–"
 
@@ -327,10 +341,19 @@ class AppVersionAdmin(SettingsAdmin):
 
 @admin.register(HostAppVersion)
 class HostAppVersionAdmin(ReadOnlyAdmin):
-    samples = rounded("pfc_n", "samples")
-    average = rounded("pfc_avg", "average")
-    errors = rounded("error_rate", "error rate")
-    list_display = ("host", "app", "app_version", "processor_type", "samples", "average", "errors", "scale_probation")
+    samples = rounded("pfc_n", _("samples"))
+    average = rounded("pfc_avg", _("average"))
+    errors = rounded("error_rate", _("error rate"))
+    list_display = (
+        "host",
+        "app",
+        "app_version",
+        "processor_type",
+        "samples",
+        "average",
+        "errors",
+        "scale_probation",
+    )
     list_filter = ("app", "scale_probation")
     list_select_related = ("host", "app", "app_version__app", "app_version__platform")
     show_full_result_count = False
@@ -346,7 +369,7 @@ class BatchAdmin(ReadOnlyAdmin):
 
 @admin.register(Workunit)
 class WorkunitAdmin(ReadOnlyAdmin):
-    credit = rounded("canonical_credit", "credit")
+    credit = rounded("canonical_credit", _("credit"))
     list_display = ("name", "app", "created_at", "need_validate", "credit", "error_mask", "assimilate_state")
     # Those with a fault wait for an operator to repair what kept them from being checked.
     list_filter = ("app", "assimilate_state", ("validate_fault", admin.EmptyFieldListFilter))
@@ -362,8 +385,8 @@ class WorkunitAdmin(ReadOnlyAdmin):
 class ResultAdmin(ReadOnlyAdmin):
     """A result's columns; its page on the site explains its credit."""
 
-    claimed = rounded("claimed_credit", "claimed credit")
-    granted = rounded("granted_credit", "granted credit")
+    claimed = rounded("claimed_credit", _("claimed credit"))
+    granted = rounded("granted_credit", _("granted credit"))
     list_display = (
         "name",
         "app",

@@ -1,11 +1,12 @@
 """Django's configuration of validated credit."""
 
 from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as _
 
 
 class CreditConfig(AppConfig):
     name = "credit"
-    verbose_name = "Validated credit"
+    verbose_name = _("Validated credit")
 
     def ready(self) -> None:
         from django.conf import settings
@@ -45,8 +46,8 @@ class CreditConfig(AppConfig):
                 figures.register()
             jobs_of_maintenance.add(CREDIT)
             jobs_of_maintenance.add(EXPORT)
-            factors_page = ("Factors from other projects", "admin:version_factors", "credit.view_appversion")
-            pages.append(Page("Apps and credit", *factors_page))
+            factors_page = (_("Factors from other projects"), "admin:version_factors", "credit.view_appversion")
+            pages.append(Page(_("Apps and credit"), *factors_page))
         kinds[KIND] = worker.carry_out
         audit(App, labels=APP_LABELS)
         audit(AppVersion, labels=VERSION_LABELS)

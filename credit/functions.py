@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from django.conf import settings
 from django.utils.module_loading import import_string
+from django.utils.translation import gettext
 
 
 class Kind(StrEnum):
@@ -38,8 +39,10 @@ def registered(kind: Kind) -> list[str]:
 def load(kind: Kind, name: str) -> Callable[..., Any]:
     """The registered function of this name. Raises UnregisteredFunction, or whatever importing its module raises."""
     if name not in registered(kind):
-        raise UnregisteredFunction(f"the function {name} is not registered on this server: add it to APP_FUNCTIONS")
+        raise UnregisteredFunction(
+            gettext("the function %(name)s is not registered on this server: add it to APP_FUNCTIONS") % {"name": name}
+        )
     function: Callable[..., Any] = import_string(name)
     if not callable(function):
-        raise TypeError(f"{name} is no function")
+        raise TypeError(gettext("%(name)s is not a function") % {"name": name})
     return function

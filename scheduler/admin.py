@@ -9,6 +9,8 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from unfold.widgets import UnfoldAdminFileFieldWidget, UnfoldAdminTextInputWidget
 
 from credit.models import AppVersion, ProcessorType
@@ -16,6 +18,7 @@ from portal.admin import ReadOnlyAdmin
 from portal.audit.admin import AuditedAdmin, AuditedForm
 from scheduler.files.store import StoringError, store_file
 from scheduler.models import AppKeyword, KeyChange, PlanClass, ReleaseDraft, RetryEntry, StoredFile, Trickle
+from scheduler.releases import texts as release_texts
 from scheduler.releases.admin import ReleasePages
 from scheduler.releases.key_pages import KeyPages
 from scheduler.submission.drafts import MAX_UPLOAD_NBYTES
@@ -43,27 +46,27 @@ class PlanClassForm(AuditedForm):
             "needs_docker",
             "needs_wsl",
         )
-        labels = {"needs_opencl": "Needs OpenCL", "needs_docker": "Needs Docker", "needs_wsl": "Needs WSL"}
+        labels = {"needs_opencl": _("Needs OpenCL"), "needs_docker": _("Needs Docker"), "needs_wsl": _("Needs WSL")}
         help_texts = {
-            "processor_type": "The kind of processor that the versions of this class are for.",
-            "avg_ncpus": "For one job. Its peak FLOPS, and so its credit, follows from this.",
-            "max_ncpus": "More than 1: a job takes as many processors as there are, up to this number.",
-            "min_ncpus": "A computer with fewer gets none of these versions.",
-            "cpu_features": "As BOINC names them, divided by blanks: sse4_2 avx2.",
-            "needs_docker": "Only computers that have Docker or Podman, and where BOINC may use it.",
-            "needs_wsl": "Only computers with a Linux below Windows, which BOINC may use.",
-            "min_driver_version": "As clients send it: 53504 for NVIDIA's 535.04.",
+            "processor_type": _("The kind of processor that versions of this class use."),
+            "avg_ncpus": _("For one job. Determines its peak FLOPS, and therefore its credit."),
+            "max_ncpus": _("If more than 1, a job uses all available processors, up to this number."),
+            "min_ncpus": _("Computers with fewer processors do not get these versions."),
+            "cpu_features": _("Names as used by BOINC, separated by spaces: sse4_2 avx2."),
+            "needs_docker": _("Only computers with Docker or Podman that BOINC may use."),
+            "needs_wsl": _("Only computers with Windows Subsystem for Linux that BOINC may use."),
+            "min_driver_version": _("As sent by clients: 53504 for NVIDIA’s 535.04."),
         }
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
         is_gpu = cleaned.get("processor_type") != ProcessorType.CPU
         if not is_gpu and cleaned.get("gpu_usage"):
-            self.add_error("gpu_usage", "A class for CPUs uses no GPU: enter 0, or choose the type of GPU.")
+            self.add_error("gpu_usage", gettext("A class for CPUs uses no GPU. Enter 0, or choose a type of GPU."))
         if not is_gpu and cleaned.get("avg_ncpus") == 0:
-            self.add_error("avg_ncpus", "A job for CPUs uses more than 0 of them: else it could never be sent.")
+            self.add_error("avg_ncpus", gettext("A CPU job must use more than 0 CPUs, or it could never be sent."))
         if not 0 <= (cleaned.get("min_gpu_ram_bytes") or 0) <= MAX_GPU_RAM_BYTES:
-            self.add_error("min_gpu_ram_bytes", f"From 0 to {MAX_GPU_RAM_BYTES} bytes.")
+            self.add_error("min_gpu_ram_bytes", gettext("From 0 to %(most)s bytes.") % {"most": MAX_GPU_RAM_BYTES})
         return cleaned
 
     def clean_processor_type(self) -> str:
@@ -71,7 +74,10 @@ class PlanClassForm(AuditedForm):
         versions = AppVersion.objects.filter(plan_class=self.instance.name, is_deprecated=False)
         other = versions.exclude(processor_type=type_).first() if self.instance.pk else None
         if other is not None:
-            raise forms.ValidationError(f"{other} is for {other.get_processor_type_display()}: withdraw it first.")
+            raise forms.ValidationError(
+                gettext("%(version)s is for %(type)s. Withdraw it first.")
+                % {"version": other, "type": other.get_processor_type_display()}
+            )
         return type_
 
 
@@ -124,10 +130,10 @@ class RetryEntryAdmin(ReadOnlyAdmin):
     show_full_result_count = False
     actions = ("try_now",)
 
-    @admin.action(description="Try again in the next pass", permissions=["retry"])
+    @admin.action(description=_("Try again in the next pass"), permissions=["retry"])
     def try_now(self, request: HttpRequest, queryset: QuerySet[RetryEntry]) -> None:
         count = queryset.update(retry_at=timezone.now())
-        self.message_user(request, f"Workunits that are tried again now: {count}.")
+        self.message_user(request, gettext("Workunits tried again now: %(number)s.") % {"number": count})
 
     def has_retry_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("scheduler.change_retryentry")
@@ -137,13 +143,13 @@ class InputFileForm(forms.ModelForm):
     """An input file that many jobs share: the form of the command store_file."""
 
     stored_name = forms.CharField(
-        label="Name",
+        label=_("Name"),
         required=False,
         max_length=200,
-        help_text="What jobs call it; empty: the file's own name. A changed file needs a new one.",
+        help_text=_("The name that jobs use. If empty, the name of the file. A changed file needs a new name."),
         widget=UnfoldAdminTextInputWidget,
     )
-    file = forms.FileField(label="File", help_text="At most 60 MiB.", widget=UnfoldAdminFileFieldWidget)
+    file = forms.FileField(label=_("File"), help_text=_("At most 60 MiB."), widget=UnfoldAdminFileFieldWidget)
 
     class Meta:
         model = StoredFile
@@ -155,12 +161,16 @@ class InputFileForm(forms.ModelForm):
         if file is None:
             return cleaned
         if file.size > MAX_UPLOAD_NBYTES:
-            self.add_error("file", f"{file.size} bytes; the limit is {MAX_UPLOAD_NBYTES}. The command takes more.")
+            self.add_error(
+                "file",
+                gettext("%(size)s bytes; the limit is %(most)s. The command accepts larger files.")
+                % {"size": file.size, "most": MAX_UPLOAD_NBYTES},
+            )
             return cleaned
         try:
             self.stored = store_file(cleaned.get("stored_name") or file.name, file)
         except StoringError as error:
-            self.add_error("stored_name", str(error))
+            self.add_error("stored_name", release_texts.error(error))
         return cleaned
 
 

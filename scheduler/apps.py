@@ -1,11 +1,12 @@
 """The project server's application, and what it adds to others when it starts."""
 
 from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as _
 
 
 class SchedulerConfig(AppConfig):
     name = "scheduler"
-    verbose_name = "Project server"
+    verbose_name = _("Project server")
 
     def ready(self) -> None:
         from django.conf import settings
@@ -38,7 +39,9 @@ class SchedulerConfig(AppConfig):
         app_collectors.append(Background())
         if "project" in settings.ROOMS:
             figures.register()
-            pages.append(Page("Apps and credit", "New code-signing key", "admin:new_key", "scheduler.add_keychange"))
+            pages.append(
+                Page(_("Apps and credit"), _("New code-signing key"), "admin:new_key", "scheduler.add_keychange")
+            )
             jobs.add(FILES)
             jobs.add(BATCH_NUMBERS)
         tested_versions.append(rollout.tested_ids)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from credit.models import App
 from portal.wire.keywords import KEYWORDS
@@ -15,13 +16,13 @@ def keyword_choices() -> list[tuple[int, str]]:
 class AppKeyword(models.Model):
     """A keyword of an app. Volunteers who said no to it, or to what it is part of, get none of the app's jobs."""
 
-    app = models.ForeignKey(App, models.CASCADE, related_name="keywords", db_index=False)
-    keyword = models.PositiveIntegerField(choices=keyword_choices)
+    app = models.ForeignKey(App, models.CASCADE, related_name="keywords", db_index=False, verbose_name=_("app"))
+    keyword = models.PositiveIntegerField(_("keyword"), choices=keyword_choices)
 
     class Meta:
         ordering = ["app", "keyword"]
-        verbose_name = "keyword of an app"
-        verbose_name_plural = "keywords of apps"
+        verbose_name = _("app subject")
+        verbose_name_plural = _("app subjects")
         constraints = [models.UniqueConstraint(fields=["app", "keyword"], name="appkeyword_once")]
 
     def __str__(self) -> str:

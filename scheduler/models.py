@@ -12,6 +12,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import CheckConstraint, Q
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from credit.models import PROCESSOR_TYPES, SAFE_NAME, App, AppVersion, Batch, ProcessorType, Result, Workunit
 from portal.models import Host, User
@@ -22,19 +23,23 @@ from scheduler.keyword_models import AppKeyword as AppKeyword
 class StoredFile(models.Model):
     """A file that clients download: a program or an input. Its name is its own for ever, its content never changes."""
 
-    name = models.CharField(max_length=200, unique=True, validators=[SAFE_NAME])
-    path = models.CharField("where the storage keeps it", max_length=255)
-    nbytes = models.BigIntegerField()
-    md5 = models.CharField(max_length=32)
+    name = models.CharField(_("name"), max_length=200, unique=True, validators=[SAFE_NAME])
+    path = models.CharField(_("path in the storage"), max_length=255)
+    nbytes = models.BigIntegerField(_("size (bytes)"))
+    md5 = models.CharField(_("MD5"), max_length=32)
     # Hex lines of the code-signing signature; empty for input files
-    signature = models.TextField(blank=True)
-    is_executable = models.BooleanField(default=False)
+    signature = models.TextField(_("signature"), blank=True)
+    is_executable = models.BooleanField(_("executable"), default=False)
     # An input of this batch's jobs only, removed with the last of them; NULL: stays
-    batch = models.ForeignKey(Batch, models.PROTECT, null=True, blank=True, related_name="files", db_index=False)
-    created_at = models.DateTimeField(default=timezone.now, editable=False)
-    deleted_at = models.DateTimeField(null=True, blank=True)
+    batch = models.ForeignKey(
+        Batch, models.PROTECT, null=True, blank=True, related_name="files", db_index=False, verbose_name=_("batch")
+    )
+    created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
+    deleted_at = models.DateTimeField(_("deleted"), null=True, blank=True)
 
     class Meta:
+        verbose_name = _("stored file")
+        verbose_name_plural = _("stored files")
         ordering = ["name"]
         constraints = [CheckConstraint(condition=Q(nbytes__gte=0), name="storedfile_nbytes_range")]
         indexes = [models.Index(fields=["batch"], condition=Q(batch__isnull=False), name="storedfile_batch")]
@@ -50,9 +55,11 @@ class VersionFile(models.Model):
     file = models.ForeignKey(StoredFile, models.PROTECT, related_name="versions")
     open_name = models.CharField(max_length=200, blank=True)
     is_main_program = models.BooleanField(default=False)
-    is_copied = models.BooleanField("copied into the slot folder", default=False)
+    is_copied = models.BooleanField(_("copied into the job’s folder"), default=False)
 
     class Meta:
+        verbose_name = _("file of a version")
+        verbose_name_plural = _("files of versions")
         constraints = [
             models.UniqueConstraint(fields=["app_version", "file"], name="versionfile_once"),
             models.UniqueConstraint(
@@ -70,15 +77,20 @@ class ReleaseDraft(models.Model):
     ``fields``: those of version.toml (docs/how-to/jobs.md) but for the files.
     """
 
-    creator = models.ForeignKey(User, models.SET_NULL, null=True, blank=True, related_name="+", db_index=False)
-    fields = models.JSONField(default=dict)
-    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    creator = models.ForeignKey(
+        User, models.SET_NULL, null=True, blank=True, related_name="+", db_index=False, verbose_name=_("creator")
+    )
+    fields = models.JSONField(_("fields"), default=dict)
+    created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
     # The version that was made of it; its files are then no longer here
-    app_version = models.OneToOneField(AppVersion, models.SET_NULL, null=True, blank=True, related_name="draft")
+    app_version = models.OneToOneField(
+        AppVersion, models.SET_NULL, null=True, blank=True, related_name="draft", verbose_name=_("app version")
+    )
 
     class Meta:
+        verbose_name_plural = _("new versions")
         ordering = ["-id"]
-        verbose_name = "new version"
+        verbose_name = _("new version")
         permissions = [("release_appversion", "Can test, release, withdraw and roll back versions of apps")]
 
     def __str__(self) -> str:
@@ -92,7 +104,7 @@ class DraftFile(models.Model):
 
     draft = models.ForeignKey(ReleaseDraft, models.CASCADE, related_name="files", db_index=False)
     name = models.CharField(max_length=200, validators=[SAFE_NAME])
-    path = models.CharField("where the storage keeps it", max_length=255)
+    path = models.CharField(_("path in the storage"), max_length=255)
     nbytes = models.BigIntegerField()
     md5 = models.CharField(max_length=32)
     open_name = models.CharField(max_length=200, blank=True)
@@ -102,6 +114,8 @@ class DraftFile(models.Model):
     signature = models.TextField(blank=True)
 
     class Meta:
+        verbose_name = _("file of a draft")
+        verbose_name_plural = _("files of drafts")
         ordering = ["id"]
         constraints = [models.UniqueConstraint(fields=["draft", "name"], name="draftfile_once")]
 
@@ -114,8 +128,12 @@ class BetaTest(models.Model):
 
     app_version = models.OneToOneField(AppVersion, models.CASCADE, primary_key=True, related_name="beta_test")
     begun_by = models.ForeignKey(User, models.SET_NULL, null=True, blank=True, related_name="+", db_index=False)
-    with_volunteers = models.BooleanField("also for volunteers who agreed to test", default=False)
+    with_volunteers = models.BooleanField(_("also for volunteers who agreed to test"), default=False)
     begun_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        verbose_name = _("test of a version")
+        verbose_name_plural = _("tests of versions")
 
     def __str__(self) -> str:
         return str(self.app_version)
@@ -127,6 +145,10 @@ class BetaTester(models.Model):
     user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="beta_tester")
     agreed_at = models.DateTimeField(default=timezone.now, editable=False)
 
+    class Meta:
+        verbose_name = _("tester")
+        verbose_name_plural = _("testers")
+
     def __str__(self) -> str:
         return str(self.user)
 
@@ -134,34 +156,37 @@ class BetaTester(models.Model):
 class PlanClass(models.Model):
     """Which hosts can run the versions of a plan class, and how many FLOPS of their devices those use."""
 
-    name = models.CharField(max_length=64, unique=True, validators=[SAFE_NAME])
-    processor_type = models.CharField(max_length=16, choices=PROCESSOR_TYPES, default=ProcessorType.CPU)
-    min_ncpus = models.PositiveIntegerField("processors at least", default=0)
+    name = models.CharField(_("name"), max_length=64, unique=True, validators=[SAFE_NAME])
+    processor_type = models.CharField(
+        _("processor type"), max_length=16, choices=PROCESSOR_TYPES, default=ProcessorType.CPU
+    )
+    min_ncpus = models.PositiveIntegerField(_("minimum processors"), default=0)
     max_ncpus = models.PositiveIntegerField(
-        "processors used at most", default=1, validators=[MinValueValidator(1), MaxValueValidator(1024)]
+        _("processors used at most"), default=1, validators=[MinValueValidator(1), MaxValueValidator(1024)]
     )
-    cpu_features = models.CharField("processor features needed", max_length=200, blank=True)
-    min_gpu_ram_bytes = models.BigIntegerField("GPU memory at least (bytes)", default=0)
-    min_driver_version = models.PositiveIntegerField("driver version at least", default=0)
+    cpu_features = models.CharField(_("required processor features"), max_length=200, blank=True)
+    min_gpu_ram_bytes = models.BigIntegerField(_("minimum GPU memory (bytes)"), default=0)
+    min_driver_version = models.PositiveIntegerField(_("minimum driver version"), default=0)
     min_compute_capability = models.PositiveIntegerField(
-        "compute capability at least", default=0, help_text="Major × 100 + minor, as 705; NVIDIA only."
+        _("minimum compute capability"), default=0, help_text=_("Major × 100 + minor, for example 705. NVIDIA only.")
     )
-    needs_opencl = models.BooleanField(default=False)
-    needs_docker = models.BooleanField(default=False, db_default=False)
-    needs_wsl = models.BooleanField(default=False, db_default=False)
+    needs_opencl = models.BooleanField(_("needs OpenCL"), default=False)
+    needs_docker = models.BooleanField(_("needs Docker"), default=False, db_default=False)
+    needs_wsl = models.BooleanField(_("needs WSL"), default=False, db_default=False)
     avg_ncpus = models.FloatField(
-        "processors used", default=1, validators=[MinValueValidator(0), MaxValueValidator(1024)]
+        _("processors used"), default=1, validators=[MinValueValidator(0), MaxValueValidator(1024)]
     )
     gpu_usage = models.FloatField(
-        "GPUs used",
+        _("GPUs used"),
         default=0,
         validators=[MinValueValidator(0), MaxValueValidator(64)],
-        help_text="0 for a GPU type: as the version says.",
+        help_text=_("For a GPU type, 0 means the value of the version."),
     )
 
     class Meta:
+        verbose_name = _("plan class")
         ordering = ["name"]
-        verbose_name_plural = "plan classes"
+        verbose_name_plural = _("plan classes")
         constraints = [
             # Of nothing the peak FLOPS is 0, and its versions would never be sent.
             CheckConstraint(
@@ -211,6 +236,8 @@ class HostRecord(models.Model):
     jobs_of_day = models.JSONField(default=list, blank=True)
 
     class Meta:
+        verbose_name = _("scheduler record of a computer")
+        verbose_name_plural = _("scheduler records of computers")
         constraints = [CheckConstraint(condition=Q(cpids__len__lte=MAX_CPIDS), name="hostrecord_cpids_len")]
 
     def __str__(self) -> str:
@@ -222,14 +249,16 @@ class Upload(models.Model):
 
     result = models.ForeignKey(Result, models.CASCADE, related_name="uploads")
     name = models.CharField(max_length=160, unique=True)
-    path = models.CharField("where the storage keeps it", max_length=255, blank=True)
-    nbytes = models.BigIntegerField("whole size")
+    path = models.CharField(_("path in the storage"), max_length=255, blank=True)
+    nbytes = models.BigIntegerField(_("total size (bytes)"))
     received_nbytes = models.BigIntegerField(default=0)
     md5 = models.CharField(max_length=32)
     started_at = models.DateTimeField(default=timezone.now)
     completed_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
+        verbose_name = _("upload")
+        verbose_name_plural = _("uploads")
         constraints = [
             CheckConstraint(
                 condition=Q(nbytes__gte=0, received_nbytes__gte=0, received_nbytes__lte=models.F("nbytes")),
@@ -252,13 +281,15 @@ class KeptOutput(models.Model):
     batch = models.ForeignKey(Batch, models.PROTECT, null=True, related_name="outputs", db_index=False)
     workunit_name = models.CharField(max_length=128)
     number = models.PositiveSmallIntegerField()
-    name = models.CharField("what the program calls it", max_length=200)
-    path = models.CharField("where the storage keeps it", max_length=255)
+    name = models.CharField(_("name for the program"), max_length=200)
+    path = models.CharField(_("path in the storage"), max_length=255)
     nbytes = models.BigIntegerField()
     md5 = models.CharField(max_length=32)
     kept_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
+        verbose_name = _("kept output")
+        verbose_name_plural = _("kept outputs")
         constraints = [models.UniqueConstraint(fields=["workunit_name", "number"], name="keptoutput_once")]
         indexes = [models.Index(fields=["batch", "id"], name="keptoutput_batch")]
 
@@ -278,6 +309,8 @@ class ArchivedWorkunit(models.Model):
     archived_at = models.DateTimeField()
 
     class Meta:
+        verbose_name = _("archived workunit")
+        verbose_name_plural = _("archived workunits")
         indexes = [models.Index(fields=["batch"], condition=Q(batch__isnull=False), name="archivedworkunit_batch")]
 
     def __str__(self) -> str:
@@ -298,6 +331,8 @@ class ArchivedTask(models.Model):
     facts = models.JSONField()
 
     class Meta:
+        verbose_name = _("archived task")
+        verbose_name_plural = _("archived tasks")
         indexes = [models.Index(fields=["user", "-id"], condition=Q(user__isnull=False), name="archivedtask_user")]
 
     def __str__(self) -> str:
@@ -307,19 +342,23 @@ class ArchivedTask(models.Model):
 class Trickle(models.Model):
     """A trickle-up message: stored once however often it is sent, then handed to its app's function."""
 
-    host = models.ForeignKey(Host, models.CASCADE, related_name="trickles", db_index=False)
-    user = models.ForeignKey(User, models.CASCADE, related_name="+", db_index=False)
-    result = models.ForeignKey(Result, models.CASCADE, null=True, blank=True, related_name="trickles")
-    variety = models.CharField(max_length=64)
-    text = models.TextField()
+    host = models.ForeignKey(Host, models.CASCADE, related_name="trickles", db_index=False, verbose_name=_("computer"))
+    user = models.ForeignKey(User, models.CASCADE, related_name="+", db_index=False, verbose_name=_("volunteer"))
+    result = models.ForeignKey(
+        Result, models.CASCADE, null=True, blank=True, related_name="trickles", verbose_name=_("result")
+    )
+    variety = models.CharField(_("kind"), max_length=64)
+    text = models.TextField(_("text"))
     # Equal for a message that is sent again
-    digest = models.BinaryField(max_length=16)
-    written_at = models.DateTimeField("time in the message")
-    received_at = models.DateTimeField(default=timezone.now)
-    handled_at = models.DateTimeField(null=True, blank=True)
-    fault = models.CharField("why it could not be handled", max_length=200, blank=True)
+    digest = models.BinaryField(_("digest"), max_length=16)
+    written_at = models.DateTimeField(_("time in the message"))
+    received_at = models.DateTimeField(_("received"), default=timezone.now)
+    handled_at = models.DateTimeField(_("handled"), null=True, blank=True)
+    fault = models.CharField(_("reason for the failure"), max_length=200, blank=True)
 
     class Meta:
+        verbose_name = _("trickle-up message")
+        verbose_name_plural = _("trickle-up messages")
         constraints = [models.UniqueConstraint(fields=["host", "digest"], name="trickle_once")]
         indexes = [models.Index(fields=["id"], condition=Q(handled_at__isnull=True), name="trickle_to_handle")]
 
@@ -333,12 +372,14 @@ class KeyChange(models.Model):
     Keys are texts as clients get them, without the line feed at the end.
     """
 
-    old_key = models.TextField("public key before")
-    new_key = models.TextField("public key after")
-    signature = models.TextField("the old key's signature of the new one")
-    changed_at = models.DateTimeField(default=timezone.now)
+    old_key = models.TextField(_("old public key"))
+    new_key = models.TextField(_("new public key"))
+    signature = models.TextField(_("signature of the new key with the old one"))
+    changed_at = models.DateTimeField(_("changed"), default=timezone.now)
 
     class Meta:
+        verbose_name = _("change of the code-signing key")
+        verbose_name_plural = _("changes of the code-signing key")
         ordering = ["-id"]
         constraints = [
             models.UniqueConstraint(fields=["old_key"], name="keychange_one_successor"),
@@ -353,26 +394,28 @@ class KeyChange(models.Model):
 class Step(models.TextChoices):
     """What is done with a workunit in the background."""
 
-    TRANSITION = "transition", "state transition"
-    ASSIMILATE = "assimilate", "taking its outputs"
-    DELETE_FILES = "delete_files", "deleting its files"
-    ARCHIVE = "archive", "moving it to the archive"
+    TRANSITION = "transition", _("state transition")
+    ASSIMILATE = "assimilate", _("assimilation")
+    DELETE_FILES = "delete_files", _("deletion of files")
+    ARCHIVE = "archive", _("archiving")
 
 
 class RetryEntry(models.Model):
     """An entry of the retry queue: a workunit made a background step fail, and waits until it is tried again."""
 
-    workunit = models.ForeignKey(Workunit, models.CASCADE, related_name="retry_entries", db_index=False)
-    step = models.CharField(max_length=16, choices=Step)
-    fault = models.CharField("what went wrong", max_length=500)
-    ntries = models.PositiveIntegerField("tries", default=1)
-    since = models.DateTimeField(default=timezone.now)
-    retry_at = models.DateTimeField("tried again at")
+    workunit = models.ForeignKey(
+        Workunit, models.CASCADE, related_name="retry_entries", db_index=False, verbose_name=_("workunit")
+    )
+    step = models.CharField(_("step"), max_length=16, choices=Step)
+    fault = models.CharField(_("fault"), max_length=500)
+    ntries = models.PositiveIntegerField(_("tries"), default=1)
+    since = models.DateTimeField(_("since"), default=timezone.now)
+    retry_at = models.DateTimeField(_("next try"))
 
     class Meta:
         ordering = ["-since"]
-        verbose_name = "workunit to retry"
-        verbose_name_plural = "retry queue"
+        verbose_name = _("workunit to retry")
+        verbose_name_plural = _("retry queue")
         constraints = [models.UniqueConstraint(fields=["workunit", "step"], name="retryentry_once")]
 
     def __str__(self) -> str:
@@ -386,6 +429,10 @@ class LoginToken(models.Model):
     token_hash = models.BinaryField(max_length=32, editable=False)
     made_at = models.DateTimeField()
 
+    class Meta:
+        verbose_name = _("login token")
+        verbose_name_plural = _("login tokens")
+
     def __str__(self) -> str:
         return f"login token of {self.user}"
 
@@ -396,10 +443,11 @@ class UserPreferences(models.Model):
     user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="scheduler_preferences")
     # When they were saved, by the site where they were: Unix seconds
     mod_time = models.FloatField()
-    text = models.TextField("elements of <global_preferences>, as sent")
+    text = models.TextField(_("elements of <global_preferences>, as sent"))
 
     class Meta:
-        verbose_name_plural = "user preferences"
+        verbose_name = _("preferences of a volunteer")
+        verbose_name_plural = _("preferences of volunteers")
 
     def __str__(self) -> str:
         return str(self.user)
@@ -418,6 +466,8 @@ class JobLease(models.Model):
     until = models.DateTimeField()
 
     class Meta:
+        verbose_name = _("lease of jobs")
+        verbose_name_plural = _("leases of jobs")
         constraints = [models.UniqueConstraint(fields=["app", "block"], name="joblease_one_holder")]
 
     def __str__(self) -> str:
@@ -442,11 +492,15 @@ class SubmissionDraft(models.Model):
     name = models.CharField(max_length=100, blank=True)
     request_id = models.CharField(max_length=64, unique=True, default=new_request_id)
     is_archive = models.BooleanField()
-    path = models.CharField("where the storage keeps what was uploaded", max_length=255)
+    path = models.CharField(_("where the storage keeps what was uploaded"), max_length=255)
     open_name = models.CharField(max_length=200, blank=True)
     defaults = models.JSONField(default=dict)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     batch = models.OneToOneField(Batch, models.SET_NULL, null=True, related_name="draft")
+
+    class Meta:
+        verbose_name = _("draft of a batch")
+        verbose_name_plural = _("drafts of batches")
 
     def __str__(self) -> str:
         return self.name or self.request_id

@@ -65,24 +65,24 @@ _SECRET: Final = {
 }
 # This app imports none of these; their tables are found by name.
 _OTHER_APPS: Final = ("credit", "scheduler", "emulator")
-_README: Final = """Everything that {site} holds about you, as of {now:%Y-%m-%d %H:%M} UTC.
+_README: Final = """Everything that {site} stores about you, as of {now:%Y-%m-%d %H:%M} UTC.
 
 history.csv         what each computer did for each project, day by day (UTC)
 account.json        your account, with e-mail addresses, preferences, keywords, and what was sent to you
-computers.json      your computers as they described themselves
-contacts.json       when each computer last reported, and what its client said of itself
+computers.json      your computers as described by their clients
+contacts.json       when each computer last synced, and what its client reported about itself
 other_clients.json  clients that reported with the id of one of your computers under another cross-project id
-answers.json        what each computer was answered
-totals.json         the ledger: totals per computer and project, in 1e-6 credits, 1e-6 seconds, and jobs
-granted.json        what the exports of projects say of your computers and accounts, in 1e-6 credits
+answers.json        the replies sent to each computer
+totals.json         the ledger: totals per computer and project, in 1e-6 credits, 1e-6 seconds, and tasks
+granted.json        what the projects’ exports say about your computers and accounts, in 1e-6 credits
 projects.json       your choice of projects
-notes.json          notes on reports
-tasks.json          the tasks that your computers listed last, and what became of those before
+notes.json          notes about reports
+tasks.json          the tasks that your computers last listed, and what became of earlier ones
 alerts.json         where you want alerts, the troubles that were told, and the messages of the last week
 proof.json          your certificates, signature image and badges
 access.json         client keys, API tokens, two-factor devices and sessions
 {others}
-Passwords, keys and tokens are kept as hashes or encrypted, and are left out.
+Passwords, keys and tokens are stored as hashes or encrypted, and are not included.
 """
 
 

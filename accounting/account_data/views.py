@@ -15,6 +15,8 @@ from django.contrib.auth import logout
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounting.account_data import copies
@@ -22,12 +24,13 @@ from accounting.exchange import made_files
 from portal.models import User
 from portal.people.access import signed_in
 from portal.people.deletion import GRACE, OperatorCannotLeave, ask_deletion
+from portal.templatetags.display import day
 
 
 class DeletionForm(forms.Form):
     """The password, asked for once more."""
 
-    password = PasswordField(label="Your password", autocomplete="current-password")
+    password = PasswordField(label=_("Your password"), autocomplete="current-password")
 
     def __init__(self, user: User, data: Mapping[str, Any] | None = None) -> None:
         super().__init__(data)
@@ -92,15 +95,19 @@ def delete_account(request: HttpRequest) -> HttpResponse:
             due_at = ask_deletion(user)
         except OperatorCannotLeave:
             form.add_error(
-                None, "You are an operator of this site. Have another operator take that right from you first."
+                None,
+                gettext("You are an operator of this site. Ask another operator to remove that role from you first."),
             )
         else:
             _confirm(request, user, due_at)
             logout(request)
             messages.success(
                 request,
-                f"Your account and its history will be deleted on {due_at:%Y-%m-%d}. If you change your mind, sign in "
-                "before that.",
+                gettext(
+                    "Your account and its history will be deleted on %(date)s. If you change your mind, sign "
+                    "in before then."
+                )
+                % {"date": day(due_at)},
             )
             return redirect("landing")
     context = {"form": form, "grace_days": GRACE.days}

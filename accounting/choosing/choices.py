@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection, Mapping
 
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from accounting.engine.choice.facts import MAX_SHARE
 from accounting.models import AccountSettings, Project, UserProject
@@ -35,13 +36,13 @@ def choose_projects(
     later = for_later or {}
     for project_id, share in {**later, **shares}.items():
         if share is not None and not (math.isfinite(share) and 0 <= share <= MAX_SHARE):
-            raise ChoiceRefused("The share must be a number from 0 to 1 000 000.", project_id)
+            raise ChoiceRefused(_("The share must be a number from 0 to 1\u202f000\u202f000."), project_id)
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
         active = set(Project.objects.filter(is_active=True).values_list("pk", flat=True))
         if unknown := (shares.keys() | later.keys()) - active:
             raise ChoiceRefused(
-                "A project that you chose takes no computers any more. Reload the page and choose others.",
+                _("A project that you chose no longer accepts computers. Reload the page and choose others."),
                 min(unknown),
             )
         UserProject.objects.filter(user=user, is_chosen=True, project_id__in=active - shares.keys()).update(
@@ -64,9 +65,9 @@ def choose_keywords(user: User, yes: Collection[int], no: Collection[int]) -> No
     Raises ChoiceRefused for a number that is no keyword, and for one that is liked and not wanted at once.
     """
     if keywords.known((*yes, *no)) != {*yes, *no}:
-        raise ChoiceRefused("One of the subjects does not exist. Reload the page.")
+        raise ChoiceRefused(_("One of the subjects does not exist. Reload the page."))
     if set(yes) & set(no):
-        raise ChoiceRefused("You said yes and no to the same subject. Reload the page.")
+        raise ChoiceRefused(_("You said both yes and no to the same subject. Reload the page."))
     AccountSettings.objects.update_or_create(
         user=user, defaults={"keywords_yes": sorted(set(yes)), "keywords_no": sorted(set(no))}
     )

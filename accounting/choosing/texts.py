@@ -7,28 +7,31 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from django.utils.translation import gettext
+from django.utils.translation import gettext_noop as _
+
+from accounting.choosing.keyword_names import keyword_names
 from accounting.engine.choice.facts import Choice, Score, Trouble, TroubleKind, Verdict
 from accounting.engine.choice.rules import USUAL_PROJECTS
-from accounting.models import PROCESSOR_TYPES, Project
-from portal.wire import keywords as choice_keywords
+from accounting.models import Project, processor_name
 
-# {keywords}, {types}, {troubles} and {reason} are filled in.
+# %(keywords)s, %(types)s, %(usual)s and %(reason)s are filled in.
 _TEXTS: Final[dict[Verdict, str]] = {
-    Verdict.BY_HAND: "You picked it.",
-    Verdict.LIKED: "You said yes to {keywords}.",
-    Verdict.EQUAL: "Nothing speaks for or against it, so it is as good as others.",
-    Verdict.COVERS_TYPE: "It serves the {types} of this computer better than the others.",
-    Verdict.SECOND_PROJECT: "So that the computer has work when another project has none.",
-    Verdict.OUTRANKED: f"Others came first; a computer works for about {USUAL_PROJECTS} projects.",
-    Verdict.LESS_LIKED: "You like others more.",
-    Verdict.PASSED_OVER: "It is passed over for a while.",
-    Verdict.NOT_PICKED: "You picked others.",
-    Verdict.VETOED: "You said no to {keywords}.",
-    Verdict.EXCLUDED: "You do not want it on this computer.",
-    Verdict.UNFIT: "It has no program for this computer, or none for the processors that it may use.",
-    Verdict.NO_ACCOUNT: "There is no account at the project yet.",
-    Verdict.DOWN: "The project is down. {reason}",
-    Verdict.ENDED: "It no longer takes computers.",
+    Verdict.BY_HAND: _("You picked it."),
+    Verdict.LIKED: _("You said yes to %(keywords)s."),
+    Verdict.EQUAL: _("Nothing speaks for or against it, so it ranks with the others."),
+    Verdict.COVERS_TYPE: _("It uses the %(types)s of this computer better than the others do."),
+    Verdict.SECOND_PROJECT: _("It provides work when another project has none."),
+    Verdict.OUTRANKED: _("Others ranked higher. A computer works for about %(usual)s projects."),
+    Verdict.LESS_LIKED: _("You prefer others."),
+    Verdict.PASSED_OVER: _("It is skipped for a while."),
+    Verdict.NOT_PICKED: _("You picked others."),
+    Verdict.VETOED: _("You said no to %(keywords)s."),
+    Verdict.EXCLUDED: _("You do not want it on this computer."),
+    Verdict.UNFIT: _("It has no program for this computer or for the processors it may use."),
+    Verdict.NO_ACCOUNT: _("There is no account at the project yet."),
+    Verdict.DOWN: _("The project is down. %(reason)s"),
+    Verdict.ENDED: _("It no longer accepts computers."),
 }
 
 
@@ -69,24 +72,28 @@ def explain(choice: Choice, parts: Mapping[int, float], projects: Mapping[int, P
 
 def types_text(types: tuple[str, ...]) -> str:
     """Processor types in words: "NVIDIA GPU and AMD GPU"."""
-    return listed([PROCESSOR_TYPES.get(type_, type_) for type_ in types])
+    return listed([processor_name(type_) for type_ in types])
 
 
 def listed(words: list[str]) -> str:
     """Words as in a sentence: "a, b and c"."""
-    return " and ".join(part for part in (", ".join(words[:-1]), *words[-1:]) if part)
+    if len(words) < 2:
+        return "".join(words)
+    return gettext("%(words)s and %(last)s") % {"words": ", ".join(words[:-1]), "last": words[-1]}
 
 
 def _text(score: Score, project: Project) -> str:
-    keywords = listed([f"“{name}”" for name in choice_keywords.names(score.because)])
-    return (
-        _TEXTS[score.verdict]
-        .format(keywords=keywords, types=types_text(score.covers), reason=project.down_reason)
-        .strip()
-    )
+    keywords = listed([gettext("“%(text)s”") % {"text": name} for name in keyword_names(score.because)])
+    values = {
+        "keywords": keywords,
+        "types": types_text(score.covers),
+        "reason": project.down_reason,
+        "usual": USUAL_PROJECTS,
+    }
+    return (gettext(_TEXTS[score.verdict]) % values).strip()
 
 
 def trouble_text(trouble: Trouble) -> str:
     if trouble.kind == TroubleKind.NO_WORK:
-        return f"No work for the {types_text((trouble.processor_type,))}"
-    return "Does not answer" if trouble.kind == TroubleKind.FAILING else "Says that it has ended"
+        return gettext("No work for the %(types)s") % {"types": types_text((trouble.processor_type,))}
+    return gettext("Does not answer") if trouble.kind == TroubleKind.FAILING else gettext("Says that it has ended")

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from django.db.models import BigIntegerField, Count, Exists, F, Max, OuterRef, Q, Sum
 from django.db.models.functions import Cast
+from django.utils.translation import gettext, gettext_noop, ngettext
 
 from accounting.choosing.texts import listed, types_text
 from accounting.engine.choice.facts import CPU, TroubleKind, device_types
@@ -20,7 +21,7 @@ from accounting.engine.merge_rules import os_family
 from accounting.engine.states import DayFlag, NoteKind
 from accounting.models import Day, HostClient, HostLedger, HostProject, Note, ProjectVersion
 from portal.models import Host, User
-from portal.templatetags.display import count, plural
+from portal.templatetags.display import count, day, moment_text
 
 WEEK_DAYS: Final = 7
 NO_WORK_AFTER: Final = dt.timedelta(days=1)
@@ -41,6 +42,18 @@ class Concern(StrEnum):
     NOT_COUNTED = "not all counts"
     SEVERAL = "several clients"
     SECOND_RECORD = "second record"
+
+
+CONCERN_NAMES: Final = {
+    Concern.SILENT: gettext_noop("silent"),
+    Concern.NO_WORK: gettext_noop("no work"),
+    Concern.FAILING_JOBS: gettext_noop("failing tasks"),
+    Concern.CAPPED: gettext_noop("too much reported"),
+    Concern.NOT_COUNTED: gettext_noop("not counted in full"),
+    Concern.SEVERAL: gettext_noop("several clients"),
+    Concern.SECOND_RECORD: gettext_noop("second record"),
+}
+"""In words, for the list of computers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,14 +145,19 @@ def _silent(hosts: Iterable[Host], now: dt.datetime, silent_after: dt.timedelta)
             Concern.SILENT,
             host.pk,
             host.name,
-            f"has not reported for {plural((now - host.last_contact_at).days, 'day,days')}.",
-            "What can I do?",
-            "See whether it is switched on and connected, and whether BOINC runs there.",
+            _days_text((now - host.last_contact_at).days),
+            gettext("What can I do?"),
+            gettext("Check that it is switched on and connected, and that BOINC is running."),
             since=host.last_contact_at,
         )
         for host in hosts
         if now - host.last_contact_at >= silent_after
     ]
+
+
+def _days_text(days: int) -> str:
+    text = ngettext("has not synced for %(number)s day.", "has not synced for %(number)s days.", days)
+    return text % {"number": count(days)}
 
 
 def _without_work(hosts: Sequence[Host], now: dt.datetime) -> list[Attention]:
@@ -166,16 +184,23 @@ def _without_work(hosts: Sequence[Host], now: dt.datetime) -> list[Attention]:
                     Concern.NO_WORK,
                     host.pk,
                     host.name,
-                    f"has had no work for its {types_text((type_,))} since {since:%Y-%m-%d %H:%M} UTC: "
-                    f"{listed(names)} {'has' if len(names) == 1 else 'have'} none, or "
-                    f"{'does' if len(names) == 1 else 'do'} not answer.",
-                    "What does it do?",
-                    "Allow more projects or subjects, so that others can step in.",
+                    _no_work_text(type_, since, names),
+                    gettext("Why?"),
+                    gettext("Allow more projects or subjects, so that others can step in."),
                     since=since,
                     about=type_,
                 )
             )
     return lines
+
+
+def _no_work_text(type_: str, since: dt.datetime, names: list[str]) -> str:
+    text = ngettext(
+        "has had no work for its %(types)s since %(since)s: %(projects)s has none or does not answer.",
+        "has had no work for its %(types)s since %(since)s: %(projects)s have none or do not answer.",
+        len(names),
+    )
+    return text % {"types": types_text((type_,)), "since": moment_text(since), "projects": listed(names)}
 
 
 def _at_project(row: HostProject, types: frozenset[str] | None, excluded_types: frozenset[str]) -> AtProject:
@@ -206,15 +231,29 @@ def _failing(user: User, hosts: Iterable[Host], first: dt.date, today: dt.date) 
             Concern.FAILING_JOBS,
             row["host_id"],
             names[row["host_id"]],
-            f"failed {count(row['failed'])} of {plural(row['succeeded'] + row['failed'], 'job,jobs')} of "
-            f"{row['project__name']} in the last {WEEK_DAYS} days.",
-            "What can I do?",
-            "Look at the event log of BOINC there. If only the jobs of this project fail, exclude it on this computer.",
+            _failing_text(row),
+            gettext("What can I do?"),
+            gettext("Look at BOINC’s event log. If only the tasks of this project fail, exclude it on this computer."),
             about=str(row["project_id"]),
         )
         for row in rows
         if are_failing(row["succeeded"], row["failed"])
     ]
+
+
+def _failing_text(row: Mapping[str, Any]) -> str:
+    tasks = row["succeeded"] + row["failed"]
+    text = ngettext(
+        "failed %(failed)s of %(number)s task of %(project)s in the last %(days)s days.",
+        "failed %(failed)s of %(number)s tasks of %(project)s in the last %(days)s days.",
+        tasks,
+    )
+    return text % {
+        "failed": count(row["failed"]),
+        "number": count(tasks),
+        "project": row["project__name"],
+        "days": WEEK_DAYS,
+    }
 
 
 def _capped(user: User, hosts: Iterable[Host], first: dt.date, today: dt.date) -> list[Attention]:
@@ -237,10 +276,12 @@ def _capped(user: User, hosts: Iterable[Host], first: dt.date, today: dt.date) -
             Concern.CAPPED,
             row["host_id"],
             names[row["host_id"]],
-            f"reported more than it can have done on {plural(row['days'], 'day,days')} of the last {WEEK_DAYS}; the "
-            "rest waits.",
-            "Why?",
-            "Measure its speed again, and see whether its processors and GPUs are described rightly below.",
+            gettext(
+                "reported more than it could have done on %(number)s of the last %(days)s days. The rest is waiting."
+            )
+            % {"number": row["days"], "days": WEEK_DAYS},
+            gettext("Why?"),
+            gettext("Measure its speed again, and check that its processors and GPUs are described correctly below."),
         )
         for row in rows
     ]
@@ -260,13 +301,21 @@ def _not_counted(hosts: Iterable[Host], first: dt.date) -> list[Attention]:
             Concern.NOT_COUNTED,
             row["host_id"],
             names[row["host_id"]],
-            f"reported work that does not all count, in the last {WEEK_DAYS} days "
-            f"({plural(row['times'], 'note,notes')}).",
-            "Why?",
-            "The notes on its page say why.",
+            _not_counted_text(row["times"]),
+            gettext("Why?"),
+            gettext("The notes on its page explain why."),
         )
         for row in rows
     ]
+
+
+def _not_counted_text(times: int) -> str:
+    text = ngettext(
+        "reported work in the last %(days)s days that does not count in full (%(number)s note).",
+        "reported work in the last %(days)s days that does not count in full (%(number)s notes).",
+        times,
+    )
+    return text % {"days": WEEK_DAYS, "number": count(times)}
 
 
 def _several(hosts: Iterable[Host], now: dt.datetime) -> list[Attention]:
@@ -283,9 +332,9 @@ def _several(hosts: Iterable[Host], now: dt.datetime) -> list[Attention]:
             Concern.SEVERAL,
             row["host_id"],
             names[row["host_id"]],
-            "was two computers that reported as one.",
-            "Which ones?",
-            "Each has a page of its own: “Split” below leads to the other one, once it has reported again.",
+            gettext("was two computers reporting as one."),
+            gettext("Which ones?"),
+            gettext("Each has its own page: “Split” below leads to the other one once it has synced again."),
             since=row["latest"],
         )
         for row in apart
@@ -313,10 +362,12 @@ def _second_records(hosts: Sequence[Host], now: dt.datetime) -> list[Attention]:
                     Concern.SECOND_RECORD,
                     newest.pk,
                     newest.name,
-                    "may be here twice. Another record with its name and processor last reported on "
-                    f"{older.last_contact_at:%Y-%m-%d}.",
-                    "Merge them?",
-                    "If BOINC was installed again there, merge the two records. The history of both stays.",
+                    gettext(
+                        "may be listed twice. Another record with the same name and processor last synced on %(date)s."
+                    )
+                    % {"date": day(older.last_contact_at)},
+                    gettext("Merge them?"),
+                    gettext("If BOINC was reinstalled, merge the two records. The history of both is kept."),
                     since=newest.created_at,
                     page="host_merge",
                 )

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from django.db.models import Q
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_noop as _
 
 from accounting.choosing.texts import listed, types_text
 from accounting.engine.choice.facts import TroubleKind
@@ -112,15 +114,15 @@ def _line(row: Answer, times: int, last_at: dt.datetime | None, projects: Mappin
 
 
 _ORDERS: Final[tuple[tuple[str, Callable[[dict[str, Any]], bool]], ...]] = (
-    ("Attach {names}", lambda said: said.get("order") == "attach"),
-    ("Go on with {names}", lambda said: said.get("order") == "keep"),
-    ("Leave {names} once the jobs are done", lambda said: said.get("order") == "detach_when_done"),
-    ("Detach {names}", lambda said: said.get("order") == "detach"),
-    ("No new jobs of {names}", lambda said: bool(said.get("no_new_work"))),
-    ("Drop the jobs of {names} that have not begun", lambda said: bool(said.get("drop_waiting"))),
-    ("Suspend {names}", lambda said: said.get("suspend") is True),
-    ("Resume {names}", lambda said: said.get("suspend") is False),
-    ("Contact {names} at once", lambda said: bool(said.get("update"))),
+    (_("Attach %(names)s"), lambda said: said.get("order") == "attach"),
+    (_("Continue with %(names)s"), lambda said: said.get("order") == "keep"),
+    (_("Detach %(names)s when its tasks are finished"), lambda said: said.get("order") == "detach_when_done"),
+    (_("Detach %(names)s"), lambda said: said.get("order") == "detach"),
+    (_("No new tasks from %(names)s"), lambda said: bool(said.get("no_new_work"))),
+    (_("Drop tasks of %(names)s that have not started"), lambda said: bool(said.get("drop_waiting"))),
+    (_("Suspend %(names)s"), lambda said: said.get("suspend") is True),
+    (_("Resume %(names)s"), lambda said: said.get("suspend") is False),
+    (_("Contact %(names)s now"), lambda said: bool(said.get("update"))),
 )
 
 
@@ -128,40 +130,56 @@ def _orders(accounts: list[dict[str, Any]], left_out: int, projects: Mapping[int
     orders = []
     for text, applies in _ORDERS:
         if names := [_name(said, projects) for said in accounts if applies(said)]:
-            orders.append(text.format(names=_named(names)))
+            orders.append(gettext(text) % {"names": _named(names)})
     kept: dict[tuple[str, ...], list[str]] = {}
     for said in accounts:
         if types := tuple(map(str, said.get("no_rsc", ()))):
             kept.setdefault(types, []).append(_name(said, projects))
-    orders += [f"Do not use the {types_text(types)} for {_named(names)}" for types, names in kept.items()]
+    text = gettext("Do not use the %(types)s for %(names)s")
+    orders += [text % {"types": types_text(types), "names": _named(names)} for types, names in kept.items()]
     if left_out:
-        orders.append(f"and orders for {left_out} more projects")
-    return orders or ["No project"]
+        text = ngettext(
+            "and instructions for %(number)s more project", "and instructions for %(number)s more projects", left_out
+        )
+        orders.append(text % {"number": left_out})
+    return orders or [gettext("No project")]
 
 
 def _said(accounts: list[dict[str, Any]], projects: Mapping[int, Project]) -> list[str]:
-    met: dict[str, list[str]] = {}
+    met: dict[tuple[str, str], list[str]] = {}
     for said in accounts:
         for kind, type_ in said.get("met", ()):
-            met.setdefault(_trouble(kind, type_), []).append(_name(said, projects))
-    # Not format(): a client's own name of a type may have braces in it.
-    return [text.replace("{names}", _named(names)) for text, names in met.items()]
+            of = type_ if kind == TroubleKind.NO_WORK else ""
+            met.setdefault((kind, of), []).append(_name(said, projects))
+    return [_trouble(kind, type_, names) for (kind, type_), names in met.items()]
 
 
-def _trouble(kind: str, type_: str) -> str:
+def _trouble(kind: str, type_: str, names: list[str]) -> str:
     if kind == TroubleKind.NO_WORK:
-        return f"No work for the {types_text((type_,))} at {{names}}"
-    return "Requests to {names} fail" if kind == TroubleKind.FAILING else "{names} says that it has ended"
+        text = gettext("No work for the %(types)s at %(names)s")
+    elif kind == TroubleKind.FAILING:
+        text = gettext("Requests to %(names)s fail")
+    else:
+        text = ngettext("%(names)s says that it has ended", "%(names)s say that they have ended", len(names))
+    return text % {"types": types_text((type_,)), "names": _named(names)}
 
 
 def _name(said: dict[str, Any], projects: Mapping[int, Project]) -> str:
     """The project's name; the URL of one that this site never knew."""
     project = said.get("project")
     if isinstance(project, int):
-        return projects[project].name if project in projects else f"project {project}, no longer known"
+        return (
+            projects[project].name
+            if project in projects
+            else (gettext("project No. %(number)s (deleted)") % {"number": project})
+        )
     return str(project)
 
 
 def _named(names: list[str]) -> str:
     shown = names[:_MOST_NAMED]
-    return listed(shown if len(names) <= _MOST_NAMED else [*shown, f"{len(names) - _MOST_NAMED} more"])
+    return listed(shown if len(names) <= _MOST_NAMED else [*shown, _more(len(names) - _MOST_NAMED)])
+
+
+def _more(number: int) -> str:
+    return ngettext("%(number)s more", "%(number)s more", number) % {"number": number}

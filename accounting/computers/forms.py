@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from accounting.computers.reads import HostPage, ProjectLine
 from accounting.engine.host_wishes import NO_WISHES, HostWishes
-from accounting.models import PROCESSOR_TYPES
+from accounting.models import processor_name
 from portal.computers.groups import MAX_GROUP_CHARS, MAX_GROUPS
 from portal.models import MAX_NAME_CHARS, Host, Venue
 
@@ -20,23 +20,23 @@ class HostForm(forms.Form):
     """Name and place of a computer."""
 
     name = forms.CharField(
+        label=_("Name"),
         required=False,
         max_length=MAX_NAME_CHARS,
-        help_text="Leave it empty for the name that the computer reports.",
+        help_text=_("Leave empty to use the name that the computer reports."),
     )
     venue = forms.ChoiceField(
-        label="Place",
+        label=_("Place"),
         choices=Venue.choices,
         required=False,
-        help_text="Picks the preferences of that place, if you saved some for it. The computer learns of it at its "
-        "next contact.",
+        help_text=_("Selects the preferences of that place, if you have saved any. Takes effect at the next sync."),
     )
 
     groups = forms.CharField(
         label=_("Groups"),
         required=False,
         max_length=MAX_GROUPS * (MAX_GROUP_CHARS + 2),
-        help_text=_("Words of yours, separated by commas, by which the list of computers can be filtered."),
+        help_text=_("Your own words, separated by commas, for filtering the list of computers."),
     )
 
     @classmethod
@@ -47,11 +47,11 @@ class HostForm(forms.Form):
 class WishForm(forms.Form):
     """What one computer should do with one project."""
 
-    excluded = forms.BooleanField(label="Not on this computer", required=False)
-    suspended = forms.BooleanField(label="Suspend", required=False)
-    no_new_work = forms.BooleanField(label="No new jobs", required=False)
-    drop_waiting = forms.BooleanField(label="Drop jobs that have not begun", required=False)
-    update_asked = forms.BooleanField(label="Contact the project at once", required=False)
+    excluded = forms.BooleanField(label=_("Not on this computer"), required=False)
+    suspended = forms.BooleanField(label=_("Suspend"), required=False)
+    no_new_work = forms.BooleanField(label=_("No new tasks"), required=False)
+    drop_waiting = forms.BooleanField(label=_("Drop tasks that have not started"), required=False)
+    update_asked = forms.BooleanField(label=_("Contact the project now"), required=False)
 
     def __init__(self, line: ProjectLine, resources: Iterable[str], data: QueryDict | None = None) -> None:
         wish = line.wish
@@ -68,7 +68,7 @@ class WishForm(forms.Form):
             },
         )
         self.line = line
-        choices = [(name, PROCESSOR_TYPES.get(name, name)) for name in resources]
+        choices = [(name, processor_name(name)) for name in resources]
         # On a computer without GPUs, excluding the processors would mean "not on this computer".
         if len(choices) > 1 or wish.no_rsc:
             self.fields["no_rsc"] = forms.MultipleChoiceField(
@@ -99,7 +99,7 @@ class TypesForm(forms.Form):
 
     def __init__(self, page: HostPage, data: QueryDict | None = None) -> None:
         super().__init__(data, initial={"excluded_types": page.excluded_types})
-        choices = [(name, PROCESSOR_TYPES.get(name, name)) for name in page.resources]
+        choices = [(name, processor_name(name)) for name in page.resources]
         self.fields["excluded_types"].choices = choices  # type: ignore[attr-defined]  # typed as any field
 
     @property

@@ -138,7 +138,7 @@ def _choice(text: str, default: _Choice, problems: list[str]) -> _Choice:
         return type(default)(text)
     except ValueError:
         problems.append(
-            _("“%(text)s” is nothing that this list knows. It knows: %(known)s.")
+            _("“%(text)s” is not available in this list. Available: %(known)s.")
             % {"text": text[:20], "known": ", ".join(type(default))}
         )
         return default

@@ -20,6 +20,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from accounting.computers import sql
+from accounting.computers.merge_texts import lifetime_text, refusal_text
 from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.merge_rules import Lifetime, Record, Refusal, Rule, in_order, refusal
 from accounting.ledger.locks import lock_ledgers
@@ -38,7 +39,7 @@ class MergeRefused(Exception):
     """The two records cannot be merged; ``refusal`` has the rule, the text is for the owner."""
 
     def __init__(self, refusal: Refusal) -> None:
-        super().__init__(refusal.message)
+        super().__init__(refusal_text(refusal))
         self.refusal = refusal
 
 
@@ -46,13 +47,14 @@ class MergeRefused(Exception):
 class Preview:
     """The data that a merge would combine.
 
-    Amounts are micro-credits, micro-seconds and whole jobs of the older record.
+    Amounts are micro-credits, micro-seconds and whole jobs of the older record. ``…_active``: from when to when each
+    was in use.
     """
 
     older: Host
     newer: Host
-    older_lifetime: Lifetime
-    newer_lifetime: Lifetime
+    older_active: str
+    newer_active: str
     days: int
     projects: int
     notes: int
@@ -94,6 +96,16 @@ class Candidate:
     lifetime: Lifetime
     refusal: Refusal | None
 
+    @property
+    def active(self) -> str:
+        """From when to when it was in use."""
+        return lifetime_text(self.lifetime)
+
+    @property
+    def reason(self) -> str:
+        """In a sentence, why it cannot be merged."""
+        return refusal_text(self.refusal) if self.refusal is not None else ""
+
 
 def candidates(host: Host) -> list[Candidate]:
     """The owner's other computers, those that can be merged with this one first, then by name."""
@@ -115,8 +127,8 @@ def preview(owner_id: int, host_id: int, other_id: int) -> Preview:
     return Preview(
         older=older,
         newer=newer,
-        older_lifetime=older_life,
-        newer_lifetime=newer_life,
+        older_active=lifetime_text(older_life),
+        newer_active=lifetime_text(newer_life),
         days=Day.objects.filter(user_id=owner_id, host=older).values("day").distinct().count(),
         projects=len(totals),
         notes=Note.objects.filter(host=older).count(),
@@ -132,7 +144,7 @@ def _judge(owner_id: int, host_id: int, other_id: int) -> tuple[Host, Host, Life
     """(older, newer, their lifetimes); raises MergeRefused. Somebody else's computer counts as none."""
     records = records_of(owner_id)
     if host_id not in records or other_id not in records:
-        raise MergeRefused(Refusal(Rule.OWNER, "There is no such computer of yours. Choose one of the list."))
+        raise MergeRefused(Refusal(Rule.UNKNOWN))
     a, b = records[host_id][1], records[other_id][1]
     if found := refusal(a, b):
         raise MergeRefused(found)

@@ -15,12 +15,12 @@ from django.conf import settings
 from django.core.paginator import Page, Paginator
 from django.db.models import BigIntegerField, F, Sum
 from django.db.models.functions import Cast
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext
 
 from accounting.choosing.reads import computer_of, fractions, read_selection
 from accounting.choosing.texts import Why
 from accounting.choosing.texts import explain as explain_choice
-from accounting.computers.attention import Attention, Concern, read_attention
+from accounting.computers.attention import CONCERN_NAMES, Attention, Concern, read_attention
 from accounting.computers.contacts import Contacts, read_contacts
 from accounting.computers.listing import Status, Wanted, read_wanted
 from accounting.computers.texts import ClientFact, client_facts
@@ -56,7 +56,7 @@ class HostLine:
     today_ec: int
     total_ec: int
     is_active: bool
-    concerns: list[Concern]
+    concerns: list[str]
 
     @property
     def processor(self) -> str:
@@ -112,10 +112,11 @@ def _read_lines(user: User, now: dt.datetime) -> list[HostLine]:
         .annotate(ec=Cast(Sum(F("cpu_ec") + F("gpu_ec")), BigIntegerField()))
         .values_list("host_id", "ec")
     )
-    concerns: dict[int, list[Concern]] = {}
+    concerns: dict[int, list[str]] = {}
     for attention in read_attention(user, hosts, now, silent_after(user)):
-        if attention.concern not in concerns.setdefault(attention.host_id, []):
-            concerns[attention.host_id].append(attention.concern)
+        name = gettext(CONCERN_NAMES[attention.concern])
+        if name not in concerns.setdefault(attention.host_id, []):
+            concerns[attention.host_id].append(name)
     return [
         HostLine(
             host, today.get(host.pk, 0), totals.get(host.pk, 0), is_in_contact(host, now), concerns.get(host.pk, [])
@@ -136,7 +137,7 @@ def read_chosen(user: User, now: dt.datetime, params: Mapping[str, str]) -> list
     lines = _read_lines(user, now)
     wanted = read_wanted(params, _groups(lines))
     if wanted.problems:
-        raise HostChangeRefused("groups", _("That list is not there any more. Nothing was changed."))
+        raise HostChangeRefused("groups", gettext("That list no longer exists. Nothing was changed."))
     is_retired = wanted.status is Status.RETIRED
     return [line.host.pk for line in wanted.choose(lines) if (line.host.retired_at is not None) == is_retired]
 
@@ -312,8 +313,9 @@ def _other_clients(host: Host, rows: Mapping[int, HostProject], projects: Mappin
     for client in clients.select_related("record").order_by("-seen_at"):
         number = number_of(client.cpid)
         project = projects.get(number[0]) if number is not None else None
-        place = project.name if project is not None else "a project that is gone"
-        found.append(OtherClient(client, f"Computer {number[1]} at {place}" if number is not None else ""))
+        place = project.name if project is not None else gettext("a deleted project")
+        text = gettext("Computer %(number)s at %(project)s") % {"number": number[1], "project": place} if number else ""
+        found.append(OtherClient(client, text))
     return found
 
 
@@ -326,7 +328,9 @@ def _sum(totals: Iterable[Totals]) -> Totals:
 
 def _line(project: Project, row: HostProject | None, today_ec: int, share: float | None) -> ProjectLine:
     if row is None:
-        return ProjectLine(project, NO_WORK, today_ec, 0, ["not attached yet"], NO_WISHES, share, is_listed=False)
+        return ProjectLine(
+            project, NO_WORK, today_ec, 0, [gettext("not attached yet")], NO_WISHES, share, is_listed=False
+        )
     return ProjectLine(
         project=project,
         credited=Totals(*row.credited),
@@ -345,21 +349,25 @@ def _remarks(row: HostProject, share: float | None) -> list[str]:
     """What the client last said of the project, as far as its owner may want to know."""
     if not row.listed:
         awaited = share is not None and not row.excluded and not any(row.credited)
-        return ["not attached yet"] if awaited else ["not attached"]
+        return [gettext("not attached yet") if awaited else gettext("not attached")]
     state = row.state
     if row.excluded:
-        return ["leaves once its jobs are done"]
-    remarks = [f"no work for {name}" for name in state.get("no_work", [])]
+        return [gettext("will be detached when its tasks are finished")]
+    remarks = [gettext("no work for %(types)s") % {"types": name} for name in state.get("no_work", [])]
     if failures := state.get("failures"):
-        remarks.append(f"{failures} requests in a row failed" if failures > 1 else "the last request failed")
+        remarks.append(
+            gettext("%(number)s requests in a row failed") % {"number": failures}
+            if failures > 1
+            else gettext("the last request failed")
+        )
     if state.get("ended"):
-        remarks.append("the project says that it has ended")
+        remarks.append(gettext("the project says that it has ended"))
     if state.get("suspended"):
-        remarks.append("suspended")
+        remarks.append(gettext("suspended"))
     if state.get("no_new_work"):
-        remarks.append("takes no new jobs")
+        remarks.append(gettext("no new tasks"))
     if not state.get("managed", True):
-        remarks.append("attached by hand")
+        remarks.append(gettext("attached by hand"))
     return remarks
 
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from django.db.models import Max
+from django.utils.translation import gettext
+from django.utils.translation import gettext_noop as _
 
 from accounting.engine.states import NoteKind
 from accounting.models import Note
@@ -15,10 +17,10 @@ from portal.operators.support import Problem
 
 SHOWN_FOR: Final = dt.timedelta(days=30)
 _TEXTS: Final[dict[str, str]] = {
-    NoteKind.INVALID: "The totals of a project could not be read",
-    NoteKind.RETURNED: "Old totals of a project came back",
-    NoteKind.EC_ABOVE_TIME: "More credit was claimed than the run time allows",
-    NoteKind.DROPPED: "More was reported than the computer can have done",
+    NoteKind.INVALID: _("The totals of a project could not be read"),
+    NoteKind.RETURNED: _("A project’s old totals came back"),
+    NoteKind.EC_ABOVE_TIME: _("More credit was claimed than the run time allows"),
+    NoteKind.DROPPED: _("More was reported than the computer could have done"),
 }
 
 
@@ -26,4 +28,4 @@ def read_problems(user: User, now: dt.datetime) -> Iterator[Problem]:
     """The kinds of notes of the last days that are problems, each once for each computer."""
     notes = Note.objects.filter(host__owner=user, kind__in=_TEXTS, last_at__gte=now - SHOWN_FOR)
     for host_id, kind, last_at in notes.order_by("host_id", "kind").values_list("host_id", "kind", Max("last_at")):
-        yield Problem(host_id, _TEXTS[kind], last_at)
+        yield Problem(host_id, gettext(_TEXTS[kind]), last_at)

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from django.utils.translation import gettext
+from django.utils.translation import gettext_noop as _
+
 from portal.templatetags.display import nbytes, percent
 
 
@@ -19,9 +22,9 @@ class ClientFact:
 
 
 _RUN_MODES: Final = {
-    "always": "Always runs",
-    "auto": "Runs according to preferences",
-    "never": "Never runs: it is set to “never”",
+    "always": _("Always runs"),
+    "auto": _("Runs according to preferences"),
+    "never": _("Never runs (set to “never”)"),
 }
 
 
@@ -30,19 +33,27 @@ def client_facts(contact: Mapping[str, Any]) -> list[ClientFact]:
     times, net = _mapping(contact, "time_stats"), _mapping(contact, "net_stats")
     found = []
     if mode := _RUN_MODES.get(str(contact.get("run_mode"))):
-        found.append(ClientFact("Mode", mode))
+        found.append(ClientFact(gettext("Mode"), gettext(mode)))
     if (on := _fraction(times, "on_frac")) is not None:
-        found.append(ClientFact("BOINC runs", f"{percent(on)} of the time"))
+        found.append(ClientFact(gettext("BOINC runs"), gettext("%(part)s of the time") % {"part": percent(on)}))
     if (active := _fraction(times, "active_frac")) is not None:
         gpu = _fraction(times, "gpu_active_frac")
-        more = f"GPUs {percent(gpu)}" if gpu is not None and percent(gpu) != percent(active) else ""
-        found.append(ClientFact("May compute", f"{percent(active)} of that", more))
+        more = (
+            gettext("GPUs %(part)s") % {"part": percent(gpu)}
+            if gpu is not None and percent(gpu) != percent(active)
+            else ""
+        )
+        found.append(
+            ClientFact(gettext("May run tasks"), gettext("%(part)s of that") % {"part": percent(active)}, more)
+        )
     if (connected := _fraction(times, "connected_frac")) is not None:
-        found.append(ClientFact("Connected", f"{percent(connected)} of that"))
+        found.append(ClientFact(gettext("Connected"), gettext("%(part)s of that") % {"part": percent(connected)}))
     if down := _positive(net, "bwdown"):
         up = _positive(net, "bwup")
-        more = f"{nbytes(up)} a second up" if up else ""
-        found.append(ClientFact("Network", f"{nbytes(down)} a second down", more))
+        more = gettext("%(amount)s per second up") % {"amount": nbytes(up)} if up else ""
+        found.append(
+            ClientFact(gettext("Network"), gettext("%(amount)s per second down") % {"amount": nbytes(down)}, more)
+        )
     return found
 
 

@@ -61,9 +61,9 @@ def _list_controls(hosts: reads.HostList) -> dict[str, object]:
         "has_controls": hosts.known >= CONTROLS_FROM or bool(wanted.filters),
         "statuses": [
             (Status.USED, _("all in use")),
-            (Status.ACTIVE, _("in contact")),
+            (Status.ACTIVE, _("active")),
             (Status.SILENT, _("silent")),
-            (Status.TROUBLE, _("with trouble")),
+            (Status.TROUBLE, _("with problems")),
             (Status.RETIRED, _("retired")),
         ],
         "sorts": {
@@ -126,7 +126,12 @@ def _host_page(
         "wish_forms": wishes or wish_forms(page),
         "types_form": TypesForm(page),
         "wishes_are_wrong": bool(wishes),
-        **card(page.settled, f"Granted and estimated credit, last {reads.DAYS_SHOWN} days", of=found, granted=granted),
+        **card(
+            page.settled,
+            _("Granted and estimated credit, last %(number)s days") % {"number": reads.DAYS_SHOWN},
+            of=found,
+            granted=granted,
+        ),
     }
     return render(request, "accounting/host.html", context)
 
@@ -153,7 +158,7 @@ def host_settings(request: HttpRequest, pk: int) -> HttpResponse:
         except HostChangeRefused as refusal:
             form.add_error(refusal.field, str(refusal))
         else:
-            messages.success(request, f"Saved. This computer is called {found.name}.")
+            messages.success(request, _("Saved. This computer is now called %(name)s.") % {"name": found.name})
             return redirect("host", found.pk)
     return _host_page(request, found, host_form=form)
 
@@ -175,7 +180,7 @@ def host_wishes(request: HttpRequest, pk: int) -> HttpResponse:
     except ChoiceRefused as refusal:
         messages.error(request, str(refusal))
     else:
-        messages.success(request, f"Saved. {found.name} learns of it at its next contact.")
+        messages.success(request, _("Saved. This takes effect at the next sync of %(name)s.") % {"name": found.name})
     return redirect("host", found.pk)
 
 
@@ -185,7 +190,7 @@ def host_retire(request: HttpRequest, pk: int) -> HttpResponse:
     """Retire a computer."""
     found = _in_use(request, pk)
     retire_host(found, timezone.now())
-    messages.success(request, f"{found.name} is retired. Its history stays.")
+    messages.success(request, _("%(name)s has been retired. Its history is kept.") % {"name": found.name})
     return redirect("computers")
 
 
@@ -195,7 +200,7 @@ def host_unretire(request: HttpRequest, pk: int) -> HttpResponse:
     """Take a retired computer back."""
     found = _in_use(request, pk)
     unretire_host(found)
-    messages.success(request, f"{found.name} is among your computers again.")
+    messages.success(request, _("%(name)s has been restored.") % {"name": found.name})
     return redirect("host", found.pk)
 
 
@@ -205,9 +210,9 @@ def host_split(request: HttpRequest, pk: int) -> HttpResponse:
     """Give another client that reported as this computer a record of its own."""
     found = _in_use(request, pk)
     if split(found.owner_id, found.pk, request.POST.get("cpid", ""), timezone.now()):
-        messages.success(request, "Split off. The other computer gets a page of its own at its next report.")
+        messages.success(request, _("Split off. The other computer gets its own page at its next sync."))
     else:
-        messages.error(request, "Nothing was changed. No other computer has reported as this one under that id.")
+        messages.error(request, _("Nothing was changed. No other computer has reported as this one with that id."))
     return redirect("host", found.pk)
 
 
@@ -226,7 +231,7 @@ def host_merge(request: HttpRequest, pk: int) -> HttpResponse:
     try:
         if request.method == "POST":
             kept = merge(user.pk, found.pk, other.pk)
-            messages.success(request, f"Merged. {kept.name} has the history of both now.")
+            messages.success(request, _("Merged. %(name)s now has the history of both.") % {"name": kept.name})
             return redirect("host", kept.pk)
         context = {"host": found, "preview": preview(user.pk, found.pk, other.pk)}
     except MergeRefused as refused:

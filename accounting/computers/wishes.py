@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from accounting.choosing.choices import ChoiceRefused
 from accounting.engine.host_wishes import NO_WISHES, HostWishes
@@ -39,9 +40,9 @@ def save_wishes(host: Host, wishes: Mapping[int, HostWishes]) -> None:
         HostLedger.objects.bulk_create([HostLedger(host=host)], ignore_conflicts=True)
         HostLedger.objects.select_for_update().only("pk").get(pk=host.pk)
         if not Host.objects.filter(pk=host.pk, merged_into=None).exists():
-            raise ChoiceRefused("This computer was merged into another one. Go to that one's page.")
+            raise ChoiceRefused(_("This computer has been merged into another one. Go to that computer’s page."))
         if unknown := wishes.keys() - set(Project.objects.values_list("pk", flat=True)):
-            raise ChoiceRefused("There is no such project. Reload the page.", min(unknown))
+            raise ChoiceRefused(_("There is no such project. Reload the page."), min(unknown))
         known = set(HostProject.objects.filter(host=host).values_list("project_id", flat=True))
         HostProject.objects.bulk_create(
             [
@@ -66,7 +67,9 @@ def save_wishes(host: Host, wishes: Mapping[int, HostWishes]) -> None:
 
 def _check_resources(project_id: int | None, resources: Sequence[str]) -> None:
     if len(resources) > MAX_RESOURCES:
-        raise ChoiceRefused(f"At most {MAX_RESOURCES} kinds of processors can be named.", project_id)
+        raise ChoiceRefused(
+            _("At most %(number)s kinds of processors can be selected.") % {"number": MAX_RESOURCES}, project_id
+        )
     for name in resources:
         if not (0 < len(name) <= MAX_RESOURCE_CHARS and name.isprintable() and not set(name) & set("<>&")):
-            raise ChoiceRefused("A kind of processor has no valid name. Reload the page.", project_id)
+            raise ChoiceRefused(_("A kind of processor has no valid name. Reload the page."), project_id)

@@ -19,9 +19,6 @@ class Lifetime:
     start: dt.datetime
     end: dt.datetime
 
-    def __str__(self) -> str:
-        return f"{self.start:%Y-%m-%d %H:%M} to {self.end:%Y-%m-%d %H:%M} UTC"
-
 
 @dataclass(frozen=True, slots=True)
 class Record:
@@ -41,6 +38,7 @@ class Record:
 
 class Rule(StrEnum):
     SELF = "self"
+    UNKNOWN = "unknown"
     OWNER = "owner"
     MERGED = "merged"
     LIFETIMES = "lifetimes"
@@ -50,10 +48,14 @@ class Rule(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The rule that forbids it, and a sentence for the owner."""
+    """The rule that forbids it, and the records that it is about: one that lacks something, or two that differ.
+
+    ``lifetimes``: those of the two that overlap.
+    """
 
     rule: Rule
-    message: str
+    records: tuple[Record, ...] = ()
+    lifetimes: tuple[Lifetime, ...] = ()
 
 
 def in_order(a: Record, b: Record) -> tuple[Record, Record]:
@@ -65,57 +67,38 @@ def in_order(a: Record, b: Record) -> tuple[Record, Record]:
 def refusal(a: Record, b: Record) -> Refusal | None:
     """Why the two cannot be merged; None if they can."""
     if a.id == b.id:
-        return Refusal(Rule.SELF, "A computer cannot be merged with itself. Choose another one.")
+        return Refusal(Rule.SELF)
     if a.owner_id != b.owner_id:
-        return Refusal(Rule.OWNER, "The two computers have different owners.")
+        return Refusal(Rule.OWNER)
     for record in (a, b):
         if record.is_merged:
-            return Refusal(
-                Rule.MERGED,
-                f"{record.name} was merged before. Choose the computer that it is part of now.",
-            )
+            return Refusal(Rule.MERGED, (record,))
     return _system(a, b) or _processor(a, b) or _lifetimes(a, b)
 
 
 def _system(a: Record, b: Record) -> Refusal | None:
     for record in (a, b):
         if not record.os_name:
-            return Refusal(
-                Rule.SYSTEM,
-                f"{record.name} has not reported its system, so nothing shows that it is the same one.",
-            )
+            return Refusal(Rule.SYSTEM, (record,))
     if os_family(a.os_name) == os_family(b.os_name):
         return None
-    return Refusal(
-        Rule.SYSTEM,
-        f"Their operating systems differ: {a.name} has {a.os_name}, {b.name} has {b.os_name}.",
-    )
+    return Refusal(Rule.SYSTEM, (a, b))
 
 
 def _processor(a: Record, b: Record) -> Refusal | None:
     for record in (a, b):
         if not record.processor:
-            return Refusal(
-                Rule.PROCESSOR,
-                f"{record.name} has not reported its processor, so nothing shows that it is the same one.",
-            )
+            return Refusal(Rule.PROCESSOR, (record,))
     if _folded(a.processor) == _folded(b.processor):
         return None
-    return Refusal(
-        Rule.PROCESSOR,
-        f"Their processors differ: {a.name} has {a.processor}, {b.name} has {b.processor}.",
-    )
+    return Refusal(Rule.PROCESSOR, (a, b))
 
 
 def _lifetimes(a: Record, b: Record) -> Refusal | None:
     for one in a.lifetimes:
         for other in b.lifetimes:
             if (one.start < other.end and other.start < one.end) or one == other:
-                return Refusal(
-                    Rule.LIFETIMES,
-                    f"They were in contact at the same time, so they are two computers: {a.name} from {one}, "
-                    f"{b.name} from {other}.",
-                )
+                return Refusal(Rule.LIFETIMES, (a, b), (one, other))
     return None
 
 

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import accumulate
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlencode
 
 from django.urls import reverse
+from django.utils.formats import date_format
+from django.utils.translation import gettext
 
+from accounting.history import texts
 from accounting.history.choices import Choices
 from accounting.history.compared import Beside, Curve
 from accounting.history.periods import Step
 from accounting.history.reads import History, Line, Show
 
-_UNITS = {Show.CREDIT: ("credits", 1e6), Show.TIME: ("hours", 3.6e9), Show.JOBS: ("jobs", 1)}
+_SCALES: Final = {Show.CREDIT: 1e6, Show.TIME: 3.6e9, Show.JOBS: 1}
 
 
 def chart_data(history: History, choices: Choices, beside: Beside) -> dict[str, Any]:
-    """Labels and values of the bars: credits, hours or jobs per step, and what is to be said of each.
+    """Labels and values of the bars: credits, hours or tasks per step, and what is to be said of each.
 
     ``lines``: values beside the bars, with their names. ``running``: the values add up from step to step.
     """
-    unit, scale = _UNITS[history.show]
+    show, step = history.show, history.period.step
+    scale = _SCALES[show]
     is_running = choices.curve is Curve.TOTAL
 
     def values(amounts: Iterable[int]) -> list[float]:
@@ -30,13 +34,19 @@ def chart_data(history: History, choices: Choices, beside: Beside) -> dict[str, 
 
     lines = []
     if beside.other:
-        lines.append({"name": f"{beside.first} to {beside.last}", "values": values(beside.other), "dashed": True})
+        lines.append(
+            {"name": texts.range_text(beside.first, beside.last), "values": values(beside.other), "dashed": True}
+        )
     if beside.means:
-        lines.append({"name": "7-day mean", "values": values(beside.means), "dashed": False})
+        lines.append({"name": gettext("7-day average"), "values": values(beside.means), "dashed": False})
     return {
-        "unit": unit,
-        "per": str(history.period.step),
-        "labels": [_tick(line, history.period.step) for line in history.lines],
+        "title": texts.chart_title(show, step, is_running=is_running),
+        "unit": gettext(texts.UNITS[show]),
+        "x": gettext(texts.UTC_STEPS[step]),
+        "y": texts.axis_title(show, step, choices.scale, is_running=is_running),
+        "switch": gettext("Show or hide in the chart"),
+        "is_count": show is Show.JOBS,
+        "labels": [_tick(line, step) for line in history.lines],
         "addresses": [address(history, line, choices) for line in history.lines],
         "titles": [line.title for line in history.lines],
         "notes": [line.notes for line in history.lines],
@@ -62,4 +72,4 @@ def address(history: History, line: Line, choices: Choices) -> str:
 
 def _tick(line: Line, step: Step) -> str:
     """The short label below a bar: "21 Nov", or "Nov 2026"."""
-    return f"{line.start:%b %Y}" if step is Step.MONTH else f"{line.start.day} {line.start:%b}"
+    return date_format(line.start, "M Y" if step is Step.MONTH else "j M")

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, TypeVar
 
+from django.utils.translation import gettext, gettext_noop
+
 from accounting.engine.amounts import Processor
 from accounting.history.compared import Compare, Curve
 from accounting.history.periods import Period, Step
@@ -20,7 +22,7 @@ from portal.models import Host, User
 
 # Dates end at the year 1, and other ranges are earlier than the one that is shown.
 _OLDEST_YEAR: Final = 1900
-_PROCESSORS: Final = {Processor.CPU: "CPUs", Processor.GPU: "GPUs"}
+PROCESSORS: Final = {Processor.CPU: gettext_noop("CPUs"), Processor.GPU: gettext_noop("GPUs")}
 
 
 class Scale(StrEnum):
@@ -36,7 +38,10 @@ _Choice = TypeVar("_Choice", bound=StrEnum)
 
 @dataclass(slots=True)
 class Choices:
-    """All choices of a history page but its range. ``hosts`` and ``projects``: those to choose from, with names."""
+    """All choices of a history page but its range. ``hosts`` and ``projects``: those to choose from, with names.
+
+    ``problems``: in sentences, what of the address could not be done.
+    """
 
     show: Show = Show.CREDIT
     by: By = By.PROJECT
@@ -46,6 +51,7 @@ class Choices:
     only: Only = field(default_factory=Only)
     hosts: list[tuple[int, str]] = field(default_factory=list)
     projects: list[tuple[int, str]] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
 
     @property
     def query(self) -> dict[str, object]:
@@ -79,14 +85,14 @@ class Choices:
         parts = [
             dict(self.hosts).get(self.only.host_id or 0, ""),
             dict(self.projects).get(self.only.project_id or 0, ""),
-            _PROCESSORS[self.only.processor] if self.only.processor else "",
+            gettext(PROCESSORS[self.only.processor]) if self.only.processor else "",
         ]
         return ", ".join(part for part in parts if part)
 
 
 def read_choices(user: User, params: Mapping[str, str], period: Period) -> Choices:
-    """The choices of an address; adds to the period's problems. Two statements."""
-    problems = period.problems
+    """The choices of an address. Two statements."""
+    problems: list[str] = []
     found = Choices(
         show=_choice(params, "show", Show.CREDIT, problems),
         by=_choice(params, "by", By.PROJECT, problems),
@@ -95,19 +101,22 @@ def read_choices(user: User, params: Mapping[str, str], period: Period) -> Choic
         scale=_choice(params, "scale", Scale.LINEAR, problems),
         hosts=_hosts(user),
         projects=_projects(user),
+        problems=problems,
     )
     found.only = _only(params, found.hosts, found.projects, problems)
     if found.only.processor and (found.show is Show.JOBS or found.by is By.PROCESSOR):
         problems.append(
-            "Clients do not say on which processors each job ran. These are the jobs of CPUs and GPUs together."
+            gettext(
+                "Clients do not report which processors each task ran on. Tasks on CPUs and GPUs are shown together."
+            )
             if found.show is Show.JOBS
-            else "This is the work of CPUs or GPUs alone, so it is not split by processor type."
+            else gettext("Only the work of CPUs or only that of GPUs is shown, so it is not split by processor type.")
         )
     if period.first.year < _OLDEST_YEAR and found._drawn:
-        problems.append(f"Nothing before {_OLDEST_YEAR} can be compared, so these days stand by themselves.")
+        problems.append(gettext("Nothing before %(year)s can be compared.") % {"year": _OLDEST_YEAR})
         found.compare, found.curve = Compare.NOTHING, Curve.EACH
     if found.curve is Curve.MEAN and period.step is not Step.DAY:
-        problems.append(f"A 7-day mean goes with days. These are {period.step}s, without it.")
+        problems.append(gettext("The 7-day average is available by day only, so it is not shown."))
         found.curve = Curve.EACH
     return found
 
@@ -136,8 +145,8 @@ def _only(
     problems: list[str],
 ) -> Only:
     return Only(
-        _number(params, "host", hosts, "computer of yours", problems),
-        _number(params, "project", projects, "project of your computers", problems),
+        _number(params, "host", hosts, problems),
+        _number(params, "project", projects, problems),
         _processor(params, problems),
     )
 
@@ -148,13 +157,15 @@ def _choice(params: Mapping[str, str], name: str, default: _Choice, problems: li
     try:
         return type(default)(text)
     except ValueError:
-        problems.append(f"“{text[:20]}” cannot be shown here. This is with “{default}” instead.")
+        text = gettext("“%(value)s” cannot be shown here. “%(default)s” is shown instead.") % {
+            "value": text[:20],
+            "default": default,
+        }
+        problems.append(text)
         return default
 
 
-def _number(
-    params: Mapping[str, str], name: str, known: list[tuple[int, str]], what: str, problems: list[str]
-) -> int | None:
+def _number(params: Mapping[str, str], name: str, known: list[tuple[int, str]], problems: list[str]) -> int | None:
     """An id from the address that is among the known ones."""
     text = params.get(name, "").strip()
     if not text:
@@ -162,7 +173,12 @@ def _number(
     for pk, _ in known:
         if text == str(pk):
             return pk
-    problems.append(f"“{text[:20]}” is no {what}. This is the history of all of them.")
+    refusal = (
+        gettext("“%(value)s” is not one of your computers. All of them are shown.")
+        if name == "host"
+        else gettext("“%(value)s” is not a project of your computers. All projects are shown.")
+    )
+    problems.append(refusal % {"value": text[:20]})
     return None
 
 
@@ -173,5 +189,6 @@ def _processor(params: Mapping[str, str], problems: list[str]) -> Processor | No
     try:
         return Processor(text)
     except ValueError:
-        problems.append(f"“{text[:20]}” is no type of processor. Write cpu or gpu. These are both.")
+        refusal = gettext("“%(value)s” is not a type of processor. Use cpu or gpu. Both are shown.")
+        problems.append(refusal % {"value": text[:20]})
         return None

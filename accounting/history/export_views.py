@@ -13,6 +13,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, St
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.views.decorators.http import require_POST, require_safe
 
 from accounting.exchange import downloads, exports, made_files
@@ -20,6 +21,7 @@ from accounting.exchange.day_rows import DayRange, read_names, read_pages
 from accounting.history.choices import read_only
 from accounting.history.periods import read_period
 from accounting.history.sums import read_first_day
+from accounting.history.texts import problem_text
 from accounting.models import DataCopy
 from portal.models import User
 from portal.people.access import signed_in
@@ -84,7 +86,9 @@ def make(request: HttpRequest) -> HttpResponse:
     """Have a file made."""
     user, params = signed_in(request), request.POST.dict()
     if params.get("kind") not in exports.CONTENTS:
-        return HttpResponse("A file is CSV, JSON or Parquet.\n", status=400, content_type="text/plain; charset=utf-8")
+        return HttpResponse(
+            gettext("A file can be CSV, JSON or Parquet.") + "\n", status=400, content_type="text/plain; charset=utf-8"
+        )
     wanted, problems = _read_wanted(user, params)
     if problems:
         return _refused(problems)
@@ -93,8 +97,8 @@ def make(request: HttpRequest) -> HttpResponse:
     except exports.TooManyAtOnce:
         messages.error(
             request,
-            f"{exports.MAX_KEPT} files are being made for you, and more are not made at once. Ask again when one of "
-            "them is ready.",
+            gettext("%(number)s files are already being made for you. Request another one when one of them is ready.")
+            % {"number": exports.MAX_KEPT},
         )
     return redirect("history_files")
 
@@ -115,8 +119,9 @@ def _read_wanted(user: User, params: Mapping[str, str]) -> tuple[DayRange, list[
     named = {name: value for name, value in params.items() if name in ("range", "from", "to")}
     earliest = read_first_day(user, today) if named.get("range") == "all" else None
     period = read_period(named, today, earliest)
-    only = read_only(user, params, period.problems)
-    return DayRange(period.first, period.last, only.project_id, only.host_id, only.processor), period.problems
+    problems = [problem_text(each) for each in period.problems]
+    only = read_only(user, params, problems)
+    return DayRange(period.first, period.last, only.project_id, only.host_id, only.processor), problems
 
 
 def _fields(wanted: DayRange) -> dict[str, object]:

@@ -1,7 +1,7 @@
 """Ranges of days for histories: read from a page's address, cut into days, weeks or months. Pure: no clock, no Django.
 
-Days are UTC days. Whatever is asked for, the result is a range that a page can show. It has a sentence for each thing
-that could not be done as asked.
+Days are UTC days. Whatever is asked for, the result is a range that a page can show. It names each thing
+that could not be done as asked; accounting/history/texts.py has the words.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-PRESETS: Final = {"7": "7 days", "30": "30 days", "90": "90 days", "year": "This year", "all": "All"}
+PRESETS: Final = ("7", "30", "90", "year", "all")
 DEFAULT_PRESET: Final = "30"
 MAX_YEARS: Final = 50
 MAX_DAY_STEPS: Final = 366
@@ -30,6 +30,29 @@ class Step(StrEnum):
     MONTH = "month"
 
 
+class ProblemKind(StrEnum):
+    """What could not be done as asked."""
+
+    UNKNOWN_RANGE = "unknown_range"
+    FUTURE = "future"
+    NO_DATE = "no_date"
+    EXCHANGED = "exchanged"
+    TOO_LONG = "too_long"
+    UNKNOWN_STEP = "unknown_step"
+    TOO_FINE = "too_fine"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that could not be done as asked.
+
+    ``value``: of NO_DATE, what was written; of TOO_LONG, the first day shown; of TOO_FINE, the step shown.
+    """
+
+    kind: ProblemKind
+    value: str = ""
+
+
 @dataclass(slots=True)
 class Period:
     """The days from ``first`` to ``last``, both included; ``preset`` is one of PRESETS, or empty for free dates."""
@@ -38,7 +61,7 @@ class Period:
     last: dt.date
     preset: str
     step: Step
-    problems: list[str] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
 
     @property
     def days(self) -> int:
@@ -72,15 +95,15 @@ def read_period(params: Mapping[str, str], today: dt.date, earliest: dt.date | N
     Without any: the last thirty days. ``earliest`` is where "all" begins: the first day with something to see.
     Never fails: what cannot be is replaced, and told in ``problems``.
     """
-    problems: list[str] = []
+    problems: list[Problem] = []
     first = _read_day(params, "from", problems)
     last = _read_day(params, "to", problems)
     preset = params.get("range", "")
     if preset and preset not in PRESETS:
-        problems.append("That range is not known. These are the last 30 days.")
+        problems.append(Problem(ProblemKind.UNKNOWN_RANGE))
         preset = ""
     if first is not None and first > today:
-        problems.append("That range is in the future. These are the last 30 days.")
+        problems.append(Problem(ProblemKind.FUTURE))
     if problems or (first is None and last is None):
         preset = preset or DEFAULT_PRESET
         first, last = _preset_days(preset, today, earliest)
@@ -106,7 +129,7 @@ def earliest_for(last: dt.date) -> dt.date:
     return last.replace(year=max(1, last.year - MAX_YEARS), day=min(last.day, 28))
 
 
-def _read_day(params: Mapping[str, str], name: str, problems: list[str]) -> dt.date | None:
+def _read_day(params: Mapping[str, str], name: str, problems: list[Problem]) -> dt.date | None:
     text = params.get(name, "").strip()
     if not text:
         return None
@@ -114,26 +137,26 @@ def _read_day(params: Mapping[str, str], name: str, problems: list[str]) -> dt.d
         return dt.datetime.strptime(text, "%Y-%m-%d").date()
     except ValueError:
         # Cut, as an address can be very long.
-        problems.append(
-            f"“{text[:20]}” is not a date. Write year-month-day, for example 2026-11-21. These are the last 30 days."
-        )
+        problems.append(Problem(ProblemKind.NO_DATE, text[:20]))
         return None
 
 
-def _clip(first: dt.date | None, last: dt.date | None, today: dt.date, problems: list[str]) -> tuple[dt.date, dt.date]:
+def _clip(
+    first: dt.date | None, last: dt.date | None, today: dt.date, problems: list[Problem]
+) -> tuple[dt.date, dt.date]:
     """Two days in order, none in the future, at most MAX_YEARS apart; the missing one is today or 30 days before."""
     last = min(last or today, today)
     first = first or max(earliest_for(last), last - 29 * _ONE_DAY if last.year > 1 else last)
     if first > last:
-        problems.append("The first day is after the last one, so they were exchanged.")
+        problems.append(Problem(ProblemKind.EXCHANGED))
         first, last = last, first
     if first < earliest_for(last):
         first = earliest_for(last)
-        problems.append(f"A history shows at most {MAX_YEARS} years, so it begins on {first.isoformat()}.")
+        problems.append(Problem(ProblemKind.TOO_LONG, first.isoformat()))
     return first, last
 
 
-def _read_step(text: str, first: dt.date, last: dt.date, problems: list[str]) -> Step:
+def _read_step(text: str, first: dt.date, last: dt.date, problems: list[Problem]) -> Step:
     """The step asked for, or the finest that fits where that would make too many bars; without one, a fitting one."""
     days = (last - first).days + 1
     finest = Step.DAY if days <= MAX_DAY_STEPS else Step.WEEK if days <= 7 * MAX_WEEK_STEPS else Step.MONTH
@@ -142,11 +165,11 @@ def _read_step(text: str, first: dt.date, last: dt.date, problems: list[str]) ->
     try:
         step = Step(text)
     except ValueError:
-        problems.append("A history goes by day, by week or by month.")
+        problems.append(Problem(ProblemKind.UNKNOWN_STEP))
         return finest
     order = list(Step)
     if order.index(step) < order.index(finest):
-        problems.append(f"Single {step}s of so long a range would be too many to read, so these are {finest}s.")
+        problems.append(Problem(ProblemKind.TOO_FINE, finest))
         return finest
     return step
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from django.db.models import Case, IntegerField, Value, When
+from django.utils.translation import gettext
 
 from accounting.engine.choice.facts import CPU, device_types
-from accounting.models import PROCESSOR_TYPES, ProjectVersion
+from accounting.models import ProjectVersion, processor_name
 from portal.models import Host, User
 
 UNKNOWN: Final = 0
@@ -51,11 +52,10 @@ def read_gpu_kinds(user: User) -> GpuKinds:
     return GpuKinds(
         Case(*cases, default=Value(UNKNOWN), output_field=IntegerField()),
         {
-            UNKNOWN: ("GPU", 7),
-            MIXED: ("GPUs of several kinds", 6),
+            UNKNOWN: (gettext("GPU"), 7),
+            MIXED: (gettext("GPUs of several kinds"), 6),
             **{
-                number: (PROCESSOR_TYPES.get(type_, type_), _COLOURS.get(type_, _OTHER_COLOUR))
-                for type_, number in numbers.items()
+                number: (processor_name(type_), _COLOURS.get(type_, _OTHER_COLOUR)) for type_, number in numbers.items()
             },
         },
     )

@@ -14,6 +14,7 @@ from operator import attrgetter
 from typing import Final
 
 from django.db.models import F
+from django.utils.translation import gettext, ngettext
 
 from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.states import DayFlag
@@ -23,6 +24,7 @@ from accounting.history.sums import ALL, Cell, Only, read_sums
 from accounting.ledger.texts import flag_words
 from accounting.models import Project
 from portal.models import Host, User
+from portal.templatetags.display import day, month
 from portal.templatetags.drawings import DATA_COLOURS
 
 # As many as there are colours for data.
@@ -196,9 +198,9 @@ Parts = dict[dt.date, list[int]]
 
 
 def _outcomes(cells: Sequence[Cell]) -> tuple[list[tuple[str, str]], Parts]:
-    """Jobs that succeeded and failed; clients do not say on which processors they ran."""
+    """Tasks that succeeded and failed; clients do not say on which processors they ran."""
     parts = {cell.start: [cell.amounts.njobs_success, cell.amounts.njobs_error] for cell in cells}
-    return [("Succeeded", "2"), ("Failed", "5")], parts
+    return [(gettext("Succeeded"), "2"), (gettext("Failed"), "5")], parts
 
 
 def _processors(cells: Sequence[Cell], show: Show, kinds: GpuKinds) -> tuple[list[tuple[str, str]], Parts]:
@@ -217,7 +219,7 @@ def _processors(cells: Sequence[Cell], show: Show, kinds: GpuKinds) -> tuple[lis
         if amount := gpu(cell.amounts):
             values[places[cell.key]] += amount
     names = [(kinds.names[kind][0], str(kinds.names[kind][1])) for kind in shown]
-    return [("CPU", "0"), *names], parts
+    return [(gettext("CPU"), "0"), *names], parts
 
 
 def named_groups(user: User, cells: Sequence[Cell], show: Show, by: By) -> list[Group]:
@@ -237,7 +239,7 @@ def _groups(cells: Sequence[Cell], show: Show, names: dict[int, tuple[str, int]]
     groups: list[Group] = []
     taken: set[int] = set()
     for key in ranked:
-        name, colour = names.get(key, (f"number {key}, no longer known", key % DATA_COLOURS))
+        name, colour = names.get(key, (gettext("No. %(number)s (deleted)") % {"number": key}, key % DATA_COLOURS))
         total = quantity(sums[key], show)
         shade = "other"
         if total and len(taken) < MAX_SERIES:
@@ -255,7 +257,7 @@ def _stack(cells: Sequence[Cell], show: Show, groups: Sequence[Group]) -> tuple[
     shown = [group for group in groups if group.colour != "other"]
     layers = [(group.name, group.colour) for group in shown]
     if others := sum(bool(group.total) for group in groups) - len(shown):
-        layers.append((f"{others} others" if others > 1 else "1 other", "other"))
+        layers.append((ngettext("%(number)s other", "%(number)s others", others) % {"number": others}, "other"))
     places = {group.key: place for place, group in enumerate(shown)}
     parts: Parts = {}
     for cell in cells:
@@ -312,7 +314,7 @@ def _build_history(
 
 
 def _title(first: dt.date, last: dt.date, step: Step) -> str:
-    """The days of a line: "2026-11-21", "2026-11-16 to 2026-11-22", "2026-11"."""
+    """The days of a line: "21 Nov 2026", "16 Nov 2026 to 22 Nov 2026", "November 2026"."""
     if step is Step.WEEK and first < last:
-        return f"{first.isoformat()} to {last.isoformat()}"
-    return f"{first:%Y-%m}" if step is Step.MONTH else first.isoformat()
+        return gettext("%(first)s to %(last)s") % {"first": day(first), "last": day(last)}
+    return month(first) if step is Step.MONTH else day(first)

@@ -13,15 +13,15 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext
 from django.views.decorators.http import require_safe
 
-from accounting.engine.amounts import Processor
+from accounting.history import texts
 from accounting.history.charts import address, chart_data
-from accounting.history.choices import Choices, Scale, read_choices
+from accounting.history.choices import PROCESSORS, Choices, Scale, read_choices
 from accounting.history.compared import Beside, Compare, Curve, read_beside
 from accounting.history.day import read_day, read_notes
-from accounting.history.periods import PRESETS, Period, Step, neighbours, read_period
+from accounting.history.periods import Period, Step, neighbours, read_period
 from accounting.history.reads import MAX_SERIES, By, History, Show, read_history
 from accounting.history.sums import read_first_day
 from accounting.reconciliation.card import card
@@ -49,11 +49,12 @@ def history(request: HttpRequest) -> HttpResponse:
     beside = read_beside(user, shown, choices.compare, choices.curve, choices.only)
     template = _MORE_ROWS.get(request.headers.get("HX-Target", ""))
     context: dict[str, object] = {
-        "history": shown, "beside": beside, "choices": choices, "today": today,
+        "history": shown, "beside": beside, "choices": choices, "today": today, "words": texts.words(period, shown.by),
         **_history_tables(shown, beside, choices, params),
     }  # fmt: skip
     if template is None:
         context |= {
+            "problems": [*(texts.problem_text(each) for each in period.problems), *choices.problems],
             "chart": chart_data(shown, choices, beside),
             "compared": _compared(shown, beside),
             **_settled(user, shown, choices, today),
@@ -93,7 +94,7 @@ def _settled(user: User, shown: History, choices: Choices, today: dt.date) -> di
         project_id=choices.only.project_id,
         by_months=period.step is Step.MONTH,
     )
-    return card(found, f"Granted and estimated credit per {period.step}", per=period.step)
+    return card(found, gettext(texts.SETTLED_TITLES[period.step]), per=period.step)
 
 
 def _history_tables(shown: History, beside: Beside, choices: Choices, params: Mapping[str, str]) -> dict[str, object]:
@@ -129,11 +130,11 @@ def _extra_columns(beside: Beside) -> list[tuple[str, list[int], int | None]]:
     """What stands beside the amounts in the table: name, a value for each line, and their sum if it is one."""
     columns: list[tuple[str, list[int], int | None]] = []
     if beside.first is not None:
-        columns.append((f"{beside.first} to {beside.last}", beside.other, beside.other_total))
+        columns.append((texts.range_text(beside.first, beside.last), beside.other, beside.other_total))
     if beside.means:
-        columns.append(("7-day mean", beside.means, None))
+        columns.append((gettext("7-day average"), beside.means, None))
     if beside.running:
-        columns.append(("Running total", beside.running, None))
+        columns.append((gettext("Running total"), beside.running, None))
     return columns
 
 
@@ -141,7 +142,8 @@ def _compared(shown: History, beside: Beside) -> str:
     """The other range in a sentence; empty without one."""
     if beside.first is None:
         return ""
-    return f"{beside.first} to {beside.last} {amount(beside.other_total, shown.show)}{_more(shown, beside)}"
+    other = texts.range_text(beside.first, beside.last)
+    return f"{other}: {amount(beside.other_total, shown.show)}. {_more(shown, beside)}".strip()
 
 
 def _more(shown: History, beside: Beside) -> str:
@@ -150,8 +152,13 @@ def _more(shown: History, beside: Beside) -> str:
     if change is None:
         return ""
     if change >= _TIMES_FROM:
-        return f": this is {count(round(shown.total / beside.other_total))} times as much"
-    return f": this is {abs(change)} % {'less' if change < 0 else 'more'}"
+        return gettext("This range has %(factor)s times as much.") % {
+            "factor": count(round(shown.total / beside.other_total))
+        }
+    text = (
+        gettext("This range has %(percent)s %% less.") if change < 0 else gettext("This range has %(percent)s %% more.")
+    )
+    return text % {"percent": abs(change)}
 
 
 def _next_url(here: Mapping[str, object], param: str, page: Page[Any]) -> str:
@@ -178,35 +185,39 @@ def _history_controls(period: Period, choices: Choices, today: dt.date) -> dict[
 
     return {
         "presets": [
-            {"name": name, "url": "?" + urlencode({"range": key, **kept}), "is_current": key == period.preset}
-            for key, name in PRESETS.items()
+            {"name": gettext(name), "url": "?" + urlencode({"range": key, **kept}), "is_current": key == period.preset}
+            for key, name in texts.PRESETS.items()
         ],
         "before_url": range_url(before),
         "after_url": range_url(after),
         # The days themselves: a file of "the last 30 days" that is fetched later would have different ones.
         "download_query": urlencode({"from": period.first, "to": period.last, **choices.filters}),
-        "step_choices": [(str(step), f"{step.capitalize()}s") for step in Step],
-        "show_choices": [(Show.CREDIT, "Credit"), (Show.TIME, "Run time"), (Show.JOBS, "Jobs")],
+        "step_choices": [(str(step), gettext(name)) for step, name in texts.STEP_CHOICES.items()],
+        "show_choices": [(show, gettext(name)) for show, name in texts.SHOWN.items()],
         "by_choices": [
-            (By.PROJECT, "project"),
-            (By.COMPUTER, "computer"),
-            (By.PROCESSOR, "outcome" if choices.show is Show.JOBS else "processor type"),
+            (By.PROJECT, gettext("project")),
+            (By.COMPUTER, gettext("computer")),
+            (By.PROCESSOR, gettext("outcome") if choices.show is Show.JOBS else gettext("processor type")),
         ],
         "kept": kept.items(),
         "all_url": "?"
         + urlencode({**_range_query(period), **{name: kept[name] for name in kept if name not in choices.filters}}),
         "compare_choices": [
-            (Compare.NOTHING, "nothing"),
-            (Compare.BEFORE, f"the {period.step}s before"),
-            (Compare.YEAR, "a year before"),
+            (Compare.NOTHING, gettext("nothing")),
+            (Compare.BEFORE, gettext(texts.BEFORE[period.step])),
+            (Compare.YEAR, gettext("a year before")),
         ],
         "curve_choices": [
-            (Curve.EACH, f"each {period.step}"),
-            *([(Curve.MEAN, "7-day mean")] if period.step is Step.DAY else []),
-            (Curve.TOTAL, "running total"),
+            (Curve.EACH, gettext(texts.EACH[period.step])),
+            *([(Curve.MEAN, gettext("7-day average"))] if period.step is Step.DAY else []),
+            (Curve.TOTAL, gettext("running total")),
         ],
-        "scale_choices": [(Scale.LINEAR, "linear"), (Scale.ROOT, "square root"), (Scale.LOG, _("logarithmic"))],
-        "processor_choices": [(Processor.CPU, "CPUs"), (Processor.GPU, "GPUs")],
+        "scale_choices": [
+            (Scale.LINEAR, gettext("linear")),
+            (Scale.ROOT, gettext("square root")),
+            (Scale.LOG, gettext("logarithmic")),
+        ],
+        "processor_choices": [(processor, gettext(name)) for processor, name in PROCESSORS.items()],
     }
 
 

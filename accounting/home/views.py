@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
+from django.utils.translation import gettext
 from django.views.decorators.http import require_safe
 
 from accounting.home.first_run import SYSTEMS, attach_command, read_first_run, system_of
@@ -89,7 +90,7 @@ def home(request: HttpRequest) -> HttpResponse:
     if not overview.total_ec and not overview.month.ec:
         first_run = read_first_run(user, [line.host for line in overview.hosts])
     granted = granted_to_user(user) if "project" in settings.ROOMS else None
-    title = f"Granted and estimated credit, last {DAYS_SHOWN} days"
+    title = gettext("Granted and estimated credit, last %(number)s days") % {"number": DAYS_SHOWN}
     shown = card(overview.settled, title, of=user, granted=granted)
     context = {
         "overview": overview,

@@ -8,6 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from django.utils.translation import gettext
+from django.utils.translation import gettext_noop as _
+
 from accounting.engine.amounts import KINDS
 from accounting.engine.states import DayFlag, NoteKind
 from accounting.models import Note, Project
@@ -35,90 +38,102 @@ class NoteLine:
 
 _NOTHING_TO_DO: Final = ""
 
-# {project}, {amount} and {detail} are filled in; an amount has its unit.
+# %(project)s, %(amount)s and %(detail)s are filled in; an amount has its unit.
 _TEXTS: Final[dict[str, NoteText]] = {
     NoteKind.INVALID: NoteText(
-        "The totals of {project} could not be read: {detail}.",
-        "Nothing is lost so far: the work counts as soon as a report can be read.",
-        "If this note comes back, update BOINC on this computer, or reset the project there.",
+        _("The totals of %(project)s could not be read: %(detail)s."),
+        _("Nothing is lost so far: the work counts as soon as a report can be read."),
+        _("If this note appears again, update BOINC on this computer or reset the project there."),
         is_loss=True,
     ),
     NoteKind.BASELINE: NoteText(
-        "{project} came with earlier work: {amount}.",
-        "It was done before this site had attached the project, or by a client that was known by its computer's name "
-        "alone. So it does not count here. What the computer does from now on does.",
+        _("%(project)s reported earlier work: %(amount)s."),
+        _(
+            "It was done before this site attached the project, or by a client identified only by its "
+            "computer’s name, so it "
+            "does not count here. Work done from now on counts."
+        ),
         _NOTHING_TO_DO,
     ),
     NoteKind.RESET: NoteText(
-        "The totals of {project} began anew.",
-        "That happens when a project is reset, when BOINC is installed again, or when an old copy of its folder is "
-        "put back. What was counted before stays; new work counts on top.",
+        _("The totals of %(project)s started from zero again."),
+        _(
+            "This happens when a project is reset, when BOINC is reinstalled, or when an old copy of its "
+            "folder is restored. "
+            "What was counted before is kept, and new work is added to it."
+        ),
         _NOTHING_TO_DO,
     ),
     NoteKind.RETURNED: NoteText(
-        "Old totals of {project} came back.",
-        "They were counted before, so only what goes beyond them counts. Work after a reset looks the same if much of "
-        "it comes in one report, because the computer could not reach this site for long.",
-        "If this note comes back, two computers may use copies of one BOINC folder. Give each its own.",
+        _("Old totals of %(project)s came back."),
+        _(
+            "They were counted before, so only what goes beyond them counts. Work done after a reset looks the "
+            "same if a lot "
+            "of it arrives in one report because the computer could not reach this site for a long time."
+        ),
+        _("If this note appears again, two computers may be using copies of one BOINC folder. Give each its own."),
     ),
     NoteKind.EC_ABOVE_TIME: NoteText(
-        "{project} claimed {amount} more than its run time allows at the speed of this computer.",
-        "That part does not count, all the rest does. Clients with several GPUs are known to claim too much.",
-        "If it comes every day, measure the speed again: boinccmd --run_benchmarks.",
+        _("%(project)s claimed %(amount)s more than its run time allows at the speed of this computer."),
+        _("That part does not count; everything else does. Clients with several GPUs are known to claim too much."),
+        _("If this happens every day, measure the speed again: boinccmd --run_benchmarks."),
         is_loss=True,
     ),
     NoteKind.DROPPED: NoteText(
-        "This computer reported {amount} more than it can have done since its last reports.",
-        "What exceeds the possible by more than a day of work does not count.",
-        "Look whether its processors and GPUs are described rightly on this page. If you copied BOINC's folder to "
-        "another computer, attach that one again so that it gets a separate identity.",
+        _("This computer reported %(amount)s more than it could have done since its last reports."),
+        _("Anything more than one day of work beyond what is possible does not count."),
+        _(
+            "Check that its processors and GPUs are described correctly on this page. If you copied the BOINC "
+            "folder to "
+            "another computer, attach that one again so that it gets its own identity."
+        ),
         is_loss=True,
     ),
 }
-_UNKNOWN: Final = NoteText("Something was noted: {detail}.", "It is here for completeness.", _NOTHING_TO_DO)
+_UNKNOWN: Final = NoteText(_("Note: %(detail)s."), _("It is listed for completeness."), _NOTHING_TO_DO)
 
-_UNITS: Final = {
-    "cpu_ec": "credits of processor work",
-    "gpu_ec": "credits of GPU work",
-    "cpu_time": "of processor time",
-    "gpu_time": "of GPU time",
-    "njobs_success": "finished jobs",
-    "njobs_error": "failed jobs",
+_AMOUNTS: Final = {
+    "": _("%(amount)s credits"),
+    "cpu_ec": _("%(amount)s credits for CPU work"),
+    "gpu_ec": _("%(amount)s credits for GPU work"),
+    "cpu_time": _("%(amount)s of CPU time"),
+    "gpu_time": _("%(amount)s of GPU time"),
+    "njobs_success": _("%(amount)s finished tasks"),
+    "njobs_error": _("%(amount)s failed tasks"),
 }
 
 
 # What the owner should know of a day (accounting rules).
 _FLAG_WORDS: Final = {
-    DayFlag.CAPPED: "more was reported than the computer can do; the rest waits",
-    DayFlag.RESET: "totals began anew",
-    DayFlag.RETURNED: "old totals came back",
-    DayFlag.SPEED_UNKNOWN: "speed not measured, so estimated",
-    DayFlag.BASELINE: "attached with earlier work, which does not count here",
-    DayFlag.PENDING_PAID: "earlier work was credited",
+    DayFlag.CAPPED: _("more was reported than the computer could have done; the rest is waiting"),
+    DayFlag.RESET: _("totals started from zero again"),
+    DayFlag.RETURNED: _("old totals came back"),
+    DayFlag.SPEED_UNKNOWN: _("speed not measured, so it was assumed"),
+    DayFlag.BASELINE: _("earlier work was reported, which does not count here"),
+    DayFlag.PENDING_PAID: _("waiting work was credited"),
 }
 
 
 def flag_words(flags: int) -> list[str]:
     """In words, what the owner should know of a day with these flags."""
-    return [words for flag, words in _FLAG_WORDS.items() if flags & flag]
+    return [gettext(words) for flag, words in _FLAG_WORDS.items() if flags & flag]
 
 
 def explain(note: Note, project_name: str = "") -> NoteText:
     """The note in sentences; ``project_name`` is the note's project's, if it is about one."""
     text = _TEXTS.get(note.kind, _UNKNOWN)
-    said = text.happened.format(
-        project=project_name or "A project", amount=_amount(note), detail=note.detail or note.kind
-    )
-    return NoteText(said, text.meaning, text.to_do, text.is_loss)
+    said = gettext(text.happened) % {
+        "project": project_name or gettext("A project"),
+        "amount": _amount(note),
+        "detail": note.detail or note.kind,
+    }
+    to_do = gettext(text.to_do) if text.to_do else ""
+    return NoteText(said, gettext(text.meaning), to_do, text.is_loss)
 
 
 def _amount(note: Note) -> str:
     """The note's amount with its unit; one without a kind of amount is credit."""
     amount = int(note.amount)
-    kind = note.detail if note.detail in KINDS else "cpu_ec"
-    unit = _UNITS[kind] if note.detail in KINDS else "credits"
-    if kind.startswith("njobs"):
-        return f"{count(amount)} {unit}"
-    if kind.endswith("_time"):
-        return f"{duration_text(amount)} {unit}"
-    return f"{credit_text(amount)} {unit}"
+    kind = note.detail if note.detail in KINDS else ""
+    write = count if kind.startswith("njobs") else duration_text if kind.endswith("_time") else credit_text
+    return gettext(_AMOUNTS[kind]) % {"amount": write(amount)}

@@ -11,6 +11,8 @@ from django.shortcuts import redirect
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin
 from unfold.decorators import action
 from unfold.enums import ActionVariant
@@ -38,7 +40,7 @@ class CampaignAdmin(ModelAdmin):
     def get_fieldsets(self, request: HttpRequest, obj: MailCampaign | None = None) -> Any:
         if obj is None:
             return self.fieldsets
-        return (*self.fieldsets, ("Numbers", {"fields": NUMBERS}), ("As it will look", {"fields": ("preview",)}))
+        return (*self.fieldsets, (_("Numbers"), {"fields": NUMBERS}), (_("Preview"), {"fields": ("preview",)}))
 
     def get_readonly_fields(self, request: HttpRequest, obj: MailCampaign | None = None) -> tuple[str, ...]:
         is_sent = obj is not None and obj.released_at is not None
@@ -59,18 +61,20 @@ class CampaignAdmin(ModelAdmin):
                 if not (is_draft and column.name in WRITTEN):
                     setattr(obj, column.attname, getattr(present, column.attname))
             if form.changed_data and not is_draft:
-                messages.error(request, "Not saved: it is being sent, and is not changed any more.")
+                messages.error(
+                    request, gettext("Not saved: this e-mail is already being sent and can no longer be changed.")
+                )
         super().save_model(request, obj, form, change)
 
-    @admin.display(description="state")
+    @admin.display(description=_("state"))
     def state(self, row: MailCampaign) -> str:
         if row.finished_at is not None:
-            return "sent"
+            return gettext("sent")
         if row.stopped_at is not None:
-            return "stopped"
-        return "being sent" if row.released_at is not None else "draft"
+            return gettext("stopped")
+        return gettext("being sent") if row.released_at is not None else gettext("draft")
 
-    @admin.display(description="volunteers who are to get it")
+    @admin.display(description=_("recipients"))
     def ndue(self, row: MailCampaign) -> int:
         return campaigns.due(row, timezone.now()).count()
 
@@ -79,7 +83,7 @@ class CampaignAdmin(ModelAdmin):
         message = campaigns.compose_for(row, User(pk=0, email="volunteer@example.org", name="Volunteer"))
         return format_html('<pre class="as-mailed">{}\n\n{}</pre>', message.subject, message.body)
 
-    @action(description="Save and send it to me", permissions=["change"])
+    @action(description=_("Save and send to me"), permissions=["change"])
     def send_test(self, request: HttpRequest, obj: MailCampaign) -> None:
         # Workers do not wait for the row until the mail server has answered.
         transaction.on_commit(lambda: self._send_test(request, obj))
@@ -89,23 +93,26 @@ class CampaignAdmin(ModelAdmin):
         try:
             campaigns.send_test(obj, request.user)
         except MailServerDown:
-            self.message_user(request, "The mail server did not accept it.", messages.ERROR)
+            self.message_user(request, gettext("The mail server did not accept it."), messages.ERROR)
         else:
-            self.message_user(request, f"Sent to {request.user.email}.")
+            self.message_user(request, gettext("Sent to %(address)s.") % {"address": request.user.email})
 
-    @action(description="Save and send to volunteers", permissions=["begin"], variant=ActionVariant.PRIMARY)
+    @action(description=_("Save and send to volunteers"), permissions=["begin"], variant=ActionVariant.PRIMARY)
     def begin(self, request: HttpRequest, obj: MailCampaign) -> None:
         try:
             campaigns.begin(obj, timezone.now())
         except campaigns.NotReleased:
-            self.message_user(request, "It is being sent or was sent already, or was begun a year ago.", messages.ERROR)
+            words = gettext("It is being sent, has already been sent, or was started more than a year ago.")
+            self.message_user(request, words, messages.ERROR)
         else:
-            self.message_user(request, "The first mails go out within ten minutes.")
+            self.message_user(request, gettext("The first e-mails will be sent within ten minutes."))
 
-    @action(description="Stop sending", permissions=["stop"])
+    @action(description=_("Stop sending"), permissions=["stop"])
     def stop(self, request: HttpRequest, obj: MailCampaign) -> None:
         campaigns.stop(obj, timezone.now())
-        self.message_user(request, "Stopped. Who has it, has it; you can go on later.")
+        self.message_user(
+            request, gettext("Stopped. E-mails already sent cannot be recalled. You can resume sending later.")
+        )
 
     # Without a number they are asked once more before the button's work is done.
     def has_begin_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
@@ -117,7 +124,7 @@ class CampaignAdmin(ModelAdmin):
     def response_add(
         self, request: HttpRequest, obj: MailCampaign, post_url_continue: str | None = None
     ) -> HttpResponse:
-        messages.success(request, "Saved. Look at it below, and send it to yourself first.")
+        messages.success(request, gettext("Saved. Check the preview below and send it to yourself first."))
         return redirect("admin:accounting_mailcampaign_change", obj.pk)
 
     def response_change(self, request: HttpRequest, obj: MailCampaign) -> HttpResponse:

@@ -11,17 +11,19 @@ from dataclasses import dataclass
 from typing import Final
 
 from django.db.models import Q
+from django.utils.translation import gettext, ngettext
 
 from accounting.computers.attention import Attention, Concern, read_attention
 from accounting.engine.amounts import NO_WORK, Totals
 from accounting.history.periods import Period, Step
 from accounting.history.reads import By, read_cells
 from accounting.models import Project
+from portal.languages.recipients import written_for
 from portal.models import DEFAULT_SILENT_DAYS, MAX_SILENT_DAYS, Host, MailChoice, SentMail, User
 from portal.ops.mail_choices import Mail
 from portal.ops.mails import recipients, send_once
 from portal.people.access import own_hosts
-from portal.templatetags.display import count, credit_text, duration_text
+from portal.templatetags.display import count, credit_text, duration_text, moment_text
 
 _TOLD_FOR: Final = dt.timedelta(days=7)
 # The summary of a week is sent from Monday to Wednesday.
@@ -49,7 +51,9 @@ def send_silences(now: dt.datetime) -> int:
     )
     mails = 0
     for those in silent.values():
-        if lines := {_silence(host): _silence_line(host, now) for host in those if _silence(host) not in told}:
+        with written_for(those[0].owner):
+            lines = {_silence(host): _silence_line(host, now) for host in those if _silence(host) not in told}
+        if lines:
             mails += _send(those[0].owner, Mail.SILENCE, "silence", dict(list(lines.items())[:_SHOWN]))
     return mails
 
@@ -67,8 +71,12 @@ def _silence(host: Host) -> str:
 
 def _silence_line(host: Host, now: dt.datetime) -> str:
     days = (now - host.last_contact_at).days
-    ago = f"{days} days ago" if days != 1 else "a day ago"
-    return f"{host.name}: last report {host.last_contact_at:%Y-%m-%d %H:%M} UTC, {ago}"
+    text = ngettext(
+        "%(computer)s: last sync %(when)s, %(days)s day ago",
+        "%(computer)s: last sync %(when)s, %(days)s days ago",
+        days,
+    )
+    return text % {"computer": host.name, "when": moment_text(host.last_contact_at), "days": days}
 
 
 def send_concerns(now: dt.datetime) -> int:
@@ -80,7 +88,8 @@ def send_concerns(now: dt.datetime) -> int:
     mails = 0
     for choice in choices.select_related("user").iterator():
         hosts = list(own_hosts(choice.user).filter(retired_at=None))
-        found = read_attention(choice.user, hosts, now, dt.timedelta(days=choice.silent_days))
+        with written_for(choice.user):
+            found = read_attention(choice.user, hosts, now, dt.timedelta(days=choice.silent_days))
         if choice.no_work:
             mails += _send(choice.user, Mail.NO_WORK, "no_work", _told(found, Concern.NO_WORK, now))
         if choice.failing_jobs:
@@ -123,7 +132,9 @@ def send_summaries(now: dt.datetime) -> int:
     told = SentMail.objects.filter(kind=Mail.WEEKLY_SUMMARY, key=_week(first)).values("user_id")
     for choice in MailChoice.objects.filter(weekly_summary=True, user__in=recipients()).exclude(user__in=told):
         user = User.objects.get(pk=choice.user_id)
-        if (summary := summarise_week(user, first)) is not None:
+        with written_for(user):
+            summary = summarise_week(user, first)
+        if summary is not None:
             mails += _send(user, Mail.WEEKLY_SUMMARY, "week", {_week(first): summary})
     return mails
 
@@ -158,14 +169,22 @@ def _sum(amounts: Iterable[Totals]) -> Totals:
 
 def _ranked(amounts: dict[int, Totals], names: dict[int, str]) -> list[str]:
     ranked = sorted(amounts.items(), key=lambda item: (-item[1].credit, item[0]))
-    return [f"{names.get(key, 'no longer known')}: {_words(each)}" for key, each in ranked[:_SHOWN]]
+    return [f"{names.get(key) or gettext('Deleted')}: {_words(each)}" for key, each in ranked[:_SHOWN]]
 
 
 def _words(amounts: Totals) -> str:
-    """Credit, run time and jobs: "1 284 credits, 41.2 h of run time, 23 jobs, 1 failed"."""
-    text = f"{credit_text(amounts.credit)} credits, {duration_text(amounts.run_time)} of run time"
-    text += f", {count(amounts.njobs_success)} {'job' if amounts.njobs_success == 1 else 'jobs'} done"
-    return f"{text}, {count(amounts.njobs_error)} failed" if amounts.njobs_error else text
+    """Credit, run time and tasks: "1 284 credits, 41.2 h of run time, 23 tasks finished, 1 failed"."""
+    text = ngettext(
+        "%(credit)s credits, %(time)s of run time, %(number)s task finished",
+        "%(credit)s credits, %(time)s of run time, %(number)s tasks finished",
+        amounts.njobs_success,
+    ) % {
+        "credit": credit_text(amounts.credit),
+        "time": duration_text(amounts.run_time),
+        "number": count(amounts.njobs_success),
+    }
+    failed = gettext("%(number)s failed") % {"number": count(amounts.njobs_error)} if amounts.njobs_error else ""
+    return ", ".join(filter(None, (text, failed)))
 
 
 def _send(user: User, kind: Mail, template: str, told: Mapping[str, object]) -> bool:

@@ -7,6 +7,8 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
 
@@ -15,12 +17,28 @@ from portal.ops.mail_choices import Mail, mail_choice, unsubscribe
 from portal.ops.mails import read_token
 from portal.people.access import signed_in
 
+# What is asked, and what is said afterwards.
 _WORDS = {
-    Mail.SILENCE: "when a computer has not reported for some days",
-    Mail.NO_WORK: "when a computer gets no work",
-    Mail.FAILING_JOBS: "when the jobs of a computer fail",
-    Mail.WEEKLY_SUMMARY: "about what your computers did each week",
-    Mail.LAPSED: "with news after your computers have been away for long",
+    Mail.SILENCE: (
+        _("You get e-mails when a computer has not synced for several days."),
+        _("You no longer get e-mails when a computer has not synced for several days."),
+    ),
+    Mail.NO_WORK: (
+        _("You get e-mails when a computer gets no work."),
+        _("You no longer get e-mails when a computer gets no work."),
+    ),
+    Mail.FAILING_JOBS: (
+        _("You get e-mails when the tasks of a computer fail."),
+        _("You no longer get e-mails when the tasks of a computer fail."),
+    ),
+    Mail.WEEKLY_SUMMARY: (
+        _("You get a weekly summary of what your computers did."),
+        _("You no longer get a weekly summary of what your computers did."),
+    ),
+    Mail.LAPSED: (
+        _("You get news by e-mail after your computers have been away for a long time."),
+        _("You no longer get news by e-mail after your computers have been away for a long time."),
+    ),
 }
 
 
@@ -31,29 +49,31 @@ class MailChoiceForm(forms.ModelForm):
         model = MailChoice
         fields = ("silence", "silent_days", "no_work", "failing_jobs", "weekly_summary", "lapsed")
         labels = {
-            "silence": "A computer has not reported for some days",
-            "no_work": "A computer gets no work",
-            "failing_jobs": "The jobs of a computer fail",
-            "weekly_summary": "What my computers did, every Monday",
-            "lapsed": "News, when my computers have been away for long",
+            "silence": _("A computer that has not synced for several days"),
+            "no_work": _("A computer that gets no work"),
+            "failing_jobs": _("A computer whose tasks fail"),
+            "weekly_summary": _("What my computers did, every Monday"),
+            "lapsed": _("News when my computers have been away for a long time"),
         }
         help_texts = {
-            "silence": "Once for each silence.",
-            "no_work": "For a day or longer; at most once a week for each computer.",
-            "failing_jobs": "Three or more in a week, and a fifth of all; at most once a week for each computer.",
-            "weekly_summary": "Credit, run time and jobs, by project and by computer.",
-            "lapsed": "Written by the operators; a few times a year at most.",
+            "silence": _("Once each time."),
+            "no_work": _("For a day or longer; at most once a week per computer."),
+            "failing_jobs": _(
+                "Three or more in a week, and at least a fifth of all; at most once a week per computer."
+            ),
+            "weekly_summary": _("Credit, run time and tasks, by project and by computer."),
+            "lapsed": _("Written by the operators, a few times a year at most."),
         }
 
     silent_days = forms.IntegerField(
-        label="After how many days",
-        help_text="From then on your pages call it silent, too.",
+        label=_("After how many days"),
+        help_text=_("From then on, your pages also show it as silent."),
         min_value=1,
         max_value=MAX_SILENT_DAYS,
         error_messages={
-            "min_value": "One day is the least.",
-            "max_value": f"{MAX_SILENT_DAYS} days are the most.",
-            "invalid": f"Enter a whole number of days, from 1 to {MAX_SILENT_DAYS}.",
+            "min_value": _("Enter at least %(limit_value)s day."),
+            "max_value": _("Enter at most %(limit_value)s days."),
+            "invalid": _("Enter a whole number of days."),
         },
         widget=forms.NumberInput(attrs={"class": "input--short"}),
     )
@@ -67,7 +87,7 @@ def mail_preferences(request: HttpRequest) -> HttpResponse:
     form = MailChoiceForm(request.POST or None, instance=choice)
     if request.method == "POST" and form.is_valid():
         form.save()
-        messages.success(request, "Saved.")
+        messages.success(request, gettext("Saved."))
         return redirect("mail_preferences")
     return render(request, "accounting/mail_preferences.html", {"form": form}, status=422 if form.errors else 200)
 
@@ -84,7 +104,8 @@ def unsubscribe_here(request: HttpRequest, token: str) -> HttpResponse:
     user_id, kind = found
     if request.method == "POST" and not unsubscribe(user_id, kind):
         raise Http404
-    context = {"kind": _WORDS[kind], "is_done": request.method == "POST"}
+    question, ended = _WORDS[kind]
+    context = {"question": question, "ended": ended, "is_done": request.method == "POST"}
     response = render(request, "accounting/unsubscribe.html", context)
     response.headers["Cache-Control"] = "no-store"
     return response

@@ -22,6 +22,7 @@ from accounting.models.projects import (
     ProjectTrouble,
     ProjectVersion,
     keyword_choices,
+    processor_name,
 )
 from accounting.models.proof import (
     MAX_SHOWN_NAME,
@@ -84,4 +85,5 @@ __all__ = [
     "_no_allowance",
     "_zeros",
     "keyword_choices",
+    "processor_name",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import CheckConstraint, Q
+from django.utils.translation import gettext_lazy as _
 
 from accounting.engine.choice.facts import MAX_SHARE
 from accounting.models.projects import Project
@@ -14,16 +15,20 @@ from portal.models import User
 class UserProject(models.Model):
     """A volunteer's choice of a project, their account at it, and their totals there (rolled up by a task)."""
 
-    user = models.ForeignKey(User, models.CASCADE, related_name="user_projects", db_index=False)
-    project = models.ForeignKey(Project, models.CASCADE, related_name="user_projects")
-    is_chosen = models.BooleanField("chosen by hand", default=False)
-    resource_share = models.FloatField(null=True, blank=True)
-    account_key = models.BinaryField("account key, encrypted", null=True, blank=True, editable=False)
-    total_ec = models.BigIntegerField("estimated credit, micro-credits", default=0, editable=False)
-    avg_ec = models.FloatField("recent average, credits a day", default=0, editable=False)
+    user = models.ForeignKey(
+        User, models.CASCADE, related_name="user_projects", db_index=False, verbose_name=_("volunteer")
+    )
+    project = models.ForeignKey(Project, models.CASCADE, related_name="user_projects", verbose_name=_("project"))
+    is_chosen = models.BooleanField(_("chosen by hand"), default=False)
+    resource_share = models.FloatField(_("resource share"), null=True, blank=True)
+    account_key = models.BinaryField(_("account key, encrypted"), null=True, blank=True, editable=False)
+    total_ec = models.BigIntegerField(_("estimated credit, micro-credits"), default=0, editable=False)
+    avg_ec = models.FloatField(_("recent average, credits per day"), default=0, editable=False)
     avg_at = models.DateTimeField(null=True, blank=True, editable=False)
 
     class Meta:
+        verbose_name = _("account at a project")
+        verbose_name_plural = _("accounts at projects")
         constraints = [
             models.UniqueConstraint(fields=["user", "project"], name="userproject_once"),
             CheckConstraint(
@@ -39,13 +44,19 @@ class UserProject(models.Model):
 class AccountSettings(models.Model):
     """What a volunteer's clients are told besides projects: preferences and keywords."""
 
-    user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="account_settings")
+    user = models.OneToOneField(
+        User, models.CASCADE, primary_key=True, related_name="account_settings", verbose_name=_("volunteer")
+    )
     # {element: number, …, "days": {"0": {"start_hour": number, …}, …}, "venues": {"home": {the same}, …}}, the sets
     # complete (accounting/engine/preferences.py); empty: the client keeps its own.
-    preferences = models.JSONField(default=dict, blank=True)
-    preferences_at = models.DateTimeField("preferences saved at", null=True, blank=True)
-    keywords_yes = ArrayField(models.PositiveIntegerField(), default=list, blank=True)
-    keywords_no = ArrayField(models.PositiveIntegerField(), default=list, blank=True)
+    preferences = models.JSONField(_("preferences"), default=dict, blank=True)
+    preferences_at = models.DateTimeField(_("preferences saved on"), null=True, blank=True)
+    keywords_yes = ArrayField(
+        models.PositiveIntegerField(), default=list, blank=True, verbose_name=_("preferred keywords")
+    )
+    keywords_no = ArrayField(
+        models.PositiveIntegerField(), default=list, blank=True, verbose_name=_("excluded keywords")
+    )
     # What BOINC shows: the name of a team, and the notices of projects.
     team_name = models.CharField(max_length=100, blank=True)
     no_project_notices = models.BooleanField(default=False)
@@ -53,7 +64,8 @@ class AccountSettings(models.Model):
     sends_tasks = models.BooleanField(default=True, db_default=True)
 
     class Meta:
-        verbose_name_plural = "account settings"
+        verbose_name = _("account settings")
+        verbose_name_plural = _("account settings")
 
     def __str__(self) -> str:
         return f"settings of {self.user}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from accounting.engine.amounts import Totals
 
@@ -14,8 +15,8 @@ class Amounts(models.Model):
     gpu_ec = models.BigIntegerField(default=0)
     cpu_time = models.BigIntegerField(default=0)
     gpu_time = models.BigIntegerField(default=0)
-    njobs_success = models.BigIntegerField(default=0)
-    njobs_error = models.BigIntegerField(default=0)
+    njobs_success = models.BigIntegerField(_("finished tasks"), default=0)
+    njobs_error = models.BigIntegerField(_("failed tasks"), default=0)
 
     class Meta:
         abstract = True

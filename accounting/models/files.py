@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from portal.models import User
 
@@ -16,16 +17,16 @@ class DataCopy(models.Model):
     """
 
     class Content(models.TextChoices):
-        ALL = "all", "everything"
-        CSV = "csv", "history as CSV"
-        JSON = "json", "history as JSON"
-        PARQUET = "parquet", "history as Parquet"
+        ALL = "all", _("everything")
+        CSV = "csv", _("history as CSV")
+        JSON = "json", _("history as JSON")
+        PARQUET = "parquet", _("history as Parquet")
 
     class State(models.TextChoices):
-        WAITING = "waiting", "waiting for its turn"
-        WORKING = "working", "being made"
-        READY = "ready", "ready"
-        FAILED = "failed", "failed"
+        WAITING = "waiting", _("waiting for its turn")
+        WORKING = "working", _("being made")
+        READY = "ready", _("ready")
+        FAILED = "failed", _("failed")
 
     user = models.ForeignKey(User, models.CASCADE, related_name="data_copies")
     content = models.CharField(max_length=8, choices=Content, default=Content.ALL)

@@ -7,6 +7,7 @@ from django.db import models
 from django.db.models import CheckConstraint, Func, Q
 from django.db.models.lookups import Exact
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from accounting.engine.returns import EARLIER_KEPT
 from accounting.models.amounts import Amounts
@@ -130,16 +131,22 @@ class HostClient(models.Model):
     order in which their clients first came.
     """
 
-    host = models.ForeignKey(Host, models.CASCADE, related_name="other_clients", db_index=False)
-    cpid = models.CharField("cross-project id", max_length=80)
+    host = models.ForeignKey(
+        Host, models.CASCADE, related_name="other_clients", db_index=False, verbose_name=_("computer")
+    )
+    cpid = models.CharField(_("cross-project id"), max_length=80)
     # The totals with which it goes on, as of its last report with the host's id
     books = models.JSONField(default=dict)
-    seen_at = models.DateTimeField("another id came in its place", default=timezone.now)
-    told_apart_at = models.DateTimeField("known to be another client", null=True, blank=True)
+    seen_at = models.DateTimeField(_("replaced by another id on"), default=timezone.now)
+    told_apart_at = models.DateTimeField(_("known to be another client since"), null=True, blank=True)
     # Made when it reports again
-    record = models.ForeignKey(Host, models.CASCADE, null=True, blank=True, related_name="told_apart_from")
+    record = models.ForeignKey(
+        Host, models.CASCADE, null=True, blank=True, related_name="told_apart_from", verbose_name=_("its own record")
+    )
 
     class Meta:
+        verbose_name = _("other client of a computer")
+        verbose_name_plural = _("other clients of computers")
         constraints = [
             models.UniqueConstraint(fields=["host", "cpid"], name="hostclient_host_cpid"),
             CheckConstraint(condition=Q(record=None) | Q(told_apart_at__isnull=False), name="hostclient_record_apart"),
@@ -172,19 +179,23 @@ class Day(Amounts):
 class Note(models.Model):
     """Something the owner should know about a host's reports: at most one row per host, day, kind and project."""
 
-    host = models.ForeignKey(Host, models.CASCADE, related_name="notes", db_index=False)
-    project = models.ForeignKey(Project, models.CASCADE, null=True, related_name="+", db_index=False)
-    day = models.DateField()
-    kind = models.CharField(max_length=24)
-    detail = models.CharField(max_length=300, blank=True)
+    host = models.ForeignKey(Host, models.CASCADE, related_name="notes", db_index=False, verbose_name=_("computer"))
+    project = models.ForeignKey(
+        Project, models.CASCADE, null=True, related_name="+", db_index=False, verbose_name=_("project")
+    )
+    day = models.DateField(_("day"))
+    kind = models.CharField(_("kind"), max_length=24)
+    detail = models.CharField(_("detail"), max_length=300, blank=True)
     # What was dropped in all that day: {kind of amount: micro-units}
-    amount = models.DecimalField(max_digits=26, decimal_places=0, default=0)
-    count = models.PositiveIntegerField(default=1)
-    first_at = models.DateTimeField()
-    last_at = models.DateTimeField()
+    amount = models.DecimalField(_("amount"), max_digits=26, decimal_places=0, default=0)
+    count = models.PositiveIntegerField(_("times"), default=1)
+    first_at = models.DateTimeField(_("first time"))
+    last_at = models.DateTimeField(_("last time"))
 
     class Meta:
         ordering = ["-last_at"]
+        verbose_name = _("note")
+        verbose_name_plural = _("notes")
         constraints = [
             models.UniqueConstraint(
                 fields=["host", "day", "kind", "project", "detail"],

@@ -7,6 +7,8 @@ from django.core.validators import MaxValueValidator, MinValueValidator, RegexVa
 from django.db import models
 from django.db.models import CheckConstraint, F, Q
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from accounting.engine.audience import UNKNOWN, VERSION_PATTERN, Audience, version_of
 
@@ -20,17 +22,25 @@ class Announcement(models.Model):
     With an audience only the computers that it fits are told; without one it is public.
     """
 
-    title = models.CharField(max_length=100)
+    title = models.CharField(_("title"), max_length=100)
     text = models.TextField(
-        max_length=2000, help_text="Markdown: blank lines, *emphasis*, lists, [links](https://example.org/). No HTML."
+        _("text"),
+        max_length=2000,
+        help_text=_("Markdown: blank lines, *emphasis*, lists, [links](https://example.org/). No HTML."),
     )
-    is_draft = models.BooleanField("draft", default=False, db_default=False, editable=False)
-    published_at = models.DateTimeField("shown from", default=timezone.now)
+    is_draft = models.BooleanField(_("draft"), default=False, db_default=False, editable=False)
+    published_at = models.DateTimeField(_("shown from"), default=timezone.now)
     ends_at = models.DateTimeField(
-        "shown until", null=True, blank=True, help_text="Empty: clients show it for 30 days, the page of news always."
+        _("shown until"),
+        null=True,
+        blank=True,
+        help_text=_("If empty, clients show it for 30 days, and the news page shows it permanently."),
     )
     urgent_until = models.DateTimeField(
-        null=True, blank=True, help_text="Until then each reply to a client carries the title as a message."
+        _("urgent until"),
+        null=True,
+        blank=True,
+        help_text=_("Until then, each reply to a client contains the title as a message."),
     )
     project = models.ForeignKey(
         "accounting.Project",
@@ -38,39 +48,46 @@ class Announcement(models.Model):
         null=True,
         blank=True,
         related_name="+",
-        help_text="Only for computers that are attached to it.",
+        verbose_name=_("project"),
+        help_text=_("Only for computers attached to this project."),
     )
     platform = models.CharField(
+        _("platform"),
         max_length=64,
         blank=True,
-        help_text="Only for computers whose platform begins with this, as BOINC calls it: windows_, x86_64-pc.",
+        help_text=_("Only for computers whose BOINC platform name begins with this, such as windows_ or x86_64-pc."),
     )
     older_than = models.CharField(
-        "client older than",
+        _("client older than"),
         max_length=32,
         blank=True,
-        validators=[RegexValidator(VERSION_PATTERN, "Enter a version of the client, such as 8.2.0.")],
-        help_text="Only for computers with an older BOINC client, such as 8.2.0.",
+        validators=[RegexValidator(VERSION_PATTERN, _("Enter a client version, such as 8.2.0."))],
+        help_text=_("Only for computers whose BOINC client is older than this version, such as 8.2.0."),
     )
     app_name = models.CharField(
-        "app", max_length=255, blank=True, help_text="Only for computers that have run this app of this site's project."
+        _("app"),
+        max_length=255,
+        blank=True,
+        help_text=_("Only for computers that have run this app of this site’s own project."),
     )
     app_version_num = models.PositiveIntegerField(
-        "version of the app", null=True, blank=True, help_text="Only this version of it; 102 is version 1.02."
+        _("app version"), null=True, blank=True, help_text=_("Only this version of the app; 102 means version 1.02.")
     )
 
     class Meta:
         ordering = ["-published_at"]
+        verbose_name = _("announcement")
+        verbose_name_plural = _("announcements")
         constraints = [
             CheckConstraint(
                 condition=Q(ends_at=None) | Q(ends_at__gt=F("published_at")),
                 name="announcement_ends_after_it_begins",
-                violation_error_message="It has to be shown until later than from when.",
+                violation_error_message=_("“Shown until” has to be later than “shown from”."),
             ),
             CheckConstraint(
                 condition=Q(app_version_num=None) | ~Q(app_name=""),
                 name="announcement_version_of_an_app",
-                violation_error_message="Name the app that the version is of.",
+                violation_error_message=_("Enter the app that this version belongs to."),
             ),
         ]
 
@@ -80,7 +97,7 @@ class Announcement(models.Model):
     def clean(self) -> None:
         """No client is older than 0.0, which stands for no version."""
         if self.older_than and version_of(self.older_than) == UNKNOWN:
-            raise ValidationError({"older_than": "Enter a version of the client, such as 8.2.0."})
+            raise ValidationError({"older_than": _("Enter a client version, such as 8.2.0.")})
 
     @property
     def audience(self) -> Audience:
@@ -97,25 +114,29 @@ PUBLIC = Q(project=None, platform="", older_than="", app_name="")
 class MailCampaign(models.Model):
     """A mail to volunteers who agreed to it and whose computers have not reported for long."""
 
-    title = models.CharField("subject", max_length=100)
-    text = models.TextField(max_length=4000, help_text="Plain text. Greeting, and how to end such mails, are added.")
+    title = models.CharField(pgettext_lazy("e-mail", "subject"), max_length=100)
+    text = models.TextField(
+        _("text"),
+        max_length=4000,
+        help_text=_("Plain text. The greeting and the unsubscribe link are added automatically."),
+    )
     lapsed_days = models.PositiveIntegerField(
-        "days without a report",
+        _("days without a sync"),
         default=90,
         validators=[MinValueValidator(MIN_LAPSED_DAYS), MaxValueValidator(MAX_LAPSED_DAYS)],
-        help_text="For volunteers none of whose computers has reported for so many days.",
+        help_text=_("For volunteers none of whose computers has synced for this many days."),
     )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
-    released_at = models.DateTimeField("sending since", null=True, editable=False)
-    stopped_at = models.DateTimeField("stopped", null=True, editable=False)
-    finished_at = models.DateTimeField("everybody has it since", null=True, editable=False)
-    nsent = models.PositiveIntegerField("sent", default=0, editable=False)
-    nfailed = models.PositiveIntegerField("refused by a mail server", default=0, editable=False)
+    released_at = models.DateTimeField(_("sending since"), null=True, editable=False)
+    stopped_at = models.DateTimeField(_("stopped on"), null=True, editable=False)
+    finished_at = models.DateTimeField(_("sent to everybody on"), null=True, editable=False)
+    nsent = models.PositiveIntegerField(_("sent"), default=0, editable=False)
+    nfailed = models.PositiveIntegerField(_("refused by mail servers"), default=0, editable=False)
 
     class Meta:
         ordering = ["-created_at"]
-        verbose_name = "mail to lapsed volunteers"
-        verbose_name_plural = "mails to lapsed volunteers"
+        verbose_name = _("e-mail to inactive volunteers")
+        verbose_name_plural = _("e-mails to inactive volunteers")
         constraints = [
             CheckConstraint(
                 condition=Q(lapsed_days__gte=MIN_LAPSED_DAYS, lapsed_days__lte=MAX_LAPSED_DAYS),

@@ -6,19 +6,33 @@ from django.core.validators import MaxValueValidator, MinValueValidator, URLVali
 from django.db import models
 from django.db.models import CheckConstraint, Q
 from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from accounting.engine.choice.facts import CPU, MAX_SHARE, TroubleKind
 from portal.templatetags.drawings import DATA_COLOURS
 from portal.wire import keywords
 
 PROCESSOR_TYPES = {
-    CPU: "processors",
-    "NVIDIA": "NVIDIA GPU",
-    "ATI": "AMD GPU",
-    "intel_gpu": "Intel GPU",
-    "apple_gpu": "Apple GPU",
+    CPU: _("processors"),
+    "NVIDIA": _("NVIDIA GPU"),
+    "ATI": _("AMD GPU"),
+    "intel_gpu": _("Intel GPU"),
+    "apple_gpu": _("Apple GPU"),
 }
 """The types of processors in words, by BOINC's names."""
+
+
+def processor_name(type_: str) -> str:
+    """A type of processor in words; BOINC's name of one that is not known here."""
+    return str(PROCESSOR_TYPES.get(type_, type_))
+
+
+_TROUBLE_KINDS = {
+    TroubleKind.NO_WORK.value: _("no work"),
+    TroubleKind.FAILING.value: _("requests fail"),
+    TroubleKind.ENDED.value: _("has ended"),
+}
 
 
 def keyword_choices() -> list[tuple[int, str]]:
@@ -29,36 +43,40 @@ class Project(models.Model):
     """A BOINC project that this account manager may attach computers to."""
 
     class Account(models.TextChoices):
-        SHARED = "shared", "one account for all volunteers"
-        PER_USER = "per_user", "an account for each volunteer"
+        SHARED = "shared", _("one account for all volunteers")
+        PER_USER = "per_user", _("a separate account for each volunteer")
 
-    name = models.CharField(max_length=100, unique=True)
-    master_url = models.CharField("master URL", max_length=255, unique=True)
+    name = models.CharField(_("name"), max_length=100, unique=True)
+    master_url = models.CharField(_("master URL"), max_length=255, unique=True)
     web_url = models.CharField(
-        "web site", max_length=255, blank=True, validators=[URLValidator(schemes=["http", "https"])]
+        _("website"), max_length=255, blank=True, validators=[URLValidator(schemes=["http", "https"])]
     )
-    summary = models.CharField("one line on its science", max_length=200, blank=True)
-    description = models.TextField(blank=True)
-    is_active = models.BooleanField("computers may be attached", default=True)
+    summary = models.CharField(_("summary of its science in one line"), max_length=200, blank=True)
+    description = models.TextField(_("description"), blank=True)
+    is_active = models.BooleanField(_("computers may be attached"), default=True)
     down_since = models.DateTimeField(
+        _("down since"),
         null=True,
         blank=True,
-        help_text="While it is set, only volunteers who picked the project by hand get it.",
+        help_text=_("While this is set, only volunteers who picked the project by hand get it."),
     )
     down_reason = models.CharField(
-        "why it is down", max_length=200, blank=True, help_text="A sentence that volunteers see."
+        _("reason for being down"), max_length=200, blank=True, help_text=_("A sentence shown to volunteers.")
     )
     default_share = models.FloatField(
-        "default resource share", default=100, validators=[MinValueValidator(0), MaxValueValidator(MAX_SHARE)]
+        _("default resource share"), default=100, validators=[MinValueValidator(0), MaxValueValidator(MAX_SHARE)]
     )
-    account_mode = models.CharField(max_length=8, choices=Account, default=Account.SHARED)
-    shared_account_key = models.BinaryField("account key, encrypted", null=True, blank=True, editable=False)
-    url_signature = models.TextField("signature of the URL", blank=True)
+    account_mode = models.CharField(_("accounts"), max_length=8, choices=Account, default=Account.SHARED)
+    shared_account_key = models.BinaryField(_("account key, encrypted"), null=True, blank=True, editable=False)
+    url_signature = models.TextField(_("signature of the URL"), blank=True)
     takes_platforms = models.BooleanField(
-        "take over platforms",
+        _("apply changed platforms automatically"),
         default=False,
-        help_text="When the project says that it has programs for other platforms, computers are chosen by that at "
-        "once. Anything else that changes there waits for you.",
+        help_text=_(
+            "When the project publishes a new list of platforms, it takes effect immediately. All other "
+            "changes wait for "
+            "you."
+        ),
     )
     # The project's colour on every page; it never changes. `data_colour` keeps it within the palette.
     colour = models.PositiveSmallIntegerField(default=0, editable=False)
@@ -66,6 +84,8 @@ class Project(models.Model):
 
     class Meta:
         ordering = ["name"]
+        verbose_name = _("project")
+        verbose_name_plural = _("projects")
         constraints = [
             CheckConstraint(
                 condition=Q(default_share__gte=0, default_share__lte=MAX_SHARE), name="project_share_range"
@@ -95,16 +115,16 @@ class ProjectProfile(models.Model):
 
     project = models.OneToOneField(Project, models.CASCADE, primary_key=True, related_name="profile")
     said = models.JSONField(default=dict)
-    said_at = models.DateTimeField("last answered", null=True)
+    said_at = models.DateTimeField(_("last answered"), null=True)
     seen = models.JSONField(default=dict)
     etag = models.CharField(max_length=200, blank=True)
     last_modified = models.CharField(max_length=60, blank=True)
-    asked_at = models.DateTimeField("last asked", null=True)
-    ask_after = models.DateTimeField("asked again after", default=timezone.now, db_index=True)
+    asked_at = models.DateTimeField(_("last asked"), null=True)
+    ask_after = models.DateTimeField(_("next asked after"), default=timezone.now, db_index=True)
     # Why it could not be asked, and since when that is so; empty: it answered
     problem = models.CharField(max_length=300, blank=True)
     problem_since = models.DateTimeField(null=True)
-    failures = models.PositiveIntegerField("failed in a row", default=0)
+    failures = models.PositiveIntegerField(_("failures in a row"), default=0)
     # Since when it says itself that it is down; NULL: it does not
     says_down_since = models.DateTimeField(null=True)
     # Of `ServerStatus`; empty: it does not tell
@@ -112,7 +132,7 @@ class ProjectProfile(models.Model):
     # Of the keys by which its programs are signed: as an operator has seen it, and as it was at the last trial
     code_key_seen = models.CharField(max_length=64, blank=True)
     code_key = models.CharField(max_length=64, blank=True)
-    tried_at = models.DateTimeField("last trial", null=True)
+    tried_at = models.DateTimeField(_("last test"), null=True)
     tried_well = models.BooleanField(null=True)
     tried_text = models.CharField(max_length=500, blank=True)
 
@@ -121,17 +141,22 @@ class ProjectProfile(models.Model):
 
 
 class ProjectKeyword(models.Model):
-    """What a project is about, or where it is at home, and how much of it that is."""
+    """What a project is about, or where it is based, and how much of it that is."""
 
-    project = models.ForeignKey(Project, models.CASCADE, related_name="keywords", db_index=False)
-    keyword = models.PositiveIntegerField(choices=keyword_choices)
+    project = models.ForeignKey(
+        Project, models.CASCADE, related_name="keywords", db_index=False, verbose_name=_("project")
+    )
+    keyword = models.PositiveIntegerField(_("keyword"), choices=keyword_choices)
     weight = models.FloatField(
+        _("weight"),
         default=1,
         validators=[MinValueValidator(0.01), MaxValueValidator(1)],
-        help_text="The part of its work that this is true of, 0.01 to 1.",
+        help_text=_("The fraction of its work that this applies to, 0.01 to 1."),
     )
 
     class Meta:
+        verbose_name = _("project keyword")
+        verbose_name_plural = _("project keywords")
         constraints = [
             models.UniqueConstraint(fields=["project", "keyword"], name="projectkeyword_once"),
             CheckConstraint(condition=Q(weight__gt=0, weight__lte=1), name="projectkeyword_weight_range"),
@@ -145,35 +170,46 @@ class ProjectKeyword(models.Model):
 class ProjectVersion(models.Model):
     """What a project has programs for. A project without any counts as running everywhere."""
 
-    project = models.ForeignKey(Project, models.CASCADE, related_name="versions", db_index=False)
-    platform = models.CharField(
-        max_length=64, blank=True, help_text="BOINC's name, such as windows_x86_64; empty: all platforms."
+    project = models.ForeignKey(
+        Project, models.CASCADE, related_name="versions", db_index=False, verbose_name=_("project")
     )
-    processor_type = models.CharField(max_length=64, choices=PROCESSOR_TYPES, default=CPU)
+    platform = models.CharField(
+        _("platform"),
+        max_length=64,
+        blank=True,
+        help_text=_("BOINC’s name for it, such as windows_x86_64. Leave empty for all platforms."),
+    )
+    processor_type = models.CharField(_("processor type"), max_length=64, choices=PROCESSOR_TYPES, default=CPU)
 
     class Meta:
         ordering = ["platform", "processor_type"]
+        verbose_name = _("project platform")
+        verbose_name_plural = _("project platforms")
         constraints = [
             models.UniqueConstraint(fields=["project", "platform", "processor_type"], name="projectversion_once")
         ]
 
     def __str__(self) -> str:
-        return f"{self.platform or 'all platforms'}, {self.get_processor_type_display()}"
+        return f"{self.platform or gettext('all platforms')}, {self.get_processor_type_display()}"
 
 
 class ProjectTrouble(models.Model):
     """A trouble that most volunteers' computers report: no work for a type, or no answer. A task keeps these rows."""
 
-    project = models.ForeignKey(Project, models.CASCADE, related_name="troubles", db_index=False)
-    kind = models.CharField(max_length=8, choices=[(kind.value, kind.name) for kind in TroubleKind])
+    project = models.ForeignKey(
+        Project, models.CASCADE, related_name="troubles", db_index=False, verbose_name=_("project")
+    )
+    kind = models.CharField(_("kind"), max_length=8, choices=_TROUBLE_KINDS)
     # Empty: all types
-    processor_type = models.CharField(max_length=64, blank=True)
-    since = models.DateTimeField()
-    last_at = models.DateTimeField("last seen")
-    volunteers = models.PositiveIntegerField("volunteers whose computers say so")
-    of_volunteers = models.PositiveIntegerField("of so many")
+    processor_type = models.CharField(_("processor type"), max_length=64, blank=True)
+    since = models.DateTimeField(_("since"))
+    last_at = models.DateTimeField(_("last reported"))
+    volunteers = models.PositiveIntegerField(_("volunteers affected"))
+    of_volunteers = models.PositiveIntegerField(_("volunteers in total"))
 
     class Meta:
+        verbose_name = _("project problem")
+        verbose_name_plural = _("project problems")
         constraints = [
             models.UniqueConstraint(fields=["project", "kind", "processor_type"], name="projecttrouble_once")
         ]
@@ -185,14 +221,18 @@ class ProjectTrouble(models.Model):
 class ProjectStanding(models.Model):
     """A project's part of last week's processing, and its boost in choices (engine/choice/balance.py)."""
 
-    project = models.ForeignKey(Project, models.CASCADE, related_name="standings", db_index=False)
-    on_gpu = models.BooleanField("on GPUs")
-    target = models.FloatField("part that it should get")
-    got = models.FloatField("part that it got")
-    boost = models.FloatField("factor of its share in choices")
-    day = models.DateField("worked out on")
+    project = models.ForeignKey(
+        Project, models.CASCADE, related_name="standings", db_index=False, verbose_name=_("project")
+    )
+    on_gpu = models.BooleanField(_("on GPUs"))
+    target = models.FloatField(_("target fraction"))
+    got = models.FloatField(_("actual fraction"))
+    boost = models.FloatField(_("factor applied to its share"))
+    day = models.DateField(_("calculated on"))
 
     class Meta:
+        verbose_name = _("project standing")
+        verbose_name_plural = _("project standings")
         constraints = [models.UniqueConstraint(fields=["project", "on_gpu"], name="projectstanding_once")]
 
     def __str__(self) -> str:

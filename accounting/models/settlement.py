@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from django.db import models
 from django.db.models import CheckConstraint, F, Q, UniqueConstraint
+from django.utils.translation import gettext_lazy as _
 
 from portal.models import Host
 
@@ -18,25 +19,27 @@ class Settlement(models.Model):
     Without such a row, all credit of the computer at the project is estimated, and is its total.
     """
 
-    host = models.ForeignKey(Host, models.CASCADE, related_name="settlements", db_index=False)
-    project = models.ForeignKey("accounting.Project", models.CASCADE, related_name="+")
-    seen_on = models.DateField("first in the statistics")
-    read_on = models.DateField("last statistics")
+    host = models.ForeignKey(
+        Host, models.CASCADE, related_name="settlements", db_index=False, verbose_name=_("computer")
+    )
+    project = models.ForeignKey("accounting.Project", models.CASCADE, related_name="+", verbose_name=_("project"))
+    seen_on = models.DateField(_("first in the statistics"))
+    read_on = models.DateField(_("last in the statistics"))
     # Without the day seen_on, which may still grow. Less than 0 only after two records were merged.
-    estimated_before = models.BigIntegerField("estimated before, micro-credits")
-    is_whole = models.BooleanField("all its grants are known")
-    granted = models.BigIntegerField("granted, micro-credits", default=0)
+    estimated_before = models.BigIntegerField(_("estimated before, micro-credits"))
+    is_whole = models.BooleanField(_("all grants are known"))
+    granted = models.BigIntegerField(_("granted, micro-credits"), default=0)
     # The part of it that is of read_on and later days, to which the next statistics may add
     granted_last = models.BigIntegerField(default=0)
     # The long-run ratio: what was estimated and granted in the same time
-    compared_from = models.BigIntegerField("estimated and not compared, micro-credits", default=0)
-    estimated = models.BigIntegerField("estimated, micro-credits", default=0)
-    is_outside = models.BooleanField("outside the expected range", default=False)
+    compared_from = models.BigIntegerField(_("estimated and not compared, micro-credits"), default=0)
+    estimated = models.BigIntegerField(_("estimated, micro-credits"), default=0)
+    is_outside = models.BooleanField(_("outside the expected range"), default=False)
 
     class Meta:
         ordering = ["-is_outside", "project", "host"]
-        verbose_name = "comparison of credit"
-        verbose_name_plural = "granted and estimated credit"
+        verbose_name = _("credit comparison")
+        verbose_name_plural = _("granted and estimated credit")
         constraints = [
             UniqueConstraint(fields=["host", "project"], name="settlement_once"),
             CheckConstraint(

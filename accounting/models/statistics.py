@@ -10,6 +10,7 @@ from django.core.validators import URLValidator
 from django.db import models
 from django.db.models import CheckConstraint, F, Q, UniqueConstraint
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from portal.models import Host, User
 
@@ -18,46 +19,53 @@ class StatisticsImport(models.Model):
     """A project's import: where its export is, which one was read last, and what stands in the way."""
 
     project = models.OneToOneField(
-        "accounting.Project", models.CASCADE, primary_key=True, related_name="statistics_import"
+        "accounting.Project",
+        models.CASCADE,
+        primary_key=True,
+        related_name="statistics_import",
+        verbose_name=_("project"),
     )
-    is_on = models.BooleanField("read daily", default=True)
+    is_on = models.BooleanField(_("read daily"), default=True)
     url = models.CharField(
-        "folder of the export",
+        _("folder of the export"),
         max_length=255,
         blank=True,
         validators=[URLValidator(schemes=["http", "https"])],
-        help_text="Empty: stats/ below the address where the project answers web RPCs.",
+        help_text=_("If empty: stats/ below the address where the project answers web RPCs."),
     )
     account_email = models.EmailField(
-        "address of the shared account",
+        _("e-mail address of the shared account"),
         max_length=254,
         blank=True,
-        help_text="The e-mail address of the account that volunteers share at this project. Without it, the computers "
-        "of that account are not found in the export.",
+        help_text=_(
+            "The e-mail address of the account that volunteers share at this project. Without it, the "
+            "computers of that "
+            "account cannot be found in the export."
+        ),
     )
     # Of tables.xml of the last export that was read; empty: its server named no version
     etag = models.CharField(max_length=200, blank=True, editable=False)
     last_modified = models.CharField(max_length=60, blank=True, editable=False)
-    update_time = models.DateTimeField("export of", null=True, editable=False)
-    first_update_time = models.DateTimeField("first export read", null=True, editable=False)
-    imported_at = models.DateTimeField("read at", null=True, editable=False)
+    update_time = models.DateTimeField(_("export date"), null=True, editable=False)
+    first_update_time = models.DateTimeField(_("first export read"), null=True, editable=False)
+    imported_at = models.DateTimeField(_("read on"), null=True, editable=False)
     # Of the last export: its records, and those that are our volunteers'
-    hosts_read = models.PositiveIntegerField("computers in it", default=0, editable=False)
-    hosts_kept = models.PositiveIntegerField("computers of volunteers", default=0, editable=False)
-    users_read = models.PositiveIntegerField("accounts in it", default=0, editable=False)
-    users_kept = models.PositiveIntegerField("accounts of volunteers", default=0, editable=False)
-    granted = models.BigIntegerField("granted since the export before, micro-credits", default=0, editable=False)
-    asked_at = models.DateTimeField("last asked", null=True, editable=False)
-    next_at = models.DateTimeField("asked again after", default=timezone.now, db_index=True, editable=False)
+    hosts_read = models.PositiveIntegerField(_("computers in the export"), default=0, editable=False)
+    hosts_kept = models.PositiveIntegerField(_("computers of volunteers here"), default=0, editable=False)
+    users_read = models.PositiveIntegerField(_("accounts in the export"), default=0, editable=False)
+    users_kept = models.PositiveIntegerField(_("accounts of volunteers here"), default=0, editable=False)
+    granted = models.BigIntegerField(_("granted since the previous export, micro-credits"), default=0, editable=False)
+    asked_at = models.DateTimeField(_("last asked"), null=True, editable=False)
+    next_at = models.DateTimeField(_("next asked after"), default=timezone.now, db_index=True, editable=False)
     # Why the last attempt ended without an import, since when no attempt has gone well, and how many were made since
-    trouble = models.CharField(max_length=300, blank=True, editable=False)
-    trouble_since = models.DateTimeField(null=True, editable=False)
-    failures = models.PositiveIntegerField(default=0, editable=False)
+    trouble = models.CharField(_("problem"), max_length=300, blank=True, editable=False)
+    trouble_since = models.DateTimeField(_("problem since"), null=True, editable=False)
+    failures = models.PositiveIntegerField(_("failures"), default=0, editable=False)
 
     class Meta:
         ordering = ["project__name"]
-        verbose_name = "import of statistics"
-        verbose_name_plural = "imports of statistics"
+        verbose_name = _("statistics import")
+        verbose_name_plural = _("statistics imports")
         constraints = [
             CheckConstraint(
                 condition=Q(trouble="", trouble_since=None, failures=0)

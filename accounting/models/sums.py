@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from accounting.models.amounts import Amounts
 from accounting.models.projects import Project
@@ -11,13 +12,17 @@ from accounting.models.projects import Project
 class ProjectDay(Amounts):
     """A project's sums over all hosts on one UTC day, rolled up from the days by a task."""
 
-    project = models.ForeignKey(Project, models.CASCADE, related_name="project_days", db_index=False)
-    day = models.DateField()
-    hosts = models.PositiveIntegerField(default=0)
-    users = models.PositiveIntegerField(default=0)
-    rolled_up_at = models.DateTimeField()
+    project = models.ForeignKey(
+        Project, models.CASCADE, related_name="project_days", db_index=False, verbose_name=_("project")
+    )
+    day = models.DateField(_("day"))
+    hosts = models.PositiveIntegerField(_("computers"), default=0)
+    users = models.PositiveIntegerField(_("volunteers"), default=0)
+    rolled_up_at = models.DateTimeField(_("added up on"))
 
     class Meta:
+        verbose_name = _("daily project total")
+        verbose_name_plural = _("daily project totals")
         constraints = [models.UniqueConstraint(fields=["project", "day"], name="projectday_once")]
 
     def __str__(self) -> str:

@@ -7,17 +7,18 @@ from typing import Final
 from django.db import models
 from django.db.models import CheckConstraint, Q
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from accounting.engine.client_tasks import MAX_CREDIT, Standing
 from portal.models import Host
 
 STANDINGS: Final = {
-    Standing.OPEN: "not finished",
-    Standing.PENDING: "not decided yet",
-    Standing.GRANTED: "granted",
-    Standing.REFUSED: "refused",
-    Standing.FAILED: "failed",
-    Standing.UNKNOWN: "not known to the project",
+    Standing.OPEN: _("not finished"),
+    Standing.PENDING: _("not decided yet"),
+    Standing.GRANTED: _("granted"),
+    Standing.REFUSED: _("refused"),
+    Standing.FAILED: _("failed"),
+    Standing.UNKNOWN: _("not known to the project"),
 }
 
 
@@ -97,16 +98,18 @@ class FollowedTask(models.Model):
 class TaskSource(models.Model):
     """Whether and how a project answers questions about tasks (`result_status.php`), and when it is asked next."""
 
-    project = models.OneToOneField("accounting.Project", models.CASCADE, primary_key=True, related_name="task_source")
-    answered_at = models.DateTimeField("last answered", null=True)
-    ask_after = models.DateTimeField("asked again after", default=timezone.now)
-    failures = models.PositiveSmallIntegerField("failures in a row", default=0)
+    project = models.OneToOneField(
+        "accounting.Project", models.CASCADE, primary_key=True, related_name="task_source", verbose_name=_("project")
+    )
+    answered_at = models.DateTimeField(_("last answered"), null=True)
+    ask_after = models.DateTimeField(_("next asked after"), default=timezone.now)
+    failures = models.PositiveSmallIntegerField(_("failures in a row"), default=0)
     # Empty: it answered
-    problem = models.CharField(max_length=300, blank=True)
+    problem = models.CharField(_("problem"), max_length=300, blank=True)
 
     class Meta:
-        verbose_name = "project asked about tasks"
-        verbose_name_plural = "projects asked about tasks"
+        verbose_name = _("project asked about tasks")
+        verbose_name_plural = _("projects asked about tasks")
 
     def __str__(self) -> str:
         return f"tasks of {self.project}"

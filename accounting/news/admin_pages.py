@@ -12,6 +12,8 @@ from django.shortcuts import redirect
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from unfold.decorators import action
 from unfold.enums import ActionVariant
 
@@ -34,13 +36,16 @@ class AnnouncementAdmin(AuditedAdmin):
     actions_submit_line = ("publish", "take_back")
     fieldsets = (
         (None, {"fields": ("title", "text")}),
-        ("When", {"fields": ("published_at", "ends_at", "urgent_until")}),
+        (_("When"), {"fields": ("published_at", "ends_at", "urgent_until")}),
         (
-            "For whom",
+            _("Audience"),
             {
                 "fields": AUDIENCE,
-                "description": "All that is given has to hold. Nothing given: for everybody, and on the page of news. "
-                "Otherwise only the clients of these computers show it.",
+                "description": _(
+                    "All conditions entered here must be met. If all are empty, the announcement is for "
+                    "everybody and appears "
+                    "on the news page. Otherwise, only the clients of matching computers show it."
+                ),
             },
         ),
     )
@@ -52,40 +57,42 @@ class AnnouncementAdmin(AuditedAdmin):
         fieldsets = super().get_fieldsets(request, obj)
         if obj is None:
             return fieldsets
-        return (*fieldsets, ("As it will look, when saved", {"fields": ("preview",)}))
+        return (*fieldsets, (_("Preview (as saved)"), {"fields": ("preview",)}))
 
-    @admin.display(description="for everybody", boolean=True)
+    @admin.display(description=_("for everybody"), boolean=True)
     def is_for_everybody(self, row: Announcement) -> bool:
         return row.audience.is_everybody
 
-    @admin.display(description="state")
+    @admin.display(description=_("state"))
     def state(self, row: Announcement) -> str:
         now = timezone.now()
         if row.is_draft:
-            return "draft"
+            return gettext("draft")
         if row.ends_at is not None and row.ends_at <= now:
-            return "over"
-        return "to come" if row.published_at > now else "shown"
+            return gettext("expired")
+        return gettext("scheduled") if row.published_at > now else gettext("shown")
 
     @admin.display(description="")
     def preview(self, row: Announcement) -> SafeString:
         return format_html('<div class="as-shown"><h2>{}</h2>{}</div>', row.title, markdown(row.text))
 
-    @action(description="Save and publish", permissions=["publish"], variant=ActionVariant.PRIMARY)
+    @action(description=_("Save and publish"), permissions=["publish"], variant=ActionVariant.PRIMARY)
     def publish(self, request: HttpRequest, obj: Announcement) -> None:
         now = timezone.now()
         if obj.ends_at is not None and obj.ends_at <= now:
-            self.message_user(request, "Not published: “shown until” is over.", messages.ERROR)
+            self.message_user(request, gettext("Not published: “shown until” is in the past."), messages.ERROR)
             return
         # It is new from now on: clients drop what is older than 30 days.
         obj.is_draft, obj.published_at = False, max(obj.published_at, now)
         obj.save(update_fields=["is_draft", "published_at"])
-        self.message_user(request, "Published. Clients fetch news once a day.")
+        self.message_user(request, gettext("Published. Clients fetch news once a day."))
 
-    @action(description="Save and take back", permissions=["take_back"])
+    @action(description=_("Save and unpublish"), permissions=["take_back"])
     def take_back(self, request: HttpRequest, obj: Announcement) -> None:
         Announcement.objects.filter(pk=obj.pk).update(is_draft=True)
-        self.message_user(request, "It is a draft again. Clients that have fetched it show it for up to 30 days.")
+        self.message_user(
+            request, gettext("It is a draft again. Clients that have already fetched it show it for up to 30 days.")
+        )
 
     # Without a number they are asked once more before the button's work is done.
     def has_publish_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
@@ -103,7 +110,7 @@ class AnnouncementAdmin(AuditedAdmin):
     def response_add(
         self, request: HttpRequest, obj: Announcement, post_url_continue: str | None = None
     ) -> HttpResponse:
-        messages.success(request, "Saved as a draft. Look at it below; then publish it.")
+        messages.success(request, gettext("Saved as a draft. Check the preview below, then publish it."))
         return redirect("admin:accounting_announcement_change", obj.pk)
 
     def delete_model(self, request: HttpRequest, obj: Announcement) -> None:

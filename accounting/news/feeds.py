@@ -32,7 +32,7 @@ _OWN_LINK = re.compile(r'<a href="/(?!/)')
 class NoticesFeed(AnnouncementFeed):
     """/notices.rss: what the client reads is title, link, guid, description and pubDate."""
 
-    description = "Announcements of the operators."
+    description = "Announcements by the operators."
     item_guid_is_permalink = False
 
     def title(self) -> str:

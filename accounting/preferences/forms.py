@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from django import forms
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from accounting.engine.preferences import DAY_HOURS, PREFERENCES
 from accounting.models import AccountSettings
@@ -15,11 +17,16 @@ from accounting.preferences.texts import GROUPS, Words
 _WORDS: Final = {name: words for group in GROUPS.values() for name, words in group.items()}
 
 # In the order of a week that begins on Monday, with the numbers that clients give them.
-DAYS: Final = {1: "Monday", 2: "Tuesday", 3: "Wednesday", 4: "Thursday", 5: "Friday", 6: "Saturday", 0: "Sunday"}
+DAYS: Final = {
+    1: _("Monday"), 2: _("Tuesday"), 3: _("Wednesday"), 4: _("Thursday"), 5: _("Friday"), 6: _("Saturday"),
+    0: _("Sunday"),
+}  # fmt: skip
 _KINDS: Final = {"cpu": DAY_HOURS[0], "net": DAY_HOURS[1]}
-_LABELS: Final = {"cpu": "compute", "net": "use the network"}
+_LABELS: Final = {"cpu": _("run tasks"), "net": _("use the network")}
 SAME, ALL_DAY, NEVER, BETWEEN = "", "all", "never", "between"
-_MODES: Final = ((SAME, "as on other days"), (ALL_DAY, "all day"), (NEVER, "not at all"), (BETWEEN, "between"))
+_MODES: Final = (
+    (SAME, _("as on other days")), (ALL_DAY, _("all day")), (NEVER, _("not at all")), (BETWEEN, _("between")),
+)  # fmt: skip
 # The hours by which clients understand the whole day, and no time of it.
 _ALL_DAY_HOURS: Final = (0.0, 24.0)
 _NEVER_HOURS: Final = (24.0, 0.0)
@@ -31,12 +38,15 @@ class PreferencesForm(forms.Form):
     def __init__(self, data: Mapping[str, Any] | None = None, *, values: Mapping[str, float]) -> None:
         super().__init__(data, initial={name: _initial(name, value) for name, value in values.items()})
         for name, words in _WORDS.items():
-            self.fields[name] = _field(name, words)
+            self.fields[name] = _field(name, words.shown)
 
     @property
     def groups(self) -> list[tuple[str, list[tuple[forms.BoundField, Words]]]]:
         """The fields with their words, as they stand together."""
-        return [(title, [(self[name], words) for name, words in group.items()]) for title, group in GROUPS.items()]
+        return [
+            (gettext(title), [(self[name], words.shown) for name, words in group.items()])
+            for title, group in GROUPS.items()
+        ]
 
     @property
     def chosen(self) -> dict[str, float]:
@@ -96,18 +106,22 @@ class DaysForm(forms.Form):
                     initial |= _day_initial(f"d{day}_{kind}", own[start], own[end])
         super().__init__(data, initial=initial)
         for day, name in DAYS.items():
-            for kind, (start, _) in _KINDS.items():
-                self._add(f"d{day}_{kind}", f"{name}: {_LABELS[kind]}", PREFERENCES[start].high)
+            for kind, (start, _end) in _KINDS.items():
+                label = gettext("%(day)s: %(kind)s") % {"day": name, "kind": _LABELS[kind]}
+                self._add(f"d{day}_{kind}", label, PREFERENCES[start].high)
 
     def _add(self, name: str, label: str, high: float) -> None:
         self.fields[name] = forms.ChoiceField(label=label, choices=_MODES, required=False)
-        for suffix, word in (("_from", "from"), ("_until", "until")):
+        for suffix, text in (("_from", gettext("%(label)s, from")), ("_until", gettext("%(label)s, until"))):
             self.fields[name + suffix] = forms.FloatField(
-                label=f"{label} {word}",
+                label=text % {"label": label},
                 required=False,
                 min_value=0,
                 max_value=high,
-                error_messages={"invalid": f"{label}: give an hour from 0 to {high:g}, such as 22.5."},
+                error_messages={
+                    "invalid": gettext("%(label)s: enter an hour from 0 to %(high)s, such as 22.5.")
+                    % {"label": label, "high": f"{high:g}"}
+                },
                 widget=forms.NumberInput(attrs={"step": "any", "class": "input--short"}),
             )
 
@@ -120,9 +134,10 @@ class DaysForm(forms.Form):
                     continue
                 start, end = given.get(f"{field}_from"), given.get(f"{field}_until")
                 if start is None or end is None:
-                    self.add_error(field, f"{name}: give both hours.")
+                    self.add_error(field, gettext("%(day)s: enter both hours.") % {"day": name})
                 elif start == end:
-                    self.add_error(field, f"{name}: the hours are the same. Choose “all day” or “not at all”.")
+                    text = gettext("%(day)s: the two hours are the same. Choose “all day” or “not at all” instead.")
+                    self.add_error(field, text % {"day": name})
         return given
 
     @property
@@ -148,8 +163,8 @@ class DaysForm(forms.Form):
             hours = []
             for kind in _KINDS:
                 field = f"d{day}_{kind}"
-                hours.append((_LABELS[kind], Hours(self[field], self[f"{field}_from"], self[f"{field}_until"])))
-            lines.append(Day(name, any(each.mode.value() for _, each in hours), hours))
+                hours.append((str(_LABELS[kind]), Hours(self[field], self[f"{field}_from"], self[f"{field}_until"])))
+            lines.append(Day(str(name), any(each.mode.value() for _mode, each in hours), hours))
         return lines
 
     @property
@@ -184,13 +199,16 @@ class ClientDisplayForm(forms.ModelForm):
         model = AccountSettings
         fields = ("team_name", "no_project_notices", "sends_tasks")
         labels = {
-            "team_name": "Team",
-            "no_project_notices": "Leave out the notices of projects",
-            "sends_tasks": "Show here which tasks run",
+            "team_name": _("Team"),
+            "no_project_notices": _("Hide project notices"),
+            "sends_tasks": _("Show running tasks here"),
         }
         help_texts = {
-            "team_name": "A name that BOINC shows beside yours. Nobody else sees it.",
-            "no_project_notices": "Only the news of this site are shown.",
-            "sends_tasks": "Your computers then list their tasks at each contact. Only you see the lists. If you switch"
-            " it off, they are deleted.",
+            "team_name": _("A name that BOINC shows next to yours. Nobody else sees it."),
+            "no_project_notices": _("BOINC then shows only the news from this site."),
+            "sends_tasks": _(
+                "Your computers then send a list of their tasks at each sync. Only you can see these lists. If "
+                "you switch this "
+                "off, they are deleted."
+            ),
         }

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from django.utils.translation import gettext
+from django.utils.translation import gettext_noop as _
+
 
 @dataclass(frozen=True, slots=True)
 class Words:
@@ -18,66 +21,89 @@ class Words:
     help: str = ""
     scale: int = 1
 
+    @property
+    def shown(self) -> Words:
+        """In the visitor's language."""
+        label, unit, help_ = (gettext(text) if text else "" for text in (self.label, self.unit, self.help))
+        return Words(label, unit, help_, self.scale)
+
 
 GROUPS: Final[dict[str, dict[str, Words]]] = {
-    "When to compute": {
-        "run_if_user_active": Words("Compute while I use the computer"),
-        "run_gpu_if_user_active": Words("Use the GPU while I use the computer", help="May make the screen sluggish."),
-        "idle_time_to_run": Words("I am away after", "minutes without mouse or keyboard"),
-        "suspend_if_no_recent_input": Words(
-            "Stop when I have been away for", "minutes", "Lets the computer go to sleep. 0: never stop."
+    _("When to run"): {
+        "run_if_user_active": Words(_("Run tasks while I use the computer")),
+        "run_gpu_if_user_active": Words(
+            _("Use the GPU while I use the computer"), help=_("May make the screen respond slowly.")
         ),
-        "run_on_batteries": Words("Compute on batteries"),
+        "idle_time_to_run": Words(_("I count as away after"), _("minutes without mouse or keyboard input")),
+        "suspend_if_no_recent_input": Words(
+            _("Stop when I have been away for"), _("minutes"), _("Lets the computer go to sleep. 0 = never stop.")
+        ),
+        "run_on_batteries": Words(_("Run tasks on battery power")),
         "suspend_cpu_usage": Words(
-            "While I use it, pause when other programs take more than", "% of the processors", "0: never pause."
+            _("While I use it, pause when other programs use more than"),
+            _("% of the processors"),
+            _("0 = never pause."),
         ),
         "niu_suspend_cpu_usage": Words(
-            "While I am away, pause when other programs take more than", "% of the processors", "0: never pause."
+            _("While I am away, pause when other programs use more than"),
+            _("% of the processors"),
+            _("0 = never pause."),
         ),
-        "start_hour": Words("Compute from", "h", "By the computer's clock; 22.5 is half past ten in the evening."),
-        "end_hour": Words("until", "h", "The same hour in both: all day."),
+        "start_hour": Words(
+            _("Run tasks from"), _("h"), _("In the computer’s local time; 22.5 is half past ten in the evening.")
+        ),
+        "end_hour": Words(_("until"), _("h"), _("The same hour in both means all day.")),
     },
-    "How much of the processors": {
-        "max_ncpus_pct": Words("While I use it, at most", "% of the processors"),
-        "niu_max_ncpus_pct": Words("While I am away, at most", "% of the processors"),
+    _("Processors"): {
+        "max_ncpus_pct": Words(_("While I use it, at most"), _("% of the processors")),
+        "niu_max_ncpus_pct": Words(_("While I am away, at most"), _("% of the processors")),
         "cpu_usage_limit": Words(
-            "While I use it, at most", "% of the time", "Less than 100 computes in short bursts: cooler and quieter."
+            _("While I use it, at most"),
+            _("% of the time"),
+            _("Below 100, tasks run in short bursts, which keeps the computer cooler and quieter."),
         ),
-        "niu_cpu_usage_limit": Words("While I am away, at most", "% of the time"),
+        "niu_cpu_usage_limit": Words(_("While I am away, at most"), _("% of the time")),
     },
-    "Memory and disk": {
-        "ram_max_used_busy_pct": Words("While I use it, at most", "% of the memory"),
-        "ram_max_used_idle_pct": Words("While I am away, at most", "% of the memory"),
+    _("Memory and disk"): {
+        "ram_max_used_busy_pct": Words(_("While I use it, at most"), _("% of the memory")),
+        "ram_max_used_idle_pct": Words(_("While I am away, at most"), _("% of the memory")),
         "leave_apps_in_memory": Words(
-            "Keep paused jobs in memory", help="They go on where they were; else from their last checkpoint."
+            _("Keep paused tasks in memory"),
+            help=_("They continue where they stopped. Otherwise, they continue from their last checkpoint."),
         ),
-        "vm_max_used_pct": Words("At most", "% of the page file"),
-        "disk_max_used_gb": Words("At most", "GB of the disk", "0: no limit."),
-        "disk_max_used_pct": Words("At most", "% of the disk"),
-        "disk_min_free_gb": Words("Leave free at least", "GB of the disk"),
-        "disk_interval": Words("Checkpoint at most every", "seconds"),
+        "vm_max_used_pct": Words(_("At most"), _("% of the page file")),
+        "disk_max_used_gb": Words(_("At most"), _("GB of the disk"), _("0 = no limit.")),
+        "disk_max_used_pct": Words(_("At most"), _("% of the disk")),
+        "disk_min_free_gb": Words(_("Leave free at least"), _("GB of the disk")),
+        "disk_interval": Words(_("Checkpoint at most every"), _("seconds")),
     },
-    "Network": {
-        "network_wifi_only": Words("Use Wi-Fi only", help="For phones and tablets."),
-        "max_bytes_sec_down": Words("Receive at most", "kB a second", "0: no limit.", scale=1000),
-        "max_bytes_sec_up": Words("Send at most", "kB a second", "0: no limit.", scale=1000),
-        "daily_xfer_limit_mb": Words("Transfer at most", "MB", "0: no limit."),
-        "daily_xfer_period_days": Words("in", "days"),
-        "net_start_hour": Words("Use the network from", "h"),
-        "net_end_hour": Words("until", "h", "The same hour in both: all day."),
-        "confirm_before_connecting": Words("Ask before connecting", help="Matters for dial-up only."),
-        "hangup_if_dialed": Words("Hang up when done", help="Matters for dial-up only."),
-        "dont_verify_images": Words("Do not check image files", help="For networks that change images on their way."),
+    _("Network"): {
+        "network_wifi_only": Words(_("Use Wi-Fi only"), help=_("For phones and tablets.")),
+        "max_bytes_sec_down": Words(_("Download at most"), _("kB per second"), _("0 = no limit."), scale=1000),
+        "max_bytes_sec_up": Words(_("Upload at most"), _("kB per second"), _("0 = no limit."), scale=1000),
+        "daily_xfer_limit_mb": Words(_("Transfer at most"), _("MB"), _("0 = no limit.")),
+        "daily_xfer_period_days": Words(_("within"), _("days")),
+        "net_start_hour": Words(_("Use the network from"), _("h")),
+        "net_end_hour": Words(_("until"), _("h"), _("The same hour in both means all day.")),
+        "confirm_before_connecting": Words(_("Ask before connecting"), help=_("For dial-up connections only.")),
+        "hangup_if_dialed": Words(_("Hang up when done"), help=_("For dial-up connections only.")),
+        "dont_verify_images": Words(
+            _("Do not verify image files"), help=_("For networks that modify images in transit.")
+        ),
     },
-    "Work in store": {
-        "work_buf_min_days": Words("Have work for at least", "days"),
-        "work_buf_additional_days": Words("and up to", "days more", "More than needed makes jobs late."),
-        "cpu_scheduling_period_minutes": Words("Change between projects every", "minutes"),
+    _("Work buffer"): {
+        "work_buf_min_days": Words(_("Store work for at least"), _("days")),
+        "work_buf_additional_days": Words(
+            _("and up to an additional"), _("days"), _("Storing more than needed makes tasks late.")
+        ),
+        "cpu_scheduling_period_minutes": Words(_("Switch between projects every"), _("minutes")),
     },
 }
 
 PRESET_WORDS: Final[dict[str, Words]] = {
-    "gentle": Words("Gentle", help="Computes while you are away, with half of the processors."),
-    "usual": Words("Usual", help="Computes beside your own work and steps back when that needs the processors."),
-    "everything": Words("Everything", help="All processors and GPUs, also while you use the computer."),
+    "gentle": Words(_("Gentle"), help=_("Runs tasks while you are away, on half of the processors.")),
+    "usual": Words(
+        _("Standard"), help=_("Runs tasks alongside your own work and pauses when your work needs the processors.")
+    ),
+    "everything": Words(_("Maximum"), help=_("Uses all processors and GPUs, even while you use the computer.")),
 }

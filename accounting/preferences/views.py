@@ -11,7 +11,8 @@ from django.db.models import Count
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext, pgettext_lazy
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from accounting.engine.preferences import PRESETS, complete
@@ -29,7 +30,12 @@ from accounting.preferences.texts import PRESET_WORDS
 from portal.models import User
 from portal.people.access import own_hosts, signed_in
 
-_PLACES = {EVERYWHERE: "Everywhere", "home": "Home", "work": "Work", "school": "School"}
+_PLACES = {
+    EVERYWHERE: _("Everywhere"),
+    "home": pgettext_lazy("place", "Home"),
+    "work": pgettext_lazy("place", "Work"),
+    "school": pgettext_lazy("place", "School"),
+}
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -43,7 +49,7 @@ def preferences(request: HttpRequest) -> HttpResponse:
         if request.method == "POST":
             # Nothing is saved for another place than the one that was meant.
             raise Http404
-        problem = _("“%(text)s” is no place. These are the preferences for everywhere.") % {"text": venue[:20]}
+        problem = gettext("“%(text)s” is not a place. The preferences for everywhere are shown.") % {"text": venue[:20]}
         venue = EVERYWHERE
     sets = read_saved(user)
     shown = sets.get(venue) or sets.get(EVERYWHERE) or Saved(complete({}), {})
@@ -58,12 +64,12 @@ def preferences(request: HttpRequest) -> HttpResponse:
 
 def _act(request: HttpRequest, user: User, venue: str, bound: PreferenceForms) -> tuple[str, PreferenceForms]:
     """Do what the pressed button says: the sentence to show, or none and the forms with what is wrong."""
-    place = "everywhere" if venue == EVERYWHERE else f"“{_PLACES[venue]}”"
     if "forget" in request.POST:
         forget_set(user, venue)
         if venue != EVERYWHERE and EVERYWHERE in read_saved(user):
-            return f"Removed. Computers at {place} follow the preferences for everywhere.", bound
-        return "Removed. Computers that have no others keep these until you change them in BOINC itself.", bound
+            text = gettext("Removed. Computers at “%(place)s” now follow the preferences for everywhere.")
+            return text % {"place": _PLACES[venue]}, bound
+        return gettext("Removed. Computers without other preferences keep these until you change them in BOINC."), bound
     preset = request.POST.get("preset", "")
     days: Mapping[int, Mapping[str, float]] = {}
     if preset in PRESETS:
@@ -74,7 +80,14 @@ def _act(request: HttpRequest, user: User, venue: str, bound: PreferenceForms) -
             return "", bound
         values, days = bound.values.chosen, bound.days.chosen
     save_set(user, venue, values, days)
-    return f"Saved for {place}. Each computer gets it at its next contact.", bound
+    return _saved_text(venue), bound
+
+
+def _saved_text(venue: str) -> str:
+    if venue == EVERYWHERE:
+        return gettext("Saved for everywhere. Each computer gets these preferences at its next sync.")
+    text = gettext("Saved for “%(place)s”. Each computer there gets these preferences at its next sync.")
+    return text % {"place": _PLACES[venue]}
 
 
 def _address(venue: str) -> str:
@@ -88,9 +101,9 @@ def client_display(request: HttpRequest) -> HttpResponse:
     form = ClientDisplayForm(request.POST)
     if form.is_valid():
         save_client_display(signed_in(request), **form.cleaned_data)
-        messages.success(request, "Saved. Each computer shows it from its next contact on.")
+        messages.success(request, gettext("Saved. This takes effect at the next sync of each computer."))
     else:
-        messages.error(request, "Nothing was saved: the name of a team has 100 characters at most.")
+        messages.error(request, gettext("Nothing was saved. A team name can have 100 characters at most."))
     return redirect("preferences")
 
 
@@ -112,5 +125,6 @@ def _context(user: User, venue: str, sets: Mapping[str, object], bound: Preferen
             for key, name in _PLACES.items()
         ],
         "hosts_here": sum(number for key, number in numbers.items() if key == venue or (not venue and key not in sets)),
-        "presets": list(PRESET_WORDS.items()),
+        "everywhere_url": _address(EVERYWHERE),
+        "presets": [(key, words.shown) for key, words in PRESET_WORDS.items()],
     }

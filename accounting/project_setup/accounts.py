@@ -17,6 +17,7 @@ from django.db import transaction
 
 from accounting.models import Project, ProjectProfile
 from accounting.project_setup import said_history
+from accounting.project_setup.changes import CODE_KEY_LABEL
 from accounting.wire.project_config import from_json
 from accounting.wire.project_replies import (
     ProjectRefused,
@@ -35,7 +36,7 @@ from portal.wire.scanner import ProtocolError
 _NOT_THERE: Final = frozenset({403, 404, 405, 410, 501})
 # In a weak key only: it begins with the account's number.
 _WEAK: Final = "_"
-_ELSE: Final = "Ask its scheduler instead."
+_ELSE: Final = "Test the scheduler instead."
 
 _T = TypeVar("_T")
 
@@ -53,8 +54,9 @@ class Unencrypted(Exception):
 
     def __init__(self, url: str) -> None:
         super().__init__(
-            f"Nothing was sent: the project is at https://, but names a scheduler without encryption, {url[:200]}. The "
-            "account key could be read by others on the way."
+            f"Nothing was sent. The project is at https://, but its scheduler uses no encryption: {url[:200]}. "
+            "Others could "
+            "read the account key in transit."
         )
         self.url = url
 
@@ -104,7 +106,7 @@ def _ask(url: str, query: dict[str, str], parse: Callable[[bytes], _T]) -> _T:
     except ProjectRefused as error:
         raise AccountProblem(f"The project refused: {error} (error {error.error_num}).") from error
     except ProtocolError as error:
-        raise AccountProblem(f"The project's answer could not be read: {error}.") from error
+        raise AccountProblem(f"The project’s answer could not be read: {error}.") from error
 
 
 def try_account(project: Project, key: str, now: dt.datetime) -> Trial:
@@ -118,13 +120,15 @@ def _ask_about(project: Project, key: str) -> Trial:
     except AccountProblem as error:
         text = str(error)
         if error.status in _NOT_THERE:
-            text = f"This project does not tell about accounts (it has no am_get_info.php). {_ELSE}"
+            text = f"This project does not provide account information (it has no am_get_info.php). {_ELSE}"
         elif _WEAK in key:
-            text = f"{text} Projects may tell about accounts by full keys only, and this is a weak one. {_ELSE}"
+            text = (
+                f"{text} Some projects provide account information only for full keys, and this is a weak one. {_ELSE}"
+            )
         return Trial(False, text)
     of = f" of {info.country}" if info.country not in ("", "None", "International") else ""
-    weak = " The key is a full one: with it one can change the account." if info.weak_key and _WEAK not in key else ""
-    text = f"The project knows the account: it is number {info.id}, “{info.name}”{of}.{weak}"
+    weak = " This is a full key, with which the account can be changed." if info.weak_key and _WEAK not in key else ""
+    text = f"The project knows the account: number {info.id}, “{info.name}”{of}.{weak}"
     return Trial(True, text)
 
 
@@ -142,23 +146,27 @@ def _ask_scheduler(project: Project, key: str, agreed_url: str) -> Trial:
     try:
         schedulers = scheduler_urls(fetch(project.master_url).body)
         if not schedulers:
-            return Trial(False, "The page at its master URL names no scheduler.")
+            return Trial(False, "The page at its master URL does not name a scheduler.")
         try:
             url = urljoin(project.master_url, schedulers[0])
         except ValueError:
-            return Trial(False, "The scheduler could not be asked: the page at its master URL names it by no address.")
+            return Trial(
+                False, "The scheduler could not be asked: its address on the page at the master URL is not valid."
+            )
         if project.master_url.startswith("https://") and not url.startswith("https://") and url != agreed_url:
             raise Unencrypted(url)
         answer = parse_scheduler_answer(fetch(url, data=request).body)
     except FetchError as error:
         return Trial(False, f"The scheduler could not be asked: {error}")
     except ProtocolError as error:
-        return Trial(False, f"The scheduler's answer could not be read: {error}.")
+        return Trial(False, f"The scheduler’s answer could not be read: {error}.")
     words = " ".join(f"“{message}”" for message in answer.messages)
     if answer.user_name or answer.hostid:
-        text = f"The scheduler knows the account “{answer.user_name}”, and has made a record of this trial's computer."
+        text = (
+            f"The scheduler knows the account “{answer.user_name}” and has created a record for this test’s computer."
+        )
         return Trial(True, f"{text} It says: {words}" if words else text, answer.code_key)
-    return Trial(False, f"The scheduler does not take the key. It says: {words or 'nothing'}")
+    return Trial(False, f"The scheduler does not accept the key. It says: {words or 'nothing'}")
 
 
 @transaction.atomic
@@ -175,9 +183,7 @@ def _note(project: Project, trial: Trial, key: str, now: dt.datetime) -> Trial:
     profile.tried_at, profile.tried_well, profile.tried_text = now, trial.went_well, trial.text[:500]
     if trial.code_key and trial.code_key != profile.code_key:
         if profile.code_key:
-            said_history.note(
-                locked, now, [("Key that its programs are signed with", profile.code_key, trial.code_key)]
-            )
+            said_history.note(locked, now, [(CODE_KEY_LABEL, profile.code_key, trial.code_key)])
         profile.code_key = trial.code_key
         profile.code_key_seen = profile.code_key_seen or trial.code_key
     profile.save()

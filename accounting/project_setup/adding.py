@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from django.db import IntegrityError, transaction
+from django.utils.translation import gettext as _
 
 from accounting.models import Project, ProjectProfile
 from accounting.project_setup.asking import Answer
@@ -46,7 +47,7 @@ def add_project(chosen: NewProject, found: Answer, now: dt.datetime) -> Project:
         with transaction.atomic():
             project = _create(chosen)
     except IntegrityError as error:
-        raise AlreadyThere("A project with this URL or name was added meanwhile.") from error
+        raise AlreadyThere(_("A project with this URL or name has been added in the meantime.")) from error
     set_versions(project, chosen.versions)
     set_keywords(project, chosen.keywords)
     said = found.config.to_json() if found.config is not None else {}

@@ -18,7 +18,7 @@ from django.conf import settings
 from django.db import transaction
 
 from accounting.models import Project, ProjectProfile
-from accounting.project_setup import said_history
+from accounting.project_setup import changes, said_history
 from accounting.project_setup.changes import is_down
 from accounting.project_setup.contents import set_versions
 from accounting.rpc import catalogue
@@ -63,11 +63,11 @@ def ask(url: str, known: Version | None = None) -> Answer:
     except FetchError as error:
         raise AskFailed(str(error)) from error
     except ProtocolError as error:
-        raise AskFailed(f"{url} answers, but not as a BOINC project does ({error}).") from error
+        raise AskFailed(f"{url} answered, but not like a BOINC project ({error}).") from error
     if config is not None and (config.error_num or config.error_msg) and not config.name:
         # What it does not say for now has not changed.
         what = ", ".join(filter(None, [str(config.error_num or ""), config.error_msg]))
-        text = f"{urlsplit(url).hostname}: it answers with an error ({what})."
+        text = f"{urlsplit(url).hostname} answered with an error ({what})."
         raise AskFailed(text, says_down=config.error_num == ERR_PROJECT_DOWN)
     return Answer(config, found.version)
 
@@ -117,7 +117,7 @@ def _note(project_id: int, now: dt.datetime, change: _Change) -> None:
 
 
 def _note_problem(project: Project, profile: ProjectProfile, now: dt.datetime, *, text: str, says_down: bool) -> _Said:
-    found: _Said = [] if profile.problem else [("Answers", "yes", text)]
+    found: _Said = [] if profile.problem else [(changes.ANSWERS, "yes", text)]
     profile.problem = text[:300]
     profile.problem_since = profile.problem_since or now
     profile.failures += 1
@@ -128,7 +128,7 @@ def _note_problem(project: Project, profile: ProjectProfile, now: dt.datetime, *
 def _note_answer(
     project: Project, profile: ProjectProfile, now: dt.datetime, *, answer: Answer, status: ServerStatus | None
 ) -> _Said:
-    found: _Said = [("Answers", profile.problem, "yes")] if profile.problem else []
+    found: _Said = [(changes.ANSWERS, profile.problem, "yes")] if profile.problem else []
     profile.problem, profile.problem_since, profile.said_at, profile.failures = "", None, now, 0
     profile.etag, profile.last_modified = answer.version.etag, answer.version.last_modified
     if answer.config is not None:
@@ -145,7 +145,7 @@ def _note_answer(
     before, profile.status = profile.status, {} if status is None else status.to_json()
     stopped = [", ".join(each.get("stopped", [])) for each in (before, profile.status)]
     if stopped[0] != stopped[1] and before and profile.status:
-        found.append(("Daemons that do not run", stopped[0], stopped[1]))
+        found.append((changes.DAEMONS_STOPPED, stopped[0], stopped[1]))
     return found
 
 
@@ -154,8 +154,8 @@ def _note_state(profile: ProjectProfile, now: dt.datetime, *, says_down: bool) -
     if was_down == says_down:
         return []
     profile.says_down_since = now if says_down else None
-    words = ["runs", "is down for maintenance"]
-    return [("State, by its own word", words[was_down], words[says_down])]
+    words = ["up", "down for maintenance"]
+    return [(changes.STATE, words[was_down], words[says_down])]
 
 
 def _next_time(now: dt.datetime, failures: int = 0) -> dt.datetime:

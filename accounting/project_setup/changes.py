@@ -7,7 +7,10 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final
 
-from accounting.models import PROCESSOR_TYPES, ProjectProfile
+from django.utils.translation import gettext
+from django.utils.translation import gettext_noop as _
+
+from accounting.models import ProjectProfile, processor_name
 from accounting.wire.project_config import ProjectConfig, from_json
 from accounting.wire.requests import canonical_url
 from accounting.wire.server_status import ServerStatus
@@ -22,22 +25,27 @@ CODE_KEY: Final = "code_key"
 TAKEN_OVER: Final = frozenset({NAME, VERSIONS, KEYWORDS})
 # What comes and goes by itself is shown as it is, and is no change.
 _LABELS: Final = {
-    NAME: "Name",
-    "master_url": "Master URL",
-    "web_rpc_url_base": "Address of its web RPCs",
-    VERSIONS: "Platforms",
-    KEYWORDS: "Keywords",
-    "min_passwd_length": "Shortest password",
-    "account_creation_disabled": "Accounts can be opened",
-    "client_account_creation_disabled": "Accounts can be opened from BOINC",
-    "invite_code_required": "Needs an invitation code",
-    "uses_username": "Signs in by user name instead of e-mail address",
-    "ldap_auth": "Signs in by LDAP",
-    "account_manager": "Is an account manager",
-    "min_client_version": "Oldest client",
-    "terms_of_use": "Terms of use",
-    "account_ownership_public_key": "Key that it signs proofs of accounts with",
+    NAME: _("Name"),
+    "master_url": _("Master URL"),
+    "web_rpc_url_base": _("Address for web RPCs"),
+    VERSIONS: _("Platforms"),
+    KEYWORDS: _("Keywords"),
+    "min_passwd_length": _("Minimum password length"),
+    "account_creation_disabled": _("New accounts"),
+    "client_account_creation_disabled": _("New accounts from within BOINC"),
+    "invite_code_required": _("Invitation code required"),
+    "uses_username": _("Sign-in by user name instead of e-mail address"),
+    "ldap_auth": _("Sign-in by LDAP"),
+    "account_manager": _("Account manager"),
+    "min_client_version": _("Minimum client version"),
+    "terms_of_use": _("Terms of use"),
+    "account_ownership_public_key": _("Key for proofs of account ownership"),
 }
+# Labels of what is noted when projects are asked and tested; kept in English, and translated when shown.
+CODE_KEY_LABEL: Final = _("Key for signing programs")
+ANSWERS: Final = _("Answers")
+DAEMONS_STOPPED: Final = _("Stopped daemons")
+STATE: Final = _("State reported by the project")
 _LONG: Final = frozenset({"terms_of_use", "account_ownership_public_key"})
 _NEGATED: Final = frozenset({"account_creation_disabled", "client_account_creation_disabled"})
 
@@ -72,7 +80,7 @@ def unseen(profile: ProjectProfile) -> list[Change]:
     """All that changed at a project since an operator looked."""
     found = changes(profile.seen, profile.said)
     if profile.code_key != profile.code_key_seen:
-        found.append(Change(CODE_KEY, "Key that its programs are signed with", profile.code_key_seen, profile.code_key))
+        found.append(Change(CODE_KEY, CODE_KEY_LABEL, profile.code_key_seen, profile.code_key))
     return found
 
 
@@ -85,7 +93,7 @@ def fingerprint(profile: ProjectProfile) -> str:
 def described(config: ProjectConfig) -> list[tuple[str, str]]:
     """All that the project says, by label; what is empty is left out."""
     rows = [(label, in_words(config, field)) for field, label in _LABELS.items()]
-    return [(label, text) for label, text in rows if text]
+    return [(gettext(label), text) for label, text in rows if text]
 
 
 def in_words(config: ProjectConfig, field: str) -> str:
@@ -96,18 +104,24 @@ def in_words(config: ProjectConfig, field: str) -> str:
         return ", ".join(keyword_text(id_, part) for id_, part in value.items())
     if field in _LONG and len(value) > 300:
         # Two texts may have the same beginning and length.
-        return f"{value[:300]}… ({len(value):,} characters, SHA-256 {hashlib.sha256(value.encode()).hexdigest()[:16]})"
+        digest = hashlib.sha256(value.encode()).hexdigest()[:16]
+        text = gettext("%(start)s… (%(number)s characters, SHA-256 %(digest)s)")
+        return text % {"start": value[:300], "number": f"{len(value):,}", "digest": digest}
     if isinstance(value, bool):
-        return "yes" if value != (field in _NEGATED) else "no"
+        return gettext("yes") if value != (field in _NEGATED) else gettext("no")
     return str(value or "")
 
 
 def version_text(platform: str, processor_type: str) -> str:
-    return f"{platform or 'all platforms'} ({PROCESSOR_TYPES.get(processor_type, processor_type)})"
+    return f"{platform or gettext('all platforms')} ({processor_name(processor_type)})"
 
 
 def keyword_text(id_: int, part: float) -> str:
-    name = ALL_KEYWORDS[id_].name if id_ in ALL_KEYWORDS else f"number {id_}, which BOINC does not have"
+    name = (
+        ALL_KEYWORDS[id_].name
+        if id_ in ALL_KEYWORDS
+        else gettext("No. %(number)s (unknown to BOINC)") % {"number": id_}
+    )
     return name if part == 1 else f"{name} ({part:.0%})"
 
 
@@ -120,31 +134,36 @@ def states(config: ProjectConfig, status: ServerStatus | None = None) -> list[st
     """What stands in the way for now, by the project's own word."""
     found = []
     if status is not None and status.stopped:
-        names = ", ".join(status.stopped[:10]) + (" and others" if len(status.stopped) > 10 else "")
-        found.append(f"Some of its daemons do not run: {names}.")
+        names = ", ".join((*status.stopped[:10], *(["…"] if len(status.stopped) > 10 else [])))
+        found.append(gettext("Some of its daemons are not running: %(names)s.") % {"names": names})
     if config.error_num or config.error_msg:
-        found.append(f"It answers with an error: {config.error_msg or f'number {config.error_num}'}.")
+        error = config.error_msg or gettext("No. %(number)s") % {"number": config.error_num}
+        found.append(gettext("It answers with an error: %(error)s.") % {"error": error})
     if config.web_stopped:
-        found.append("Its web site is stopped.")
+        found.append(gettext("Its website is stopped."))
     if config.sched_stopped:
-        found.append("Its scheduler is stopped: it sends no work.")
+        found.append(gettext("Its scheduler is stopped, so it sends no work."))
     if config.account_manager:
-        found.append("It says that it is an account manager, not a project.")
+        found.append(gettext("It is an account manager, not a project."))
     return found
 
 
 def master_url_problem(here: str, config: ProjectConfig) -> str:
     """What is wrong with the master URL that is used here; empty if the project says the same."""
     if not config.master_url:
-        return "The project does not say what its master URL is."
+        return gettext("The project does not state its master URL.")
     try:
         said = canonical_url(config.master_url)
     except ValueError as error:
-        return f"The project says that its master URL is {config.master_url}, which clients would refuse: {error}."
+        text = gettext("The project states %(url)s as its master URL, which clients would refuse: %(error)s.")
+        return text % {"url": config.master_url, "error": error}
     if said == here:
         return ""
-    return (
-        f"The project says that its master URL is {said}, not {here}. Clients know a project by its exact master URL, "
-        "also with or without “www” or https: under another one a computer that has the project already would get it a "
-        "second time, or refuse it."
+    text = gettext(
+        "The project states %(said)s as its master URL, not %(here)s. Clients identify a project by its exact "
+        "master URL, "
+        "including “www” and https. Under a different one, a computer that already has the project would "
+        "attach it a second "
+        "time or refuse it."
     )
+    return text % {"said": said, "here": here}

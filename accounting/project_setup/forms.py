@@ -6,6 +6,8 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from unfold.widgets import (
     UnfoldAdminCheckboxSelectMultipleWidget,
     UnfoldAdminDecimalFieldWidget,
@@ -28,7 +30,7 @@ from portal.wire import keywords as choice_keywords
 
 def clean_key(key: str) -> str:
     if not (key.isascii() and key.isprintable()) or " " in key:
-        raise ValidationError("An account key is printable ASCII text without blanks.")
+        raise ValidationError(gettext("An account key must be printable ASCII text without spaces."))
     return key
 
 
@@ -36,9 +38,9 @@ class UrlForm(forms.Form):
     """The master URL of a project, as somebody typed it."""
 
     url = forms.CharField(
-        label="Master URL",
+        label=_("Master URL"),
         max_length=255,
-        help_text="As the project writes it, such as https://project.example.org/science/.",
+        help_text=_("As published by the project, such as https://project.example.org/science/."),
         widget=UnfoldAdminTextInputWidget(attrs={"autofocus": True, "inputmode": "url"}),
     )
 
@@ -46,50 +48,54 @@ class UrlForm(forms.Form):
         try:
             return canonical_url(self.cleaned_data["url"])
         except ValueError as error:
-            raise ValidationError(f"Clients would refuse this: {error}.") from error
+            raise ValidationError(gettext("Clients would refuse this: %(error)s.") % {"error": error}) from error
 
 
 class FoundForm(forms.Form):
     """A new project, filled with what the project says of itself."""
 
-    name = forms.CharField(max_length=100, widget=UnfoldAdminTextInputWidget)
+    name = forms.CharField(label=_("Name"), max_length=100, widget=UnfoldAdminTextInputWidget)
     master_url = forms.ChoiceField(
-        label="Master URL",
+        label=_("Master URL"),
         widget=UnfoldAdminRadioSelectWidget,
-        help_text="Computers keep it for ever, and it is what is signed.",
+        help_text=_("Computers keep this address permanently, and it is what is signed."),
     )
     web_url = forms.URLField(
-        label="Web site", required=False, max_length=255, assume_scheme="https", widget=UnfoldAdminTextInputWidget
+        label=_("Website"), required=False, max_length=255, assume_scheme="https", widget=UnfoldAdminTextInputWidget
     )
     summary = forms.CharField(
-        label="One line on its science", required=False, max_length=200, widget=UnfoldAdminTextInputWidget
+        label=_("Summary of its science in one line"), required=False, max_length=200, widget=UnfoldAdminTextInputWidget
     )
     default_share = forms.FloatField(
-        label="Default resource share",
+        label=_("Default resource share"),
         min_value=0,
         max_value=MAX_SHARE,
         initial=100,
         widget=UnfoldAdminDecimalFieldWidget(attrs={"step": "any"}),
     )
     account_mode = forms.ChoiceField(
-        label="Accounts", choices=Project.Account, initial=Project.Account.SHARED, widget=UnfoldAdminRadioSelectWidget
+        label=_("Accounts"),
+        choices=Project.Account,
+        initial=Project.Account.SHARED,
+        widget=UnfoldAdminRadioSelectWidget,
     )
     versions = forms.MultipleChoiceField(
-        label="Platforms",
+        label=_("Platforms"),
         required=False,
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
-        help_text="What the project has programs for. With none ticked it counts as running everywhere.",
+        help_text=_("The platforms the project has programs for. If none is ticked, it counts as running everywhere."),
     )
     takes_platforms = forms.BooleanField(
-        label="Take over platforms when the project changes them",
+        label=_("Apply changed platforms automatically"),
         required=False,
         initial=True,
         widget=UnfoldBooleanSwitchWidget,
     )
     keywords = forms.MultipleChoiceField(
+        label=_("Keywords"),
         required=False,
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
-        help_text="What the project says it is about. You can change keywords and their weights later.",
+        help_text=_("The subjects given by the project. You can change keywords and their weights later."),
     )
 
     def __init__(self, config: ProjectConfig, typed: str, data: Any = None) -> None:
@@ -121,13 +127,13 @@ class FoundForm(forms.Form):
     def clean_name(self) -> str:
         name = str(self.cleaned_data["name"])
         if Project.objects.filter(name=name).exists():
-            raise ValidationError("Another project here has that name.")
+            raise ValidationError(gettext("Another project on this site has that name."))
         return name
 
     def clean_master_url(self) -> str:
         url = str(self.cleaned_data["master_url"])
         if Project.objects.filter(master_url=url).exists():
-            raise ValidationError("This project is here already.")
+            raise ValidationError(gettext("This project is already on this site."))
         return url
 
     def chosen(self) -> NewProject:
@@ -158,7 +164,7 @@ class SignatureForm(forms.Form):
     """A signature that was made elsewhere."""
 
     signature = forms.CharField(
-        label="Signature",
+        label=_("Signature"),
         max_length=16_384,
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 6, "spellcheck": "false", "class": "font-mono"}),
     )
@@ -168,15 +174,18 @@ class LookUpForm(forms.Form):
     """The login of an account at the project, for one request."""
 
     email = forms.CharField(
-        label="E-mail address, or user name where the project wants that",
+        label=_("E-mail address, or user name if the project uses those"),
         max_length=254,
         widget=UnfoldAdminEmailInputWidget(attrs={"type": "text", "autocomplete": "off"}),
     )
     password = forms.CharField(
+        label=_("Password"),
         max_length=255,
         strip=False,
         widget=UnfoldAdminPasswordWidget(attrs={"autocomplete": "off"}),
-        help_text="Used for this one request and not kept: the site sends what BOINC clients send for it.",
+        help_text=_(
+            "Used for this request only and not stored. The site sends what BOINC clients send for a password."
+        ),
     )
 
 
@@ -184,10 +193,13 @@ class KeyForm(forms.Form):
     """An account key that one has."""
 
     account_key = forms.CharField(
-        label="Account key",
+        label=_("Account key"),
         max_length=255,
         widget=UnfoldAdminPasswordWidget(attrs={"autocomplete": "off"}),
-        help_text="The authenticator, best a weak one (with an underscore). Stored encrypted and never shown again.",
+        help_text=_(
+            "The authenticator, preferably a weak one (with an underscore). It is stored encrypted and never "
+            "shown again."
+        ),
     )
 
     def clean_account_key(self) -> str:

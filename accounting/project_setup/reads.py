@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from django.core.cache import cache
 from django.db import connection
+from django.utils.translation import gettext
+from django.utils.translation import gettext_noop as _
 
 from accounting.choosing.texts import trouble_text
 from accounting.engine.choice.facts import Trouble, TroubleKind
@@ -30,18 +32,22 @@ REFUSED_WITHIN: Final = dt.timedelta(days=7)
 _KEPT_SECS: Final = 60
 _KEY: Final = "project-setup-reported"
 _COUNTS: Final = {
-    "results_ready_to_send": "Tasks ready to send",
-    "results_in_progress": "Tasks in progress",
-    "workunits_waiting_for_validation": "Workunits that wait for validation",
-    "workunits_waiting_for_assimilation": "Workunits that wait for assimilation",
-    "transitioner_backlog_hours": "Hours that its transitioner is behind",
-    "users_with_recent_credit": "Volunteers with recent credit",
-    "hosts_with_recent_credit": "Computers with recent credit",
+    "results_ready_to_send": _("Tasks ready to send"),
+    "results_in_progress": _("Tasks in progress"),
+    "workunits_waiting_for_validation": _("Workunits waiting for validation"),
+    "workunits_waiting_for_assimilation": _("Workunits waiting for assimilation"),
+    "transitioner_backlog_hours": _("Transitioner backlog in hours"),
+    "users_with_recent_credit": _("Volunteers with recent credit"),
+    "hosts_with_recent_credit": _("Computers with recent credit"),
 }
 _REFUSED: Final = {
-    NoteKind.INVALID.value: "could not be read",
-    NoteKind.DROPPED.value: "more than the computer can have done",
-    NoteKind.EC_ABOVE_TIME.value: "more credit than the run time allows",
+    NoteKind.INVALID.value: _("%(reports)s reports from %(computers)s computers: could not be read"),
+    NoteKind.DROPPED.value: _(
+        "%(reports)s reports from %(computers)s computers: more than the computer could have done"
+    ),
+    NoteKind.EC_ABOVE_TIME.value: _(
+        "%(reports)s reports from %(computers)s computers: more credit than the run time allows"
+    ),
 }
 
 
@@ -81,7 +87,7 @@ def read_set_up(project: Project, user: User) -> dict[str, Any]:
 def _counts(profile: ProjectProfile | None) -> list[tuple[str, str]]:
     """What the project says of its queues, in words."""
     counts = status_from_json(profile.status).counts if profile is not None else {}
-    return [(label, f"{counts[name]:,.0f}") for name, label in _COUNTS.items() if name in counts]
+    return [(gettext(label), f"{counts[name]:,.0f}") for name, label in _COUNTS.items() if name in counts]
 
 
 @dataclass(slots=True)
@@ -124,7 +130,7 @@ def read_troubles(now: dt.datetime) -> list[ProjectLine]:
                 (
                     trouble_text(Trouble(TroubleKind(row.kind), row.processor_type, row.since)),
                     row.since,
-                    f"{row.volunteers} of {row.of_volunteers} volunteers",
+                    gettext("%(number)s of %(all)s volunteers") % {"number": row.volunteers, "all": row.of_volunteers},
                 )
                 for row in project.troubles.all()
             ],
@@ -136,7 +142,7 @@ def read_troubles(now: dt.datetime) -> list[ProjectLine]:
             line.last_good_at = dt.datetime.fromtimestamp(good_at, dt.UTC) if good_at is not None else None
     for project_id, kind, computers, reports in refused:
         if (line := lines.get(project_id)) is not None:
-            line.refused.append(f"{reports} of {computers} computers: {_REFUSED[kind]}")
+            line.refused.append(gettext(_REFUSED[kind]) % {"reports": reports, "computers": computers})
     return sorted(lines.values(), key=lambda line: (not line.needs_attention, line.project.name))
 
 

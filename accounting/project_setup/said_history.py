@@ -6,6 +6,9 @@ import datetime as dt
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from django.conf import settings
+from django.utils import translation
+
 from accounting.models import Project, ProjectChange
 from accounting.project_setup.changes import changes
 
@@ -42,7 +45,9 @@ def _cut(before: str, now: str) -> tuple[str, str]:
 
 def between(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """What two stored answers say differently."""
-    return [(change.label, change.before, change.now) for change in changes(dict(before), dict(now))]
+    # Kept for all operators, whoever asked the project.
+    with translation.override(settings.LANGUAGE_CODE):
+        return [(change.label, change.before, change.now) for change in changes(dict(before), dict(now))]
 
 
 def read(project: Project) -> list[ProjectChange]:

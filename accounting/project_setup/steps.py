@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 
 from django.db import transaction
+from django.utils.translation import gettext
 
 from accounting.models import Project, ProjectProfile, StatisticsImport, UserProject
 from accounting.project_setup.changes import KEYWORDS, NAME, VERSIONS, fingerprint
@@ -47,15 +48,21 @@ def sign(project_id: int, pasted: str) -> None:
         try:
             if pasted.strip():
                 if not signing_key.is_signed(project.master_url, pasted):
-                    raise StepRefused("This is not the signature of this URL by the site's signing key.")
+                    raise StepRefused(gettext("This is not a signature of this URL made with the site’s signing key."))
                 project.url_signature = signing.clean_signature(pasted)
                 return
             fresh = signing_key.sign_url(project.master_url)
         except (signing.SigningError, OSError) as error:
-            what = "This is no signature" if pasted.strip() else "The server's key cannot be used"
-            raise StepRefused(f"{what}: {error}.") from error
+            text = (
+                gettext("This is not a signature: %(error)s.")
+                if pasted.strip()
+                else gettext("The server’s key cannot be used: %(error)s.")
+            )
+            raise StepRefused(text % {"error": error}) from error
         if fresh is None:
-            raise StepRefused("The private key is not on this server. Sign the URL elsewhere and paste the signature.")
+            raise StepRefused(
+                gettext("The private key is not on this server. Sign the URL elsewhere and paste the signature.")
+            )
         project.url_signature = fresh
 
     _change(project_id, change)
@@ -89,16 +96,16 @@ def account_key(project: Project, user: User) -> str:
     try:
         return account_keys.decrypt(bytes(stored)) if stored else ""
     except account_keys.UnreadableAccountKey as error:
-        raise StepRefused(f"The stored account key cannot be read: {error}.") from error
+        raise StepRefused(gettext("The stored account key cannot be read: %(error)s.") % {"error": error}) from error
 
 
 def obstacles(project: Project) -> list[str]:
     """Why no computer could be attached to the project."""
     found = []
     if not is_signed(project):
-        found.append("Its URL is not signed: clients would refuse it.")
+        found.append(gettext("Its URL is not signed, so clients would refuse it."))
     if project.account_mode == Project.Account.SHARED and not project.shared_account_key:
-        found.append("There is no account key: volunteers would have to enter their own.")
+        found.append(gettext("There is no account key, so volunteers would have to enter their own."))
     return found
 
 
@@ -117,7 +124,7 @@ def _shown(project_id: int, shown: str) -> ProjectProfile:
     """The profile, locked. Raises StepRefused if the operator was shown another answer than it has now."""
     profile = ProjectProfile.objects.select_for_update().filter(project_id=project_id).first()
     if profile is None or not profile.said or fingerprint(profile) != shown:
-        raise StepRefused("The project says something else now. Look at it again.")
+        raise StepRefused(gettext("The project has changed its answer in the meantime. Please check it again."))
     return profile
 
 
@@ -132,7 +139,7 @@ def take_over(project_id: int, fields: Collection[str], shown: str) -> None:
         said = from_json(profile.said)
         if NAME in fields and said.name:
             if Project.objects.filter(name=said.name).exclude(pk=project.pk).exists():
-                raise StepRefused("Another project here has that name. Change it by hand.")
+                raise StepRefused(gettext("Another project on this site has that name. Change it by hand."))
             project.name = said.name
         if VERSIONS in fields:
             set_versions(project, said.versions)

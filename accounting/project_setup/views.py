@@ -17,6 +17,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import URLPattern, path
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
@@ -56,7 +57,7 @@ def add_by_url(request: HttpRequest) -> HttpResponse:
         url = form.cleaned_data["url"]
         there = Project.objects.filter(master_url=url).first()
         if there is not None:
-            messages.info(request, f"{there.name} is here already.")
+            messages.info(request, _("%(project)s is already on this site.") % {"project": there.name})
             return _to_set_up(there.pk)
         try:
             answer = asking.ask(url)
@@ -72,7 +73,7 @@ def add_by_url(request: HttpRequest) -> HttpResponse:
                 "at": timezone.now().isoformat(),
             }
             return redirect("admin:accounting_project_found")
-    return _page(request, "add_by_url", "Add a project by its URL", form=form)
+    return _page(request, "add_by_url", _("Add a project by its URL"), form=form)
 
 
 @ADD
@@ -93,7 +94,9 @@ def found(request: HttpRequest) -> HttpResponse:
         else:
             del request.session[_FOUND]
             admin.site._registry[Project].log_addition(request, project, "Added by its URL.")
-            messages.success(request, f"{project.name} was added. No computer is attached to it yet.")
+            messages.success(
+                request, _("%(project)s was added. No computer is attached to it yet.") % {"project": project.name}
+            )
             return _to_set_up(project.pk)
     return _page(
         request,
@@ -126,7 +129,7 @@ def _show(request: HttpRequest, project: Project, **more: forms.Form | accounts.
         **reads.read_set_up(project, signed_in(request)),
         **more,
     }
-    return _page(request, "set_up", f"Set up {project.name}", **context)
+    return _page(request, "set_up", _("Set up %(project)s") % {"project": project.name}, **context)
 
 
 def _step(what: str) -> Callable[[Callable[[HttpRequest, Project], str | HttpResponse]], View]:
@@ -162,15 +165,15 @@ def _step(what: str) -> Callable[[Callable[[HttpRequest, Project], str | HttpRes
 @_step("")
 def ask_now(request: HttpRequest, project: Project) -> str:
     if not asking.ask_again(project, timezone.now()):
-        raise steps.StepRefused("The project could not be asked. The reason is below.")
-    return "The project was asked."
+        raise steps.StepRefused(_("The project could not be asked. The reason is shown below."))
+    return _("The project was asked.")
 
 
 @_step("Signed the URL.")
 def sign(request: HttpRequest, project: Project) -> str | HttpResponse:
     if "here" in request.POST:
         steps.sign(project.pk, "")
-        return "The URL is signed."
+        return _("The URL is signed.")
     form = SignatureForm(request.POST)
     if form.is_valid():
         try:
@@ -178,12 +181,12 @@ def sign(request: HttpRequest, project: Project) -> str | HttpResponse:
         except steps.StepRefused as refusal:
             form.add_error("signature", str(refusal))
         else:
-            return "The signature is right, and stored."
+            return _("The signature is valid and has been stored.")
     return _show(request, project, signature_form=form)
 
 
 @sensitive_post_parameters("password")
-@_step("Looked the account key up.")
+@_step("Looked up the account key.")
 def look_up(request: HttpRequest, project: Project) -> str | HttpResponse:
     form = LookUpForm(request.POST)
     if not form.is_valid():
@@ -191,7 +194,8 @@ def look_up(request: HttpRequest, project: Project) -> str | HttpResponse:
     email = form.cleaned_data["email"].strip().lower()
     key = accounts.look_up_key(project, email, form.cleaned_data["password"])
     steps.store_account_key(project.pk, signed_in(request), key, email)
-    return f"The project gave the account key. It ends with …{key[-4:]} and is stored encrypted."
+    text = _("The project returned the account key. It ends with …%(end)s and is stored encrypted.")
+    return text % {"end": key[-4:]}
 
 
 @sensitive_post_parameters("account_key")
@@ -201,14 +205,14 @@ def enter_key(request: HttpRequest, project: Project) -> str | HttpResponse:
     if not form.is_valid():
         return _show(request, project, key_form=form)
     steps.store_account_key(project.pk, signed_in(request), form.cleaned_data["account_key"])
-    return "The account key is stored encrypted."
+    return _("The account key is stored encrypted.")
 
 
 @_step("")
 def try_it(request: HttpRequest, project: Project) -> str | HttpResponse:
     key = steps.account_key(project, signed_in(request))
     if not key:
-        raise steps.StepRefused("There is no account key to try.")
+        raise steps.StepRefused(_("There is no account key to test."))
     now = timezone.now()
     if "scheduler" in request.POST:
         try:
@@ -226,29 +230,29 @@ def try_it(request: HttpRequest, project: Project) -> str | HttpResponse:
 def activate(request: HttpRequest, project: Project) -> str:
     is_active = "off" not in request.POST
     steps.set_active(project.pk, is_active)
-    return "Computers may be attached now." if is_active else "Computers are no longer attached."
+    return _("Computers may be attached now.") if is_active else _("Computers are no longer attached.")
 
 
-@_step("Took over what the project says.")
+@_step("Applied changes from the project.")
 def take_over(request: HttpRequest, project: Project) -> str:
     fields = TAKEN_OVER.intersection(request.POST.getlist("field"))
     if not fields:
-        raise steps.StepRefused("Nothing was chosen.")
+        raise steps.StepRefused(_("Nothing was selected."))
     steps.take_over(project.pk, fields, request.POST.get("shown", ""))
-    return "It is taken over."
+    return _("The selected changes have been applied.")
 
 
 @_step("")
 def seen(request: HttpRequest, project: Project) -> str:
     steps.mark_seen(project.pk, request.POST.get("shown", ""))
-    return "Marked as seen. Nothing else changed."
+    return _("Marked as seen. Nothing else was changed.")
 
 
 @VIEW
 @require_safe
 def troubles(request: HttpRequest) -> HttpResponse:
     """Which project needs attention?"""
-    return _page(request, "troubles", "Trouble per project", lines=reads.read_troubles(timezone.now()))
+    return _page(request, "troubles", _("Project problems"), lines=reads.read_troubles(timezone.now()))
 
 
 def urls() -> list[URLPattern]:

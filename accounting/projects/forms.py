@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from django import forms
 from django.http import QueryDict
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from accounting.choosing.choices import ChoiceRefused
 from accounting.choosing.reads import Selection
@@ -22,9 +24,9 @@ class ShareForm(forms.Form):
         min_value=0,
         max_value=MAX_SHARE,
         error_messages={
-            "invalid": "Enter a number from 0 to 1 000 000, or nothing for the default.",
-            "min_value": "The smallest share is 0.",
-            "max_value": "The largest share is 1 000 000.",
+            "invalid": _("Enter a number from 0 to 1\u202f000\u202f000, or leave it empty for the default."),
+            "min_value": _("The smallest share is 0."),
+            "max_value": _("The largest share is 1\u202f000\u202f000."),
         },
     )
 
@@ -47,7 +49,7 @@ class ShareForm(forms.Form):
         self.fields["chosen"].label = project.name
         widget = self.fields["share"].widget
         widget.attrs.update({"placeholder": f"{project.default_share:g}", "step": "any", "class": "input--short"})
-        self.fields["share"].label = f"Share of {project.name}"
+        self.fields["share"].label = gettext("Share of %(project)s") % {"project": project.name}
 
 
 def share_forms(selection: Selection, data: QueryDict | None = None) -> list[ShareForm]:

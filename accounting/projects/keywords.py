@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from accounting.choosing.keyword_names import keyword_name, keyword_names
 from accounting.models import AccountSettings, Project, UserProject
 from portal.models import User
 from portal.wire import keywords
@@ -22,6 +23,11 @@ class KeywordLine:
     projects: list[str]
     forbidden_by: str = ""
     parts: list[KeywordLine] = field(default_factory=list)
+
+    @property
+    def title(self) -> str:
+        """The keyword in the visitor's language."""
+        return keyword_name(self.keyword.id)
 
     @property
     def name(self) -> str:
@@ -59,8 +65,8 @@ def read_keywords(user: User) -> KeywordPage:
     return KeywordPage(
         _tree(SCIENCE, yes, no, kin),
         _tree(PLACE, yes, no, kin),
-        keywords.names(yes),
-        keywords.names(no),
+        keyword_names(yes),
+        keyword_names(no),
         UserProject.objects.filter(user=user, is_chosen=True, project__is_active=True).exists(),
         forbidden,
         [name for name, ids in kin.items() if ids & yes and name not in forbidden],
@@ -76,7 +82,7 @@ def _tree(
         id_ = keyword.id
         answer = YES if id_ in yes else NO if id_ in no else MAYBE
         subject = by_id[id_] = KeywordLine(keyword, answer, [name for name, ids in kin.items() if id_ in ids])
-        above = [KEYWORDS[each].name for each in keyword.kin[1:] if each in no]
+        above = [keyword_name(each) for each in keyword.kin[1:] if each in no]
         subject.forbidden_by = above[0] if above else ""
         (by_id[keyword.kin[1]].parts if keyword.level else roots).append(subject)
     return roots

@@ -26,7 +26,7 @@ def create_if_missing(*, is_active: bool) -> bool:
         name=name,
         master_url=settings.PROJECT_URL,
         web_url=settings.PROJECT_URL,
-        summary=f"The jobs of {settings.SITE_NAME} itself.",
+        summary=f"The research of {settings.SITE_NAME} itself.",
         is_active=is_active,
         account_mode=Project.Account.PER_USER,
         colour=Project.next_colour(),

@@ -11,6 +11,7 @@ from typing import Any, Final
 from django.core.cache import cache
 from django.db.models import F, Sum
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 
 from accounting.models import Project, ProjectDay
 from portal.dashboard.status import current
@@ -19,7 +20,7 @@ from portal.wire.keywords import KEYWORDS, SCIENCE
 
 CACHED_SECS: Final = 600
 DAYS_SHOWN: Final = 60
-OTHER: Final = "Other subjects"
+OTHER: Final = gettext_noop("Other subjects")
 _KEY: Final = "accounting:public"
 _HOUR_MICRO_SECS: Final = 3_600_000_000
 

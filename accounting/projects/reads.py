@@ -7,6 +7,9 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from django.utils.translation import gettext
+
+from accounting.choosing.keyword_names import keyword_name
 from accounting.choosing.reads import Part, Selection, fractions, read_computers, read_parts, read_selection
 from accounting.choosing.texts import explain, trouble_text, types_text
 from accounting.engine.choice.facts import Trouble, TroubleKind
@@ -78,7 +81,7 @@ def read_project_page(user: User, project_id: int, now: dt.datetime) -> dict[str
             (trouble_text(Trouble(TroubleKind(row.kind), row.processor_type, row.since)), row.since)
             for row in project.troubles.all()
         ],
-        **card(settled, f"Granted and estimated credit, last {DAYS_SHOWN} days"),
+        **card(settled, gettext("Granted and estimated credit, last %(number)s days") % {"number": DAYS_SHOWN}),
     }
 
 
@@ -89,7 +92,7 @@ def _keywords(project: Project, selection: Selection) -> list[tuple[str, float, 
     for id_ in KEYWORDS:
         if id_ in weights:
             kin = KEYWORDS[id_].kin
-            path = ", ".join(KEYWORDS[each].name for each in kin)
+            path = ", ".join(keyword_name(each) for each in kin)
             volunteer = selection.volunteer
             answer = NO if volunteer.no.intersection(kin) else YES if volunteer.yes.intersection(kin) else MAYBE
             lines.append((path, weights[id_], answer))
@@ -100,7 +103,7 @@ def _platforms(project: Project) -> list[tuple[str, str]]:
     """Platforms with their processor types in words."""
     types: dict[str, list[str]] = {}
     for row in project.versions.all():
-        types.setdefault(row.platform or "all", []).append(row.processor_type)
+        types.setdefault(row.platform or gettext("all platforms"), []).append(row.processor_type)
     # Processors before GPUs
     order = {type_: number for number, type_ in enumerate(PROCESSOR_TYPES)}
     return [

@@ -9,6 +9,8 @@ from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods, require_safe
 
 from accounting.choosing.choices import ChoiceRefused, choose_keywords, choose_projects
@@ -19,7 +21,7 @@ from accounting.projects.public import read_subjects
 from accounting.projects.reads import read_across, read_project_page, read_settled_parts
 from portal.people.access import own_hosts, signed_in
 
-CORRECT_A_SHARE = "Nothing was saved: a share below needs a correction."
+CORRECT_A_SHARE = _("Nothing was saved. Please correct the share below.")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -39,12 +41,12 @@ def projects(request: HttpRequest) -> HttpResponse:
             try:
                 choose_projects(user, shares, later)
             except ChoiceRefused as refusal:
-                problem = CORRECT_A_SHARE if show_refusal(refusal, forms) else str(refusal)
+                problem = str(CORRECT_A_SHARE) if show_refusal(refusal, forms) else str(refusal)
             else:
                 messages.success(request, _projects_saved(len(shares)))
                 return redirect("projects")
         else:
-            problem = CORRECT_A_SHARE
+            problem = str(CORRECT_A_SHARE)
     parts = read_settled_parts(user)
     context = {
         "selection": selection,
@@ -73,12 +75,13 @@ def project(request: HttpRequest, pk: int) -> HttpResponse:
 
 def _projects_saved(chosen: int) -> str:
     if not chosen:
-        return "Saved. Your subjects decide which projects your computers work for."
-    return (
-        f"Saved. Your computers work for the {chosen} projects that you chose."
-        if chosen > 1
-        else ("Saved. Your computers work for the project that you chose.")
+        return gettext("Saved. Your subjects decide which projects your computers work for.")
+    text = ngettext(
+        "Saved. Your computers work for the project that you chose.",
+        "Saved. Your computers work for the %(number)s projects that you chose.",
+        chosen,
     )
+    return text % {"number": chosen}
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -100,7 +103,7 @@ def keywords(request: HttpRequest) -> HttpResponse:
     context = {
         "subjects": read_keywords(user),
         "problem": problem,
-        "answers": ((YES, "Yes"), (MAYBE, "Maybe"), (NO, "No")),
+        "answers": ((YES, gettext("Yes")), (MAYBE, gettext("Maybe")), (NO, gettext("No"))),
         "repeat_micro_secs": settings.AM_REPEAT_SECS * 1_000_000,
     }
     return render(request, "accounting/keywords.html", context)
@@ -108,5 +111,6 @@ def keywords(request: HttpRequest) -> HttpResponse:
 
 def _keywords_saved(yes: int, no: int) -> str:
     if not yes and not no:
-        return "Saved. Every subject is as good as the others; your computers take them in turn."
-    return f"Saved: yes to {yes}, no to {no}. Your computers follow at their next contact."
+        return gettext("Saved. All subjects rank equally, and your computers work on them in turn.")
+    text = gettext("Saved: yes to %(yes)s, no to %(no)s. This takes effect at the next sync of each computer.")
+    return text % {"yes": yes, "no": no}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from django.conf import settings
+from django.utils.translation import gettext
 
 from accounting.reconciliation.reads import Reconciled, chart_data
-from accounting.reconciliation.texts import steps_of
+from accounting.reconciliation.texts import STEPS, steps_of
 from credit.statistics.exports import CreditTotals, differences_of
 from portal.models import Host, User
 
@@ -28,7 +29,7 @@ def card(
     return {
         "settled": shown,
         "settled_title": title,
-        "settled_per": per,
+        "settled_per": gettext(STEPS[per]),
         "settled_steps": steps,
         "granted": granted,
         "settled_chart": chart_data(shown, per) if shown.has_grants else None,

@@ -12,14 +12,22 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from django.db import connection
+from django.utils.formats import date_format
+from django.utils.translation import gettext, gettext_noop
 
 from accounting.engine.reconciliation import DayStand, Seen, expected_range, open_days, ratio
 from accounting.ledger.months import closed_until, split
 from accounting.ledger.partitions import month_of
 from accounting.reconciliation import sql
+from accounting.reconciliation.texts import CREDITS_PER, UTC_STEPS
 from portal.models import User
+from portal.templatetags.display import day as day_text
 
-NAMES: Final = ("Granted", "Estimated, in the total", "Provisional, not in the total")
+NAMES: Final = (
+    gettext_noop("Granted"),
+    gettext_noop("Estimated, in the total"),
+    gettext_noop("Provisional, not in the total"),
+)
 # Not the colours of projects. What is hatched becomes what is full.
 _TOKENS: Final = ("--accent-fill", "--data-other", "--accent-fill")
 
@@ -210,7 +218,7 @@ def _read_settled(
 def last_days(today: dt.date, count: int) -> tuple[list[tuple[dt.date, str]], tuple[dt.date, dt.date]]:
     """The last days as steps, and their range."""
     shown = [today - dt.timedelta(days=back) for back in range(count - 1, -1, -1)]
-    return [(day, day.isoformat()) for day in shown], (shown[0], today)
+    return [(each, day_text(each)) for each in shown], (shown[0], today)
 
 
 def _add(steps: list[DayStand], begins: Sequence[dt.date], day: dt.date, more: DayStand) -> None:
@@ -249,11 +257,16 @@ def chart_data(shown: Reconciled, per: str) -> list[dict[str, Any]]:
     return [
         {
             "id": "settled-chart",
-            "x": f"{per} (UTC)",
-            "y": f"credits per {per}",
+            "x": gettext(UTC_STEPS[per]),
+            "y": gettext(CREDITS_PER[per]),
             "labels": [_tick(day, per) for day in shown.begins],
             "series": [
-                {"name": name, "token": token, "hatched": name == NAMES[2], "values": [micro / 1e6 for micro in column]}
+                {
+                    "name": gettext(name),
+                    "token": token,
+                    "hatched": name == NAMES[2],
+                    "values": [micro / 1e6 for micro in column],
+                }
                 for name, token, column in zip(NAMES, _TOKENS, columns, strict=True)
             ],
             "stacked": True,
@@ -263,4 +276,4 @@ def chart_data(shown: Reconciled, per: str) -> list[dict[str, Any]]:
 
 
 def _tick(day: dt.date, per: str) -> str:
-    return f"{day:%b %Y}" if per == "month" else f"{day.day} {day:%b}"
+    return date_format(day, "M Y" if per == "month" else "j M")

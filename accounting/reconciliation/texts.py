@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
+
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_noop as _
 
 from credit.statistics.exports import CLIENTS_COUNT_OF_GPU, CreditDifferences
+
+# By the length of time of one bar.
+STEPS: Final = {"day": _("Day"), "week": _("Week"), "month": _("Month")}
+UTC_STEPS: Final = {"day": _("Day (UTC)"), "week": _("Week (UTC)"), "month": _("Month (UTC)")}
+CREDITS_PER: Final = {"day": _("credits per day"), "week": _("credits per week"), "month": _("credits per month")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,26 +30,66 @@ def steps_of(found: CreditDifferences) -> list[Step]:
     if not found.jobs:
         return []
     between = [
-        Step("Not validated yet", -found.unchecked, f"{_jobs(found.unchecked_jobs)} still to be compared with others."),
-        Step("Failed", -found.failed, f"{_jobs(found.failed_jobs)} ended without a valid result: nothing is granted."),
+        Step(gettext("Not validated yet"), -found.unchecked, _unchecked(found.unchecked_jobs)),
+        Step(gettext("Failed"), -found.failed, _failed(found.failed_jobs)),
         Step(
-            "GPUs counted in full",
+            gettext("GPUs counted in full"),
             found.gpu,
-            f"Clients count a GPU at {CLIENTS_COUNT_OF_GPU:.0%} of its peak speed. The project begins with all of it.",
+            gettext(
+                "Clients count a GPU at %(percent)s %% of its peak speed. The project starts from the full peak speed."
+            )
+            % {"percent": round(100 * CLIENTS_COUNT_OF_GPU)},
         ),
-        Step("Version’s factor", found.version, "It makes the versions of an app grant the same for the same work."),
-        Step("Computer’s factor", found.host, "It makes computers be granted the same for the same work."),
-        Step("Limits and defaults", found.rest, "Claims beyond a job’s limits get the credit that is usual for it."),
         Step(
-            "Agreed with others", found.agreed, "All computers that did a job get the same: the mean of their claims."
+            gettext("App version scale"),
+            found.version,
+            gettext("Makes all versions of an app grant the same credit for the same work."),
+        ),
+        Step(
+            gettext("Computer scale"),
+            found.host,
+            gettext("Makes all computers get the same credit for the same work."),
+        ),
+        Step(
+            gettext("Limits and defaults"),
+            found.rest,
+            gettext("Claims beyond a task’s limits are replaced by its usual credit."),
+        ),
+        Step(
+            gettext("Agreed with others"),
+            found.agreed,
+            gettext("All computers that worked on the same workunit get the same: the average of their claims."),
         ),
     ]
     return [
-        Step("Estimated", found.estimated, f"{_jobs(found.jobs)}: run time × the processors’ speed."),
+        Step(gettext("Estimated"), found.estimated, _estimated(found.jobs)),
         *(step for step in between if abs(step.credit) >= 0.0005),
-        Step("Granted", found.granted, "What the project granted for these jobs."),
+        Step(gettext("Granted"), found.granted, gettext("What the project granted for these tasks.")),
     ]
 
 
-def _jobs(number: int) -> str:
-    return "1 job" if number == 1 else f"{number} jobs"
+def _estimated(number: int) -> str:
+    text = ngettext(
+        "%(number)s task: run time × speed of the processors.",
+        "%(number)s tasks: run time × speed of the processors.",
+        number,
+    )
+    return text % {"number": number}
+
+
+def _unchecked(number: int) -> str:
+    text = ngettext(
+        "%(number)s task has yet to be compared with others.",
+        "%(number)s tasks have yet to be compared with others.",
+        number,
+    )
+    return text % {"number": number}
+
+
+def _failed(number: int) -> str:
+    text = ngettext(
+        "%(number)s task ended without a valid result, so nothing is granted.",
+        "%(number)s tasks ended without a valid result, so nothing is granted.",
+        number,
+    )
+    return text % {"number": number}

@@ -159,7 +159,7 @@ def _settle_identified(
 
 
 def _conflict() -> ClientAuthError:
-    return ClientAuthError(ERR_GENERIC, "This computer's requests overtake each other. Try again in a minute.")
+    return ClientAuthError(ERR_GENERIC, "This computer sent several requests at the same time. Try again in a minute.")
 
 
 def find_caller(request: AccountManagerRequest, address: str) -> Caller:
@@ -176,7 +176,7 @@ def find_caller(request: AccountManagerRequest, address: str) -> Caller:
             refuse_key_if_blocked(credentials.key_hash(request.authenticator))
             raise ClientAuthError(
                 ERR_BAD_AUTHENTICATOR,
-                f"This computer's key is not valid any more. In BOINC, stop using {settings.SITE_NAME}, then add it"
+                f"This computer's key is no longer valid. In BOINC, stop using {settings.SITE_NAME}, then add it"
                 " again with your e-mail address and password.",
             )
         return Caller(key[1], key_id=key[0])

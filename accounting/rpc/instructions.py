@@ -340,14 +340,14 @@ def _messages(account: Account, outcome: Outcome, reader: Reader, now: dt.dateti
     announcements = list(islice(urgent, MAX_URGENT))
     if not account.may_have_keys:
         announcements.append(
-            "This computer gets projects as soon as you have confirmed your e-mail address: open the link in the mail "
-            f"that we sent to you, or ask for another one at {settings.SITE_URL}account/email/"
+            "This computer gets projects once you have confirmed your e-mail address. Open the link in the e-mail that "
+            f"we sent you, or request another one at {settings.SITE_URL}account/email/"
         )
     elif not outcome.shares:
-        announcements.append(f"No project is left for this computer to work for; {settings.SITE_URL}projects/ says why")
+        announcements.append(f"There is no project for this computer; see {settings.SITE_URL}projects/ for the reasons")
     return announcements + [
-        f"Totals of {projects.by_id[note.project_id].name} could not be read ({note.detail}); nothing is lost,"
-        " they count at the next report that is readable"
+        f"The totals of {projects.by_id[note.project_id].name} could not be read ({note.detail}). Nothing is lost:"
+        " they count as soon as a report can be read"
         for note in outcome.settlement.notes
         if note.kind == NoteKind.INVALID and note.project_id in projects.by_id
     ]

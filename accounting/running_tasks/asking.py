@@ -67,9 +67,9 @@ def ask(project_id: int, now: dt.datetime) -> int:
         is_without = isinstance(error, StatusError) and error.status in _NOT_THERE
         _note_problem(project, now, str(error), is_without=is_without)
     except ProjectRefused as refusal:
-        _note_problem(project, now, f"It answers with an error ({refusal}).", is_without=False)
+        _note_problem(project, now, f"It answered with an error ({refusal}).", is_without=False)
     except ProtocolError as error:
-        _note_problem(project, now, f"Its answer is none about tasks ({error}).", is_without=True)
+        _note_problem(project, now, f"Its answer contains no task status ({error}).", is_without=True)
     else:
         TaskSource.objects.filter(project=project).update(answered_at=now, failures=0, problem="")
     return answered

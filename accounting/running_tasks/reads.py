@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import orjson
 from django.db import connection
+from django.utils.translation import gettext
 
 from accounting.engine.client_tasks import FINAL, Standing, TaskState
 from accounting.models import FollowedTask, HostLedger, Project, TaskList
@@ -45,7 +46,7 @@ class TaskLine:
 
     @property
     def state_text(self) -> str:
-        return STATES[self.state]
+        return gettext(STATES[self.state])
 
     @property
     def is_running(self) -> bool:
@@ -180,5 +181,5 @@ def _read_ended(host: Host, listed: Collection[tuple[int, str]]) -> list[EndedLi
 def _text(project: Project, standing: Standing) -> str:
     source = getattr(project, "task_source", None)
     if standing == Standing.OPEN and not is_own(project.master_url) and (source is None or source.problem):
-        return BY_STATISTICS
-    return STANDINGS.get(standing, "")
+        return gettext(BY_STATISTICS)
+    return gettext(STANDINGS[standing]) if standing in STANDINGS else ""

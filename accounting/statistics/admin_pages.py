@@ -8,14 +8,21 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from kombu.exceptions import OperationalError
 
 from accounting.models import StatisticsImport
 from accounting.statistics import run
 from portal.audit.admin import AuditedAdmin, AuditedForm
 from portal.celery import app
+from portal.templatetags.display import count
 
 TASK = "accounting.tasks.import_statistics_of"
+
+
+def _share(kept: int, read: int) -> str:
+    return gettext("%(number)s of %(all)s") % {"number": count(kept), "all": count(read)}
 
 
 class ImportForm(AuditedForm):
@@ -37,8 +44,8 @@ class StatisticsImportAdmin(AuditedAdmin):
     )  # fmt: skip
     fieldsets = (
         (None, {"fields": ("project", "is_on", "url", "account_email")}),
-        ("The last export that was read", {"fields": readonly_fields[:7]}),
-        ("Attempts", {"fields": readonly_fields[7:]}),
+        (_("Last export read"), {"fields": readonly_fields[:7]}),
+        (_("Attempts"), {"fields": readonly_fields[7:]}),
     )
     actions = ("read_now",)
 
@@ -50,23 +57,23 @@ class StatisticsImportAdmin(AuditedAdmin):
         # An import may be writing the other columns.
         obj.save(update_fields=("is_on", "url", "account_email") if change else None)
 
-    @admin.display(description="address")
+    @admin.display(description=_("address"))
     def folder(self, row: StatisticsImport) -> str:
-        return "this site" if run.is_own(row, row.project) else run.url_of(row, row.project)
+        return gettext("this site") if run.is_own(row, row.project) else run.url_of(row, row.project)
 
-    @admin.display(description="our computers")
+    @admin.display(description=_("our computers"))
     def computers(self, row: StatisticsImport) -> str:
-        return f"{row.hosts_kept:,} of {row.hosts_read:,}"
+        return _share(row.hosts_kept, row.hosts_read)
 
-    @admin.display(description="our accounts")
+    @admin.display(description=_("our accounts"))
     def accounts(self, row: StatisticsImport) -> str:
-        return f"{row.users_kept:,} of {row.users_read:,}"
+        return _share(row.users_kept, row.users_read)
 
-    @admin.display(description="granted last", ordering="granted")
+    @admin.display(description=_("last granted"), ordering="granted")
     def credit(self, row: StatisticsImport) -> str:
-        return f"{row.granted / 1e6:,.0f} credits"
+        return gettext("%(credit)s credits") % {"credit": count(round(row.granted / 1e6))}
 
-    @admin.action(description="Read now", permissions=["change"])
+    @admin.action(description=_("Read now"), permissions=["change"])
     def read_now(self, request: HttpRequest, queryset: QuerySet[StatisticsImport]) -> None:
         ids = list(queryset.values_list("pk", flat=True))
         queryset.update(next_at=timezone.now())
@@ -74,10 +81,12 @@ class StatisticsImportAdmin(AuditedAdmin):
             for pk in ids:
                 app.send_task(TASK, [pk], {"at_once": True}, retry=False)
         except OperationalError:
-            words = "No worker can be told: Valkey cannot be reached. They are read within five minutes of its return."
+            words = gettext("Valkey cannot be reached. The statistics will be read within five minutes of its return.")
             self.message_user(request, words, messages.WARNING)
         else:
-            self.message_user(request, f"Projects whose statistics are read now: {len(ids)}.")
+            self.message_user(
+                request, gettext("Projects whose statistics are being read: %(number)s.") % {"number": len(ids)}
+            )
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         # It would be made anew. What is not to be read is switched off.

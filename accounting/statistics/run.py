@@ -22,6 +22,7 @@ from django.conf import settings
 from django.db import connection
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 from psycopg import Connection
 
 from accounting.models import Project, StatisticsImport
@@ -80,11 +81,11 @@ def import_project(project_id: int, *, at_once: bool = False) -> str:
     """Import from a project if its time has come, or ``at_once``; what came of it, in a sentence. Blocks."""
     with psycopg.connect(**psycopg_params(), autocommit=True) as session, _place(session, project_id) as is_free:
         if not is_free:
-            return "It is being read already, or others are: it waits for its turn."
+            return "It is already being read or waits for its turn."
         now = timezone.now()
         found = _begin(project_id, now, at_once)
         if found is None:
-            return "It is not time yet."
+            return "It is not due yet."
         try:
             said = _import(session, found, now)
         except (FetchError, StatisticsError, psycopg.Error, OSError) as error:
@@ -234,8 +235,8 @@ def _in_words() -> Iterator[str]:
 
 IMPORT: Final = Job(
     "import_statistics",
-    "Import of statistics",
-    "What projects granted, as the tasks read it daily: all projects now, one after the other.",
+    gettext_noop("Statistics import"),
+    gettext_noop("Reads what projects granted, as the daily tasks do: all projects now, one after another."),
     _in_words,
     is_check=False,
 )

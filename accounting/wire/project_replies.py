@@ -40,7 +40,7 @@ class ProjectRefused(Exception):
     """The project answered that it will not. ``str``: its words, or what BOINC's number means."""
 
     def __init__(self, error_num: int, words: str) -> None:
-        super().__init__(words or _MEANINGS.get(error_num, "it did not say why"))
+        super().__init__(words or _MEANINGS.get(error_num, "no reason was given"))
         self.error_num = error_num
 
 
@@ -68,10 +68,10 @@ class SchedulerAnswer:
 
 
 _MEANINGS: Final = {
-    -136: "it knows no such account",
+    -136: "there is no such account",
     -155: "the account key is not valid",
     -183: "the project is down for now",
-    -205: "it does not take this e-mail address",
+    -205: "this e-mail address is not accepted",
     -206: "the password is wrong",
 }
 

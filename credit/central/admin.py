@@ -12,6 +12,7 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods
 
 from credit.central.candidates import candidates
@@ -51,13 +52,15 @@ def _factors(request: HttpRequest, site: dict[str, Any], opts: Any) -> HttpRespo
         chosen = [row for row in rows if row.can_be_set and str(row.version.pk) == request.POST.get("version")]
         if chosen:
             return redirect("admin:portal_change_step", proposals.keep(request.session, chosen[0].proposal()))
-        messages.warning(request, "This version has the factor already, or other projects have none for it any more.")
+        messages.warning(
+            request, gettext("This version already has the factor, or other projects no longer have one for it.")
+        )
         return redirect("admin:version_factors")
     server = FactorList.objects.filter(url=settings.CENTRAL_SERVER).first() if settings.CENTRAL_SERVER else None
     context = {
         **site,
         "opts": opts,
-        "title": "Factors from other projects",
+        "title": gettext("Factors from other projects"),
         "rows": rows,
         "known": known_factors(now),
         "server": server,

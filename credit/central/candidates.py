@@ -32,7 +32,7 @@ class Candidate:
 
     @property
     def type_label(self) -> str:
-        return PROCESSOR_TYPES[ProcessorType(self.version.processor_type)]
+        return str(PROCESSOR_TYPES[ProcessorType(self.version.processor_type)])
 
     @property
     def can_be_set(self) -> bool:

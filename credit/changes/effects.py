@@ -9,6 +9,7 @@ from typing import Any, Final
 from django.core.cache import cache
 from django.db import connection
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from credit.changes import sql
 from credit.changes.events import credit_changes
@@ -167,22 +168,27 @@ def sentence(effects: Effects, change: Change) -> str:
     after = _whole([row.after for row in effects.rows])
     if after is None:
         return (
-            "No result has been granted credit since the change."
-            if not effects.is_over
-            else ("No result was granted credit in the time after the change.")
+            gettext("No result was granted credit in the period after the change.")
+            if effects.is_over
+            else gettext("No result has been granted credit since the change.")
         )
     if before is None:
-        return "There is nothing to compare with: no result was granted credit in the time before the change."
-    flops, days = after[0] / before[0] - 1 if before[0] else None, after[1] / before[1] - 1 if before[1] else None
-    if effects.is_part:
-        return (
-            f"Credit per FLOP estimated {_moved(flops)}. Results read: {before[2]:,} before, {after[2]:,} after. Other "
-            "things may have changed at the same time."
+        return gettext(
+            "There is nothing to compare with: no result was granted credit in the period before the change."
         )
-    return (
-        f"Credit per FLOP estimated {_moved(flops)}, credit a day {_moved(days)}. "
-        f"Results granted: {before[2]:,} before, {after[2]:,} after. Other things may have changed at the same time."
-    )
+    flops, days = after[0] / before[0] - 1 if before[0] else None, after[1] / before[1] - 1 if before[1] else None
+    facts = {"flops": _moved(flops), "days": _moved(days), "before": f"{before[2]:,}", "after": f"{after[2]:,}"}
+    if effects.is_part:
+        text = gettext(
+            "Credit per estimated FLOP: %(flops)s. Results read: %(before)s before, %(after)s after. Other things may "
+            "have changed at the same time."
+        )
+    else:
+        text = gettext(
+            "Credit per estimated FLOP: %(flops)s. Credit per day: %(days)s. Results granted: %(before)s before, "
+            "%(after)s after. Other things may have changed at the same time."
+        )
+    return text % facts
 
 
 def _whole(sides: list[Side | None]) -> tuple[float, float, int] | None:
@@ -197,7 +203,8 @@ def _whole(sides: list[Side | None]) -> tuple[float, float, int] | None:
 
 def _moved(share: float | None) -> str:
     if share is None:
-        return "cannot be compared"
+        return gettext("cannot be compared")
     if abs(share) < 0.005:
-        return "stayed the same"
-    return f"{'rose' if share > 0 else 'fell'} by {abs(share):.0%}"
+        return gettext("unchanged")
+    percent = f"{abs(share):.0%}".replace("%", " %")
+    return (gettext("up by %(percent)s") if share > 0 else gettext("down by %(percent)s")) % {"percent": percent}

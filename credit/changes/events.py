@@ -7,6 +7,7 @@ import datetime as dt
 from django.contrib.contenttypes.models import ContentType
 from django.db.models import Q, QuerySet
 from django.urls import reverse
+from django.utils.translation import gettext
 
 from credit.changes import fields
 from credit.changes.reset import OPERATION
@@ -45,7 +46,7 @@ def events(app_id: int | None, since: dt.datetime, until: dt.datetime) -> list[E
 def label(change: Change) -> str:
     """What was changed, in a line."""
     if (change.additional_data or {}).get(OPERATION_KEY) == OPERATION:
-        what = "statistics put back" if change.undoes_id else "statistics reset"
+        what = gettext("statistics restored") if change.undoes_id else gettext("statistics reset")
     else:
         # Others that were saved with them are not for volunteers, and explain no step in a curve.
         lines = (line for line in lines_of(change) if line.name in fields.OF_APPS | fields.OF_VERSIONS)

@@ -6,9 +6,11 @@ from typing import Any, Final
 
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from credit.changes import events, fields, reset
 from credit.models import App, AppVersion, CreditChange, Preview, VersionAverage
+from credit.previews import texts
 from credit.previews.request import TooManyPreviewsError, ask
 from credit.previews.settings import UnknownSettingError
 from portal.audit import steps
@@ -23,12 +25,12 @@ def _why_no_preview(proposal: Proposal) -> str:
         return _why_not_put_back(proposal) if proposal.subject is not None else ""
     if fields.PREVIEWED & proposal.changes.keys():
         return ""
-    return "it decides which jobs are done from now on, and past jobs cannot show that."
+    return gettext("it decides which jobs are done from now on, and past jobs cannot show that.")
 
 
 def _why_not_put_back(proposal: Proposal) -> str:
     if AppVersion.objects.filter(pk=proposal.pk, app__version_average=VersionAverage.MEDIAN).exists():
-        return "versions' averages are medians of computers' here, and those of before are not kept."
+        return gettext("versions’ averages are medians of computers’ averages here, and the earlier ones are not kept.")
     return ""
 
 
@@ -47,20 +49,22 @@ def _ask(person: User, proposal: Proposal) -> int:
     try:
         return ask(person, app, changes, timezone.now(), changed_at=changed_at).pk
     except (TooManyPreviewsError, UnknownSettingError) as error:
-        raise steps.RefusedPreviewError(f"No preview: {error}") from error
+        raise steps.RefusedPreviewError(gettext("No preview: %(reason)s") % {"reason": error}) from error
 
 
 def _show(number: int) -> steps.Preview | None:
     preview = Preview.objects.filter(pk=number).first()
     if preview is None:
         return None
-    words = [f"It failed: {preview.failure}"] if preview.failure else []
-    result: dict[str, Any] = preview.result or {}
+    words = (
+        [gettext("The preview failed: %(reason)s") % {"reason": gettext(preview.failure)}] if preview.failure else []
+    )
+    result: dict[str, Any] | None = preview.result
     return steps.Preview(
         is_finished=preview.finished_at is not None,
         progress=preview.progress,
-        words=[*words, *result.get("summary", [])],
-        warnings=list(result.get("warnings", [])),
+        words=[*words, *(texts.summary(result) if result else [])],
+        warnings=texts.warnings(result) if result else [],
         url=reverse("admin:credit_preview", args=[preview.pk]),
     )
 

@@ -11,6 +11,8 @@ from typing import Any, Final
 
 from django.db import OperationalError, connection, transaction
 from django.db.models import Q, QuerySet
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from psycopg.errors import LockNotAvailable
 
 from credit.changes import sql
@@ -24,10 +26,10 @@ from portal.models import Change
 OPERATION: Final = "statistics"
 _NAMES: Final = ("pfc_n", "pfc_avg", "pfc_scale", "is_counted")
 _LABELS: Final = {
-    "pfc_n": "Samples",
-    "pfc_avg": "Average of PFC / estimate",
-    "pfc_scale": "Factor",
-    "is_counted": "Counts for the app's least average",
+    "pfc_n": _("Samples"),
+    "pfc_avg": _("Average of PFC / estimate"),
+    "pfc_scale": _("Factor"),
+    "is_counted": _("Counts towards the app’s lowest average"),
 }
 
 
@@ -65,32 +67,41 @@ def _kept_records(version: AppVersion) -> QuerySet[HostAppVersion]:
 
 
 def _title(version: AppVersion, proposal: Proposal) -> str:
-    return f"{'Put back' if proposal.subject else 'Reset'} the statistics of {version}"
+    text = (
+        gettext("Restore the statistics of %(version)s")
+        if proposal.subject
+        else gettext("Reset the statistics of %(version)s")
+    )
+    return text % {"version": version}
 
 
 def _lines(version: AppVersion, proposal: Proposal) -> list[Line]:
     wanted = _wanted(proposal)
     found = [
-        Line(name, _LABELS[name], in_words(None, getattr(version, name)), in_words(None, getattr(wanted, name)))
+        Line(name, str(_LABELS[name]), in_words(None, getattr(version, name)), in_words(None, getattr(wanted, name)))
         for name in _NAMES
     ]
     records = HostAppVersion.objects.filter(app_version=version)
     here = records.filter(pfc_n__gt=0).count()
     kept = StatisticsSnapshot.objects.filter(pk=proposal.subject).first() if proposal.subject else None
     after = kept.host_records.filter(pfc_n__gt=0, record__in=records).count() if kept is not None else 0
-    return [*found, Line("host_records", "Computers with samples", str(here), str(after))]
+    return [*found, Line("host_records", gettext("Computers with samples"), str(here), str(after))]
 
 
 def _notes(version: AppVersion, proposal: Proposal) -> list[str]:
     if proposal.subject is not None:
         return [
-            "The statistics of before are put back: those of the version and of its computers. Samples that came since "
-            "are taken out, and kept with this change.",
+            gettext(
+                "The earlier statistics of the version and of its computers are restored. Samples collected since then "
+                "are removed, and kept with this change."
+            ),
         ]
     return [
-        "Averages of the version and of its computers begin anew. Until there are enough samples again, claims are "
-        "approximate: they are priced at the app's least average, or at the estimate.",
-        "Credit that was granted stays as it is. The present statistics are kept: the change can be undone.",
+        gettext(
+            "The averages of the version and of its computers are reset. Until there are enough samples again, claims "
+            "are approximate: they are based on the app’s lowest average, or on the estimate."
+        ),
+        gettext("Granted credit stays as it is. The current statistics are kept, so the change can be undone."),
     ]
 
 
@@ -100,7 +111,7 @@ def _lock(proposal: Proposal) -> None:
     If another transaction has a record that came meanwhile, it may wait for the version: it gets it, and all is locked
     anew.
     """
-    for _ in range(_MAX_TRIES):
+    for _try in range(_MAX_TRIES):
         with suppress(_NewRecordsError), transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(sql.LOCK_RECORDS, [proposal.pk])
             cursor.execute(sql.LOCK_VERSION, [proposal.pk])

@@ -13,6 +13,8 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.cache import patch_vary_headers
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
 from credit.experiments import own_results
@@ -36,13 +38,13 @@ class CreditExperimentAdmin(SecretLookups):
         found: QuerySet[CreditExperiment] = super().get_queryset(request).defer("results")
         return found
 
-    @admin.display(description="state")
+    @admin.display(description=_("state"))
     def progress_text(self, kept: CreditExperiment) -> str:
         if kept.finished_at is None:
             return f"{kept.progress:.0%}"
-        return "failed" if kept.failure else "done"
+        return gettext("failed") if kept.failure else gettext("done")
 
-    @admin.display(description="shared", boolean=True)
+    @admin.display(description=_("shared"), boolean=True)
     def is_shared(self, kept: CreditExperiment) -> bool:
         return kept.share_token is not None
 
@@ -64,7 +66,7 @@ class CreditExperimentAdmin(SecretLookups):
         kept = ask(form, request, is_operator=True)
         if kept is not None:
             return redirect("admin:credit_creditexperiment_change", kept.pk)
-        return self._page(request, "admin_new.html", "New experiment", form=form)
+        return self._page(request, "admin_new.html", gettext("New experiment"), form=form)
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
@@ -79,7 +81,9 @@ class CreditExperimentAdmin(SecretLookups):
             elif requests.may_be_shared(kept):
                 requests.share(kept)
             else:
-                messages.warning(request, "A volunteer's experiment is shared only while the laboratory is public.")
+                messages.warning(
+                    request, gettext("A volunteer’s experiment is shared only while the laboratory is public.")
+                )
             return redirect("admin:credit_creditexperiment_change", kept.pk)
         part = "_experiment.html" if request.headers.get("HX-Request") else "admin_experiment.html"
         response = self._page(
@@ -135,7 +139,7 @@ class CreditExperimentAdmin(SecretLookups):
         return self._page(
             request,
             "admin_own_results.html",
-            "Goals, measured on an app's own results",
+            gettext("Goals, measured on an app’s own results"),
             apps=apps,
             app=app,
             last=last,

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import product
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django import forms
 from django.db import models
 from django.utils.text import capfirst
+from django.utils.translation import gettext, gettext_lazy, gettext_noop
+from django.utils.translation import gettext_lazy as _
 
 from credit.engine.rules import LIMITS, RulesError, RuleSet
+from credit.experiments import texts
 from credit.laboratory.experiment import (
     MAX_JOBS,
     MAX_SEEDS,
@@ -25,15 +28,19 @@ from credit.laboratory.goals import SINGLE, WAYS
 from credit.laboratory.parameters import PARAMETERS
 from credit.models import App
 
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
 RULE_SETS: Final = {
-    RuleSet.PUBLISHED: "published: the credit document, with its holes closed",
-    RuleSet.LETTER: "letter: the credit document word for word",
-    RuleSet.DEPLOYED: "deployed: the formulas of BOINC's server",
+    RuleSet.PUBLISHED: _("published: the credit document, with loopholes closed"),
+    RuleSet.LETTER: _("letter: exactly as in the credit document"),
+    RuleSet.DEPLOYED: _("deployed: the formulas of BOINC’s server"),
 }
-_CHECKS: Final = (("off", "off"), ("on", "on"))
+_CHECKS: Final = (("off", _("off")), ("on", _("on")))
 _LIMIT: Final = "limit_"
+_CHEATING: Final = gettext_noop("Computers that cheat")
 GROUPS: Final = {
-    "Computers": (
+    gettext_noop("Computers"): (
         "hosts",
         "jobs_per_host_day",
         "cpu_gflops",
@@ -45,27 +52,31 @@ GROUPS: Final = {
         "anonymous_part",
         "failing_part",
     ),
-    "Jobs and projects": ("size_spread", "hidden_ratio", "other_efficiency"),
-    "Programs: the part of their device's peak speed that they achieve": tuple(
+    gettext_noop("Jobs and projects"): ("size_spread", "hidden_ratio", "other_efficiency"),
+    gettext_noop("Programs: share of their device’s peak speed that they achieve"): tuple(
         name for name in PARAMETERS if name.startswith("efficiency_") and name != "efficiency_spread"
     ),
-    "Those who cheat": tuple(name for name in PARAMETERS if name.startswith("cheat_")),
+    _CHEATING: tuple(name for name in PARAMETERS if name.startswith("cheat_")),
 }
 
 NOTES: Final = {
-    "Those who cheat": "In each way at least one computer, with the project's programs. Long jobs are those that take "
-    "more than 1.5 times what is usual or estimated. For these to matter, give long jobs a run time of more than three "
-    "times that of short ones, under “Jobs and projects”.",
+    _CHEATING: gettext_noop(
+        "For each way of cheating there is at least one computer, with the project’s programs. Long jobs are those "
+        "that take more than 1.5 times the usual or estimated time. For these to matter, give long jobs a run time of "
+        "more than three times that of short ones, under “Jobs and projects”."
+    ),
 }
 
 
-def _several(label: str, choices: Any, initial: list[str]) -> forms.MultipleChoiceField:
+def _several(label: StrOrPromise, choices: Any, initial: list[str]) -> forms.MultipleChoiceField:
     return forms.MultipleChoiceField(
         label=label, choices=choices, initial=initial, widget=forms.CheckboxSelectMultiple, label_suffix=""
     )
 
 
-def _number(label: str, low: float, high: float, help_text: str, *, is_whole: bool = False, **more: Any) -> Any:
+def _number(
+    label: StrOrPromise, low: float, high: float, help_text: StrOrPromise, *, is_whole: bool = False, **more: Any
+) -> Any:
     made: Any = forms.IntegerField if is_whole else forms.FloatField
     return made(label=label, min_value=low, max_value=high, help_text=help_text, **more)
 
@@ -73,20 +84,24 @@ def _number(label: str, low: float, high: float, help_text: str, *, is_whole: bo
 class ExperimentForm(forms.Form):
     """Every combination of the rule sets, ways and checks that are chosen is a variant."""
 
-    title = forms.CharField(max_length=100, initial="Experiment")
-    rule_sets = _several("Rule sets", list(RULE_SETS.items()), [RuleSet.PUBLISHED, RuleSet.DEPLOYED])
-    replications = _several("How often a job is computed", [(way, way) for way in WAYS], [SINGLE])
-    checks = _several("Host-scale probation (host_scale_check)", _CHECKS, ["on"])
+    title = forms.CharField(label=_("Title"), max_length=100, initial=_("Experiment"))
+    rule_sets = _several(_("Rule sets"), list(RULE_SETS.items()), [RuleSet.PUBLISHED, RuleSet.DEPLOYED])
+    replications = _several(_("Replication"), [(way, gettext_lazy(way)) for way in WAYS], [SINGLE])
+    checks = _several(_("Host-scale probation (host_scale_check)"), _CHECKS, ["on"])
     compares_limits = forms.BooleanField(
-        label="Compare with the rule sets' own limits", required=False, help_text="Where you give limits below."
+        label=_("Compare with the rule sets’ own limits"), required=False, help_text=_("If you set limits below.")
     )
-    jobs = _number("Jobs of each population", MIN_JOBS, MAX_JOBS, "", is_whole=True, initial=USUAL_JOBS)
-    nseeds = _number("Populations", 1, MAX_SEEDS, "More make chance differences smaller.", is_whole=True, initial=2)
+    jobs = _number(_("Jobs per population"), MIN_JOBS, MAX_JOBS, "", is_whole=True, initial=USUAL_JOBS)
+    nseeds = _number(
+        _("Populations"), 1, MAX_SEEDS, _("More populations make chance differences smaller."), is_whole=True, initial=2
+    )
     is_document = forms.BooleanField(
-        label="Measure the goals of the credit document instead, on its own populations",
+        label=_("Measure the goals of the credit document instead, on its own populations"),
         required=False,
-        help_text="As manage.py credit_report does. It takes minutes for each rule set and population, so choose one "
-        "of each; the population described here, the replication and the probation chosen do nothing then.",
+        help_text=_(
+            "As manage.py credit_report does. This takes minutes for each rule set and population, so choose one of "
+            "each. The population described here and the chosen replication and probation then have no effect."
+        ),
     )
 
     def __init__(self, *args: Any, is_operator: bool, **kwargs: Any) -> None:
@@ -95,13 +110,14 @@ class ExperimentForm(forms.Form):
             del self.fields["is_document"]
         for name, (low, high) in LIMITS.items():
             meant: Any = App._meta.get_field(name)
-            label = f"{capfirst(meant.verbose_name)} ({name})"
+            label = gettext("%(label)s (%(name)s)") % {"label": capfirst(str(meant.verbose_name)), "name": name}
             is_whole = isinstance(meant, models.IntegerField)
             words = str(meant.help_text)
             self.fields[_LIMIT + name] = _number(label, low, high, words, is_whole=is_whole, required=False)
         for name, each in PARAMETERS.items():
-            words = f"{each.help} {each.low:g} to {each.high:g}; usually {each.usual:g}.".strip()
-            field = _number(each.label, each.low, each.high, words, is_whole=each.is_whole, required=False)
+            field = _number(
+                texts.label(each), each.low, each.high, texts.help_text(each), is_whole=each.is_whole, required=False
+            )
             field.initial = round(each.usual) if each.is_whole else each.usual
             self.fields[name] = field
         for field in self.fields.values():
@@ -115,9 +131,14 @@ class ExperimentForm(forms.Form):
     @property
     def groups(self) -> list[tuple[str, str, list[forms.BoundField], bool]]:
         """Each group's title, what is said of it, its fields, and whether one has an error."""
-        groups = {"Limits of the rules": tuple(_LIMIT + name for name in LIMITS), **GROUPS}
+        groups = {gettext_noop("Limits of the rules"): tuple(_LIMIT + name for name in LIMITS), **GROUPS}
         return [
-            (title, NOTES.get(title, ""), [self[name] for name in names], any(name in self.errors for name in names))
+            (
+                gettext(title),
+                gettext(NOTES[title]) if title in NOTES else "",
+                [self[name] for name in names],
+                any(name in self.errors for name in names),
+            )
             for title, names in groups.items()
         ]
 
@@ -130,7 +151,7 @@ class ExperimentForm(forms.Form):
             said["experiment"] = self._experiment(said)
         except (ExperimentError, RulesError) as error:
             name = error.name if error.name in self.fields else None
-            self.add_error(name, str(error))
+            self.add_error(name, texts.error(error))
         return said
 
     def _experiment(self, said: Mapping[str, Any]) -> Experiment:

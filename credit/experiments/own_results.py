@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Final
 
+from django.utils.translation import gettext
+
 from credit.engine.rules import credit_of
+from credit.experiments import texts
 from credit.laboratory.figures import device_neutrality, drift, host_spread, wingman_variance
 from credit.laboratory.goals import Goal
 from credit.laboratory.population import Cheat
@@ -99,7 +102,7 @@ def _goals(outcomes: Sequence[Outcome]) -> list[Goal]:
         found.append(("drift of the mean grant per 1,000 jobs", drift(outcomes), 0.02))
     if len(outcomes) > len({each.number for each in outcomes}):
         found.append(("replicas' claims for one job apart", wingman_variance(outcomes), None))
-    return [Goal(name, value, value, bound) for name, value, bound in found]
+    return [Goal(texts.goal(name), value, value, bound) for name, value, bound in found]
 
 
 def _count(outcomes: Sequence[Outcome], name: str) -> Counter[int]:
@@ -115,7 +118,7 @@ def _versions(app: App, outcomes: Sequence[Outcome]) -> list[VersionRow]:
     }
     return [
         VersionRow(
-            names.get(version or 0, "programs of volunteers' own"),
+            names.get(version or 0, gettext("volunteers’ own programs")),
             len(rows),
             len({each.host for each in rows}),
             fmean(each.granted for each in rows),

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from credit.experiments import texts
 from credit.experiments.charts import FACTOR, goal_charts
 from credit.experiments.request import KIND, share_url
 from credit.laboratory.experiment import Experiment
@@ -46,14 +47,15 @@ def page_of(kept: CreditExperiment, now: dt.datetime) -> dict[str, Any]:
     names = dict.fromkeys(goal["name"] for found in results for goal in found["goals"])
     return {
         "experiment": kept,
+        "failure": texts.failure(kept.failure),
         "said": experiment,
         "unusual": [
-            (PARAMETERS[name].label, significant(value)) for name, value in sorted(experiment.parameters.items())
+            (texts.label(PARAMETERS[name]), significant(value)) for name, value in sorted(experiment.parameters.items())
         ],
         "standing": standing,
         "is_unfinished": standing is not None,
         "is_given_up": kept.finished_at is None and standing is None,
-        "variants": [found["label"] for found in results],
+        "variants": [texts.variant(found["label"]) for found in results],
         "rows": [_row(name, results) for name in names],
         "charts": goal_charts(results),
         "share_url": share_url(kept),
@@ -68,7 +70,7 @@ def _row(name: str, results: Sequence[Mapping[str, Any]]) -> Row:
     goals = _goals(name, results)
     bounds = {goal["bound"] for goal in goals if goal is not None and goal["bound"] is not None}
     return Row(
-        name,
+        texts.goal(name),
         _in_words(name, bounds.pop()) if bounds else "",
         [
             None

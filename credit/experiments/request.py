@@ -8,6 +8,7 @@ from typing import Final
 from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from credit.laboratory.experiment import Experiment
 from credit.models import CreditExperiment
@@ -39,15 +40,21 @@ def ask(owner: User, title: str, experiment: Experiment, *, is_operator: bool) -
     unfinished = queue.standings(KIND, own.filter(finished_at=None).values_list("pk", flat=True), timezone.now())
     if len(unfinished) >= MAX_UNFINISHED:
         raise ExperimentRefusedError(
-            f"You have {MAX_UNFINISHED} experiments that are not finished. Wait for one, or delete one."
+            gettext("You have %(number)s unfinished experiments. Wait until one is finished, or delete one.")
+            % {"number": MAX_UNFINISHED}
         )
     if own.count() >= MAX_KEPT:
-        raise ExperimentRefusedError(f"You have {MAX_KEPT} experiments, which is as many as one may keep. Delete one.")
+        raise ExperimentRefusedError(
+            gettext("You have %(number)s experiments, which is the maximum. Delete one first.") % {"number": MAX_KEPT}
+        )
     most = OPERATOR_JOBS if is_operator else VOLUNTEER_JOBS
     if not experiment.is_document and experiment.total_jobs > most:
         raise ExperimentRefusedError(
-            f"That makes {experiment.total_jobs:,} simulated jobs, and there may be {most:,}. Choose fewer jobs, "
-            "populations or rules."
+            gettext(
+                "That makes %(number)s simulated jobs, and there may be %(most)s. Choose fewer jobs, populations or "
+                "rules."
+            )
+            % {"number": f"{experiment.total_jobs:,}", "most": f"{most:,}"}
         )
     if experiment.is_document:
         _check_document(experiment, is_operator=is_operator)
@@ -58,13 +65,18 @@ def ask(owner: User, title: str, experiment: Experiment, *, is_operator: bool) -
 
 def _check_document(experiment: Experiment, *, is_operator: bool) -> None:
     if not is_operator:
-        raise ExperimentRefusedError("Only operators may measure the goals of the document: it takes minutes.")
+        raise ExperimentRefusedError(
+            gettext("Only operators may measure the goals of the document, because it takes minutes.")
+        )
     number = len(experiment.variants) * experiment.nseeds
     most = max(1, settings.CREDIT_LABORATORY_SECS_MAX // DOCUMENT_SECS)
     if number > most:
         raise ExperimentRefusedError(
-            f"The document's goals take about {DOCUMENT_SECS // 60} minutes for each rule set and population. "
-            f"You chose {number} of these, and there may be {most}. Choose fewer, or use manage.py credit_report."
+            gettext(
+                "The document’s goals take about %(minutes)s minutes for each rule set and population. You chose "
+                "%(number)s of these, and there may be %(most)s. Choose fewer, or use manage.py credit_report."
+            )
+            % {"minutes": DOCUMENT_SECS // 60, "number": number, "most": most}
         )
 
 

@@ -12,6 +12,7 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.utils.cache import patch_vary_headers
+from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from credit.experiments import request as requests
@@ -68,7 +69,7 @@ def experiment_form(request: HttpRequest, readable: QuerySet[CreditExperiment], 
     if not (known.isascii() and known.isdigit() and len(known) < 19):
         return ExperimentForm(is_operator=is_operator)
     kept = get_object_or_404(readable, pk=int(known))
-    initial = {"title": f"{kept.title}, changed"[:100], **initial_of(kept.settings)}
+    initial = {"title": (gettext("%(title)s, changed") % {"title": kept.title})[:100], **initial_of(kept.settings)}
     return ExperimentForm(initial=initial, is_operator=is_operator)
 
 

@@ -13,12 +13,12 @@ import structlog
 from django.conf import settings
 from django.utils import timezone
 
+from credit.experiments import texts
 from credit.models import CreditExperiment
 
 BYTES_MAX: Final = 1024**3
 CLOCK_SECS_MAX: Final = 850
 """Its processor time is limited; on a busy machine it may take longer by the clock, but the task is killed at 900 s."""
-FAULT: Final = "It failed by a fault of this site. Those who run the site can see why."
 
 log = structlog.get_logger(__name__)
 
@@ -80,9 +80,6 @@ def _measured(said: dict[str, Any], report: Callable[[float], None]) -> list[dic
     if kind == "fault":
         raise FailedError(rest)
     if process.returncode in (-24, -9):  # SIGXCPU; SIGKILL by the hard limit, or by the alarm
-        raise FailedError(
-            f"It took more than {secs_max} s of processor time, or {CLOCK_SECS_MAX} s by the clock. Try fewer jobs, "
-            "populations or rules."
-        )
+        raise FailedError(texts.TOO_LONG % {"secs": secs_max, "clock": CLOCK_SECS_MAX})
     log.error("credit_experiment.failed", code=process.returncode)
-    raise FailedError(FAULT)
+    raise FailedError(texts.FAULT)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from django.contrib import admin
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from credit.models import StatisticsExport
 from portal.admin import ReadOnlyAdmin
@@ -13,8 +15,8 @@ class StatisticsExportAdmin(ReadOnlyAdmin):
 
     list_display = ("started_at", "state", "nrecords", "nusers", "nteams", "nhosts", "nbytes")
 
-    @admin.display(description="state")
+    @admin.display(description=_("state"))
     def state(self, made: StatisticsExport) -> str:
         if made.finished_at is None:
-            return "running"
-        return f"failed: {made.failure}" if made.failure else "published"
+            return gettext("running")
+        return gettext("failed: %(reason)s") % {"reason": made.failure} if made.failure else gettext("published")

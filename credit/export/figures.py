@@ -6,6 +6,8 @@ import datetime as dt
 from collections.abc import Iterator
 from typing import Final
 
+from django.utils.translation import gettext_lazy as _
+
 from credit.figures.credit import KEY
 from credit.models import StatisticsExport
 from portal.dashboard import registry
@@ -16,17 +18,17 @@ _LIST: Final = "admin:credit_statisticsexport_changelist"
 FIGURES: Final = (
     Figure(
         "export.age",
-        "Age of the statistics export",
+        _("Age of the statistics export"),
         Unit.SECS,
         combine=Combine.MAX,
         link=_LIST,
-        link_text="Exports",
-        about="Other sites read it daily.",
+        link_text=_("Exports"),
+        about=_("Other sites read it daily."),
         trouble=above(
-            2 * 86_400 + 3600, "The statistics that other sites read are two days old. The list of exports says why."
+            2 * 86_400 + 3600, _("The statistics for other sites are two days old. The list of exports says why.")
         ),
     ),
-    Figure("export.users", "Volunteers published", link=_LIST, link_text="Exports"),
+    Figure("export.users", _("Published volunteers"), link=_LIST, link_text=_("Exports")),
 )
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 import psycopg
 import structlog
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 from psycopg import Connection, IsolationLevel
 
 from credit.export import files, sql, writers
@@ -90,8 +91,8 @@ def _in_words() -> Iterator[str]:
 
 EXPORT: Final = Job(
     "export_statistics",
-    "Statistics export",
-    "What other sites read of the project, as the task makes it daily.",
+    _("Statistics export"),
+    _("Makes the files that other sites read, as the daily task does."),
     _in_words,
     is_check=False,
 )

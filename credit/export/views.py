@@ -11,6 +11,7 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.cache import get_conditional_response
 from django.utils.http import http_date
+from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods, require_safe
 
 from credit.export import consent, files, writers
@@ -64,6 +65,6 @@ def choose(request: HttpRequest) -> HttpResponse:
             shows_hosts="shows_hosts" in request.POST,
             now=timezone.now(),
         )
-        messages.success(request, "Saved. It holds from the next export on.")
+        messages.success(request, gettext("Saved. This takes effect with the next export."))
         return redirect("statistics_consent")
     return render(request, "credit/export/consent.html", {"choice": consent.read(user)})

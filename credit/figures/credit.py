@@ -8,6 +8,7 @@ from typing import Final
 
 from django.db import connection
 from django.utils.timezone import now as time_now
+from django.utils.translation import gettext_lazy as _
 
 from credit.figures import sql
 from credit.figures.names import all_versions, app_names, version_names
@@ -22,7 +23,6 @@ KEY: Final = "credit"
 _VERSIONS: Final = "admin:credit_appversion_changelist"
 _APPS: Final = "admin:credit_app_changelist"
 _LEAST_CLAIMS: Final = 20
-_RECENT: Final = "Of the last 20,000 results at most that were reported within a day."
 
 
 def _marks(since: dt.datetime, until: dt.datetime) -> list[Marker]:
@@ -63,108 +63,118 @@ def _course(
 FIGURES: Final = (
     Figure(
         "credit.granted",
-        "Credit granted",
+        _("Credit granted"),
         Unit.CREDITS,
         per_secs=3600,
-        per="an hour",
-        series="version",
+        per=_("per hour"),
+        series=_("version"),
         link=_VERSIONS,
-        link_text="Versions",
+        link_text=_("Versions"),
         markers=_marks,
     ),
     Figure(
         "credit.grants",
-        "Results granted credit",
+        _("Results granted credit"),
         per_secs=3600,
-        per="an hour",
-        series="version",
+        per=_("per hour"),
+        series=_("version"),
         link=_VERSIONS,
-        link_text="Versions",
+        link_text=_("Versions"),
         markers=_marks,
     ),
     Figure(
         "credit.median",
-        "Credit for what a job is estimated at",
+        _("Credit relative to estimates"),
         Unit.FACTOR,
         combine=Combine.MEAN,
-        series="version",
+        series=_("version"),
         link=_VERSIONS,
-        link_text="Versions",
-        about=f"The median of credit divided by what the estimated FLOPs are worth. {_RECENT}",
+        link_text=_("Versions"),
+        about=_(
+            "The median of credit divided by the credit for the estimated FLOPs. Of up to 20,000 results reported "
+            "within the last day."
+        ),
         markers=_marks,
     ),
     Figure(
         "credit.spread",
-        "Spread of credit for equal jobs",
+        _("Spread of credit for equal jobs"),
         Unit.PERCENT,
         combine=Combine.MAX,
-        series="version",
+        series=_("version"),
         link=_VERSIONS,
-        link_text="Versions",
-        about="How far the middle 80 % of results are apart, in percent of the median; jobs count by their estimate. "
-        f"{_RECENT}",
+        link_text=_("Versions"),
+        about=_(
+            "The range of the middle 80 % of results, in percent of the median; jobs are compared by their estimates. "
+            "Of up to 20,000 results reported within the last day."
+        ),
         markers=_marks,
     ),
     Figure(
         "credit.approximate",
-        "Approximate claims",
+        _("Approximate claims"),
         Unit.PERCENT,
         combine=Combine.MAX,
-        series="app",
-        about=f"Claims that do not count when there is a better one. {_RECENT}",
+        series=_("app"),
+        about=_(
+            "Claims that do not count if there is a better one. Of up to 20,000 results reported within the last day."
+        ),
         markers=_marks,
     ),
     Figure(
         "credit.scale",
-        "Factor of versions (pfc_scale)",
+        _("Factor of versions (pfc_scale)"),
         Unit.FACTOR,
         combine=Combine.MEAN,
-        series="version",
+        series=_("version"),
         link=_VERSIONS,
-        link_text="Versions",
+        link_text=_("Versions"),
         history=_version_course(0),
         markers=_marks,
     ),
     Figure(
         "credit.average",
-        "Average of versions (pfc_avg)",
+        _("Average of versions (pfc_avg)"),
         Unit.FACTOR,
         combine=Combine.MEAN,
-        series="version",
+        series=_("version"),
         link=_VERSIONS,
-        link_text="Versions",
+        link_text=_("Versions"),
         history=_version_course(1),
         markers=_marks,
     ),
     Figure(
         "credit.least_average",
-        "Least average of apps (min_avg_pfc)",
+        _("Lowest average of apps (min_avg_pfc)"),
         Unit.FACTOR,
         combine=Combine.MEAN,
-        series="app",
+        series=_("app"),
         link=_APPS,
-        link_text="Apps",
+        link_text=_("Apps"),
         history=_app_course,
         markers=_marks,
     ),
     Figure(
         "credit.suspicious",
-        "Suspicious claims",
+        _("Suspicious claims"),
         Unit.PERCENT,
         combine=Combine.MAX,
-        series="app",
-        about="Claims above the job's bound, of impossible speeds or run times, or of a run time longer than the job "
-        f"was out. They are priced by the app's average. {_RECENT}",
+        series=_("app"),
+        about=_(
+            "Claims above the job’s bound, with impossible speeds or run times, or with a run time longer than the "
+            "time between sending and report. They are based on the app’s average instead. Of up to 20,000 results "
+            "reported within the last day."
+        ),
         link="admin:credit_result_changelist",
-        link_text="Results",
-        trouble=above(5, "{labels}: more than 5 % of the claims are suspicious."),
+        link_text=_("Results"),
+        trouble=above(5, _("{labels}: more than 5 % of the claims are suspicious.")),
         markers=_marks,
     ),
     Figure(
         "credit.probation",
-        "Computers on probation",
-        series="app",
-        about="By app; it matters where host_scale_check is on.",
+        _("Computers on probation"),
+        series=_("app"),
+        about=_("By app. Matters only where host_scale_check is on."),
         link="admin:credit_hostappversion_changelist?scale_probation__exact=1",
     ),
 )
@@ -205,5 +215,5 @@ def take(now: dt.datetime) -> Iterator[Sample]:
 
 def register() -> None:
     """Called once, when the app is ready, if the site has a project."""
-    registry.add_panel(Panel(KEY, "Credit", 3))
+    registry.add_panel(Panel(KEY, _("Credit"), 3))
     registry.add_source(Source(KEY, FIGURES, take))

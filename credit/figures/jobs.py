@@ -11,12 +11,12 @@ from typing import Any, Final
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 from django.urls import reverse
+from django.utils.translation import gettext_lazy as _
 
 from credit.engine.states import AssimilateState, FileDeleteState, Outcome, ServerState
 from credit.figures import outcomes, sql
 from credit.figures.names import app_names
 from credit.models import Result, Workunit
-from credit.models.work import OUTCOMES
 from portal.dashboard import registry
 from portal.dashboard.registry import Combine, Figure, Panel, Sample, Source, Table, Unit
 from portal.dashboard.rules import above, grows
@@ -34,161 +34,176 @@ _TO_DELETE: Final = f"{_WORKUNITS}?file_delete_state__exact={FileDeleteState.REA
 _UNSENT: Final = f"{_RESULTS}?server_state__exact={ServerState.UNSENT:d}"
 _FAILED: Final = f"{_RESULTS}?outcome__exact={Outcome.CLIENT_ERROR:d}"
 _RETRY: Final = "admin:scheduler_retryentry_changelist"
-_hourly: Final = partial(Figure, per="an hour", series="outcome")
+_hourly: Final = partial(Figure, per=_("per hour"), series=_("outcome"))
 
 FIGURES: Final = (
-    Figure("jobs.unsent", "Unsent", link=_UNSENT, series="app", about="Results that wait to be sent."),
+    Figure("jobs.unsent", _("Unsent"), link=_UNSENT, series=_("app"), about=_("Results waiting to be sent.")),
     Figure(
         "jobs.unsent_oldest",
-        "Oldest unsent",
+        _("Oldest unsent"),
         Unit.SECS,
         combine=Combine.MAX,
         link=_UNSENT,
-        series="app",
+        series=_("app"),
         trouble=above(
-            14 * 86_400, "Jobs have waited for two weeks to be sent: {labels}. Is there a version for volunteers?"
+            14 * 86_400,
+            _(
+                "Jobs have been waiting to be sent for two weeks: {labels}. Is there a version that volunteers’ "
+                "computers can run?"
+            ),
         ),
     ),
     Figure(
         "jobs.in_progress",
-        "In progress",
+        _("In progress"),
         link=f"{_RESULTS}?server_state__exact={ServerState.IN_PROGRESS:d}",
-        series="app",
+        series=_("app"),
     ),
     Figure(
         "jobs.late",
-        "Late, and not timed out yet",
+        _("Late, not timed out yet"),
         link=f"{_RESULTS}?server_state__exact={ServerState.IN_PROGRESS:d}",
-        series="app",
-        about="Results whose deadline was more than ten minutes ago. The transitioner should have timed them out.",
-        trouble=above(0, "Late jobs are not timed out: {labels}. Look at the task “transition” and the retry queue."),
+        series=_("app"),
+        about=_("Results whose deadline was more than ten minutes ago. The transitioner should have timed them out."),
+        trouble=above(
+            0, _("Late jobs are not being timed out: {labels}. Check the task “transition” and the retry queue.")
+        ),
     ),
     Figure(
         "jobs.to_transition",
-        "Waiting for the transitioner",
+        _("Waiting for the transitioner"),
         link=_RETRY,
-        link_text="Retry queue",
-        trouble=grows("More and more workunits wait for the transitioner."),
+        link_text=_("Retry queue"),
+        trouble=grows(_("More and more workunits are waiting for the transitioner.")),
     ),
     Figure(
         "jobs.to_transition_oldest",
-        "Oldest waiting for the transitioner",
+        _("Oldest waiting for the transitioner"),
         Unit.SECS,
         combine=Combine.MAX,
         link=_RETRY,
-        link_text="Retry queue",
-        trouble=above(STUCK_SECS, "A workunit has waited for the transitioner for more than an hour."),
+        link_text=_("Retry queue"),
+        trouble=above(STUCK_SECS, _("A workunit has been waiting for the transitioner for more than an hour.")),
     ),
     Figure(
         "jobs.to_validate",
-        "Waiting for validation",
+        _("Waiting for validation"),
         link=_TO_VALIDATE,
-        series="app",
-        trouble=grows("More and more workunits wait for validation."),
+        series=_("app"),
+        trouble=grows(_("More and more workunits are waiting for validation.")),
     ),
     Figure(
         "jobs.to_validate_oldest",
-        "Oldest waiting for validation",
+        _("Oldest waiting for validation"),
         Unit.SECS,
         combine=Combine.MAX,
         link=_TO_VALIDATE,
-        series="app",
-        about="Since its last result was reported; of the first 200 of each app.",
+        series=_("app"),
+        about=_("Since the last result was reported; for the first 200 workunits of each app."),
         trouble=above(
             STUCK_SECS,
-            "{labels}: a workunit has waited for validation for more than an hour. "
-            "Open one and see why its outputs could not be compared.",
+            _(
+                "{labels}: a workunit has been waiting for validation for more than an hour. Open one to see why its "
+                "outputs could not be compared."
+            ),
         ),
     ),
     Figure(
         "jobs.not_comparable",
-        "Could not be compared",
+        _("Could not be compared"),
         link=f"{_TO_VALIDATE}&validate_fault__isempty=0",
-        series="app",
-        trouble=above(0, "{labels}: outputs could not be compared. Each workunit says why."),
+        series=_("app"),
+        trouble=above(0, _("{labels}: outputs could not be compared. Each workunit says why.")),
     ),
     Figure(
         "jobs.to_assimilate",
-        "Waiting for assimilation",
+        _("Waiting for assimilation"),
         link=_TO_ASSIMILATE,
-        series="app",
-        trouble=grows("More and more workunits wait for assimilation."),
+        series=_("app"),
+        trouble=grows(_("More and more workunits are waiting for assimilation.")),
     ),
     Figure(
         "jobs.to_assimilate_oldest",
-        "Oldest waiting for assimilation",
+        _("Oldest waiting for assimilation"),
         Unit.SECS,
         combine=Combine.MAX,
         link=_TO_ASSIMILATE,
-        series="app",
-        about="Since credit was granted; of the first 200 of each app.",
+        series=_("app"),
+        about=_("Since credit was granted; for the first 200 workunits of each app."),
         trouble=above(
             STUCK_SECS,
-            "{labels}: a workunit has waited for assimilation for more than an hour. Look at the retry queue.",
+            _("{labels}: a workunit has been waiting for assimilation for more than an hour. Check the retry queue."),
         ),
     ),
     Figure(
         "jobs.to_delete",
-        "Workunits waiting for file deletion",
+        _("Workunits waiting for file deletion"),
         link=_TO_DELETE,
-        trouble=grows("More and more files wait."),
+        trouble=grows(_("More and more files are waiting for deletion.")),
     ),
     Figure(
         "jobs.to_delete_oldest",
-        "Oldest waiting for file deletion",
+        _("Oldest waiting for file deletion"),
         Unit.SECS,
         link=_TO_DELETE,
         combine=Combine.MAX,
-        trouble=above(6 * 3600, "Files have waited to be deleted for more than six hours."),
+        trouble=above(6 * 3600, _("Files have been waiting for deletion for more than six hours.")),
     ),
-    _hourly("jobs.ended", "Results that ended", link=_RESULTS, history=outcomes.by(outcomes.outcome_name, ["outcome"])),
+    _hourly(
+        "jobs.ended", _("Results that ended"), link=_RESULTS, history=outcomes.by(outcomes.outcome_name, ["outcome"])
+    ),
     _hourly(
         "jobs.failed",
-        "Results that failed",
+        _("Results that failed"),
         link=_FAILED,
-        series="error",
-        about="Errors, time-outs, and outputs that could not be checked.",
+        series=_("error"),
+        about=_("Errors, time-outs, and outputs that could not be checked."),
         history=outcomes.by(outcomes.error_name, ["outcome", "exit_status"], outcomes.FAILURES),
     ),
     _hourly(
         "jobs.failed_by_app",
-        "Failed, by app",
+        _("Failed, by app"),
         link=_FAILED,
-        series="app",
+        series=_("app"),
         history=outcomes.by(lambda row: row.app, ["app_id"], outcomes.FAILURES),
     ),
     _hourly(
         "jobs.failed_by_version",
-        "Failed, by version",
+        _("Failed, by version"),
         link=_FAILED,
-        series="version",
+        series=_("version"),
         history=outcomes.by(lambda row: row.version, ["app_id", "app_version_id"], outcomes.FAILURES),
     ),
     _hourly(
         "jobs.failed_by_platform",
-        "Failed, by platform",
+        _("Failed, by platform"),
         link=_FAILED,
-        series="platform",
+        series=_("platform"),
         history=outcomes.by(lambda row: row.platform, ["app_version_id"], outcomes.FAILURES),
     ),
     Figure(
         "jobs.failed_share",
-        "Part of results that fail",
+        _("Share of results that fail"),
         Unit.PERCENT,
         combine=Combine.MAX,
         link=_FAILED,
-        series="app",
-        about="Of those that ended in the last full hour.",
-        trouble=above(30, "{labels}: more than 30 % of the results of the last hour failed."),
+        series=_("app"),
+        about=_("Of the results that ended in the last full hour."),
+        trouble=above(30, _("{labels}: more than 30 % of the results of the last hour failed.")),
     ),
-    Figure("jobs.rows", "Rows, about", series="table", about="As PostgreSQL's statistics say."),
+    Figure(
+        "jobs.rows",
+        _("Approximate number of rows"),
+        series=_("table"),
+        about=_("According to PostgreSQL’s statistics."),
+    ),
 )
 TABLES: Final = (
     Table(
         "jobs.failing_hosts",
-        "Computers that fail most",
-        ("Computer", "App", "Without a valid result", "Errors", "Jobs a day"),
-        "No computer fails more than every fourth job.",
+        _("Computers that fail most"),
+        (_("Computer"), _("App"), _("Without a valid result"), _("Errors"), _("Jobs per day")),
+        _("No computer fails more than one in four jobs."),
         "credit.view_hostappversion",
     ),
 )
@@ -254,7 +269,7 @@ def _ended(now: dt.datetime) -> Iterator[Sample]:
     """Of the last full hour."""
     hour = now.astimezone(dt.UTC).replace(minute=0, second=0, microsecond=0) - dt.timedelta(hours=1)
     rows = outcomes.read(hour, hour, ["app_id", "app_version_id", "outcome", "exit_status"])
-    ended: dict[str, int] = dict.fromkeys((OUTCOMES[Outcome.SUCCESS], OUTCOMES[Outcome.CLIENT_ERROR]), 0)
+    ended: dict[str, int] = dict.fromkeys(map(outcomes.outcome_text, (Outcome.SUCCESS, Outcome.CLIENT_ERROR)), 0)
     failed = [row for row in rows if row.outcome in outcomes.FAILURES]
     for row in rows:
         ended[outcomes.outcome_name(row)] = ended.get(outcomes.outcome_name(row), 0) + row.number
@@ -301,5 +316,5 @@ def take_tables(now: dt.datetime) -> dict[str, list[list[object]]]:
 
 def register() -> None:
     """Called once, when the app is ready, if the site has a project."""
-    registry.add_panel(Panel(KEY, "Jobs", 2))
+    registry.add_panel(Panel(KEY, _("Jobs"), 2))
     registry.add_source(Source(KEY, FIGURES, take, TABLES, take_tables))

@@ -10,6 +10,7 @@ from typing import Final, Literal, NamedTuple
 from django.db import connection, transaction
 from django.db.models import Sum
 from django.db.models.functions import Trunc
+from django.utils.translation import override
 
 from credit.engine.states import Outcome
 from credit.figures import sql
@@ -109,7 +110,7 @@ class Ended(NamedTuple):
     exit_status: int | None = None
 
 
-_OWN: Final = "programs of volunteers' own"
+_OWN: Final = "volunteers’ own programs"
 Column = Literal["app_id", "app_version_id", "outcome", "exit_status"]
 
 
@@ -164,7 +165,13 @@ def by(
 
 
 def outcome_name(row: Ended) -> str:
-    return OUTCOMES[Outcome(row.outcome)]
+    return outcome_text(Outcome(row.outcome))
+
+
+def outcome_text(outcome: Outcome) -> str:
+    """In English, as it is kept with the figures that were taken."""
+    with override("en"):
+        return str(OUTCOMES[outcome])
 
 
 def error_name(row: Ended) -> str:
@@ -173,5 +180,6 @@ def error_name(row: Ended) -> str:
         return outcome_name(row)
     if row.exit_status is None:
         return "other exit statuses"
-    words = exit_text(row.exit_status)
+    with override("en"):
+        words = exit_text(row.exit_status)
     return f"exit status {row.exit_status}" + (f" ({words})" if words else "")

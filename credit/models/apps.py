@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import CheckConstraint, Q
 from django.utils import timezone
+from django.utils.text import format_lazy
+from django.utils.translation import gettext_lazy as _
 
 from credit.engine.facts import CreditSystem, ProcessorType, ReplicaRule
 from credit.engine.rules import LIMITS, MAX_CREDIT, RuleSet
 from credit.models.common import MAX_STATISTIC, SAFE_NAME, has_samples, one_of, within
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 MAX_GPU_RAM_BYTES: Final = 2**50
 MAX_CMDLINE_NBYTES: Final = 255
@@ -23,61 +28,67 @@ API_VERSION: Final = r"^([0-9]{1,3}(\.[0-9]{1,3}){2})?$"
 class Comparison(models.TextChoices):
     """How two outputs are compared."""
 
-    BITWISE = "bitwise", "equal to the bit"
-    TOLERANCE = "tolerance", "numbers equal within a tolerance"
-    CUSTOM = "custom", "a Python function"
+    BITWISE = "bitwise", _("identical bit by bit")
+    TOLERANCE = "tolerance", _("numbers equal within a tolerance")
+    CUSTOM = "custom", _("a Python function")
 
 
 class VersionAverage(models.TextChoices):
     """The source of a version's average of PFC."""
 
-    MEAN = "mean", "the running average over its jobs"
-    MEDIAN = "median", "the median of its computers' averages"
+    MEAN = "mean", _("the running average over its jobs")
+    MEDIAN = "median", _("the median of its computers’ averages")
 
 
 PROCESSOR_TYPES: Final = {
-    ProcessorType.CPU: "CPU",
-    ProcessorType.NVIDIA: "NVIDIA GPU",
-    ProcessorType.ATI: "AMD GPU",
-    ProcessorType.INTEL: "Intel GPU",
-    ProcessorType.APPLE: "Apple GPU",
+    ProcessorType.CPU: _("CPU"),
+    ProcessorType.NVIDIA: _("NVIDIA GPU"),
+    ProcessorType.ATI: _("AMD GPU"),
+    ProcessorType.INTEL: _("Intel GPU"),
+    ProcessorType.APPLE: _("Apple GPU"),
 }
 CREDIT_SYSTEMS: Final = {
-    CreditSystem.CREDITNEW: "CreditNew: peak FLOPS, normalised over versions and computers",
-    CreditSystem.PEAK_FLOPS: "benchmark × CPU time",
-    CreditSystem.ACTUAL_FLOPS: "FLOPs counted by the app",
-    CreditSystem.FIXED: "a fixed amount",
+    CreditSystem.CREDITNEW: _("CreditNew: peak FLOPS, normalised across versions and computers"),
+    CreditSystem.PEAK_FLOPS: _("benchmark × CPU time"),
+    CreditSystem.ACTUAL_FLOPS: _("FLOPs counted by the app"),
+    CreditSystem.FIXED: _("a fixed amount"),
 }
 RULE_SETS: Final = {
-    RuleSet.PUBLISHED: "as published, with its holes closed",
-    RuleSet.LETTER: "to the letter of the credit document",
-    RuleSet.DEPLOYED: "as BOINC's own server computes",
+    RuleSet.PUBLISHED: _("as published, with loopholes closed"),
+    RuleSet.LETTER: _("exactly as in the credit document"),
+    RuleSet.DEPLOYED: _("as BOINC’s own server calculates"),
 }
 REPLICA_RULES: Final = {
-    ReplicaRule.MEAN: "the mean of the replicas' claims",
-    ReplicaRule.MINIMUM: "the smallest of the replicas' claims",
+    ReplicaRule.MEAN: _("the mean of the replicas’ claims"),
+    ReplicaRule.MINIMUM: _("the smallest of the replicas’ claims"),
 }
 
 
-def _limit(column: str, name: str, text: str) -> models.FloatField[float | None, float | None]:
+def _in_range(text: StrOrPromise, low: str, high: str) -> StrOrPromise:
+    return format_lazy(
+        _("{text} If empty, the value of the rule set applies. From {low} to {high}."), text=text, low=low, high=high
+    )
+
+
+def _limit(column: str, name: StrOrPromise, text: StrOrPromise) -> models.FloatField[float | None, float | None]:
     low, high = LIMITS[column]
     return models.FloatField(
         name,
         null=True,
         blank=True,
         validators=[MinValueValidator(low), MaxValueValidator(high)],
-        help_text=f"{text} Empty: as the rule set says. From {low:g} to {high:g}.",
+        help_text=_in_range(text, f"{low:g}", f"{high:g}"),
     )
 
 
-def _count(column: str, name: str, text: str) -> models.PositiveIntegerField[int | None, int | None]:
+def _count(column: str, name: StrOrPromise, text: StrOrPromise) -> models.PositiveIntegerField[int | None, int | None]:
     low, high = LIMITS[column]
     return models.PositiveIntegerField(
         name,
         null=True,
         blank=True,
         validators=[MinValueValidator(int(low)), MaxValueValidator(int(high))],
-        help_text=f"{text} Empty: as the rule set says. From {int(low)} to {int(high)}.",
+        help_text=_in_range(text, f"{int(low)}", f"{int(high)}"),
     )
 
 
@@ -89,7 +100,7 @@ JOB_LIMITS: Final = {
 """An app's own limits of jobs; the ranges are those of the site's settings of these names."""
 
 
-def _job_limit(column: str, name: str) -> models.PositiveIntegerField[int | None, int | None]:
+def _job_limit(column: str, name: StrOrPromise) -> models.PositiveIntegerField[int | None, int | None]:
     low, high = JOB_LIMITS[column]
     return models.PositiveIntegerField(
         name, null=True, blank=True, validators=[MinValueValidator(low), MaxValueValidator(high)]
@@ -128,11 +139,13 @@ _VERSION_RANGES: Final = {
 class Platform(models.Model):
     """An operating system and processor family, such as x86_64-pc-linux-gnu."""
 
-    name = models.CharField(max_length=64, unique=True, validators=[SAFE_NAME])
-    user_friendly_name = models.CharField(max_length=100, blank=True)
-    is_deprecated = models.BooleanField(default=False)
+    name = models.CharField(_("name"), max_length=64, unique=True, validators=[SAFE_NAME])
+    user_friendly_name = models.CharField(_("name on pages"), max_length=100, blank=True)
+    is_deprecated = models.BooleanField(_("withdrawn"), default=False)
 
     class Meta:
+        verbose_name = _("platform")
+        verbose_name_plural = _("platforms")
         ordering = ["name"]
 
     def __str__(self) -> str:
@@ -142,96 +155,125 @@ class Platform(models.Model):
 class App(models.Model):
     """An application of this project: its jobs, how their outputs are compared, and how credit is granted."""
 
-    name = models.CharField("short name", max_length=64, unique=True, validators=[SAFE_NAME])
-    user_friendly_name = models.CharField("name", max_length=100)
-    description = models.TextField(blank=True)
-    is_deprecated = models.BooleanField("no more jobs", default=False)
-    is_non_cpu_intensive = models.BooleanField("uses hardly any processor time", default=False)
+    name = models.CharField(_("short name"), max_length=64, unique=True, validators=[SAFE_NAME])
+    user_friendly_name = models.CharField(_("name"), max_length=100)
+    description = models.TextField(_("description"), blank=True)
+    is_deprecated = models.BooleanField(_("no more jobs"), default=False)
+    is_non_cpu_intensive = models.BooleanField(_("uses hardly any processor time"), default=False)
     weight = models.FloatField(
+        _("weight"),
         default=1,
         validators=[MinValueValidator(0), MaxValueValidator(1e6)],
-        help_text="Its part of the jobs sent, relative to the other apps'.",
+        help_text=_("The app’s share of the jobs sent, relative to other apps."),
     )
 
-    credit_system = models.CharField(max_length=16, choices=CREDIT_SYSTEMS, default=CreditSystem.CREDITNEW)
-    rule_set = models.CharField(max_length=16, choices=RULE_SETS, default=RuleSet.PUBLISHED)
-    host_scale_check = models.BooleanField(
-        default=False,
-        help_text="Computers on probation get no more than their raw claim: against picking jobs to be credited for.",
+    credit_system = models.CharField(
+        _("credit system"), max_length=16, choices=CREDIT_SYSTEMS, default=CreditSystem.CREDITNEW
     )
-    max_granted_credit = _limit("max_granted_credit", "most credit for one job", "Grants are cut to it.")
+    rule_set = models.CharField(_("rule set"), max_length=16, choices=RULE_SETS, default=RuleSet.PUBLISHED)
+    host_scale_check = models.BooleanField(
+        _("apply host-scale probation"),
+        default=False,
+        help_text=_(
+            "Computers on probation are granted at most their raw claim. This guards against picking the jobs that "
+            "pay best."
+        ),
+    )
+    max_granted_credit = _limit(
+        "max_granted_credit", _("maximum credit for one job"), _("Higher grants are cut to this value.")
+    )
     fixed_credit = models.FloatField(
-        "fixed credit per job", null=True, blank=True, validators=[MinValueValidator(0), MaxValueValidator(MAX_CREDIT)]
+        _("fixed credit per job"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0), MaxValueValidator(MAX_CREDIT)],
     )
     fixed_credit_per_flop = models.FloatField(
-        "fixed credit per FLOP estimated",
+        _("fixed credit per estimated FLOP"),
         null=True,
         blank=True,
         validators=[MinValueValidator(0), MaxValueValidator(1)],
     )
     actual_flops_scale = models.FloatField(
-        "factor on counted FLOPs", default=1, validators=[MinValueValidator(1e-6), MaxValueValidator(1e6)]
+        _("factor on counted FLOPs"), default=1, validators=[MinValueValidator(1e-6), MaxValueValidator(1e6)]
     )
     benchmark_scale = models.FloatField(
-        "factor on benchmark × CPU time", default=1, validators=[MinValueValidator(1e-6), MaxValueValidator(1e6)]
+        _("factor on benchmark × CPU time"), default=1, validators=[MinValueValidator(1e-6), MaxValueValidator(1e6)]
     )
-    replica_rule = models.CharField(max_length=8, choices=REPLICA_RULES, default=ReplicaRule.MEAN)
-    version_average = models.CharField(max_length=8, choices=VersionAverage, default=VersionAverage.MEAN)
-    host_avg_samples = _count("host_avg_samples", "samples averaged evenly, hosts", "N of a host's averages.")
-    host_avg_weight = _limit("host_avg_weight", "weight of later samples, hosts", "A of a host's averages.")
+    replica_rule = models.CharField(
+        _("rule for replicas"), max_length=8, choices=REPLICA_RULES, default=ReplicaRule.MEAN
+    )
+    version_average = models.CharField(
+        _("average of a version"), max_length=8, choices=VersionAverage, default=VersionAverage.MEAN
+    )
+    host_avg_samples = _count("host_avg_samples", _("samples averaged evenly, hosts"), _("N for a host’s averages."))
+    host_avg_weight = _limit("host_avg_weight", _("weight of later samples, hosts"), _("A for a host’s averages."))
     host_avg_limit = _limit(
-        "host_avg_limit", "limit of a sample, hosts", "X: a sample counts at most X times the average."
+        "host_avg_limit", _("limit of a sample, hosts"), _("X: a sample counts at most X times the average.")
     )
     version_avg_samples = _count(
-        "version_avg_samples", "samples averaged evenly, versions", "N of a version's average."
+        "version_avg_samples", _("samples averaged evenly, versions"), _("N for a version’s average.")
     )
-    version_avg_weight = _limit("version_avg_weight", "weight of later samples, versions", "A of a version's average.")
-    version_avg_limit = _limit("version_avg_limit", "limit of a sample, versions", "X of a version's average.")
-    min_host_samples = _count("min_host_samples", "samples before a host is scaled", "The host's sample threshold.")
+    version_avg_weight = _limit(
+        "version_avg_weight", _("weight of later samples, versions"), _("A for a version’s average.")
+    )
+    version_avg_limit = _limit("version_avg_limit", _("limit of a sample, versions"), _("X for a version’s average."))
+    min_host_samples = _count(
+        "min_host_samples", _("samples before a host is scaled"), _("The host’s sample threshold.")
+    )
     min_version_samples = _count(
-        "min_version_samples", "samples before a version is scaled", "The version's sample threshold."
+        "min_version_samples", _("samples before a version is scaled"), _("The version’s sample threshold.")
     )
-    max_host_scale = _limit("max_host_scale", "largest host factor", "The cap on the factor for a host.")
+    max_host_scale = _limit("max_host_scale", _("maximum host factor"), _("The upper limit of a host’s factor."))
     # State, renewed by the feeder.
-    min_avg_pfc = models.FloatField("least average of normalised PFC", null=True, blank=True, editable=False)
+    min_avg_pfc = models.FloatField(_("lowest average of normalised PFC"), null=True, blank=True, editable=False)
 
-    comparison = models.CharField(max_length=16, choices=Comparison, default=Comparison.BITWISE)
+    comparison = models.CharField(
+        _("comparison of outputs"), max_length=16, choices=Comparison, default=Comparison.BITWISE
+    )
     comparison_tolerance = models.FloatField(
-        "relative tolerance", default=1e-5, validators=[MinValueValidator(0), MaxValueValidator(1)]
+        _("relative tolerance"), default=1e-5, validators=[MinValueValidator(0), MaxValueValidator(1)]
     )
     comparison_absolute_tolerance = models.FloatField(
-        "absolute tolerance", default=0, validators=[MinValueValidator(0), MaxValueValidator(1e300)]
+        _("absolute tolerance"), default=0, validators=[MinValueValidator(0), MaxValueValidator(1e300)]
     )
-    comparison_function = models.CharField("dotted path of the function", max_length=200, blank=True)
+    comparison_function = models.CharField(_("dotted path of the function"), max_length=200, blank=True)
     assimilation_function = models.CharField(
-        "what takes validated outputs",
+        _("function that receives validated outputs"),
         max_length=200,
         blank=True,
-        help_text="Dotted path of a Python function; empty: outputs are stored and offered for download.",
+        help_text=_("Dotted path of a Python function. If empty, outputs are stored and offered for download."),
     )
-    trickle_function = models.CharField("what takes trickle-up messages", max_length=200, blank=True)
+    trickle_function = models.CharField(_("function that receives trickle-up messages"), max_length=200, blank=True)
 
     max_jobs_per_day_init = models.PositiveIntegerField(
-        "jobs a day, per instance, of a new computer",
+        _("initial daily job limit of a computer, per processor"),
         default=100,
         validators=[MinValueValidator(1), MaxValueValidator(100_000)],
     )
-    max_jobs_in_progress = _job_limit("max_jobs_in_progress", "jobs at once, per processor")
-    max_gpu_jobs_in_progress = _job_limit("max_gpu_jobs_in_progress", "jobs at once, per GPU")
-    max_jobs_per_rpc = _job_limit("max_jobs_per_rpc", "jobs in one reply")
+    max_jobs_in_progress = _job_limit("max_jobs_in_progress", _("jobs in progress, per processor"))
+    max_gpu_jobs_in_progress = _job_limit("max_gpu_jobs_in_progress", _("jobs in progress, per GPU"))
+    max_jobs_per_rpc = _job_limit("max_jobs_per_rpc", _("jobs per reply"))
     adaptive_replication = models.BooleanField(
-        "single results to reliable computers", default=False, help_text="Others' jobs are replicated all the same."
+        _("single results from reliable computers"),
+        default=False,
+        help_text=_("Jobs of other computers are still replicated."),
     )
     min_replication_chance = _limit(
         "min_replication_chance",
-        "least chance of a second result",
-        "For single results. 10 valid results in a row and fewer are always replicated; then the chance falls as 10 / "
-        "their number, down to this: nothing else finds a computer that begins to make up outputs. Usually 0.05.",
+        _("minimum chance of a second result"),
+        _(
+            "For single results. Jobs of a computer with 10 or fewer valid results in a row are always replicated. "
+            "After that the chance is 10 divided by their number, but at least this value: nothing else detects a "
+            "computer that starts to make up outputs. Usually 0.05."
+        ),
     )
-    one_result_per_user = models.BooleanField("one result of a workunit per volunteer", default=True)
-    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    one_result_per_user = models.BooleanField(_("one result per volunteer and workunit"), default=True)
+    created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
 
     class Meta:
+        verbose_name = _("app")
+        verbose_name_plural = _("apps")
         ordering = ["name"]
         constraints = [
             CheckConstraint(
@@ -259,48 +301,55 @@ class App(models.Model):
 class AppVersion(models.Model):
     """A released program of an app for one platform and plan class, with the statistics that normalise its credit."""
 
-    app = models.ForeignKey(App, models.CASCADE, related_name="versions", db_index=False)
-    platform = models.ForeignKey(Platform, models.PROTECT, related_name="versions")
-    version_num = models.PositiveIntegerField("version", validators=[MaxValueValidator(100_000_000)])
-    plan_class = models.CharField(max_length=64, blank=True)
-    processor_type = models.CharField(max_length=16, choices=PROCESSOR_TYPES, default=ProcessorType.CPU)
+    app = models.ForeignKey(App, models.CASCADE, related_name="versions", db_index=False, verbose_name=_("app"))
+    platform = models.ForeignKey(Platform, models.PROTECT, related_name="versions", verbose_name=_("platform"))
+    version_num = models.PositiveIntegerField(_("version"), validators=[MaxValueValidator(100_000_000)])
+    plan_class = models.CharField(_("plan class"), max_length=64, blank=True)
+    processor_type = models.CharField(
+        _("processor type"), max_length=16, choices=PROCESSOR_TYPES, default=ProcessorType.CPU
+    )
     avg_ncpus = models.FloatField(
-        "processors used", default=1, validators=[MinValueValidator(0), MaxValueValidator(1024)]
+        _("processors used"), default=1, validators=[MinValueValidator(0), MaxValueValidator(1024)]
     )
     gpu_usage = models.FloatField(
-        "GPUs used", default=0, validators=[MinValueValidator(0), MaxValueValidator(64)], help_text="May be a fraction."
+        _("GPUs used"),
+        default=0,
+        validators=[MinValueValidator(0), MaxValueValidator(64)],
+        help_text=_("May be a fraction."),
     )
-    min_gpu_ram_bytes = models.BigIntegerField("least GPU memory (bytes)", default=0)
+    min_gpu_ram_bytes = models.BigIntegerField(_("minimum GPU memory (bytes)"), default=0)
     # How clients start it (BOINC protocol, job description): the interface that it was built with, and its arguments
-    api_version = models.CharField("version of BOINC's interface", max_length=11, blank=True, default="")
-    cmdline = models.CharField("arguments", max_length=MAX_CMDLINE_NBYTES, blank=True, default="")
-    is_deprecated = models.BooleanField(default=False)
+    api_version = models.CharField(_("version of the BOINC API"), max_length=11, blank=True, default="")
+    cmdline = models.CharField(_("arguments"), max_length=MAX_CMDLINE_NBYTES, blank=True, default="")
+    is_deprecated = models.BooleanField(_("withdrawn"), default=False)
     cross_project_scale = models.FloatField(
-        "cross-project factor",
+        _("cross-project factor"),
         null=True,
         blank=True,
         validators=[MinValueValidator(1e-6), MaxValueValidator(1e6)],
-        help_text="S(V) for apps that have GPU versions only; it wins over what is computed here.",
+        help_text=_("S(V), for apps that have GPU versions only. It replaces the factor calculated here."),
     )
     # State: samples by the validator, the factor by the feeder.
-    pfc_n = models.BigIntegerField("samples", default=0, editable=False)
-    pfc_avg = models.FloatField("average of PFC / estimate", null=True, blank=True, editable=False)
-    pfc_scale = models.FloatField("factor", null=True, blank=True, editable=False)
+    pfc_n = models.BigIntegerField(_("samples"), default=0, editable=False)
+    pfc_avg = models.FloatField(_("average of PFC / estimate"), null=True, blank=True, editable=False)
+    pfc_scale = models.FloatField(_("factor"), null=True, blank=True, editable=False)
     # It goes on counting after it is withdrawn, until there are others to count (engine.normalisation).
     is_counted = models.BooleanField(
-        "counts for the app's least average", default=False, db_default=False, editable=False
+        _("counts towards the app’s lowest average"), default=False, db_default=False, editable=False
     )
     is_scale_received = models.BooleanField(
-        "factor comes from other projects", default=False, db_default=False, editable=False
+        _("factor comes from other projects"), default=False, db_default=False, editable=False
     )
     # The grants of its results: credit as in volunteers' totals, and the number of results
-    total_credit = models.FloatField("credit granted in all", default=0, editable=False)
-    ngranted = models.BigIntegerField("results granted", default=0, editable=False)
-    expavg_credit = models.FloatField("recent average credit per day", default=0, editable=False)
-    expavg_at = models.DateTimeField(null=True, blank=True, editable=False)
-    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    total_credit = models.FloatField(_("total credit granted"), default=0, editable=False)
+    ngranted = models.BigIntegerField(_("results granted"), default=0, editable=False)
+    expavg_credit = models.FloatField(_("recent average credit per day"), default=0, editable=False)
+    expavg_at = models.DateTimeField(_("recent average as of"), null=True, blank=True, editable=False)
+    created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
 
     class Meta:
+        verbose_name = _("app version")
+        verbose_name_plural = _("app versions")
         ordering = ["app", "platform", "plan_class", "-version_num"]
         constraints = [
             models.UniqueConstraint(

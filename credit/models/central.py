@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 MAX_PROBLEM: Final = 300
 MAX_URL: Final = 255
@@ -13,11 +14,11 @@ MAX_URL: Final = 255
 class Asked(models.Model):
     """A server that is asked daily: when it was, when it last answered well, and what is wrong since then."""
 
-    url = models.CharField("address", max_length=MAX_URL, unique=True)
-    asked_at = models.DateTimeField("asked", null=True)
-    read_at = models.DateTimeField("last read", null=True)
-    problem = models.CharField(max_length=MAX_PROBLEM, blank=True)
-    problem_since = models.DateTimeField(null=True)
+    url = models.CharField(_("address"), max_length=MAX_URL, unique=True)
+    asked_at = models.DateTimeField(_("last asked"), null=True)
+    read_at = models.DateTimeField(_("last read"), null=True)
+    problem = models.CharField(_("problem"), max_length=MAX_PROBLEM, blank=True)
+    problem_since = models.DateTimeField(_("problem since"), null=True)
 
     class Meta:
         abstract = True
@@ -29,16 +30,18 @@ class Asked(models.Model):
 class CollectedExport(Asked):
     """Versions of a project, as it exported them last (`credit.engine.cross_project.ExportedVersion`)."""
 
-    versions: models.JSONField[list[dict[str, Any]], list[dict[str, Any]]] = models.JSONField(default=list)
-    nversions = models.PositiveIntegerField("versions", default=0)
-    ncounted = models.PositiveIntegerField("versions that count", default=0)
-    refused = models.CharField("left out", max_length=MAX_PROBLEM, blank=True)
+    versions: models.JSONField[list[dict[str, Any]], list[dict[str, Any]]] = models.JSONField(
+        _("versions"), default=list
+    )
+    nversions = models.PositiveIntegerField(_("versions"), default=0)
+    ncounted = models.PositiveIntegerField(_("versions used"), default=0)
+    refused = models.CharField(_("left out"), max_length=MAX_PROBLEM, blank=True)
 
     class Meta:
         ordering = ["url"]
         default_permissions = ("view",)
-        verbose_name = "export of a project's factors"
-        verbose_name_plural = "exports of projects' factors"
+        verbose_name = _("export of a project’s factors")
+        verbose_name_plural = _("exports of projects’ factors")
 
 
 class FactorList(Asked):
@@ -50,4 +53,6 @@ class FactorList(Asked):
     factors: models.JSONField[list[dict[str, Any]], list[dict[str, Any]]] = models.JSONField(default=list)
 
     class Meta:
+        verbose_name = _("list of factors")
+        verbose_name_plural = _("lists of factors")
         default_permissions = ()

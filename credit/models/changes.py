@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db import models
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from credit.models.apps import AppVersion
 from credit.models.host_records import HostAppVersion
@@ -23,6 +24,10 @@ class CreditChange(models.Model):
     change = models.OneToOneField(Change, models.CASCADE, related_name="credit")
     preview = models.ForeignKey(Preview, models.SET_NULL, null=True, blank=True, related_name="changes_made")
     effects: models.JSONField[dict[str, Any] | None, dict[str, Any] | None] = models.JSONField(null=True, blank=True)
+
+    class Meta:
+        verbose_name = _("change of credit")
+        verbose_name_plural = _("changes of credit")
 
     def __str__(self) -> str:
         return str(self.change)
@@ -47,6 +52,10 @@ class StatisticsSnapshot(_PfcAverages):
     pfc_scale = models.FloatField(null=True)
     is_counted = models.BooleanField()
 
+    class Meta:
+        verbose_name = _("kept statistics")
+        verbose_name_plural = _("kept statistics")
+
     def __str__(self) -> str:
         return f"{self.app_version} at {self.taken_at:%Y-%m-%d %H:%M}"
 
@@ -70,6 +79,8 @@ class HostRecordSnapshot(_PfcAverages):
     et_q = models.FloatField()
 
     class Meta:
+        verbose_name = _("kept record of a computer")
+        verbose_name_plural = _("kept records of computers")
         constraints = [models.UniqueConstraint(fields=["snapshot", "record"], name="hostrecordsnapshot_once")]
 
     def __str__(self) -> str:

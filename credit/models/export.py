@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from portal.models import User
 
@@ -12,10 +13,14 @@ class ExportConsent(models.Model):
     """What a volunteer lets other sites know of them. Without a row: nothing."""
 
     user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="export_consent")
-    exports_statistics = models.BooleanField("name and credit are published", default=False)
-    shows_hosts = models.BooleanField("computers are published", default=False)
+    exports_statistics = models.BooleanField(_("name and credit are published"), default=False)
+    shows_hosts = models.BooleanField(_("computers are published"), default=False)
     # When the first of the two was last given or taken back
     changed_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        verbose_name = _("consent to the statistics export")
+        verbose_name_plural = _("consents to the statistics export")
 
     def __str__(self) -> str:
         return str(self.user)
@@ -25,8 +30,12 @@ class GoneUser(models.Model):
     """Somebody who was published and no longer is, by number and published id only, so that readers drop them."""
 
     user_id = models.BigIntegerField(primary_key=True)
-    cpid = models.CharField("published cross-project id", max_length=32)
+    cpid = models.CharField(_("published cross-project id"), max_length=32)
     gone_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        verbose_name = _("volunteer no longer published")
+        verbose_name_plural = _("volunteers no longer published")
 
     def __str__(self) -> str:
         return f"volunteer {self.user_id}"
@@ -36,8 +45,12 @@ class GoneHost(models.Model):
     """The same for a computer."""
 
     host_id = models.BigIntegerField(primary_key=True)
-    cpid = models.CharField("published cross-project id", max_length=32)
+    cpid = models.CharField(_("published cross-project id"), max_length=32)
     gone_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        verbose_name = _("computer no longer published")
+        verbose_name_plural = _("computers no longer published")
 
     def __str__(self) -> str:
         return f"computer {self.host_id}"
@@ -46,19 +59,20 @@ class GoneHost(models.Model):
 class StatisticsExport(models.Model):
     """An export of the statistics: how far it is, or how it ended."""
 
-    started_at = models.DateTimeField()
-    finished_at = models.DateTimeField(null=True)
-    nrecords = models.BigIntegerField("records written", default=0)
-    nusers = models.BigIntegerField("volunteers", default=0)
-    nteams = models.BigIntegerField("teams", default=0)
-    nhosts = models.BigIntegerField("computers", default=0)
-    nbytes = models.BigIntegerField("bytes of all files", default=0)
-    failure = models.CharField(max_length=200, blank=True)
+    started_at = models.DateTimeField(_("started"))
+    finished_at = models.DateTimeField(_("finished"), null=True)
+    nrecords = models.BigIntegerField(_("records written"), default=0)
+    nusers = models.BigIntegerField(_("volunteers"), default=0)
+    nteams = models.BigIntegerField(_("teams"), default=0)
+    nhosts = models.BigIntegerField(_("computers"), default=0)
+    nbytes = models.BigIntegerField(_("total size of the files (bytes)"), default=0)
+    failure = models.CharField(_("failure"), max_length=200, blank=True)
 
     class Meta:
+        verbose_name_plural = _("statistics exports")
         ordering = ["-id"]
         default_permissions = ("view",)
-        verbose_name = "statistics export"
+        verbose_name = _("statistics export")
 
     def __str__(self) -> str:
         return f"export of {self.started_at:%Y-%m-%d %H:%M}"

@@ -7,6 +7,7 @@ from typing import Final
 
 from django.db import models
 from django.db.models import CheckConstraint, Q
+from django.utils.translation import gettext_lazy as _
 
 from credit.models.common import MAX_STATISTIC, within
 from portal.models import Host, User
@@ -38,6 +39,10 @@ class UserCredit(Credit):
 
     user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="credit")
 
+    class Meta:
+        verbose_name = _("credit of a volunteer")
+        verbose_name_plural = _("credit of volunteers")
+
     def __str__(self) -> str:
         return f"{self.user}: {self.total_credit:.0f}"
 
@@ -51,6 +56,8 @@ class HostCredit(Credit):
     gpus_credited_until = models.DateTimeField(null=True)
 
     class Meta(Credit.Meta):
+        verbose_name = _("credit of a computer")
+        verbose_name_plural = _("credit of computers")
         constraints = [
             *Credit.Meta.constraints,
             *(

@@ -6,6 +6,7 @@ from typing import Final
 
 from django.db import models
 from django.db.models import CheckConstraint, Q
+from django.utils.translation import gettext_lazy as _
 
 from credit.engine.averages import SAMPLE_LIMIT
 from credit.engine.facts import ProcessorType
@@ -32,39 +33,49 @@ class HostAppVersion(models.Model):
     (statistics, validity): each its own columns only.
     """
 
-    host = models.ForeignKey(Host, models.CASCADE, related_name="app_versions", db_index=False)
-    app = models.ForeignKey(App, models.CASCADE, db_index=False)
+    host = models.ForeignKey(
+        Host, models.CASCADE, related_name="app_versions", db_index=False, verbose_name=_("computer")
+    )
+    app = models.ForeignKey(App, models.CASCADE, db_index=False, verbose_name=_("app"))
     # NULL: anonymous platform, and then processor_type says which of its records it is
-    app_version = models.ForeignKey(AppVersion, models.CASCADE, null=True, blank=True, db_index=False)
-    processor_type = models.CharField(max_length=16, choices=PROCESSOR_TYPES, default=ProcessorType.CPU)
+    app_version = models.ForeignKey(
+        AppVersion, models.CASCADE, null=True, blank=True, db_index=False, verbose_name=_("app version")
+    )
+    processor_type = models.CharField(
+        _("processor type"), max_length=16, choices=PROCESSOR_TYPES, default=ProcessorType.CPU
+    )
 
-    pfc_n = models.BigIntegerField(default=0)
-    pfc_avg = models.FloatField("average of PFC / estimate", null=True)
+    pfc_n = models.BigIntegerField(_("samples"), default=0)
+    pfc_avg = models.FloatField(_("average of PFC / estimate"), null=True)
     # of the times before; by the published rules they raise the factor
-    clean_pfc_n = models.BigIntegerField(default=0, db_default=0)
-    clean_pfc_avg = models.FloatField(null=True)
+    clean_pfc_n = models.BigIntegerField(_("samples of clean times"), default=0, db_default=0)
+    clean_pfc_avg = models.FloatField(_("average of clean times"), null=True)
     # of the time before samples_at, and since then: a delay bound or more each
-    waiting_pfc_n = models.BigIntegerField(default=0, db_default=0)
-    waiting_pfc_avg = models.FloatField(null=True)
-    recent_pfc_n = models.BigIntegerField(default=0, db_default=0)
-    recent_pfc_avg = models.FloatField(null=True)
-    samples_at = models.DateTimeField(null=True)
-    et_n = models.BigIntegerField(default=0)
-    et_avg = models.FloatField("average of elapsed secs / FLOPs estimated", null=True)
-    et_var = models.FloatField(null=True)
-    et_q = models.FloatField(default=0)
-    turnaround_n = models.BigIntegerField(default=0)
-    turnaround_avg = models.FloatField("average turnaround (s)", null=True)
-    turnaround_var = models.FloatField(null=True)
-    turnaround_q = models.FloatField(default=0)
-    consecutive_valid = models.PositiveIntegerField(default=0)
-    scale_probation = models.BooleanField(default=True)
-    host_scale_at = models.DateTimeField("end of probation's first delay bound", null=True)
-    error_rate = models.FloatField(default=0.1)
-    failing_share = models.FloatField("part of the last jobs without a valid result", default=0, db_default=0)
-    max_jobs_per_day = models.PositiveIntegerField(default=0)  # 0: not set yet; the scheduler knows the instances
+    waiting_pfc_n = models.BigIntegerField(_("samples before"), default=0, db_default=0)
+    waiting_pfc_avg = models.FloatField(_("average before"), null=True)
+    recent_pfc_n = models.BigIntegerField(_("recent samples"), default=0, db_default=0)
+    recent_pfc_avg = models.FloatField(_("recent average"), null=True)
+    samples_at = models.DateTimeField(_("recent samples since"), null=True)
+    et_n = models.BigIntegerField(_("samples of run time"), default=0)
+    et_avg = models.FloatField(_("average of run time / estimated FLOPs"), null=True)
+    et_var = models.FloatField(_("variance of run time"), null=True)
+    et_q = models.FloatField(_("sum of squares of run time"), default=0)
+    turnaround_n = models.BigIntegerField(_("samples of turnaround"), default=0)
+    turnaround_avg = models.FloatField(_("average turnaround (s)"), null=True)
+    turnaround_var = models.FloatField(_("variance of turnaround"), null=True)
+    turnaround_q = models.FloatField(_("sum of squares of turnaround"), default=0)
+    consecutive_valid = models.PositiveIntegerField(_("valid in a row"), default=0)
+    scale_probation = models.BooleanField(_("on probation"), default=True)
+    host_scale_at = models.DateTimeField(_("end of the first delay bound of probation"), null=True)
+    error_rate = models.FloatField(_("error rate"), default=0.1)
+    failing_share = models.FloatField(_("share of recent jobs without a valid result"), default=0, db_default=0)
+    max_jobs_per_day = models.PositiveIntegerField(
+        _("maximum jobs per day"), default=0
+    )  # 0: not set yet; the scheduler knows the instances
 
     class Meta:
+        verbose_name = _("version on a computer")
+        verbose_name_plural = _("versions on computers")
         constraints = [
             models.UniqueConstraint(
                 fields=["host", "app_version"],

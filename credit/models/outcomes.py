@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from credit.models.apps import App, AppVersion
 
@@ -23,6 +24,8 @@ class ResultHour(models.Model):
     count = models.PositiveBigIntegerField()
 
     class Meta:
+        verbose_name = _("results per hour")
+        verbose_name_plural = _("results per hour")
         constraints = [
             models.UniqueConstraint(
                 fields=["hour", "app", "app_version", "outcome", "exit_status"],
@@ -41,6 +44,8 @@ class ResultHourMark(models.Model):
     counted_until = models.DateTimeField()
 
     class Meta:
+        verbose_name = _("time results were counted until")
+        verbose_name_plural = _("times results were counted until")
         constraints = [models.CheckConstraint(condition=models.Q(id=1), name="resulthourmark_is_one")]
 
     def __str__(self) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db import models
 from django.db.models import CheckConstraint, Q
+from django.utils.translation import gettext_lazy as _
 
 from credit.models.apps import App, AppVersion
 from portal.models import User
@@ -18,17 +19,25 @@ class Preview(models.Model):
     ``reset`` are versions whose statistics begin anew. ``result``: every figure of its page.
     """
 
-    app = models.ForeignKey(App, models.CASCADE, related_name="previews")
-    app_version = models.ForeignKey(AppVersion, models.SET_NULL, null=True, blank=True, related_name="previews")
-    asked_by = models.ForeignKey(User, models.SET_NULL, null=True, blank=True, related_name="+")
-    asked_at = models.DateTimeField()
-    changes: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField()
-    progress = models.FloatField(default=0)
-    finished_at = models.DateTimeField(null=True, blank=True)
-    failure = models.TextField(blank=True, default="")
-    result: models.JSONField[dict[str, Any] | None, dict[str, Any] | None] = models.JSONField(null=True, blank=True)
+    app = models.ForeignKey(App, models.CASCADE, related_name="previews", verbose_name=_("app"))
+    app_version = models.ForeignKey(
+        AppVersion, models.SET_NULL, null=True, blank=True, related_name="previews", verbose_name=_("app version")
+    )
+    asked_by = models.ForeignKey(
+        User, models.SET_NULL, null=True, blank=True, related_name="+", verbose_name=_("requested by")
+    )
+    asked_at = models.DateTimeField(_("requested"))
+    changes: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(_("changes"))
+    progress = models.FloatField(_("progress"), default=0)
+    finished_at = models.DateTimeField(_("finished"), null=True, blank=True)
+    failure = models.TextField(_("failure"), blank=True, default="")
+    result: models.JSONField[dict[str, Any] | None, dict[str, Any] | None] = models.JSONField(
+        _("result"), null=True, blank=True
+    )
 
     class Meta:
+        verbose_name = _("preview")
+        verbose_name_plural = _("previews")
         ordering = ["-id"]
         constraints = [
             CheckConstraint(condition=Q(progress__gte=0, progress__lte=1), name="preview_progress_range"),
@@ -60,6 +69,8 @@ class LoggedPass(models.Model):
     results = models.BinaryField(default=b"")
 
     class Meta:
+        verbose_name = _("logged pass")
+        verbose_name_plural = _("logged passes")
         indexes = [models.Index(fields=["app", "-id"], name="loggedpass_app")]
 
     def __str__(self) -> str:

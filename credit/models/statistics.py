@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from credit.models.apps import App, AppVersion
 
@@ -15,6 +16,8 @@ class AppSnapshot(models.Model):
     min_avg_pfc = models.FloatField(null=True)
 
     class Meta:
+        verbose_name = _("snapshot of an app")
+        verbose_name_plural = _("snapshots of apps")
         constraints = [models.UniqueConstraint(fields=["app", "taken_at"], name="appsnapshot_app_taken_at")]
 
     def __str__(self) -> str:
@@ -32,6 +35,8 @@ class AppVersionSnapshot(models.Model):
     expavg_credit = models.FloatField()
 
     class Meta:
+        verbose_name = _("snapshot of an app version")
+        verbose_name_plural = _("snapshots of app versions")
         constraints = [
             models.UniqueConstraint(fields=["app_version", "taken_at"], name="appversionsnapshot_version_taken_at")
         ]

@@ -8,41 +8,46 @@ from django.db import models
 from django.db.models import CheckConstraint, Q
 from django.db.models.functions import Lower
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from credit.models.common import MAX_STATISTIC, within
 from portal.models import User
 
 MAX_TEAM_NAME_CHARS: Final = 80
-NAME_TAKEN: Final = "There is a team of this name already. Choose another name, or join that team."
+NAME_TAKEN: Final = _("A team with this name already exists. Choose another name, or join that team.")
 
 
 class TeamType(models.IntegerChoices):
     """BOINC's numbers."""
 
-    NONE = 0, "none"
-    UNKNOWN = 1, "other"
-    COMPANY = 2, "company"
-    PRIMARY = 3, "primary school"
-    SECONDARY = 4, "secondary school"
-    JUNIOR_COLLEGE = 5, "junior college"
-    UNIVERSITY = 6, "university or department"
-    GOVERNMENT = 7, "government agency"
+    NONE = 0, _("none")
+    UNKNOWN = 1, _("other")
+    COMPANY = 2, _("company")
+    PRIMARY = 3, _("primary school")
+    SECONDARY = 4, _("secondary school")
+    JUNIOR_COLLEGE = 5, _("junior college")
+    UNIVERSITY = 6, _("university or department")
+    GOVERNMENT = 7, _("government agency")
 
 
 class Team(models.Model):
     """A team. ``former_credit``: of members who left, granted while they were in it."""
 
-    name = models.CharField(max_length=MAX_TEAM_NAME_CHARS)
-    type = models.PositiveSmallIntegerField(choices=TeamType, default=TeamType.UNKNOWN)
-    url = models.URLField("web address", blank=True, max_length=200)
-    description = models.TextField(blank=True, max_length=2000)
-    country = models.CharField(blank=True, max_length=60)
+    name = models.CharField(_("name"), max_length=MAX_TEAM_NAME_CHARS)
+    type = models.PositiveSmallIntegerField(_("type"), choices=TeamType, default=TeamType.UNKNOWN)
+    url = models.URLField(_("web address"), blank=True, max_length=200)
+    description = models.TextField(_("description"), blank=True, max_length=2000)
+    country = models.CharField(_("country"), blank=True, max_length=60)
     # NULL: nobody; the next who joins becomes it
-    founder = models.ForeignKey(User, models.SET_NULL, null=True, related_name="founded_teams")
-    created_at = models.DateTimeField(default=timezone.now, editable=False)
-    former_credit = models.FloatField(default=0, editable=False)
+    founder = models.ForeignKey(
+        User, models.SET_NULL, null=True, related_name="founded_teams", verbose_name=_("founder")
+    )
+    created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
+    former_credit = models.FloatField(_("former credit"), default=0, editable=False)
 
     class Meta:
+        verbose_name = _("team")
+        verbose_name_plural = _("teams")
         constraints = [
             models.UniqueConstraint(Lower("name"), name="team_name_once", violation_error_message=NAME_TAKEN),
             CheckConstraint(condition=~Q(name=""), name="team_has_name"),
@@ -60,9 +65,11 @@ class Membership(models.Model):
     user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="membership")
     team = models.ForeignKey(Team, models.CASCADE, related_name="memberships")
     joined_at = models.DateTimeField(default=timezone.now)
-    credit_before = models.FloatField("credit when they joined", default=0)
+    credit_before = models.FloatField(_("credit when joining"), default=0)
 
     class Meta:
+        verbose_name = _("membership")
+        verbose_name_plural = _("memberships")
         constraints = [within("membership", "credit_before", 0, MAX_STATISTIC)]
 
     def __str__(self) -> str:

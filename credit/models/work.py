@@ -11,6 +11,7 @@ from typing import Final
 from django.db import models
 from django.db.models import CheckConstraint, F, Q
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from credit.engine.facts import ProcessorType
 from credit.engine.rules import MAX_CREDIT
@@ -30,84 +31,102 @@ MAX_INSTANCES: Final = 65_535
 class Batch(models.Model):
     """Workunits that were submitted together, to be followed and fetched together."""
 
-    app = models.ForeignKey(App, models.PROTECT, related_name="batches")
-    owner = models.ForeignKey(User, models.SET_NULL, null=True, blank=True, related_name="batches")
-    name = models.CharField(max_length=100)
+    app = models.ForeignKey(App, models.PROTECT, related_name="batches", verbose_name=_("app"))
+    owner = models.ForeignKey(
+        User, models.SET_NULL, null=True, blank=True, related_name="batches", verbose_name=_("owner")
+    )
+    name = models.CharField(_("name"), max_length=100)
     # Sent by the submitter so that a repeated submission has no effect
-    request_id = models.CharField(max_length=64, null=True, blank=True, unique=True)
-    nworkunits = models.PositiveIntegerField("workunits", default=0)
-    created_at = models.DateTimeField(default=timezone.now, editable=False)
-    cancelled_at = models.DateTimeField(null=True, blank=True)
+    request_id = models.CharField(_("id of the request"), max_length=64, null=True, blank=True, unique=True)
+    nworkunits = models.PositiveIntegerField(_("workunits"), default=0)
+    created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
+    cancelled_at = models.DateTimeField(_("cancelled"), null=True, blank=True)
 
     class Meta:
+        verbose_name = _("batch")
         ordering = ["-id"]
-        verbose_name_plural = "batches"
+        verbose_name_plural = _("batches")
 
     def __str__(self) -> str:
         return self.name
 
 
 ASSIMILATE_STATES: Final = {
-    AssimilateState.INIT: "not decided",
-    AssimilateState.READY: "waits to be assimilated",
-    AssimilateState.DONE: "assimilated",
+    AssimilateState.INIT: _("not decided"),
+    AssimilateState.READY: _("to be assimilated"),
+    AssimilateState.DONE: _("assimilated"),
 }
 FILE_DELETE_STATES: Final = {
-    FileDeleteState.INIT: "needed",
-    FileDeleteState.READY: "may be deleted",
-    FileDeleteState.DONE: "deleted",
-    FileDeleteState.ERROR: "could not be deleted",
+    FileDeleteState.INIT: _("needed"),
+    FileDeleteState.READY: _("may be deleted"),
+    FileDeleteState.DONE: _("deleted"),
+    FileDeleteState.ERROR: _("could not be deleted"),
 }
 WORKUNIT_ERRORS: Final = {
-    WorkunitError.COULD_NOT_SEND: "could not be sent",
-    WorkunitError.TOO_MANY_ERROR_RESULTS: "too many errors",
-    WorkunitError.TOO_MANY_SUCCESS_RESULTS: "too many results without agreement",
-    WorkunitError.TOO_MANY_TOTAL_RESULTS: "too many results",
-    WorkunitError.CANCELLED: "cancelled",
+    WorkunitError.COULD_NOT_SEND: _("could not be sent"),
+    WorkunitError.TOO_MANY_ERROR_RESULTS: _("too many errors"),
+    WorkunitError.TOO_MANY_SUCCESS_RESULTS: _("too many results without agreement"),
+    WorkunitError.TOO_MANY_TOTAL_RESULTS: _("too many results"),
+    WorkunitError.CANCELLED: _("cancelled"),
 }
 
 
 class Workunit(models.Model):
     """A piece of work: its sizes, inputs and bounds, how often it is replicated, and how it ended."""
 
-    app = models.ForeignKey(App, models.PROTECT, related_name="workunits", db_index=False)
-    batch = models.ForeignKey(Batch, models.PROTECT, null=True, blank=True, related_name="workunits", db_index=False)
-    name = models.CharField(max_length=128, validators=[SAFE_NAME])
-    created_at = models.DateTimeField(default=timezone.now, editable=False)
-    priority = models.SmallIntegerField(default=0)
-    fpops_est = models.FloatField("FLOPs estimated")
-    fpops_bound = models.FloatField("most FLOPs")
-    memory_bound_bytes = models.BigIntegerField(default=128 * 1024 * 1024)
-    disk_bound_bytes = models.BigIntegerField(default=128 * 1024 * 1024)
-    delay_bound_secs = models.PositiveIntegerField(default=7 * 86400)
-    min_quorum = models.PositiveSmallIntegerField(default=2)
-    target_nresults = models.PositiveSmallIntegerField(default=2)
-    max_error_results = models.PositiveSmallIntegerField(default=3)
-    max_total_results = models.PositiveSmallIntegerField(default=10)
-    max_success_results = models.PositiveSmallIntegerField(default=6)
-    command_line = models.CharField(max_length=2000, blank=True)
+    app = models.ForeignKey(App, models.PROTECT, related_name="workunits", db_index=False, verbose_name=_("app"))
+    batch = models.ForeignKey(
+        Batch, models.PROTECT, null=True, blank=True, related_name="workunits", db_index=False, verbose_name=_("batch")
+    )
+    name = models.CharField(_("name"), max_length=128, validators=[SAFE_NAME])
+    created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
+    priority = models.SmallIntegerField(_("priority"), default=0)
+    fpops_est = models.FloatField(_("estimated FLOPs"))
+    fpops_bound = models.FloatField(_("maximum FLOPs"))
+    memory_bound_bytes = models.BigIntegerField(_("memory limit (bytes)"), default=128 * 1024 * 1024)
+    disk_bound_bytes = models.BigIntegerField(_("disk space limit (bytes)"), default=128 * 1024 * 1024)
+    delay_bound_secs = models.PositiveIntegerField(_("time allowed (s)"), default=7 * 86400)
+    min_quorum = models.PositiveSmallIntegerField(_("matching results needed"), default=2)
+    target_nresults = models.PositiveSmallIntegerField(_("initial results"), default=2)
+    max_error_results = models.PositiveSmallIntegerField(_("maximum errors"), default=3)
+    max_total_results = models.PositiveSmallIntegerField(_("maximum results"), default=10)
+    max_success_results = models.PositiveSmallIntegerField(_("maximum results without agreement"), default=6)
+    command_line = models.CharField(_("command line"), max_length=2000, blank=True)
     # [{"name", "open_name", "nbytes", "md5"}, …]: physical names of files in store
-    input_files = models.JSONField(default=list, blank=True)
+    input_files = models.JSONField(_("input files"), default=list, blank=True)
     # [{"open_name", "max_nbytes", "optional"}, …]: the n-th is uploaded as <result name>_<n>
-    output_files = models.JSONField(default=list, blank=True)
+    output_files = models.JSONField(_("output files"), default=list, blank=True)
 
-    need_validate = models.BooleanField(default=False)
+    need_validate = models.BooleanField(_("to be validated"), default=False)
     # When outputs could not be compared: why, and when it is tried again
-    validate_fault = models.CharField(max_length=500, blank=True, db_default="")
-    validate_after = models.DateTimeField(null=True, blank=True)
-    transition_at = models.DateTimeField("when the transitioner looks at it", null=True, blank=True)
+    validate_fault = models.CharField(_("why outputs could not be compared"), max_length=500, blank=True, db_default="")
+    validate_after = models.DateTimeField(_("validated not before"), null=True, blank=True)
+    transition_at = models.DateTimeField(_("next look of the transitioner"), null=True, blank=True)
     # There is no constraint in the database: it would cost a fifth of the validator's writing. The validator only sets
     # results that it has read with this workunit locked, and check_credit looks at all of them.
     canonical_result = models.ForeignKey(
-        "Result", models.SET_NULL, null=True, blank=True, related_name="+", db_index=False, db_constraint=False
+        "Result",
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        db_index=False,
+        db_constraint=False,
+        verbose_name=_("canonical result"),
     )
-    canonical_credit = models.FloatField(null=True, blank=True)
-    error_mask = models.PositiveSmallIntegerField(default=0)
-    assimilate_state = models.PositiveSmallIntegerField(choices=ASSIMILATE_STATES, default=AssimilateState.INIT)
-    file_delete_state = models.PositiveSmallIntegerField(choices=FILE_DELETE_STATES, default=FileDeleteState.INIT)
-    assimilated_at = models.DateTimeField(null=True, blank=True)
+    canonical_credit = models.FloatField(_("canonical credit"), null=True, blank=True)
+    error_mask = models.PositiveSmallIntegerField(_("errors (bits)"), default=0)
+    assimilate_state = models.PositiveSmallIntegerField(
+        _("assimilation"), choices=ASSIMILATE_STATES, default=AssimilateState.INIT
+    )
+    file_delete_state = models.PositiveSmallIntegerField(
+        _("file deletion"), choices=FILE_DELETE_STATES, default=FileDeleteState.INIT
+    )
+    assimilated_at = models.DateTimeField(_("assimilated"), null=True, blank=True)
 
     class Meta:
+        verbose_name = _("workunit")
+        verbose_name_plural = _("workunits")
         ordering = ["-id"]
         constraints = [
             # Not unique=True: that would bring a second index, for LIKE, to be kept up to date.
@@ -167,85 +186,109 @@ class Workunit(models.Model):
 
 
 SERVER_STATES: Final = {
-    ServerState.UNSENT: "waits to be sent",
-    ServerState.IN_PROGRESS: "in progress",
-    ServerState.OVER: "over",
+    ServerState.UNSENT: _("waiting to be sent"),
+    ServerState.IN_PROGRESS: _("in progress"),
+    ServerState.OVER: _("ended"),
 }
 OUTCOMES: Final = {
-    Outcome.INIT: "open",
-    Outcome.SUCCESS: "completed",
-    Outcome.COULD_NOT_SEND: "could not be sent",
-    Outcome.CLIENT_ERROR: "error while computing",
-    Outcome.NO_REPLY: "no reply before the deadline",
-    Outcome.DIDNT_NEED: "not needed any more",
-    Outcome.VALIDATE_ERROR: "output could not be checked",
-    Outcome.CLIENT_DETACHED: "abandoned",
+    Outcome.INIT: _("open"),
+    Outcome.SUCCESS: _("completed"),
+    Outcome.COULD_NOT_SEND: _("could not be sent"),
+    Outcome.CLIENT_ERROR: _("computation error"),
+    Outcome.NO_REPLY: _("no reply before the deadline"),
+    Outcome.DIDNT_NEED: _("no longer needed"),
+    Outcome.VALIDATE_ERROR: _("output could not be checked"),
+    Outcome.CLIENT_DETACHED: _("abandoned"),
 }
 VALIDATE_STATES: Final = {
-    ValidateState.INIT: "not checked yet",
-    ValidateState.VALID: "valid",
-    ValidateState.INVALID: "invalid",
-    ValidateState.NO_CHECK: "not checked",
-    ValidateState.INCONCLUSIVE: "waits for a second opinion",
-    ValidateState.TOO_LATE: "too late",
+    ValidateState.INIT: _("not checked yet"),
+    ValidateState.VALID: _("valid"),
+    ValidateState.INVALID: _("invalid"),
+    ValidateState.NO_CHECK: _("not checked"),
+    ValidateState.INCONCLUSIVE: _("inconclusive"),
+    ValidateState.TOO_LATE: _("too late"),
 }
 
 
 class Result(StoredClaim):
     """One replica of a workunit: its computer, what was reported, and why it was granted its credit."""
 
-    workunit = models.ForeignKey(Workunit, models.CASCADE, related_name="results", db_index=False)
-    app = models.ForeignKey(App, models.PROTECT, related_name="+", db_index=False)
-    name = models.CharField(max_length=140)
-    priority = models.SmallIntegerField(default=0)
-    created_at = models.DateTimeField(default=timezone.now, editable=False)
-    server_state = models.PositiveSmallIntegerField(choices=SERVER_STATES, default=ServerState.UNSENT)
-    outcome = models.PositiveSmallIntegerField(choices=OUTCOMES, default=Outcome.INIT)
-    validate_state = models.PositiveSmallIntegerField(choices=VALIDATE_STATES, default=ValidateState.INIT)
-    file_delete_state = models.PositiveSmallIntegerField(choices=FILE_DELETE_STATES, default=FileDeleteState.INIT)
+    workunit = models.ForeignKey(
+        Workunit, models.CASCADE, related_name="results", db_index=False, verbose_name=_("workunit")
+    )
+    app = models.ForeignKey(App, models.PROTECT, related_name="+", db_index=False, verbose_name=_("app"))
+    name = models.CharField(_("name"), max_length=140)
+    priority = models.SmallIntegerField(_("priority"), default=0)
+    created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
+    server_state = models.PositiveSmallIntegerField(
+        _("server state"), choices=SERVER_STATES, default=ServerState.UNSENT
+    )
+    outcome = models.PositiveSmallIntegerField(_("outcome"), choices=OUTCOMES, default=Outcome.INIT)
+    validate_state = models.PositiveSmallIntegerField(
+        _("validation"), choices=VALIDATE_STATES, default=ValidateState.INIT
+    )
+    file_delete_state = models.PositiveSmallIntegerField(
+        _("file deletion"), choices=FILE_DELETE_STATES, default=FileDeleteState.INIT
+    )
 
-    user = models.ForeignKey(User, models.SET_NULL, null=True, blank=True, related_name="results", db_index=False)
-    host = models.ForeignKey(Host, models.SET_NULL, null=True, blank=True, related_name="results", db_index=False)
+    user = models.ForeignKey(
+        User,
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="results",
+        db_index=False,
+        verbose_name=_("volunteer"),
+    )
+    host = models.ForeignKey(
+        Host, models.SET_NULL, null=True, blank=True, related_name="results", db_index=False, verbose_name=_("computer")
+    )
     # NULL once it is sent: anonymous platform
-    app_version = models.ForeignKey(AppVersion, models.SET_NULL, null=True, blank=True, db_index=False)
-    processor_type = models.CharField(max_length=16, choices=PROCESSOR_TYPES, default=ProcessorType.CPU)
-    peak_flops = models.FloatField("peak FLOPS of the devices used", null=True, blank=True)
+    app_version = models.ForeignKey(
+        AppVersion, models.SET_NULL, null=True, blank=True, db_index=False, verbose_name=_("app version")
+    )
+    processor_type = models.CharField(
+        _("processor type"), max_length=16, choices=PROCESSOR_TYPES, default=ProcessorType.CPU
+    )
+    peak_flops = models.FloatField(_("peak FLOPS of the devices used"), null=True, blank=True)
     # For the credit systems that count benchmark × CPU time; NULL: sent before it was kept
-    p_fpops = models.FloatField("benchmark of its computer when it was sent (FLOPS)", null=True, blank=True)
-    projected_flops = models.FloatField("FLOPS that its run time was estimated from", null=True, blank=True)
+    p_fpops = models.FloatField(_("benchmark of the computer when sent (FLOPS)"), null=True, blank=True)
+    projected_flops = models.FloatField(_("speed used to estimate the run time (FLOPS)"), null=True, blank=True)
     # NULL: not sent yet, or sent before this was kept
-    ninstances = models.FloatField("processors of its type that it uses", null=True, blank=True)
-    sent_at = models.DateTimeField(null=True, blank=True)
-    deadline_at = models.DateTimeField(null=True, blank=True)
+    ninstances = models.FloatField(_("processors of its type in use"), null=True, blank=True)
+    sent_at = models.DateTimeField(_("sent"), null=True, blank=True)
+    deadline_at = models.DateTimeField(_("deadline"), null=True, blank=True)
 
-    received_at = models.DateTimeField(null=True, blank=True)
-    client_state = models.SmallIntegerField(null=True, blank=True)
-    exit_status = models.IntegerField(null=True, blank=True)
-    elapsed_secs = models.FloatField("run time (s)", null=True, blank=True)
-    cpu_secs = models.FloatField("CPU time (s)", null=True, blank=True)
-    fpops_cumulative = models.FloatField("FLOPs counted by the app", null=True, blank=True)
-    fpops_per_cpu_sec = models.FloatField("FLOPs per CPU second, by the app", null=True, blank=True)
-    is_runtime_outlier = models.BooleanField(default=False)
-    peak_working_set_bytes = models.BigIntegerField(null=True, blank=True)
-    peak_swap_bytes = models.BigIntegerField(null=True, blank=True)
-    peak_disk_bytes = models.BigIntegerField(null=True, blank=True)
-    stderr_text = models.TextField(blank=True)
+    received_at = models.DateTimeField(_("received"), null=True, blank=True)
+    client_state = models.SmallIntegerField(_("client state"), null=True, blank=True)
+    exit_status = models.IntegerField(_("exit status"), null=True, blank=True)
+    elapsed_secs = models.FloatField(_("run time (s)"), null=True, blank=True)
+    cpu_secs = models.FloatField(_("CPU time (s)"), null=True, blank=True)
+    fpops_cumulative = models.FloatField(_("FLOPs counted by the app"), null=True, blank=True)
+    fpops_per_cpu_sec = models.FloatField(_("FLOPs per CPU second, reported by the app"), null=True, blank=True)
+    is_runtime_outlier = models.BooleanField(_("run-time outlier"), default=False)
+    peak_working_set_bytes = models.BigIntegerField(_("peak memory (bytes)"), null=True, blank=True)
+    peak_swap_bytes = models.BigIntegerField(_("peak swap space (bytes)"), null=True, blank=True)
+    peak_disk_bytes = models.BigIntegerField(_("peak disk space (bytes)"), null=True, blank=True)
+    stderr_text = models.TextField(_("error output"), blank=True)
     # Values that were cut or missing in its report, each with the field and the limit
-    report_faults = models.JSONField(default=list, blank=True)
+    report_faults = models.JSONField(_("corrected values"), default=list, blank=True)
     # [{"name", "nbytes", "md5", "path"}, …]: path is that of the default storage
-    outputs = models.JSONField(default=list, blank=True)
+    outputs = models.JSONField(_("outputs"), default=list, blank=True)
     # Equal exactly if all outputs are; NULL: none known
-    output_digest = models.BinaryField(max_length=16, null=True, blank=True)
+    output_digest = models.BinaryField(_("output digest"), max_length=16, null=True, blank=True)
 
     # Partial credit by trickle-up messages: the part of elapsed_secs already credited, and with how much.
-    partial_elapsed_secs = models.FloatField(default=0)
-    partial_credit = models.FloatField(default=0)
+    partial_elapsed_secs = models.FloatField(_("run time credited while running (s)"), default=0)
+    partial_credit = models.FloatField(_("credit granted while running"), default=0)
 
-    grant_rule = models.SmallIntegerField(null=True, blank=True)
-    granted_credit = models.FloatField(null=True, blank=True)
-    granted_at = models.DateTimeField(null=True, blank=True)
+    grant_rule = models.SmallIntegerField(_("grant rule"), null=True, blank=True)
+    granted_credit = models.FloatField(_("granted credit"), null=True, blank=True)
+    granted_at = models.DateTimeField(_("granted"), null=True, blank=True)
 
     class Meta:
+        verbose_name = _("result")
+        verbose_name_plural = _("results")
         ordering = ["-id"]
         constraints = [
             models.UniqueConstraint(fields=["name"], name="result_name"),
@@ -314,11 +357,13 @@ class ResultPart(StoredClaim):
 
     result = models.ForeignKey(Result, models.CASCADE, related_name="parts", db_index=False)
     granted_at = models.DateTimeField()
-    from_secs = models.FloatField("run time credited before (s)")
-    to_secs = models.FloatField("run time credited with it (s)")
+    from_secs = models.FloatField(_("run time credited before (s)"))
+    to_secs = models.FloatField(_("run time credited with it (s)"))
     credit = models.FloatField()
 
     class Meta:
+        verbose_name = _("credited part of a result")
+        verbose_name_plural = _("credited parts of results")
         ordering = ["id"]
         constraints = [
             # Each part goes on where another ended.

@@ -50,7 +50,7 @@ class VersionRow:
 
     @property
     def type_label(self) -> str:
-        return PROCESSOR_TYPES[ProcessorType(self.processor_type)]
+        return str(PROCESSOR_TYPES[ProcessorType(self.processor_type)])
 
 
 def read_apps() -> list[dict[str, Any]]:

@@ -1,9 +1,12 @@
-"""A claim and a grant in plain words, step by step, for the page that says why a job was granted its credit. Pure."""
+"""A claim and a grant in plain words, step by step, for the page that says why a task was granted its credit."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final
+
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from credit.engine.explanation import DEFAULT_RULES, ClaimRule, Explanation, Grant, GrantRule
 from credit.engine.facts import WorkunitFacts
@@ -19,64 +22,71 @@ class Step:
 
 
 DEFAULT_REASONS: Final = {
-    ClaimRule.NO_VERSION: "The site does not know which program computed this job, so its run time cannot be used.",
-    ClaimRule.ABOVE_BOUND: (
-        "The count is above the limit for such a job, so it fails the sanity check. It is not used and changes no "
-        "average. The computer has to prove itself again."
+    ClaimRule.NO_VERSION: _(
+        "The site does not know which program ran this task, so its run time cannot be used for credit."
     ),
-    ClaimRule.IMPOSSIBLE: (
-        "The reported run time or speed is impossible. It changes no average, and the computer has to prove itself "
+    ClaimRule.ABOVE_BOUND: _(
+        "The count exceeds the limit for such a task and fails the sanity check. It is not used and changes no "
+        "average. The computer is put on probation again."
+    ),
+    ClaimRule.IMPOSSIBLE: _(
+        "The reported run time or speed is impossible. It changes no average, and the computer is put on probation "
         "again."
     ),
-    ClaimRule.ZERO_ELAPSED: "The computer reported a run time of zero, so credit cannot be computed from it.",
-    ClaimRule.ANONYMOUS_DEFAULT: (
-        "The computer uses its owner's own program, and too little is known yet to compare it with the app's versions."
+    ClaimRule.ZERO_ELAPSED: _("The computer reported a run time of zero, so credit cannot be calculated from it."),
+    ClaimRule.ANONYMOUS_DEFAULT: _(
+        "The computer uses its owner’s own program, and too little is known yet to compare it with the app’s versions."
     ),
-    ClaimRule.OVERLONG: (
-        "The reported run time is longer than the job was out. It was cut, and such a job claims no more than the "
-        "default."
+    ClaimRule.OVERLONG: _(
+        "The reported run time is longer than the time between sending and report. It was cut, and such a task claims "
+        "no more than the default."
     ),
-    ClaimRule.UNSCALED_VERSION: (
-        "This version has no factor yet: too few of its jobs are known, and no older version had one. So the claim is "
-        "approximate."
+    ClaimRule.UNSCALED_VERSION: _(
+        "This version has no factor yet: it has too few samples, and no older version had a factor. The claim is "
+        "therefore approximate."
     ),
 }
 SCALE_REASONS: Final = {
-    ClaimRule.VERSION_ONLY: (
-        "There is no factor for this computer, because it or the version has too few valid jobs yet. So the claim is "
-        "approximate."
+    ClaimRule.VERSION_ONLY: _(
+        "This computer has no factor, because the computer or the version has too few valid tasks so far. The claim is "
+        "therefore approximate."
     ),
-    ClaimRule.HOST_ONLY: "The version has no factor: there is nothing to compare it with. So the claim is approximate.",
-    ClaimRule.UNSCALED: (
-        "Neither the version nor the computer has a factor yet: too few jobs are known. So the claim is approximate."
+    ClaimRule.HOST_ONLY: _(
+        "The version has no factor, because there is nothing to compare it with. The claim is therefore approximate."
+    ),
+    ClaimRule.UNSCALED: _(
+        "Neither the version nor the computer has a factor yet, because there are too few samples. The claim is "
+        "therefore approximate."
     ),
 }
 RAW_SENTENCES: Final = {
-    ClaimRule.PEAK_FLOPS: "The processor's benchmark × CPU time.",
-    ClaimRule.BENCHMARK: "The app did not count FLOPs, so the processor's benchmark × CPU time is used instead.",
-    ClaimRule.FLOPS_COUNTED: "The FLOPs that the app counted.",
-    ClaimRule.FLOPS_PER_CPU_SEC: "The FLOPs per second that the app measured × CPU time.",
-    ClaimRule.FIXED_PER_FLOP: "The job's estimated FLOPs.",
+    ClaimRule.PEAK_FLOPS: _("The processor’s benchmark × CPU time."),
+    ClaimRule.BENCHMARK: _("The app did not count FLOPs, so the processor’s benchmark × CPU time is used instead."),
+    ClaimRule.FLOPS_COUNTED: _("The FLOPs counted by the app."),
+    ClaimRule.FLOPS_PER_CPU_SEC: _("The FLOPs per second measured by the app × CPU time."),
+    ClaimRule.FIXED_PER_FLOP: _("The estimated FLOPs of the task."),
 }
 GRANT_SENTENCES: Final = {
-    GrantRule.SINGLE_CLAIM: "No other computer computed this job, so its claim is granted.",
-    GrantRule.MEAN_OF_NORMAL: "All valid results get the mean of those claims that are not approximate.",
-    GrantRule.DEFAULT: "All claims are approximate, so all valid results get the claim of an average job of this size.",
-    GrantRule.PEGGED_MEAN: (
+    GrantRule.SINGLE_CLAIM: _("No other computer ran this workunit, so the claim is granted."),
+    GrantRule.MEAN_OF_NORMAL: _("All valid results get the mean of the claims that are not approximate."),
+    GrantRule.DEFAULT: _(
+        "All claims are approximate, so all valid results get the claim of an average task of this size."
+    ),
+    GrantRule.PEGGED_MEAN: _(
         "All valid results get a weighted mean of the claims. Claims near the estimate count most, and claims that are "
         "not approximate are preferred."
     ),
-    GrantRule.LATE_GETS_CANONICAL: (
-        "The job was already decided when this result arrived. It gets the same credit as the others; its own claim "
-        "only counts in the averages."
+    GrantRule.LATE_GETS_CANONICAL: _(
+        "The workunit was already validated when this result arrived. It gets the same credit as the others; its own "
+        "claim only counts in the averages."
     ),
-    GrantRule.MINIMUM: "All valid results get the smallest of their claims.",
-    GrantRule.FIXED: "Every valid result of this app gets a fixed amount.",
-    GrantRule.MEAN_OF_SCALED: (
-        "All claims are approximate, so all valid results get the mean of those that have both factors: of the version "
-        "and of the computer."
+    GrantRule.MINIMUM: _("All valid results get the smallest of their claims."),
+    GrantRule.FIXED: _("Every valid result of this app gets a fixed amount."),
+    GrantRule.MEAN_OF_SCALED: _(
+        "All claims are approximate, so all valid results get the mean of the claims that have both factors, of the "
+        "version and of the computer."
     ),
-    GrantRule.PARTIAL: "Credit for a part of a long job, granted while it runs.",
+    GrantRule.PARTIAL: _("Credit for part of a long task, granted while it runs."),
 }
 
 
@@ -118,39 +128,49 @@ def claim_steps(
     """
     rule = claim.claim_rule
     if rule is ClaimRule.LEFT_OUT:
-        return [Step("Claim", None, "The site no longer has this version, so this result makes no claim.")]
+        return [
+            Step(gettext("Claim"), None, gettext("The site no longer has this version, so this result makes no claim."))
+        ]
+    steps = _raw_steps(claim, reported_secs)
+    steps += _default_steps(claim, workunit) if rule in DEFAULT_RULES else _scale_steps(claim, is_received)
+    if partial_credit and has_partial_credit(rule):
+        sentence = gettext("Already granted while the task ran, through trickle-up messages.")
+        steps.append(Step(gettext("Credited while running"), partial_credit, sentence))
+    if rule is ClaimRule.FIXED_PER_JOB:
+        sentence = gettext("A fixed amount per task.")
+    else:
+        sentence = gettext("200 credits are one day’s work of a 1 GFLOPS processor: FLOPs × 200 / 86,400e9.")
+    steps.append(Step(gettext("Claim (credit)"), claim.claimed_credit, sentence))
+    return steps
+
+
+def _raw_steps(claim: Explanation, reported_secs: float | None) -> list[Step]:
+    rule = claim.claim_rule
     steps = []
     if claim.elapsed_secs is not None and rule < ClaimRule.PEAK_FLOPS:
-        sentence = "Credit is computed from this run time."
+        sentence = gettext("Run time used in the calculation.")
         if reported_secs is not None and reported_secs > claim.elapsed_secs:
-            sentence = f"The time that the job was out. The computer reported more than that: {reported_secs:.6g} s."
-        steps.append(Step("Run time (s)", claim.elapsed_secs, sentence))
-    if claim.raw_pfc is not None:
-        sentence = RAW_SENTENCES.get(rule, "Run time × peak speed of the processors that the job was given.")
-        if rule is not ClaimRule.FIXED_PER_JOB:
-            steps.append(Step("FLOPs before scaling", claim.raw_pfc, sentence))
-    if rule in DEFAULT_RULES:
-        steps += _default_steps(claim, workunit)
-    else:
-        steps += _scale_steps(claim, is_received)
-    if partial_credit and has_partial_credit(rule):
-        steps.append(Step("Credited while it ran", partial_credit, "Already credited by trickle-up messages."))
-    if rule is ClaimRule.FIXED_PER_JOB:
-        steps.append(Step("Claim (credit)", claim.claimed_credit, "A fixed amount per job."))
-    else:
-        sentence = "200 credits are a day's work of a processor of 1 GFLOPS: FLOPs × 200 / 86,400e9."
-        steps.append(Step("Claim (credit)", claim.claimed_credit, sentence))
+            sentence = gettext(
+                "The time between sending and report. The computer reported more than that: %(secs)s s."
+            ) % {"secs": f"{reported_secs:.6g}"}
+        steps.append(Step(gettext("Run time (s)"), claim.elapsed_secs, sentence))
+    if claim.raw_pfc is not None and rule is not ClaimRule.FIXED_PER_JOB:
+        usual = gettext("Run time × peak speed of the processors used by the task.")
+        sentence = str(RAW_SENTENCES.get(rule, usual))
+        steps.append(Step(gettext("FLOPs before scaling"), claim.raw_pfc, sentence))
     return steps
 
 
 def _default_steps(claim: Explanation, workunit: WorkunitFacts) -> list[Step]:
     if claim.min_avg_pfc is None:
-        sentence = "So it claims the job's estimated FLOPs."
+        sentence = gettext("The claim is therefore the estimated FLOPs of the task.")
     else:
-        sentence = f"So it claims the default: the app's average {claim.min_avg_pfc:.6g} × the job's estimate."
+        sentence = gettext(
+            "The claim is therefore the default: the app’s average of %(average)s × the task’s estimate."
+        ) % {"average": f"{claim.min_avg_pfc:.6g}"}
     return [
-        Step("Estimate (FLOPs)", workunit.fpops_est, DEFAULT_REASONS[claim.claim_rule]),
-        Step("Claim (FLOPs)", claim.claimed_pfc, sentence),
+        Step(gettext("Estimate (FLOPs)"), workunit.fpops_est, str(DEFAULT_REASONS[claim.claim_rule])),
+        Step(gettext("Claim (FLOPs)"), claim.claimed_pfc, sentence),
     ]
 
 
@@ -158,51 +178,68 @@ def _scale_steps(claim: Explanation, is_received: bool) -> list[Step]:
     rule = claim.claim_rule
     steps = []
     if claim.version_scale is not None:
-        if rule >= ClaimRule.PEAK_FLOPS:
-            sentence = "A factor set by this project."
-        elif is_received:
-            sentence = (
-                "The average of such versions at other projects: this app has no version for CPUs to compare this one "
-                "with."
-            )
-        else:
-            sentence = "Makes versions of different efficiency claim alike."
-        steps.append(Step("× factor of the version", claim.version_scale, sentence))
+        sentence = _version_sentence(rule, is_received)
+        steps.append(Step(gettext("× factor of the version"), claim.version_scale, sentence))
     if claim.host_scale is not None:
-        steps.append(Step("× factor of the computer", claim.host_scale, _host_sentence(claim)))
+        steps.append(Step(gettext("× factor of the computer"), claim.host_scale, _host_sentence(claim)))
     if (reason := SCALE_REASONS.get(rule)) is not None:
-        steps.append(Step("Approximate", None, reason))
+        steps.append(Step(gettext("Approximate"), None, str(reason)))
     elif claim.is_approximate and rule < ClaimRule.PEAK_FLOPS and not claim.on_probation:
-        steps.append(Step("Approximate", None, "The numbers are too uncertain to affect the credit of others."))
+        sentence = gettext("The numbers are too uncertain to affect the credit of others.")
+        steps.append(Step(gettext("Approximate"), None, sentence))
     if claim.on_probation:
-        sentence = (
-            "Nothing shows yet that the computer does not pick its jobs: too little is known about it, or too many of "
-            "its recent jobs failed. As long as that is so, its factor is at most 1."
+        sentence = gettext(
+            "Either too little is known about this computer, or too many of its recent tasks failed, so it may be "
+            "picking its tasks. Until this changes, its factor is limited to 1."
         )
-        steps.append(Step("On probation", None, sentence))
+        steps.append(Step(gettext("On probation"), None, sentence))
     if rule is not ClaimRule.FIXED_PER_JOB:
-        steps.append(Step("Claim (FLOPs)", claim.claimed_pfc, "The result of the steps above."))
+        steps.append(Step(gettext("Claim (FLOPs)"), claim.claimed_pfc, gettext("The result of the steps above.")))
     return steps
+
+
+def _version_sentence(rule: ClaimRule, is_received: bool) -> str:
+    if rule >= ClaimRule.PEAK_FLOPS:
+        return gettext("A factor set by this project.")
+    if is_received:
+        return gettext(
+            "The average for such versions at other projects, because this app has no CPU version to compare this one "
+            "with."
+        )
+    return gettext("Makes equal tasks claim equal credit, however efficient the version is.")
 
 
 def _host_sentence(claim: Explanation) -> str:
     """The origin of the host's factor: the average of all, or the app's, divided by the host's own."""
-    own = f"this computer's own average {claim.host_pfc_avg:.6g} ({claim.host_pfc_n} jobs)"
+    facts = {"own": f"{claim.host_pfc_avg:.6g}", "own_number": claim.host_pfc_n}
     if claim.claim_rule is ClaimRule.ANONYMOUS_NORMALISED:
-        return f"The app's average {claim.min_avg_pfc or 0.0:.6g} divided by {own}, within limits."
-    version = f"The version's average {claim.version_pfc_avg:.6g} ({claim.version_pfc_n} jobs)"
+        return gettext(
+            "The app’s average, %(average)s, divided by this computer’s average, %(own)s (samples: %(own_number)s), "
+            "within limits."
+        ) % {**facts, "average": f"{claim.min_avg_pfc or 0.0:.6g}"}
+    facts |= {"average": f"{claim.version_pfc_avg:.6g}", "number": claim.version_pfc_n}
     whole = (claim.version_pfc_avg or 0.0) / (claim.host_pfc_avg or 1.0)
     if not claim.on_probation and (claim.host_scale or 0.0) < whole * (1 - 1e-9):
-        limits = "The computer's earlier jobs do not support a higher factor, or the app's limit was reached."
-        return f"{version} divided by {own}, reduced. {limits}"
-    return f"{version} divided by {own}, within limits."
+        text = gettext(
+            "The version’s average, %(average)s (samples: %(number)s), divided by this computer’s average, %(own)s "
+            "(samples: %(own_number)s), then reduced: either the computer’s earlier tasks do not justify a higher "
+            "factor, or the app’s limit was reached."
+        )
+    else:
+        text = gettext(
+            "The version’s average, %(average)s (samples: %(number)s), divided by this computer’s average, %(own)s "
+            "(samples: %(own_number)s), within limits."
+        )
+    return text % facts
 
 
 def grant_steps(grant: Grant, due: float | None = None) -> list[Step]:
     """The steps from a workunit's claims to its credit; ``due``: this result's part, after its partial credit."""
-    steps = [Step("Granted (credit)", grant.credit, GRANT_SENTENCES[grant.rule])]
+    steps = [Step(gettext("Granted (credit)"), grant.credit, str(GRANT_SENTENCES[grant.rule]))]
     if grant.is_cut:
-        steps.insert(0, Step("Maximum (credit)", grant.credit, "The app's maximum for one job cut the grant."))
+        sentence = gettext("The grant was cut to the app’s maximum for one task.")
+        steps.insert(0, Step(gettext("Maximum (credit)"), grant.credit, sentence))
     if due is not None and due != grant.credit:
-        steps.append(Step("Granted now (credit)", due, "The rest, after the credit granted while it ran."))
+        sentence = gettext("The remainder, after the credit granted while the task ran.")
+        steps.append(Step(gettext("Granted now (credit)"), due, sentence))
     return steps

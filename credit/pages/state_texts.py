@@ -1,13 +1,19 @@
-"""A result's state in words: a short badge, a sentence, and what an exit status means. Pure."""
+"""A result's state in words: a short badge, a sentence, and what an exit status means."""
 
 from __future__ import annotations
 
 import datetime as dt
 import re
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
+
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from credit.engine.states import Outcome, ServerState, ValidateState
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 
 class Stated(Protocol):
@@ -30,118 +36,150 @@ class Reported(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StateText:
-    """``kind`` is that of the badge: "ok", "warn", "error" or "" (neutral)."""
+    """``kind`` is that of the badge: "ok", "warn", "error" or "" (neutral). ``code`` is the same in all languages."""
 
-    word: str
+    code: str
+    word: StrOrPromise
     kind: str
-    sentence: str
+    sentence: StrOrPromise
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it may still be validated."""
+        return self.code in ("in_progress", "overdue", "pending")
 
 
-_UNSENT = StateText("waits to be sent", "", "It will go to the next computer that asks for such work.")
-_IN_PROGRESS = StateText("in progress", "", "The computer has not reported it yet.")
-_LATE = StateText("overdue", "warn", "The deadline has passed; it still counts if it is reported soon.")
+_UNSENT = StateText(
+    "unsent", _("waiting to be sent"), "", _("It will go to the next computer that asks for such work.")
+)
+_IN_PROGRESS = StateText("in_progress", _("in progress"), "", _("The computer has not reported it yet."))
+_LATE = StateText(
+    "overdue", _("overdue"), "warn", _("The deadline has passed. The task still counts if it is reported soon.")
+)
 _OUTCOMES: Final[dict[int, StateText]] = {
-    Outcome.COULD_NOT_SEND: StateText("could not be sent", "error", "No computer could take it."),
-    Outcome.CLIENT_ERROR: StateText("error", "error", "The computer reported an error."),
-    Outcome.NO_REPLY: StateText(
-        "no reply", "warn", "Nothing was reported before the deadline, so it was given to another computer."
+    Outcome.COULD_NOT_SEND: StateText(
+        "not_sent", _("could not be sent"), "error", _("No computer was able to take this task.")
     ),
-    Outcome.DIDNT_NEED: StateText("not needed", "", "It was no longer needed when it was about to be sent."),
-    Outcome.VALIDATE_ERROR: StateText("not checkable", "error", "Its output files could not be read or compared."),
-    Outcome.CLIENT_DETACHED: StateText("abandoned", "warn", "The computer was detached, or lost the job."),
+    Outcome.CLIENT_ERROR: StateText("error", _("error"), "error", _("The computer reported an error.")),
+    Outcome.NO_REPLY: StateText(
+        "no_reply",
+        _("no reply"),
+        "warn",
+        _("Nothing was reported before the deadline, so the work was given to another computer."),
+    ),
+    Outcome.DIDNT_NEED: StateText(
+        "not_needed", _("not needed"), "", _("The task was no longer needed when it was about to be sent.")
+    ),
+    Outcome.VALIDATE_ERROR: StateText(
+        "not_checkable", _("not checkable"), "error", _("The output files could not be read or compared.")
+    ),
+    Outcome.CLIENT_DETACHED: StateText(
+        "abandoned", _("abandoned"), "warn", _("The computer was detached from the project, or lost the task.")
+    ),
 }
-_PENDING = StateText("pending", "", "It waits to be checked.")
+_PENDING = StateText("pending", _("pending"), "", _("The task is waiting to be validated."))
 _VALIDATIONS: Final[dict[int, StateText]] = {
     ValidateState.INIT: _PENDING,
-    ValidateState.VALID: StateText("valid", "ok", "Validated, and credit was granted."),
+    ValidateState.VALID: StateText("valid", _("valid"), "ok", _("Validated, and credit was granted.")),
     ValidateState.INVALID: StateText(
-        "invalid", "error", "Its output differs from what other computers found, so it gets no credit."
+        "invalid",
+        _("invalid"),
+        "error",
+        _("The output differs from what other computers found, so it earns no credit."),
     ),
-    ValidateState.NO_CHECK: StateText("not checked", "", "It ended without having to be checked."),
+    ValidateState.NO_CHECK: StateText(
+        "not_checked", _("not checked"), "", _("The task ended without needing validation.")
+    ),
     ValidateState.INCONCLUSIVE: StateText(
-        "pending", "", "Its output differs from that of another computer: one more computer decides."
+        "pending",
+        _("pending"),
+        "",
+        _("The output differs from that of another computer. One more computer will decide."),
     ),
     ValidateState.TOO_LATE: StateText(
-        "too late", "warn", "It came when the job was over and its files were gone, so it gets no credit."
+        "too_late",
+        _("too late"),
+        "warn",
+        _("The task was reported after the work was finished and its files were deleted, so it earns no credit."),
     ),
 }
 
 _EXITS: Final = {
-    -244: "the client could not map a file into memory",
-    -240: "the client could not look at a file",
-    -239: "a file could not be made executable",
-    -232: "the client was shut down, and ended it",
-    -231: "a signature could not be computed or checked",
-    -226: "the program ended too often without saying that it had finished",
-    -225: "a file name was not acceptable",
-    -224: "a file could not be found on the server",
-    -221: "a file did not have its announced size",
-    -200: "something did not have the size that it should have",
-    -198: "the computer has too few of the needed resources",
-    -197: "it was aborted by hand",
-    -192: "a folder could not be made",
-    -187: "an output file could not be uploaded",
-    -186: "a file that it needs could not be downloaded, or did not pass its check",
-    -185: "the program could not be started",
-    -184: "the server did not answer as it should",
-    -177: "it used more of something than it may",
-    -163: "a file was missing",
-    -161: "the client missed something in its own records",
-    -148: "the program could not be executed",
-    -147: "no process could be started for the program",
-    -131: "an output file was larger than it may be",
-    -128: "an output file was refused by the server",
-    -127: "an output file could not be uploaded for now",
-    -123: "a program file had no signature",
-    -120: "the signature of a program file was wrong",
-    -119: "a file differed from its checksum",
-    -115: "the client gave up uploading a file",
-    -114: "the client gave up downloading a file",
-    -112: "a description could not be read",
-    -110: "a file could not be deleted",
-    -109: "a file could not be renamed",
-    -108: "a file could not be opened",
-    -107: "no connection to the server was made",
-    -106: "a file could not be read or written",
-    -105: "a file could not be written",
-    -104: "a file could not be read",
-    -103: "a file could not be written",
-    -102: "a file could not be read",
-    -101: "the client ran out of memory",
-    192: "the client could not write its state file",
-    193: "the program crashed: a signal ended it",
-    194: "the client ended it",
-    195: "a program that it started failed",
-    196: "it used more disk space than it may",
-    197: "it ran longer than it may",
-    198: "it used more memory than it may",
-    199: "the client was shut down, and ended it",
-    200: "it was not started before its deadline",
-    201: "the GPU that it needs is missing",
-    202: "the project cancelled it",
-    203: "it was aborted by hand",
-    204: "it ended for a reason that the client does not know",
-    205: "it ran out of memory",
-    206: "the program could not set itself up",
-    207: "it found no sub-task to compute",
-    208: "one of its sub-tasks failed",
-    209: "it still ran too long after its deadline",
+    -244: _("the client could not map a file into memory"),
+    -240: _("the client could not inspect a file"),
+    -239: _("a file could not be made executable"),
+    -232: _("the client was shut down and stopped the task"),
+    -231: _("a signature could not be computed or checked"),
+    -226: _("the program exited too often without finishing"),
+    -225: _("a file name was not allowed"),
+    -224: _("a file could not be found on the server"),
+    -221: _("a file did not have the expected size"),
+    -200: _("something had the wrong size"),
+    -198: _("the computer lacks the necessary resources"),
+    -197: _("the task was aborted by the user"),
+    -192: _("a folder could not be created"),
+    -187: _("an output file could not be uploaded"),
+    -186: _("a required file could not be downloaded or was damaged"),
+    -185: _("the program could not be started"),
+    -184: _("the server sent an invalid reply"),
+    -177: _("the task exceeded a resource limit"),
+    -163: _("a file was missing"),
+    -161: _("the client did not find something in its records"),
+    -148: _("the program could not be executed"),
+    -147: _("no process could be started for the program"),
+    -131: _("an output file was too large"),
+    -128: _("an output file was refused by the server"),
+    -127: _("an output file could not be uploaded for the moment"),
+    -123: _("a program file had no signature"),
+    -120: _("the signature of a program file was wrong"),
+    -119: _("a file did not match its checksum"),
+    -115: _("the client gave up uploading a file"),
+    -114: _("the client gave up downloading a file"),
+    -112: _("a description could not be read"),
+    -110: _("a file could not be deleted"),
+    -109: _("a file could not be renamed"),
+    -108: _("a file could not be opened"),
+    -107: _("the client could not connect to the server"),
+    -106: _("a file could not be read or written"),
+    -105: _("a file could not be written"),
+    -104: _("a file could not be read"),
+    -103: _("a file could not be written"),
+    -102: _("a file could not be read"),
+    -101: _("the client ran out of memory"),
+    192: _("the client could not write its state file"),
+    193: _("the program crashed: a signal ended it"),
+    194: _("the client stopped the task"),
+    195: _("a program started by the task failed"),
+    196: _("the task exceeded its disk space limit"),
+    197: _("the task exceeded its time limit"),
+    198: _("the task exceeded its memory limit"),
+    199: _("the client was shut down and stopped the task"),
+    200: _("the task was not started before its deadline"),
+    201: _("the required GPU is missing"),
+    202: _("the project cancelled the task"),
+    203: _("the task was aborted by the user"),
+    204: _("the task ended for a reason unknown to the client"),
+    205: _("the program ran out of memory"),
+    206: _("the program could not be initialised"),
+    207: _("no sub-task was found to run"),
+    208: _("a sub-task failed"),
+    209: _("the task was still running long after its deadline"),
 }
 """Codes that the client reports instead of the program's own. Source: BOINC's lib/error_numbers.h."""
 
 _WINDOWS: Final = {
-    0x40010004: "it was ended from outside",
-    0x80000003: "it reached a breakpoint",
-    0xC0000005: "it used memory that is not its own",
-    0xC000001D: "the processor does not know an instruction of it",
-    0xC0000094: "it divided by zero",
-    0xC00000FD: "its stack overflowed",
-    0xC0000135: "a library that it needs is missing",
-    0xC000013A: "it was ended from outside",
-    0xC0000142: "a library that it needs could not be set up",
-    0xC0000374: "it damaged its memory",
-    0xC0000409: "it damaged its stack, or gave up",
-    0xE06D7363: "it did not catch one of its own errors",
+    0x40010004: _("it was terminated from outside"),
+    0x80000003: _("it reached a breakpoint"),
+    0xC0000005: _("it accessed memory that it does not own"),
+    0xC000001D: _("the processor does not support one of its instructions"),
+    0xC0000094: _("it divided by zero"),
+    0xC00000FD: _("its stack overflowed"),
+    0xC0000135: _("a required library is missing"),
+    0xC000013A: _("it was terminated from outside"),
+    0xC0000142: _("a required library could not be initialised"),
+    0xC0000374: _("its memory was corrupted"),
+    0xC0000409: _("its stack was corrupted, or it aborted"),
+    0xE06D7363: _("one of its own errors was not handled"),
 }
 """Exit codes of Windows, unsigned; the last is Visual C++'s.
 
@@ -167,7 +205,12 @@ def state_text(result: Stated, now: dt.datetime) -> StateText:
     if result.outcome == Outcome.SUCCESS:
         return _VALIDATIONS.get(result.validate_state, _PENDING)
     if result.outcome == Outcome.CLIENT_ERROR and result.exit_status in (202, 203):
-        return StateText("aborted", "warn", f"It ended before its time: {exit_text(result.exit_status)}.")
+        return StateText(
+            "aborted",
+            _("aborted"),
+            "warn",
+            gettext("The task ended early: %(reason)s.") % {"reason": exit_text(result.exit_status)},
+        )
     return _OUTCOMES.get(result.outcome, _PENDING)
 
 
@@ -195,24 +238,34 @@ def exit_text(status: int | None) -> str:
     if not status:
         return ""
     if status in _EXITS:
-        return _EXITS[status]
+        return str(_EXITS[status])
     unsigned = status & 0xFFFFFFFF
     if 0x40000000 <= unsigned < 0xFFFF0000:
         return _windows_text(unsigned)
     if -1000 < status < 0:
-        return f"the client's error {status}"
+        return gettext("client error %(status)s") % {"status": status}
     if 128 < status < 192:
         return _signal_text(status - 128)
-    return f"the program ended with its own code {status}"
+    return gettext("the program ended with exit code %(status)s") % {"status": status}
 
 
 def _signal_text(number: int) -> str:
-    return f"the program was ended by signal {number}"
+    return gettext("the program was terminated by signal %(number)s") % {"number": number}
 
 
 def _windows_text(code: int) -> str:
     """Exceptions are errors of the system (from 0xC0000000) or of a program (to 0xEFFFFFFF), and breakpoints."""
     is_exception = 0xC0000000 <= code < 0xF0000000 or code == 0x80000003
-    verb = "crashed" if is_exception and code not in _NO_CRASH else "ended"
-    known = f": {_WINDOWS[code]}" if code in _WINDOWS else ""
-    return f"the program {verb} (Windows code 0x{code:08X}{known})"
+    is_crash = is_exception and code not in _NO_CRASH
+    facts = {"code": f"0x{code:08X}", "reason": _WINDOWS.get(code, "")}
+    if code in _WINDOWS:
+        text = (
+            gettext("the program crashed (Windows code %(code)s: %(reason)s)")
+            if is_crash
+            else gettext("the program ended (Windows code %(code)s: %(reason)s)")
+        )
+    elif is_crash:
+        text = gettext("the program crashed (Windows code %(code)s)")
+    else:
+        text = gettext("the program ended (Windows code %(code)s)")
+    return text % facts

@@ -46,7 +46,7 @@ def read_filters(user: User, params: Mapping[str, str]) -> TaskFilters:
     else:
         known = ", ".join(name for name in task_reads.STATES if name)
         found.problems.append(
-            _("There are no tasks of the state “%(text)s”. States are: %(known)s. Tasks of all states are shown.")
+            _("There are no tasks in the state “%(text)s”. States are: %(known)s. Tasks in all states are shown.")
             % {"text": state[:_SHOWN_CHARS], "known": known}
         )
     if text := params.get("host", ""):
@@ -54,7 +54,7 @@ def read_filters(user: User, params: Mapping[str, str]) -> TaskFilters:
         found.host = own_hosts(user).filter(pk=number).first() if number is not None else None
         if found.host is None:
             found.problems.append(
-                _("“%(text)s” is no computer of yours. Tasks of all your computers are shown.")
+                _("“%(text)s” is not one of your computers. Tasks of all your computers are shown.")
                 % {"text": text[:_SHOWN_CHARS]}
             )
     if text := params.get("app", ""):
@@ -62,13 +62,14 @@ def read_filters(user: User, params: Mapping[str, str]) -> TaskFilters:
         found.app = App.objects.filter(name=text).first() if "\0" not in text else None
         if found.app is None:
             found.problems.append(
-                _("“%(text)s” is no app of this project. Tasks of all apps are shown.") % {"text": text[:_SHOWN_CHARS]}
+                _("“%(text)s” is not an app of this project. Tasks of all apps are shown.")
+                % {"text": text[:_SHOWN_CHARS]}
             )
     if text := params.get("before", ""):
         found.before = row_number(text)
         if found.before is None:
             found.problems.append(
-                _("“%(text)s” is no number of a task. The list begins with the latest one.")
+                _("“%(text)s” is not the number of a task. The list begins with the latest one.")
                 % {"text": text[:_SHOWN_CHARS]}
             )
     return found

@@ -9,9 +9,10 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django.db.models import Q, QuerySet
+from django.utils.translation import gettext_lazy as _
 
 from credit.engine.recent_credit import decayed
 from credit.engine.rules import Rules
@@ -30,6 +31,9 @@ from credit.models import (
 from credit.pages.state_texts import StateText, reason_text, state_text
 from portal.models import Host, User
 
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
 PAGE_TASKS = 50
 MAX_REPLICAS_SHOWN = 100
 MAX_PARTS_SHOWN = 100
@@ -38,21 +42,21 @@ SEES_ALL: Final = "credit.view_result"
 
 _FAILED: Final = [Outcome.COULD_NOT_SEND, Outcome.CLIENT_ERROR, Outcome.NO_REPLY, Outcome.CLIENT_DETACHED]
 
-STATES: Final[dict[str, tuple[str, Callable[[], Q]]]] = {
-    "": ("All", Q),
-    "progress": ("In progress", lambda: Q(server_state=ServerState.IN_PROGRESS)),
+STATES: Final[dict[str, tuple[StrOrPromise, Callable[[], Q]]]] = {
+    "": (_("All"), Q),
+    "progress": (_("In progress"), lambda: Q(server_state=ServerState.IN_PROGRESS)),
     "pending": (
-        "Pending",
+        _("Pending"),
         lambda: Q(outcome=Outcome.SUCCESS, validate_state__in=[ValidateState.INIT, ValidateState.INCONCLUSIVE]),
     ),
-    "valid": ("Valid", lambda: Q(validate_state=ValidateState.VALID)),
+    "valid": (_("Valid"), lambda: Q(validate_state=ValidateState.VALID)),
     "invalid": (
-        "Invalid",
+        _("Invalid"),
         lambda: (
             Q(validate_state__in=[ValidateState.INVALID, ValidateState.TOO_LATE]) | Q(outcome=Outcome.VALIDATE_ERROR)
         ),
     ),
-    "error": ("Errors", lambda: Q(outcome__in=_FAILED)),
+    "error": (_("Errors"), lambda: Q(outcome__in=_FAILED)),
 }
 """Choices of the list by the name in the address: their label, and their condition on a result."""
 
@@ -213,4 +217,4 @@ def read_parts(task: Result) -> list[ResultPart]:
 
 
 def _errors(workunit: Workunit) -> list[str]:
-    return [text for error, text in WORKUNIT_ERRORS.items() if workunit.error_mask & error]
+    return [str(text) for error, text in WORKUNIT_ERRORS.items() if workunit.error_mask & error]

@@ -13,6 +13,8 @@ from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from credit.models import Preview
 from credit.previews.reads import page_of
@@ -27,7 +29,7 @@ class PreviewAdmin(ReadOnlyAdmin):
     list_filter = ("app",)
     list_select_related = ("app", "app_version__app", "app_version__platform", "asked_by")
 
-    @admin.display(description="app")
+    @admin.display(description=_("app"))
     def shown(self, preview: Preview) -> SafeString:
         return format_html('<a href="{}">{}</a>', reverse("admin:credit_preview", args=[preview.pk]), preview.app)
 
@@ -48,7 +50,7 @@ class PreviewAdmin(ReadOnlyAdmin):
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
-            "title": f"Preview for {preview.app}",
+            "title": gettext("Preview for %(app)s") % {"app": preview.app},
             **page_of(preview, timezone.now()),
         }
         part = "_preview.html" if request.headers.get("HX-Request") else "preview.html"

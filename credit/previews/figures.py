@@ -5,13 +5,10 @@ from __future__ import annotations
 import datetime as dt
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
+from dataclasses import asdict, dataclass, field
 from math import log2
 from typing import Any, Final
 
-from credit.engine.explanation import Grant
-from credit.pages.explanation_texts import Step, claim_steps, grant_steps
 from credit.previews.replay import Guesses, Outcome
 from credit.previews.run import Decided
 
@@ -25,8 +22,9 @@ MOVED: Final = 0.02
 FEWEST: Final = 30
 """Of fewer results a group's mean says little."""
 _SIZES_PER_DOUBLING: Final = 4
-_EDGES: Final = (-0.5, -0.2, -0.1, -0.05, -0.01, 0.01, 0.05, 0.1, 0.2, 0.5)
-_WAITS: Final = Step("Granted (credit)", None, "It would wait for a second result that confirms it.")
+EDGES: Final = (-0.5, -0.2, -0.1, -0.05, -0.01, 0.01, 0.05, 0.1, 0.2, 0.5)
+NO_VERSION: Final = "volunteers' own programs"
+NO_CLASS: Final = "no longer known"
 
 
 @dataclass(slots=True)
@@ -85,13 +83,13 @@ def figures(
             groups[key(outcome)].add(outcome, means[_size(outcome)])
         return dict(sorted(groups.items()))
 
-    versions = grouped(lambda o: version_names.get(o.version, "volunteers' own programs"))
-    classes = grouped(lambda o: class_of_host.get(o.host, "no longer known"))
+    versions = grouped(lambda o: version_names.get(o.version, NO_VERSION))
+    classes = grouped(lambda o: class_of_host.get(o.host, NO_CLASS))
     total = Sums()
     for outcome in decided:
         total.add(outcome, (0.0, 0.0))
     days = max(1 / 24, (max(o.at for o in outcomes) - min(o.at for o in outcomes)) / 86400)
-    result = {
+    return {
         "window": _window(outcomes, days),
         "exact": _exactness(outcomes, guesses),
         "total": {"before": total.before, "after": total.after, "days": days},
@@ -105,9 +103,6 @@ def figures(
         "spread": _spread(decided),
         "hosts": _most_affected(decided),
     }
-    result["warnings"] = [*_warnings("version", versions), *_warnings("computers with", classes)]
-    result["summary"] = _summary(result)
-    return result
 
 
 def _size(outcome: Outcome) -> int:
@@ -157,22 +152,16 @@ def _waiting(outcomes: Iterable[Outcome]) -> dict[str, Any]:
     }
 
 
-def _spread(outcomes: Iterable[Outcome]) -> list[list[Any]]:
-    """How many computers' credit changes by how much."""
+def _spread(outcomes: Iterable[Outcome]) -> list[int]:
+    """How many computers' credit changes by how much: below the first edge, between each two, from the last one up."""
     hosts = _by_host(outcomes)
     counts: Counter[int] = Counter()
     for results in hosts.values():
         before = sum(o.before.credit or 0.0 for o in results)
         after = sum(o.after.credit or 0.0 for o in results)
         change = (after - before) / before if before else (1.0 if after else 0.0)
-        counts[sum(change >= edge for edge in _EDGES)] += 1
-    return [[label, counts[place]] for place, label in enumerate(_labels())]
-
-
-def _labels() -> list[str]:
-    texts = [f"{edge:+.0%}".replace("-", "−").replace("%", " %") for edge in _EDGES]
-    between = [f"{low} to {high}" for low, high in pairwise(texts)]
-    return [f"below {texts[0]}", *between, f"{texts[-1]} and more"]
+        counts[sum(change >= edge for edge in EDGES)] += 1
+    return [counts[place] for place in range(len(EDGES) + 1)]
 
 
 def _by_host(outcomes: Iterable[Outcome]) -> dict[int, list[Outcome]]:
@@ -188,7 +177,7 @@ def _change(outcome: Outcome) -> float:
 
 
 def _most_affected(outcomes: Iterable[Outcome]) -> list[dict[str, Any]]:
-    """Those whose credit changes most, each with the job that changes most and its explanations."""
+    """Those whose credit changes most, each with the job that changes most and what it is granted."""
     changes = {host: (abs(sum(map(_change, results))), results) for host, results in _by_host(outcomes).items()}
     first = sorted(changes.items(), key=lambda item: (-item[1][0], item[0]))[:MOST_HOSTS]
     found = []
@@ -203,61 +192,19 @@ def _most_affected(outcomes: Iterable[Outcome]) -> list[dict[str, Any]]:
                 "after": sum(o.after.credit or 0.0 for o in results),
                 "nresults": len(results),
                 "result": job.result,
-                "steps": [_steps(job, job.before), _steps(job, job.after)],
+                "task": {
+                    "fpops_est": job.workunit_facts.fpops_est,
+                    "partial_credit": job.partial_credit,
+                    "elapsed_secs": job.elapsed_secs,
+                },
+                "sides": [_side(job.before), _side(job.after)],
             }
         )
     return found
 
 
-def _steps(outcome: Outcome, decided: Decided) -> list[list[Any]]:
-    """As the page that says why a job was granted its credit."""
+def _side(decided: Decided) -> dict[str, Any] | None:
+    """The claim and the grant, as the words are made of them (credit.previews.texts); None: it would wait."""
     if decided.claim is None or decided.grant is None:
-        return [_row(_WAITS)]
-    steps = claim_steps(decided.claim, outcome.workunit_facts, outcome.partial_credit, outcome.elapsed_secs)
-    due = max(0.0, decided.grant.credit - outcome.partial_credit)
-    grant = Grant(decided.grant.credit, decided.grant.rule, decided.grant.is_cut)
-    return [_row(step) for step in steps + grant_steps(grant, due)]
-
-
-def _row(step: Step) -> list[Any]:
-    return [step.label, step.number, step.sentence]
-
-
-def _warnings(kind: str, groups: Mapping[str, Sums]) -> list[str]:
-    """In words: where equal jobs would stop bringing equal credit, or bring it still less."""
-    found = []
-    for name, sums in groups.items():
-        before, after = sums.ratios
-        if sums.nresults < FEWEST or before is None or after is None:
-            continue
-        if abs(after - 1) > UNEQUAL and abs(after - 1) > abs(before - 1) + MOVED:
-            found.append(
-                f"Equal jobs would not bring equal credit: by {kind} {name}, they would bring {_off(after)} than the "
-                f"mean of all jobs of their size. As it is: {_off(before)}."
-            )
-    return found
-
-
-def _off(ratio: float) -> str:
-    """How far off the mean."""
-    change = abs(ratio - 1)
-    if change < 0.005:
-        return "as much"
-    return f"{change:.0%}".replace("%", " %") + (" more" if ratio > 1 else " less")
-
-
-def _summary(result: Mapping[str, Any]) -> list[str]:
-    """The result in a few sentences."""
-    before, after, days = (result["total"][name] for name in ("before", "after", "days"))
-    nworkunits = result["window"]["nworkunits"]
-    of = f"Of the last {nworkunits:,} granted workunits"
-    if before and abs(after - before) > EXACT * before:
-        much = f"{abs(after - before) / before:.1%}".replace("%", " %")
-        less = "more" if after > before else "less"
-        words = [f"{of}: {much} {less} credit, {abs(after - before) / days:,.0f} credits a day {less}."]
-    else:
-        words = [f"{of}: the credit in all stays the same."]
-    if waits := result["waiting"]["after"] - result["waiting"]["before"]:
-        more = "more" if waits > 0 else "fewer"
-        words.append(f"{abs(waits):,} {more} single results would wait for a second one.")
-    return words
+        return None
+    return {"claim": asdict(decided.claim), "credit": decided.grant.credit, "rule": decided.grant.code}

@@ -8,14 +8,18 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from django.db.models import Field, Model
+from django.utils.text import capfirst
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from credit.models import App, AppVersion, Preview, Result, StatisticsSnapshot
+from credit.previews import texts
 from credit.previews.request import KIND
 from portal.models import Host
 from portal.requested_work import queue
 from portal.templatetags.display import significant
 
-_LABELS: Final = {"is_deprecated": "Withdrawn", "host_scale_check": "Apply host-scale probation"}
+_LABELS: Final = {"is_deprecated": _("Withdrawn"), "host_scale_check": _("Apply host-scale probation")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,31 +47,37 @@ def page_of(preview: Preview, now: dt.datetime) -> dict[str, Any]:
 
 
 def _changed(preview: Preview) -> Iterator[ChangedSetting]:
-    yield from _pairs(App, preview.changes["app"], "")
+    yield from _pairs(App, preview.changes["app"], None)
     versions = AppVersion.objects.filter(app=preview.app_id).select_related("platform", "app")
     names = {str(version.pk): str(version) for version in versions}
     for pk, pairs in preview.changes["versions"].items():
-        yield from _pairs(AppVersion, pairs, f" of {names.get(pk, pk)}")
+        yield from _pairs(AppVersion, pairs, names.get(pk, pk))
     for pk in preview.changes["reset"]:
-        yield ChangedSetting(f"Statistics of {names.get(str(pk), pk)}", "as they are", "begin anew")
+        yield ChangedSetting(_statistics_of(names.get(str(pk), pk)), gettext("unchanged"), gettext("reset"))
     for kept in StatisticsSnapshot.objects.filter(pk__in=preview.changes.get("restore", ())):
-        version = names.get(str(kept.app_version_id), "")
-        yield ChangedSetting(f"Statistics of {version}", "as they are", f"as before {kept.taken_at:%Y-%m-%d %H:%M} UTC")
+        before = gettext("as before %(time)s UTC") % {"time": f"{kept.taken_at:%Y-%m-%d %H:%M}"}
+        yield ChangedSetting(_statistics_of(names.get(str(kept.app_version_id), "")), gettext("unchanged"), before)
 
 
-def _pairs(model: type[Model], pairs: Mapping[str, Sequence[Any]], of: str) -> Iterator[ChangedSetting]:
+def _statistics_of(version: str) -> str:
+    return gettext("Statistics of %(version)s") % {"version": version}
+
+
+def _pairs(model: type[Model], pairs: Mapping[str, Sequence[Any]], version: str | None) -> Iterator[ChangedSetting]:
     for name, (before, after) in pairs.items():
         field = model._meta.get_field(name)
         assert isinstance(field, Field)  # settings are columns
-        label = _LABELS.get(name) or str(field.verbose_name)
-        yield ChangedSetting(label[:1].upper() + label[1:] + of, _in_words(field, before), _in_words(field, after))
+        label = capfirst(str(_LABELS.get(name) or field.verbose_name))
+        if version is not None:
+            label = gettext("%(setting)s of %(version)s") % {"setting": label, "version": version}
+        yield ChangedSetting(label, _in_words(field, before), _in_words(field, after))
 
 
 def _in_words(field: Field[Any, Any], value: Any) -> str:
     if value is None:
-        return "none"
+        return gettext("none")
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return gettext("yes") if value else gettext("no")
     if isinstance(value, float):
         return significant(value)
     return str(dict(field.flatchoices).get(value, value))
@@ -83,8 +93,11 @@ def _shown(result: Mapping[str, Any]) -> dict[str, Any]:
         "total": _with_change(total),
         "daily": _with_change({name: total[name] / total["days"] for name in ("before", "after")}),
         "nsame": exact["nworkunits"] - exact["ndifferent"],
-        "versions": [_with_change(row) for row in result["versions"]],
-        "classes": [_with_change(row) for row in result["classes"]],
+        "summary": texts.summary(result),
+        "warnings": texts.warnings(result),
+        "spread": _spread(result),
+        "versions": [_with_change({**row, "name": texts.group_name(row["name"])}) for row in result["versions"]],
+        "classes": [_with_change({**row, "name": texts.group_name(row["name"])}) for row in result["classes"]],
         "days": [
             _with_change({"name": day, "before": before, "after": after}) for day, before, after in result["days"]
         ],
@@ -97,7 +110,7 @@ def _with_change(row: Mapping[str, Any]) -> dict[str, Any]:
     """The row with its change: in credits, and in per cent, signed."""
     change = row["after"] - row["before"]
     part = f"{change / row['before']:+.1%}".replace("-", "−").replace("%", "\u202f%") if row["before"] else "–"
-    return {**row, "change": change, "percent": part if abs(change) > 1e-9 * row["before"] else "none"}
+    return {**row, "change": change, "percent": part if abs(change) > 1e-9 * row["before"] else gettext("none")}
 
 
 def _hosts(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -107,18 +120,21 @@ def _hosts(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [
         {
             **_with_change(row),
-            "name": hosts[row["host"]].name if row["host"] in hosts else "a computer that was removed",
+            "name": hosts[row["host"]].name if row["host"] in hosts else gettext("a computer that was removed"),
             "has_task": row["result"] in tasks,
             "columns": [
-                {
-                    "title": title,
-                    "steps": [dict(zip(("label", "number", "sentence"), step, strict=True)) for step in steps],
-                }
-                for title, steps in zip(("As it is", "As it would be"), row["steps"], strict=True)
+                {"title": title, "steps": steps}
+                for title, steps in zip((gettext("Now"), gettext("With the change")), texts.steps(row), strict=True)
             ],
         }
         for row in rows
     ]
+
+
+def _spread(result: Mapping[str, Any]) -> list[tuple[str, int]]:
+    # Previews of before kept the labels, too.
+    counts = [each[1] if isinstance(each, list) else each for each in result["spread"]]
+    return list(zip(texts.spread_labels(), counts, strict=True))
 
 
 def _charts(result: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -127,22 +143,26 @@ def _charts(result: Mapping[str, Any]) -> list[dict[str, Any]]:
     def pair(id_: str, x: str, rows: Sequence[tuple[str, float, float]], lies: bool = True) -> dict[str, Any]:
         names, before, after = zip(*rows, strict=True) if rows else ((), (), ())
         series = [
-            {"name": "as it is", "values": before, "colour": "other"},
-            {"name": "as it would be", "values": after, "colour": "2"},
+            {"name": gettext("now"), "values": before, "colour": "other"},
+            {"name": gettext("with the change"), "values": after, "colour": "2"},
         ]
-        return {"id": id_, "x": x, "y": "credits", "labels": names, "series": series, "lies": lies}
+        return {"id": id_, "x": x, "y": gettext("credits"), "labels": names, "series": series, "lies": lies}
 
-    labels, counts = zip(*result["spread"], strict=True)
+    labels, counts = zip(*_spread(result), strict=True)
     spread = {
         "id": "chart-spread",
-        "x": "change of a computer's credit",
-        "y": "computers",
+        "x": gettext("change in a computer’s credit"),
+        "y": gettext("computers"),
         "labels": labels,
-        "series": [{"name": "computers", "values": counts, "colour": "2"}],
+        "series": [{"name": gettext("computers"), "values": counts, "colour": "2"}],
     }
     return [
-        pair("chart-days", "day (UTC)", result["days"], lies=False),
-        pair("chart-versions", "version", [(r["name"], r["before"], r["after"]) for r in result["versions"]]),
-        pair("chart-classes", "computers with", [(r["name"], r["before"], r["after"]) for r in result["classes"]]),
+        pair("chart-days", gettext("day (UTC)"), result["days"], lies=False),
+        pair("chart-versions", gettext("version"), _named(result["versions"])),
+        pair("chart-classes", gettext("computers with"), _named(result["classes"])),
         spread,
     ]
+
+
+def _named(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, float, float]]:
+    return [(texts.group_name(row["name"]), row["before"], row["after"]) for row in rows]

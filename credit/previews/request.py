@@ -6,6 +6,7 @@ import datetime as dt
 from typing import Final
 
 from django.db import transaction
+from django.utils.translation import gettext
 
 from credit.models import App, Preview, StatisticsSnapshot
 from credit.previews.settings import Changes, checked
@@ -40,7 +41,8 @@ def ask(user: User, app: App, changes: Changes, now: dt.datetime, *, changed_at:
             return fresh
         if Preview.objects.filter(asked_by=user, finished_at=None, failure="").count() >= MAX_UNFINISHED:
             raise TooManyPreviewsError(
-                f"You have {MAX_UNFINISHED} previews that are not finished. Wait until one of them is."
+                gettext("You have %(number)s unfinished previews. Wait until one of them is finished.")
+                % {"number": MAX_UNFINISHED}
             )
         put_back = StatisticsSnapshot.objects.filter(pk__in=wanted.get("restore", ()))
         versions = {*map(int, wanted["versions"]), *wanted["reset"], *put_back.values_list("app_version", flat=True)}

@@ -9,12 +9,14 @@ from typing import Any, Final
 import structlog
 from django.conf import settings
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 
 from credit.models import App, AppVersion, Preview
 from credit.models.apps import PROCESSOR_TYPES
 from credit.previews.facts import replay_of
 from credit.previews.figures import figures
 from credit.previews.replay import Outcome, Replay
+from credit.previews.texts import NO_GPU, OTHER_GPU
 from credit.statistics import pass_log
 from portal.models import Host
 
@@ -22,10 +24,11 @@ REPORT_SECS: Final = 1.0
 """How often the progress is stored."""
 _REPLAYED: Final = 0.9
 """The part of the progress that the replay is; the rest are the figures."""
-NOTHING_KEPT: Final = (
-    "Nothing can be replayed yet: no pass of the validator has granted credit since this site began to keep what a "
-    "replay needs. Ask again when jobs have been validated."
+NOTHING_KEPT: Final = gettext_noop(
+    "Nothing can be replayed yet: no pass of the validator has granted credit since this site began to keep the data "
+    "for a replay. Request the preview again when jobs have been validated."
 )
+"""Stored in English; the page translates it."""
 
 log = structlog.get_logger(__name__)
 
@@ -94,9 +97,10 @@ def _version_names(app: App) -> dict[int, str]:
 
 def _classes(hosts: Iterable[int]) -> dict[int, str]:
     """What kinds of GPU each computer has."""
-    words = {str(type_): words for type_, words in PROCESSOR_TYPES.items()} | {"CUDA": "NVIDIA GPU", "CAL": "AMD GPU"}
+    words = {str(type_): str(words) for type_, words in PROCESSOR_TYPES.items()}
+    words |= {"CUDA": "NVIDIA GPU", "CAL": "AMD GPU"}
     found = {}
     for pk, coprocs in Host.objects.filter(pk__in=list(hosts)).values_list("pk", "coprocs"):
-        kinds = sorted({words.get(str(gpu.get("type")), "another GPU") for gpu in coprocs or ()})
-        found[pk] = " and ".join(kinds) or "CPUs only"
+        kinds = sorted({words.get(str(gpu.get("type")), OTHER_GPU) for gpu in coprocs or ()})
+        found[pk] = " + ".join(kinds) or NO_GPU
     return found

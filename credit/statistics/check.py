@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from django.db import connection, transaction
+from django.utils.translation import gettext_lazy as _
 
 from credit.engine.explanation import DEFAULT_RULES
 from credit.statistics import sql
@@ -86,8 +87,10 @@ def _archived(owner: Owner) -> list[list[int] | list[float]]:
 
 CREDIT: Final = Job(
     "check_credit",
-    "Validated credit",
-    "Whether the totals of volunteers, computers and versions, the canonical results and the stored claims follow from "
-    "the results.",
+    _("Validated credit"),
+    _(
+        "Checks that the totals of volunteers, computers and versions, the canonical results and the stored claims "
+        "follow from the results."
+    ),
     differences,
 )

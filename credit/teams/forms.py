@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django import forms
+from django.utils.translation import gettext_lazy as _
 
 from credit.models import Team
 
@@ -10,7 +11,7 @@ from credit.models import Team
 class TeamForm(forms.ModelForm):
     """A new team."""
 
-    url = forms.URLField(label="Web address", required=False, max_length=200, assume_scheme="https")
+    url = forms.URLField(label=_("Web address"), required=False, max_length=200, assume_scheme="https")
 
     class Meta:
         model = Team

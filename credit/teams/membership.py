@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 
 from django.db import IntegrityError, connection, transaction
+from django.utils.translation import gettext
 
 from credit.models import Membership, Team, UserCredit
 from credit.models.teams import NAME_TAKEN
@@ -32,7 +33,9 @@ def found(user: User, team: Team) -> Team:
             team.save()
             _enter(user, team, credit)
     except throttle.Throttled as error:
-        raise TeamRefused("You founded several teams today. Found another one tomorrow.") from error
+        raise TeamRefused(
+            gettext("You have created several teams today. You can create another one tomorrow.")
+        ) from error
     except IntegrityError as error:
         raise TeamRefused(NAME_TAKEN) from error
     return team
@@ -47,7 +50,7 @@ def join(user: User, team_id: int) -> Team:
         both = Team.objects.select_for_update(no_key=True).filter(pk__in=[team_id, left or team_id]).order_by("pk")
         team = next((each for each in both if each.pk == team_id), None)
         if team is None:
-            raise TeamRefused("There is no such team.")
+            raise TeamRefused(gettext("There is no such team."))
         if left != team.pk:
             _leave(user.pk, credit)
             _enter(user, team, credit)
@@ -69,7 +72,12 @@ def hand_on(user: User, member_id: int) -> Team:
         members = Membership.objects.select_for_update(of=("self",)).filter(user=member_id, team__founder=user)
         member = members.filter(user__in=reads.published()).select_related("team").first()
         if member is None:
-            raise TeamRefused("You are not the founder of a team in which they are publicly.")
+            raise TeamRefused(
+                gettext(
+                    "You cannot transfer the team to this person: you are not its founder, or their membership is not "
+                    "public."
+                )
+            )
         member.team.founder_id = member_id
         member.team.save(update_fields=["founder"])
     return member.team

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from auditlog.registry import auditlog
 from django.core.exceptions import FieldDoesNotExist
 from django.db.models import Model
 from django.utils.text import capfirst
 
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
 HIDDEN = "(not shown)"
 NOTHING = "(none)"
 
 
-def audit(model: type[Model], secret: Iterable[str] = (), labels: Mapping[str, str] | None = None) -> None:
+def audit(model: type[Model], secret: Iterable[str] = (), labels: Mapping[str, StrOrPromise] | None = None) -> None:
     """Keep changes of the model's editable fields, and that ``secret`` ones changed, without their values.
 
     State that the site itself writes is in fields that cannot be edited: it is left out. Bulk writes and ``update()``

@@ -23,6 +23,7 @@ def is_name(text: str, max_chars: int = MAX_NAME_CHARS) -> bool:
 def name_rule(max_chars: int = MAX_NAME_CHARS) -> str:
     """What `is_name` asks for, in words that follow "a name of"."""
     return (
-        f"at most {max_chars} letters (A to Z, a to z), digits, _ . and -, the first of them a letter or digit,"
-        " without two dots together"
+        f"at most {max_chars} letters (A to Z, a to z), digits, _ . and -, starting with a letter or digit and without "
+        f"two"
+        " dots in a row"
     )

@@ -9,24 +9,27 @@ class Reason(StrEnum):
     """Most telling first: the sentences of a reply are in this order."""
 
     NOT_WANTED = "the client asked for no new tasks"
-    TOO_SOON = "this computer asked for jobs only some seconds ago; BOINC asks again by itself"
-    REFUSED_TYPE = "your preferences do not let this project use the processors that work was asked for"
-    NO_APP = "there is no application for this kind of computer"
-    NO_CLIENT_VERSION = "none of the programs in your app_info.xml is of an application here"
-    PLAN_CLASS = "the applications need other processors, drivers or more graphics memory"
-    DOCKER = "the applications need Docker, which this computer does not have or BOINC may not use there"
+    TOO_SOON = "this computer asked for tasks only a few seconds ago; BOINC will ask again automatically"
+    REFUSED_TYPE = "your preferences do not allow this project to use the requested processors"
+    NO_APP = "this project has no application for this kind of computer"
+    NO_CLIENT_VERSION = "none of the programs in your app_info.xml belongs to an application of this project"
+    PLAN_CLASS = "the applications need other processors or drivers, or more graphics memory"
+    DOCKER = "the applications need Docker, which this computer does not have or BOINC is not allowed to use"
     WSL = (
-        "the applications need Linux below Windows (WSL), which this computer does not have or BOINC may not use there"
+        "the applications need Windows Subsystem for Linux (WSL), which this computer does not have or BOINC is not "
+        "allowed to use"
     )
-    NO_TYPE = "no application here uses the kind of processor that work was asked for"
-    KEYWORDS = "you said no to what the applications are about, on the page of subjects of your account manager"
-    IN_PROGRESS = "this computer has as many jobs in progress as it may have at once"
-    QUOTA = "this computer reached its number of jobs for today, which is lower after failed jobs and recovers"
-    NO_JOBS = "no jobs are waiting at the moment"
-    MEMORY = "the jobs need more memory than BOINC may use on this computer"
-    DISK = "the jobs need more disk space than BOINC may use for this project"
-    DEADLINE = "this computer would not finish the jobs before their deadline"
-    ONE_PER_USER = "the jobs that wait are other copies of ones that you have, or are being given to others"
+    NO_TYPE = "this project has no application for the requested kind of processor"
+    KEYWORDS = "you excluded the subjects of the applications in your account manager"
+    IN_PROGRESS = "this computer has reached its limit of tasks in progress"
+    QUOTA = (
+        "this computer has reached its daily limit of tasks; failed tasks lower this limit, successful ones raise it"
+    )
+    NO_JOBS = "no tasks are available at the moment"
+    MEMORY = "the tasks need more memory than BOINC may use on this computer"
+    DISK = "the tasks need more disk space than BOINC may use for this project"
+    DEADLINE = "this computer would not finish the tasks before their deadline"
+    ONE_PER_USER = "the available tasks are copies of tasks that you already have, or are being sent to others"
 
 
 def sentence(reason: Reason) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final, TypeVar
 
 from django.db.models import QuerySet
+from django.utils.translation import gettext_lazy as _
 
 from credit.engine.states import FileDeleteState
 from portal.maintenance.jobs import Job
@@ -56,8 +57,10 @@ def _compare(kind: str, rows: QuerySet[Row]) -> Iterator[str]:
 
 FILES: Final = Job(
     "check_files",
-    "Files",
-    "Whether the storage has every program, input, upload and kept output, with its size and MD5. It reads all of "
-    "them: with many files it takes hours.",
+    _("Files"),
+    _(
+        "Checks that the storage has every program, input, upload and kept output, with its size and MD5. All of them "
+        "are read: with many files this takes hours."
+    ),
     differences,
 )

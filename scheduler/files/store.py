@@ -87,4 +87,4 @@ def removed_on_failure() -> Iterator[list[str]]:
 def check_name(name: str, max_chars: int = MAX_NAME_CHARS) -> None:
     """Raises StoringError for what cannot be the name of a file (BOINC protocol, job description)."""
     if not is_name(name, max_chars):
-        raise StoringError(f"{name[:max_chars]!r} is no name of {name_rule(max_chars)}.")
+        raise StoringError(f"{name[:max_chars]!r} is not a name of {name_rule(max_chars)}.")

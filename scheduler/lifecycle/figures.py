@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from django.db.models import Count
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import override
 
 from portal.dashboard import registry
 from portal.dashboard.registry import Daemon, Figure, Sample, Source
@@ -16,17 +18,17 @@ from scheduler.models import RetryEntry, Step, Trickle
 FIGURES: Final = (
     Figure(
         "services.retry_queue",
-        "Retry queue",
-        series="step",
+        _("Retry queue"),
+        series=_("step"),
         link="admin:scheduler_retryentry_changelist",
-        about="Workunits that made a background step fail.",
-        trouble=above(0, "Workunits made a background step fail: {labels}. The retry queue says why."),
+        about=_("Workunits that made a background step fail."),
+        trouble=above(0, _("Workunits made a background step fail: {labels}. The retry queue says why.")),
     ),
     Figure(
         "services.trickles",
-        "Messages of jobs that wait",
+        _("Unhandled messages of jobs"),
         link="admin:scheduler_trickle_changelist?handled_at__isempty=1",
-        trouble=grows("More and more messages of jobs wait."),
+        trouble=grows(_("More and more messages of jobs are waiting to be handled.")),
     ),
 )
 
@@ -44,7 +46,9 @@ DAEMONS: Final = (
 def take(now: dt.datetime) -> Iterator[Sample]:
     counts = dict(RetryEntry.objects.order_by().values_list("step").annotate(Count("pk")))
     for step in Step:
-        yield Sample("services.retry_queue", counts.get(step.value, 0), str(step.label))
+        with override("en"):
+            label = str(step.label)
+        yield Sample("services.retry_queue", counts.get(step.value, 0), label)
     yield Sample("services.trickles", Trickle.objects.filter(handled_at=None).count())
 
 

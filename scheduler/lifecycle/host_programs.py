@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import dataclass
 
+from django.utils.translation import gettext
+
 from credit.engine import probation
 from credit.models import HostAppVersion, ProcessorType
 from credit.models.apps import PROCESSOR_TYPES
@@ -45,7 +47,9 @@ def _line(record: HostAppVersion, jobs: dict[tuple[int, int, str], int]) -> Prog
     type_ = ProcessorType(version.processor_type if version is not None else record.processor_type)
     return ProgramLine(
         app=str(record.app),
-        program=version.number_label if version is not None else f"your own, for {PROCESSOR_TYPES[type_]}",
+        program=version.number_label
+        if version is not None
+        else gettext("your own, for %(type)s") % {"type": PROCESSOR_TYPES[type_]},
         njobs_today=jobs.get((record.app_id, record.app_version_id or 0, type_), 0),
         quota=record.max_jobs_per_day,
         turnaround_secs=record.turnaround_avg,
@@ -64,5 +68,7 @@ def _jobs_today(host: Host, now: dt.datetime) -> dict[tuple[int, int, str], int]
 def errors_text(error_rate: float) -> str:
     """The error rate starts at 0.1, and rises by 0.1 with each error."""
     if error_rate < 0.05:
-        return "hardly any"
-    return "few, or too early to tell" if error_rate <= 0.1 else "some lately" if error_rate <= 0.3 else "many lately"
+        return gettext("hardly any")
+    if error_rate <= 0.1:
+        return gettext("few, or too early to tell")
+    return gettext("some recently") if error_rate <= 0.3 else gettext("many recently")

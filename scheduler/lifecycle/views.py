@@ -29,7 +29,9 @@ def archived_tasks(request: HttpRequest) -> HttpResponse:
     before = row_number(text)
     problem = ""
     if text and before is None:
-        problem = _("“%(text)s” is no number of a task. The list begins with the latest one.") % {"text": text[:20]}
+        problem = _("“%(text)s” is not the number of a task. The list begins with the latest one.") % {
+            "text": text[:20]
+        }
     page = purge.read_archived(signed_in(request), before=before, limit=PAGE_TASKS + 1)
     now = timezone.now()
     rows = [TaskRow(task, state_text(task, now), True) for task in page[:PAGE_TASKS]]

@@ -164,7 +164,7 @@ def take(new: Succession, now: dt.datetime) -> int:
         for file in files:
             signature = new.programs.get(file.name)
             if signature is None:
-                raise KeyChangeError(f"{file.name} is not signed: it was released meanwhile. Sign the list anew.")
+                raise KeyChangeError(f"{file.name} is not signed: it was released meanwhile. Sign the list again.")
             if not signing.verify_md5(file.md5, signature, key):
                 raise KeyChangeError(f"{file.name}: not the new key's signature of this file.")
             file.signature = signing.clean_signature(signature)

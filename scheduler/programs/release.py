@@ -110,7 +110,7 @@ def read_release(folder: Path) -> Release:
     _check_start(given.get("api_version", ""), given.get("cmdline", ""), str(path))
     files = tuple(_read_file(file, folder, given, f"{path}, files[{n}]") for n, file in enumerate(given["files"]))
     if sum(file.is_main_program for file in files) != 1:
-        raise ReleaseError(f"{path}, files: exactly one of them has main_program = true.")
+        raise ReleaseError(f"{path}, files: exactly one of them must have main_program = true.")
     return Release(
         app=given["app"],
         version_num=given["version_num"],
@@ -136,9 +136,9 @@ def _check_version(given: Mapping[str, Any], where: str) -> None:
     if type_ not in list(ProcessorType):
         raise ReleaseError(f"{where}, processor_type: one of {', '.join(ProcessorType)}.")
     if (type_ == ProcessorType.CPU) == (given.get("gpu_usage", 0) > 0):
-        raise ReleaseError(f"{where}, gpu_usage: more than 0 for a GPU type, else 0.")
+        raise ReleaseError(f"{where}, gpu_usage: more than 0 for a GPU type, otherwise 0.")
     if type_ == ProcessorType.CPU and given.get("avg_ncpus", 1) == 0:
-        raise ReleaseError(f"{where}, avg_ncpus: more than 0 where no GPU is used; it would never be sent.")
+        raise ReleaseError(f"{where}, avg_ncpus: more than 0 if no GPU is used, or the version would never be sent.")
     if not 1 <= len(given["files"]) <= MAX_FILES_PER_JOB:
         raise ReleaseError(f"{where}, files: 1 to {MAX_FILES_PER_JOB} of them.")
     for name in ("app", "platform", "plan_class"):
@@ -148,13 +148,16 @@ def _check_version(given: Mapping[str, Any], where: str) -> None:
 
 def _check_start(api_version: str, cmdline: str, where: str) -> None:
     if not re.fullmatch(API_VERSION.removesuffix("$"), api_version):
-        raise ReleaseError(f"{where}, api_version: three numbers from 0 to 999 with dots between, as 7.20.0, or empty.")
+        raise ReleaseError(
+            f"{where}, api_version: three numbers from 0 to 999 with dots between them, such as 7.20.0, or empty."
+        )
     # Clients keep it in their own files as it is: a tag's beginning would make them lose it at their next start.
     if not cmdline.isprintable() or "<" in cmdline:
         raise ReleaseError(f"{where}, cmdline: one line without control characters and without <.")
     if len(escape(cmdline).encode()) > MAX_CMDLINE_NBYTES:
         raise ReleaseError(
-            f"{where}, cmdline: more than {MAX_CMDLINE_NBYTES} bytes, all that clients read (& counts as 5, > as 4)."
+            f"{where}, cmdline: more than {MAX_CMDLINE_NBYTES} bytes, which is all that clients read (& counts as 5, > "
+            f"as 4)."
         )
 
 
@@ -169,7 +172,7 @@ def _read_file(fields: Any, folder: Path, version: Mapping[str, Any], where: str
     given = _typed(fields, _FILE_FIELDS, where, ("path",))
     path = folder / given["path"]
     if not path.resolve().is_relative_to(folder.resolve()) or not path.is_file():
-        raise ReleaseError(f"{where}, path: {given['path']!r} is no file of this folder.")
+        raise ReleaseError(f"{where}, path: {given['path']!r} is not a file of this folder.")
     plan_class = f"__{version['plan_class']}" if version.get("plan_class") else ""
     default = f"{version['app']}_{version['version_num']}_{version['platform']}{plan_class}_{path.name}"
     name = given.get("name", default)
@@ -197,7 +200,7 @@ def _typed(fields: Any, types: Mapping[str, type], where: str, needed: tuple[str
         if wanted is float and type(value) is int:
             value = float(value)
         if type(value) is not wanted or (isinstance(value, float) and not math.isfinite(value)):
-            raise ReleaseError(f"{where}, {name}: {value!r} is no {wanted.__name__}.")
+            raise ReleaseError(f"{where}, {name}: {value!r} is not of type {wanted.__name__}.")
         made[name] = value
     return made
 
@@ -262,7 +265,7 @@ def release_version(release: Release, signatures: Mapping[str, str]) -> tuple[Ap
             VersionFile(app_version=version, file=stored[file.name], **_file_fields(file)) for file in release.files
         )
     elif _released(version) != _described(release):
-        raise ReleaseError(f"{version} was released before, and not like this. Give it another version number.")
+        raise ReleaseError(f"{version} was released before, but not like this. Give it another version number.")
     return version, is_new
 
 

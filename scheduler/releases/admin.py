@@ -15,6 +15,7 @@ from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
+from django.utils.translation import gettext, override
 from unfold.admin import ModelAdmin
 
 from credit.models import AppVersion
@@ -24,16 +25,11 @@ from scheduler.engine.release_states import NotPossible, ReleaseAction
 from scheduler.models import PlanClass, ReleaseDraft
 from scheduler.programs import catalogue, code_signing
 from scheduler.programs.release import ReleaseError
-from scheduler.releases import drafts, rollout, steps
+from scheduler.releases import drafts, rollout, steps, texts
 from scheduler.releases.audience import read_audience, version_of
 from scheduler.releases.forms import FileForm, SignaturesForm, VersionForm, initial_of
 
 ACTIONS: Final = {action.name.lower(): action for action in ReleaseAction}
-SAID: Final = {
-    ReleaseAction.TEST: "is tested: only computers of testers get it.",
-    ReleaseAction.RELEASE: "is released to all computers.",
-    ReleaseAction.WITHDRAW: "is withdrawn: no computer gets it any more. Jobs that run go on.",
-}
 SHOWN_DRAFTS: Final = 50
 
 
@@ -72,7 +68,7 @@ class ReleasePages(ModelAdmin):
             raise PermissionDenied
         open_drafts: QuerySet[ReleaseDraft] = ReleaseDraft.objects.filter(app_version=None).select_related("creator")
         context = {
-            "title": "Versions of apps",
+            "title": gettext("App versions"),
             "versions": rollout.read_versions(),
             "drafts": open_drafts[:SHOWN_DRAFTS],
             "may_add": self.has_add_permission(request),
@@ -89,7 +85,7 @@ class ReleasePages(ModelAdmin):
             draft = ReleaseDraft.objects.create(creator=signed_in(request), fields=form.described())
             self.log_addition(request, draft, [{"added": {}}])
             return self._to_draft(draft.pk)
-        return self._page(request, "release_new.html", {"title": "New version", "form": form})
+        return self._page(request, "release_new.html", {"title": gettext("New version"), "form": form})
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
@@ -124,7 +120,7 @@ class ReleasePages(ModelAdmin):
         api_version, user = draft.fields.get("api_version", ""), signed_in(request)
         return {
             "files": files,
-            "fault": drafts.fault(draft),
+            "fault": texts.error(ReleaseError(drafts.fault(draft))),
             "audience": read_audience(version_of(draft.fields), facts, api_version, user.pk, timezone.now()),
             "nunsigned": sum(not file.signature for file in files),
             "can_sign": code_signing.has_private_key(),
@@ -143,15 +139,19 @@ class ReleasePages(ModelAdmin):
             given = form.cleaned_data
             file = given.pop("file")
             given["is_copied"] = given["is_copied"] or bool(given["open_name"])
-            self._try(request, lambda: drafts.add_file(draft, file.name, file, **given), f"{file.name} is here.")
+            self._try(
+                request,
+                lambda: drafts.add_file(draft, file.name, file, **given),
+                gettext("%(name)s is uploaded.") % {"name": file.name},
+            )
         else:
-            messages.error(request, "Choose a file.")
+            messages.error(request, gettext("Choose a file."))
         return self._to_draft(pk)
 
     def remove_file(self, request: HttpRequest, pk: int, file_id: int) -> HttpResponse:
         """Forget a program file."""
         draft = self._draft(request, pk, "change")
-        self._try(request, lambda: drafts.remove_file(draft, file_id), "The file is removed.")
+        self._try(request, lambda: drafts.remove_file(draft, file_id), gettext("The file was removed."))
         return self._to_draft(pk)
 
     def manifest(self, request: HttpRequest, pk: int) -> HttpResponse:
@@ -160,7 +160,7 @@ class ReleasePages(ModelAdmin):
         try:
             text = json.dumps(drafts.manifest(draft), indent=1)
         except ReleaseError as error:
-            messages.error(request, str(error))
+            messages.error(request, texts.error(error))
             return self._to_draft(pk)
         headers = {"Content-Disposition": f'attachment; filename="manifest_{pk}.json"'}
         return HttpResponse(text, content_type="application/json", headers=headers)
@@ -170,15 +170,17 @@ class ReleasePages(ModelAdmin):
         draft = self._draft(request, pk, "change")
         form = SignaturesForm(request.POST, request.FILES)
         if form.is_valid() and (form.cleaned_data["text"] or form.cleaned_data["file"]):
-            self._try(request, lambda: drafts.take_signatures(draft, _signatures(form)), "The signatures are right.")
+            self._try(
+                request, lambda: drafts.take_signatures(draft, _signatures(form)), gettext("The signatures are valid.")
+            )
         else:
-            messages.error(request, "Paste the signatures, or choose their file.")
+            messages.error(request, gettext("Paste the signatures, or choose their file."))
         return self._to_draft(pk)
 
     def sign_here(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Sign with the server's key."""
         draft = self._draft(request, pk, "release")
-        self._try(request, lambda: drafts.sign_here(draft), "All files are signed with this server's key.")
+        self._try(request, lambda: drafts.sign_here(draft), gettext("All files are signed with this server’s key."))
         return self._to_draft(pk)
 
     def store(self, request: HttpRequest, pk: int) -> HttpResponse:
@@ -189,9 +191,9 @@ class ReleasePages(ModelAdmin):
 
         def store() -> None:
             version = drafts.store(draft, action, signed_in(request), timezone.now(), with_volunteers=with_volunteers)
-            self.log_change(request, draft, f"{version} {SAID[action]}")
+            self.log_change(request, draft, _in_english(version, action))
 
-        if self._try(request, store, f"{draft} {SAID[action]}"):
+        if self._try(request, store, texts.done(str(draft), action)):
             return redirect("admin:scheduler_releasedraft_changelist")
         return self._to_draft(pk)
 
@@ -206,17 +208,17 @@ class ReleasePages(ModelAdmin):
         try:
             proposal = steps.proposal(version, steps.WITH_VOLUNTEERS if volunteers else action, signed_in(request))
         except NotPossible as error:
-            messages.error(request, str(error))
+            messages.error(request, texts.error(error))
             return redirect("admin:scheduler_releasedraft_changelist")
         if proposal is not None:
             return redirect("admin:portal_change_step", proposals.keep(request.session, proposal))
         assert wanted is not None  # a roll-back withdraws
-        said = f"{version} {SAID[wanted]}"
+        said = texts.done(version, wanted)
 
         @transaction.atomic
         def act() -> None:
             rollout.act(version, wanted, signed_in(request), timezone.now(), with_volunteers=volunteers)
-            self.log_change(request, version, said)
+            self.log_change(request, version, _in_english(version, wanted))
 
         self._try(request, act, said)
         return redirect("admin:scheduler_releasedraft_changelist")
@@ -249,7 +251,7 @@ class ReleasePages(ModelAdmin):
         try:
             step()
         except (ReleaseError, NotPossible) as error:
-            messages.error(request, str(error))
+            messages.error(request, texts.error(error))
             return False
         if said:
             messages.success(request, said)
@@ -267,6 +269,12 @@ def _action(name: str) -> ReleaseAction:
     if name not in ACTIONS:
         raise Http404("no such action")
     return ACTIONS[name]
+
+
+def _in_english(version: AppVersion, action: ReleaseAction) -> str:
+    """For the log, whoever reads it."""
+    with override("en"):
+        return texts.done(version, action)
 
 
 def _signatures(form: SignaturesForm) -> dict[str, str]:

@@ -43,12 +43,14 @@ def add_file(draft: ReleaseDraft, name: str, content: File[bytes], **uses: Any) 
     """Keep a program file; one of the same name is replaced, with its signature. Raises ReleaseError."""
     locked = _open(draft)
     if not is_name(name):
-        raise ReleaseError(f"{name[:200]!r} is no name of {name_rule()}.")
+        raise ReleaseError(f"{name[:200]!r} is not a name of {name_rule()}.")
     if name in DESCRIPTIONS:
         raise ReleaseError(f"{name}: a program file cannot have this name; it describes versions in folders.")
     given = storage.content_of(content)
     if given.nbytes > MAX_FILE_NBYTES:
-        raise ReleaseError(f"{name}: {given.nbytes} bytes; the limit is {MAX_FILE_NBYTES}. The command takes more.")
+        raise ReleaseError(
+            f"{name}: {given.nbytes} bytes; the limit is {MAX_FILE_NBYTES}. The command accepts larger files."
+        )
     found = locked.files.filter(name=name).first()
     if found is None and locked.files.count() >= MAX_FILES_PER_JOB:
         raise ReleaseError(f"A version has at most {MAX_FILES_PER_JOB} files.")
@@ -85,7 +87,7 @@ def _open(draft: ReleaseDraft) -> ReleaseDraft:
     """The draft, locked. ReleaseError if it was stored."""
     locked = ReleaseDraft.objects.select_for_update().get(pk=draft.pk)
     if locked.app_version_id is not None:
-        raise ReleaseError("This version was stored already. Its files never change: prepare another version.")
+        raise ReleaseError("This version is already stored. Its files never change: prepare another version.")
     return locked
 
 
@@ -240,7 +242,7 @@ def store(
     state = after(ReleaseState.DRAFT, action)
     if locked.app_version is not None:
         if (now_in := state_of(locked.app_version)) != state:
-            raise ReleaseError(f"This version was stored already. Its state is {now_in.name.lower()}; it stays so.")
+            raise ReleaseError(f"This version is already stored. Its state is {now_in.name.lower()} and stays so.")
         return locked.app_version
     signatures = {name: file.signature for name, file in names(locked).items()}
     if unsigned := [name for name, text in signatures.items() if not text]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django import forms
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from unfold.widgets import (
     UnfoldAdminFileFieldWidget,
     UnfoldAdminIntegerFieldWidget,
@@ -16,8 +18,12 @@ from unfold.widgets import (
 
 from credit.models import PROCESSOR_TYPES, App, ProcessorType
 from scheduler.engine.limits import is_name, name_rule
+from scheduler.files import texts
 from scheduler.models import PlanClass
 from scheduler.programs.release import MAX_VERSION_NUM
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 _VERSION_FIELDS: Final = (
     "app",
@@ -33,7 +39,9 @@ _VERSION_FIELDS: Final = (
 )
 
 
-def _text(label: str, help_text: str = "", *, required: bool = True, max_length: int = 64, initial: str = "") -> Any:
+def _text(
+    label: StrOrPromise, help_text: StrOrPromise = "", *, required: bool = True, max_length: int = 64, initial: str = ""
+) -> Any:
     return forms.CharField(
         label=label,
         help_text=help_text,
@@ -44,7 +52,9 @@ def _text(label: str, help_text: str = "", *, required: bool = True, max_length:
     )
 
 
-def _number(label: str, low: float, high: float, initial: float, help_text: str = "") -> forms.FloatField:
+def _number(
+    label: StrOrPromise, low: float, high: float, initial: float, help_text: StrOrPromise = ""
+) -> forms.FloatField:
     widget = UnfoldAdminTextInputWidget(attrs={"inputmode": "decimal"})
     return forms.FloatField(
         label=label, min_value=low, max_value=high, initial=initial, help_text=help_text, widget=widget, localize=False
@@ -54,50 +64,55 @@ def _number(label: str, low: float, high: float, initial: float, help_text: str 
 class VersionForm(forms.Form):
     """What a version is: the fields of a version.toml, and those of an app that does not exist yet."""
 
-    app = _text("App", "Its short name. If there is no such app, it is made when the version is stored.")
-    app_name = _text("Name of a new app", "As volunteers see it.", required=False, max_length=100)
+    app = _text(_("App"), _("The app’s short name. If there is no such app, it is created when the version is stored."))
+    app_name = _text(_("Name of a new app"), _("The name shown to volunteers."), required=False, max_length=100)
     app_description = forms.CharField(
-        label="Description of a new app", required=False, max_length=2000, widget=UnfoldAdminTextareaWidget
+        label=_("Description of a new app"), required=False, max_length=2000, widget=UnfoldAdminTextareaWidget
     )
     one_result_per_user = forms.BooleanField(
-        label="New app: one result of a workunit per volunteer",
+        label=_("New app: one result per volunteer and workunit"),
         required=False,
         initial=True,
         widget=UnfoldBooleanWidget,
     )
     version_num = forms.IntegerField(
-        label="Version number",
+        label=_("Version number"),
         min_value=1,
         max_value=MAX_VERSION_NUM,
-        help_text="101 is shown as 1.01.",
+        help_text=_("101 is shown as 1.01."),
         widget=UnfoldAdminIntegerFieldWidget,
     )
-    platform = _text("Platform", "Such as x86_64-pc-linux-gnu or windows_x86_64.")
+    platform = _text(_("Platform"), _("For example x86_64-pc-linux-gnu or windows_x86_64."))
     plan_class = forms.ChoiceField(
-        label="Plan class",
+        label=_("Plan class"),
         required=False,
-        help_text="Which computers can run it. Plan classes are made on their own page.",
+        help_text=_("Determines which computers can run the version. Plan classes have a page of their own."),
         widget=UnfoldAdminSelectWidget,
     )
     processor_type = forms.ChoiceField(
-        label="Processor type", choices=PROCESSOR_TYPES, initial=ProcessorType.CPU, widget=UnfoldAdminSelectWidget
+        label=_("Processor type"), choices=PROCESSOR_TYPES, initial=ProcessorType.CPU, widget=UnfoldAdminSelectWidget
     )
-    avg_ncpus = _number("Processors used", 0, 1024, 1)
-    gpu_usage = _number("GPUs used", 0, 64, 0, "More than 0 for a GPU type, else 0.")
+    avg_ncpus = _number(_("Processors used"), 0, 1024, 1)
+    gpu_usage = _number(_("GPUs used"), 0, 64, 0, _("More than 0 for a GPU type, otherwise 0."))
     min_gpu_ram_bytes = forms.IntegerField(
-        label="Least GPU memory (bytes)",
+        label=_("Minimum GPU memory (bytes)"),
         min_value=0,
         max_value=2**50,
         initial=0,
         widget=UnfoldAdminIntegerFieldWidget,
     )
-    api_version = _text("Version of BOINC's interface", "Such as 7.20.0; empty: none.", required=False, max_length=11)
-    cmdline = _text("Arguments", "They follow those of each job.", required=False, max_length=255)
+    api_version = _text(
+        _("Version of the BOINC API"),
+        _("For example 7.20.0. Leave empty if there is none."),
+        required=False,
+        max_length=11,
+    )
+    cmdline = _text(_("Arguments"), _("Added after the arguments of each job."), required=False, max_length=255)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         names = PlanClass.objects.values_list("name", flat=True)
-        self.fields["plan_class"].choices = [("", "none"), *((name, name) for name in names)]  # type: ignore[attr-defined]  # a ChoiceField
+        self.fields["plan_class"].choices = [("", gettext("none")), *((name, name) for name in names)]  # type: ignore[attr-defined]  # a ChoiceField
 
     def clean_app(self) -> str:
         return self._name("app")
@@ -108,7 +123,7 @@ class VersionForm(forms.Form):
     def _name(self, field: str) -> str:
         name: str = self.cleaned_data[field]
         if not is_name(name, 64):
-            raise forms.ValidationError(f"A name of {name_rule(64)}.")
+            raise forms.ValidationError(texts.name_rule(name_rule(64)))
         return name
 
     def described(self) -> dict[str, Any]:
@@ -136,14 +151,17 @@ def initial_of(fields: dict[str, Any]) -> dict[str, Any]:
 class FileForm(forms.Form):
     """A program file to be uploaded, and what it is for."""
 
-    file = forms.FileField(label="File", widget=UnfoldAdminFileFieldWidget)
+    file = forms.FileField(label=_("File"), widget=UnfoldAdminFileFieldWidget)
     open_name = _text(
-        "Name in the job's folder", "Empty: the program does not open it by a name.", required=False, max_length=200
+        _("Name in the job’s folder"),
+        _("Leave empty if the program does not open the file by a name."),
+        required=False,
+        max_length=200,
     )
-    is_main_program = forms.BooleanField(label="Main program", required=False, widget=UnfoldBooleanWidget)
-    is_executable = forms.BooleanField(label="Executable", required=False, widget=UnfoldBooleanWidget)
+    is_main_program = forms.BooleanField(label=_("Main program"), required=False, widget=UnfoldBooleanWidget)
+    is_executable = forms.BooleanField(label=_("Executable"), required=False, widget=UnfoldBooleanWidget)
     is_copied = forms.BooleanField(
-        label="Copied into the job's folder, not linked", required=False, widget=UnfoldBooleanWidget
+        label=_("Copied into the job’s folder instead of linked"), required=False, widget=UnfoldBooleanWidget
     )
 
 
@@ -151,8 +169,8 @@ class SignaturesForm(forms.Form):
     """What sign_manifest has printed, pasted or as a file; or a NAME.sig for each file."""
 
     text = forms.CharField(
-        label="Signatures, as sign_manifest prints them",
+        label=_("Signatures, as printed by sign_manifest"),
         required=False,
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 4}),
     )
-    file = forms.FileField(label="Or the file, or one NAME.sig", required=False, widget=UnfoldAdminFileFieldWidget)
+    file = forms.FileField(label=_("Or their file, or a NAME.sig"), required=False, widget=UnfoldAdminFileFieldWidget)

@@ -22,6 +22,8 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods, require_safe
 from unfold.widgets import UnfoldAdminFileFieldWidget
 
@@ -29,6 +31,7 @@ from portal.admin import ReadOnlyAdmin
 from scheduler.models import KeyChange
 from scheduler.programs import code_signing, key_change
 from scheduler.programs.key_change import KeyChangeError, Succession
+from scheduler.releases import texts
 
 PERMISSION: Final = "scheduler.add_keychange"
 MAX_ARCHIVE_NBYTES: Final = 8 << 20
@@ -44,14 +47,17 @@ class SignedForm(forms.Form):
     """What the machine with the key has written."""
 
     archive = forms.FileField(
-        label="The folder that the command has written, as a ZIP archive", widget=UnfoldAdminFileFieldWidget
+        label=_("The folder written by the command, as a ZIP archive"), widget=UnfoldAdminFileFieldWidget
     )
 
     def clean_archive(self) -> Succession:
         try:
             return read_archive(self.cleaned_data["archive"])
         except (KeyChangeError, *_UNREADABLE) as error:
-            raise forms.ValidationError(f"This cannot be used: {error or 'a file in it is cut off'}") from error
+            raise forms.ValidationError(
+                gettext("This cannot be used: %(reason)s")
+                % {"reason": texts.error(error) or gettext("a file in it is cut off")}
+            ) from error
 
 
 def read_archive(file: UploadedFile[bytes]) -> Succession:
@@ -66,7 +72,7 @@ def read_archive(file: UploadedFile[bytes]) -> Succession:
         for entry in entries:
             name = PurePosixPath(entry.filename).name
             if entry.compress_type not in _METHODS:
-                raise KeyChangeError(f"{name[:80]} is packed in another way than ZIP programs usually do.")
+                raise KeyChangeError(f"{name[:80]} is compressed in another way than ZIP programs usually do.")
             with archive.open(entry) as content:
                 raw = content.read(MAX_ENTRY_NBYTES + 1)
             if len(raw) > MAX_ENTRY_NBYTES:
@@ -103,18 +109,20 @@ class KeyPages(ReadOnlyAdmin):
             try:
                 count = self._take(request, form.cleaned_data["archive"])
             except KeyChangeError as error:
-                form.add_error("archive", f"Nothing was changed. {error}")
+                form.add_error("archive", _unchanged(texts.error(error)))
             except FileNotFoundError as error:
-                form.add_error("archive", f"Nothing was changed. {_no_key(error)}")
+                form.add_error("archive", _unchanged(_no_key(error)))
             else:
                 messages.success(
-                    request, f"The key is changed; programs signed with it: {count}. Adopt it now (step 4)."
+                    request,
+                    gettext("The key was changed; programs signed with it: %(number)s. Adopt it now (step 4).")
+                    % {"number": count},
                 )
                 return redirect("admin:new_key")
         context: dict[str, Any] = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
-            "title": "A new code-signing key",
+            "title": gettext("New code-signing key"),
             "form": form,
             "is_here": code_signing.has_private_key(),
         }
@@ -144,7 +152,11 @@ class KeyPages(ReadOnlyAdmin):
 
 
 def _no_key(error: OSError) -> str:
-    return f"There is no public key to begin with: {error.strerror}."
+    return gettext("There is no public key to start with: %(reason)s.") % {"reason": error.strerror}
+
+
+def _unchanged(reason: str) -> str:
+    return gettext("Nothing was changed. %(reason)s") % {"reason": reason}
 
 
 def _check(request: HttpRequest) -> None:

@@ -9,6 +9,7 @@ import datetime as dt
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from django.db import transaction
 from django.db.models import QuerySet
@@ -19,6 +20,10 @@ from scheduler.engine import release_states
 from scheduler.engine.release_states import NotPossible, ReleaseAction, ReleaseState
 from scheduler.models import BetaTest
 from scheduler.programs import catalogue
+from scheduler.releases import texts
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +34,10 @@ class VersionRow:
     state: ReleaseState
     actions: list[ReleaseAction]
     before: AppVersion | None
+
+    @property
+    def state_label(self) -> StrOrPromise:
+        return texts.STATES[self.state]
 
 
 def state_of(version: AppVersion) -> ReleaseState:
@@ -76,7 +85,7 @@ def _before(version: AppVersion, alike: Iterable[AppVersion]) -> AppVersion:
             catalogue.version_facts(version), [catalogue.version_facts(each) for each in by_id.values()]
         )
     if found is None:
-        raise NotPossible("there is no older version to go back to, or this one is not sent to all")
+        raise NotPossible("there is no older version to go back to, or this one is not released to all")
     return by_id[found.id]
 
 

@@ -6,6 +6,8 @@ from typing import Any, Final
 
 from django.core.exceptions import ValidationError
 from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from credit.models import AppVersion
 from portal.audit.proposals import Proposal
@@ -13,7 +15,7 @@ from portal.audit.steps import Operation, operations
 from portal.audit.values import Line, lines
 from portal.models import Change, User
 from scheduler.engine.release_states import NotPossible, ReleaseAction, ReleaseState, after
-from scheduler.releases import rollout
+from scheduler.releases import rollout, texts
 from scheduler.releases.rollout import state_of
 
 RELEASE: Final = "scheduler.release_appversion"
@@ -27,17 +29,17 @@ ACTIONS: Final = {
     "withdraw": ReleaseAction.WITHDRAW,
 }
 TITLES: Final = {
-    "test": "Test {} again",
-    WITH_VOLUNTEERS: "Test {} again, also with volunteers who agreed",
-    "release": "Release {} to all again",
-    "withdraw": "Withdraw {}",
-    ROLL_BACK: "Roll back {}",
-    TO_WITHDRAWN: "Roll back {}",
+    "test": _("Test {} again"),
+    WITH_VOLUNTEERS: _("Test {} again, also with volunteers who agreed"),
+    "release": _("Release {} to all again"),
+    "withdraw": _("Withdraw {}"),
+    ROLL_BACK: _("Roll back {}"),
+    TO_WITHDRAWN: _("Roll back {}"),
 }
 _PREFIX: Final = "release:"
-_ANOTHER: Final = (
-    "by now this would bring another version than the one that was shown. Do not change anything here, and roll back "
-    "anew."
+_ANOTHER: Final = _(
+    "this would now bring back another version than the one shown. Do not change anything here, and start the "
+    "roll-back again."
 )
 
 
@@ -71,14 +73,21 @@ def _notes(version: AppVersion, proposal: Proposal) -> list[str]:
         try:
             before = rollout.version_before(version)
         except NotPossible as error:
-            return [f"This cannot be done: {error}."]
-        found = [f"Computers get {before} again. Jobs of {version} that run go on."]
+            return [gettext("This cannot be done: %(reason)s.") % {"reason": texts.error(error)}]
+        names = {"before": before, "version": version}
+        found = [gettext("Computers get %(before)s again. Running jobs of %(version)s continue.") % names]
         if before.is_deprecated:
-            found.append(f"{before} is withdrawn now, and is released again. The preview is of the withdrawal alone.")
+            found.append(
+                gettext(
+                    "%(before)s is currently withdrawn and will be released again. The preview only covers the "
+                    "withdrawal."
+                )
+                % names
+            )
         return found
     if action == "withdraw":
-        return ["No computer gets it any more. Jobs that run go on."]
-    return ["All computers get it." if action == "release" else "Only computers of testers get it."]
+        return [gettext("Computers no longer get it. Running jobs continue.")]
+    return [gettext("All computers get it.") if action == "release" else gettext("Only testers’ computers get it.")]
 
 
 def _carry_out(version: AppVersion, proposal: Proposal) -> Change | None:
@@ -87,20 +96,20 @@ def _carry_out(version: AppVersion, proposal: Proposal) -> Change | None:
         if action in (ROLL_BACK, TO_WITHDRAWN):
             # The versions are locked: it stays the one that is sent again.
             if _roll_back_to(rollout.version_before(version)) != (action, proposal.subject):
-                raise NotPossible(_ANOTHER)
+                raise NotPossible(str(_ANOTHER))
             rollout.roll_back(version)
         else:
             user = User.objects.get(pk=proposal.subject or 0)
             with_volunteers = action == WITH_VOLUNTEERS
             rollout.act(version, ACTIONS[action], user, timezone.now(), with_volunteers=with_volunteers)
     except NotPossible as error:
-        raise ValidationError(str(error)) from error
+        raise ValidationError(texts.error(error)) from error
     return None  # saving the version keeps the change
 
 
 def _operation(action: str) -> Operation:
     def title(version: Any, proposal: Proposal) -> str:
-        return TITLES[action].format(version)
+        return str(TITLES[action]).format(version)
 
     def shown(version: Any, proposal: Proposal) -> list[Line]:
         return lines(AppVersion, proposal.changes)

@@ -6,6 +6,7 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods
 
 from portal.people.access import signed_in
@@ -20,9 +21,9 @@ def testing(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         if "agrees" in request.POST:
             BetaTester.objects.get_or_create(user=user)
-            messages.success(request, "Your computers may now get programs that are still tested.")
+            messages.success(request, gettext("Your computers may now get programs that are still being tested."))
         else:
             BetaTester.objects.filter(user=user).delete()
-            messages.success(request, "Your computers get released programs only.")
+            messages.success(request, gettext("Your computers only get released programs."))
         return redirect("testing")
     return render(request, "scheduler/testing.html", {"agrees": BetaTester.objects.filter(user=user).exists()})

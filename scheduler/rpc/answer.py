@@ -51,7 +51,7 @@ from scheduler.rpc.writes import Changes
 from scheduler.wire.replies import Notice, SchedulerReply, render_reply
 
 KEY_USE_NOTED_EVERY_SECS: Final = 86_400.0
-TOO_LONG: Final = "The request was too long to be read whole; what it reports is being taken a part at a time"
+TOO_LONG: Final = "The request was too long to be read at once; what it reports is being taken in parts"
 KEY_FOLLOWS: Final = "This project's code-signing key has changed more than once, and BOINC gets one change at a time"
 _DRAW: Final = random.Random()
 
@@ -86,7 +86,7 @@ def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Random =
         finally:
             taken.release()
     else:
-        raise ClientAuthError(ERR_GENERIC, "This computer's record changes all the time. Try again in a minute.")
+        raise ClientAuthError(ERR_GENERIC, "This computer's record keeps changing. Try again in a minute.")
     yield from best_effort(_note_key_use(account, host_id, now))
     yield from best_effort(_converge(request, account, answered))
     yield from best_effort(preferences.keep_newer(request, account, now))

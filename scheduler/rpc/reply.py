@@ -69,7 +69,7 @@ def reply_to(
         host=HostCard(
             host.id, host.id != request.hostid, host.venue, host.created_at, host.credit.total, recent(host.credit)
         ),
-        notices=[Notice(f"No jobs sent: {text[0].lower()}{text[1:]}") for text in reasons_given],
+        notices=[Notice(f"No tasks sent: {text[0].lower()}{text[1:]}") for text in reasons_given],
         preferences=account.preferences,
         result_acks=list(dict.fromkeys(result.name for result in request.results)),
     )

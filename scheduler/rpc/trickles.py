@@ -53,11 +53,11 @@ NO_CREDIT_NOW: Final = (
 )
 
 SOME_DROPPED: Final = (
-    "A job sent more messages than this project takes of a job in a day. Some were dropped; the job goes on."
+    "A task sent more messages than this project accepts from a task in a day. Some were dropped; the task goes on."
 )
 SOME_UNREAD: Final = (
-    "The jobs of this computer have sent more messages than this project reads at a time. The last ones were dropped; "
-    "the jobs go on."
+    "The tasks of this computer have sent more messages than this project reads at a time. The last ones were dropped; "
+    "the tasks go on."
 )
 
 

@@ -98,7 +98,7 @@ def opened(file: IO[bytes]) -> Iterator[Archive]:
     try:
         packed = zipfile.ZipFile(bounded)
     except _DAMAGED as error:
-        yield Archive(faults=[Fault("", "", f"this is no ZIP archive that can be read: {error}")])
+        yield Archive(faults=[Fault("", "", f"this is not a readable ZIP archive: {error}")])
         return
     with packed:
         yield _read(packed)
@@ -132,14 +132,14 @@ def _fault(info: zipfile.ZipInfo) -> str:
     mode = info.external_attr >> 16
     path = info.filename
     if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
-        return "no ordinary file but a link or the like"
+        return "not an ordinary file but a link or something similar"
     if info.flag_bits & 0x1:
         return "encrypted"
     # zipfile unpacks the others without a limit.
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        return "not packed by the usual method (deflate)"
+        return "not compressed by the usual method (deflate)"
     if len(path) > MAX_PATH_CHARS or not path.isprintable() or any(blank in path for blank in " \\:"):
-        return f"not a path of at most {MAX_PATH_CHARS} printable characters without blanks, \\ and :"
+        return f"not a path of at most {MAX_PATH_CHARS} printable characters without spaces, \\ and :"
     if path.startswith("/") or any(part in ("", ".", "..") for part in path.split("/")):
         return "its path leads out of the archive"
     if info.file_size > MAX_ENTRY_NBYTES:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from django.core.files.storage import default_storage
 from django.db import connection, transaction
 from django.db.models import QuerySet
+from django.utils.translation import gettext_lazy as _
 
 from credit.engine.states import WorkunitError
 from credit.models import Batch
@@ -125,8 +126,8 @@ def retire(batch: Batch) -> int:
 
 BATCH_NUMBERS: Final = Job(
     "renumber_batches",
-    "Numbers of batches",
-    "After the database was restored from a backup: give new batches numbers that no batch had that was lost.",
+    _("Numbers of batches"),
+    _("After the database was restored from a backup: gives new batches numbers that no lost batch had."),
     lambda: [f"The next batch has a number above {leave_gap()}."],
     is_check=False,
 )

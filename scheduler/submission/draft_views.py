@@ -7,11 +7,12 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from scheduler.models import SubmissionDraft
-from scheduler.submission import drafts
-from scheduler.submission.forms import JobsForm
+from scheduler.submission import drafts, texts
+from scheduler.submission.forms import SHOWN_FIRST, JobsForm
 from scheduler.submission.views import submitter
 
 
@@ -39,7 +40,8 @@ def new_batch(request: HttpRequest) -> HttpResponse:
             defaults=form.defaults,
         )
         return redirect("batch_draft", draft.pk)
-    return render(request, "scheduler/batch_new.html", {"form": form})
+    columns = ", ".join((*(field.name for field in form.parts()[1]), *SHOWN_FIRST))
+    return render(request, "scheduler/batch_new.html", {"form": form, "columns": columns})
 
 
 @require_safe
@@ -49,7 +51,9 @@ def batch_draft(request: HttpRequest, pk: int) -> HttpResponse:
     draft = _draft(request, pk)
     if draft.batch is not None:
         return redirect("batch", draft.batch.pk)
-    return render(request, "scheduler/batch_draft.html", {"draft": draft, "run": drafts.dry_run(draft)})
+    run = drafts.dry_run(draft)
+    faults = [texts.shown(fault) for fault in run.faults]
+    return render(request, "scheduler/batch_draft.html", {"draft": draft, "run": run, "faults": faults})
 
 
 @require_POST
@@ -60,7 +64,7 @@ def submit_draft(request: HttpRequest, pk: int) -> HttpResponse:
     try:
         batch = drafts.submit_draft(draft, timezone.now())
     except drafts.DraftError as error:
-        messages.error(request, f"Nothing was submitted. {error}")
+        messages.error(request, gettext("Nothing was submitted. %(reason)s") % {"reason": texts.fault(str(error))})
         return redirect("batch_draft", draft.pk)
     return redirect("batch", batch.pk)
 

@@ -2,35 +2,47 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.core.files.base import ContentFile
+from django.utils.text import format_lazy
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from credit.models import App
 from scheduler.engine.limits import is_name, name_rule
+from scheduler.files import texts
 from scheduler.submission.drafts import DEFAULT_FIELDS, MAX_UPLOAD_NBYTES
 from scheduler.wire.job_table import field_value
 
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
 _MIB = 1024 * 1024
-_DEFAULTS: dict[str, tuple[str, str]] = {
-    "fpops_est": ("FLOPs of a job", "The expected run time and the credit are computed from it: 5e10, for instance."),
-    "fpops_bound": ("FLOPs at which a job is ended", "Empty: 100 times the estimate."),
-    "output_files": (
-        "Output files",
-        "As the program calls them, divided by blanks, each with its greatest size in bytes: out:1000000"
-        " log:10000:optional",
+_DEFAULTS: dict[str, tuple[StrOrPromise, StrOrPromise]] = {
+    "fpops_est": (
+        _("FLOPs per job"),
+        _("The expected run time and the credit are calculated from this. Example: 5e10."),
     ),
-    "command_line": ("Command line", ""),
-    "delay_bound_secs": ("Time from sending to the deadline (seconds)", "Empty: 7 days."),
-    "memory_bound_bytes": ("Memory (bytes)", "Empty: 128 MiB. A job that takes more is ended."),
-    "disk_bound_bytes": ("Disk space (bytes)", "Empty: 128 MiB. A job that takes more is ended."),
-    "min_quorum": ("Results that have to agree", "Empty: 2, or 1 where the app replicates adaptively."),
-    "target_nresults": ("Results that are sent at first", "Empty: as many as have to agree."),
-    "max_error_results": ("Errors after which a job fails", "Empty: 3."),
-    "max_total_results": ("Results of all kinds", "Empty: 10."),
-    "max_success_results": ("Results without agreement after which a job fails", "Empty: 6."),
-    "priority": ("Priority", "Higher goes first; empty: 0."),
+    "fpops_bound": (_("FLOPs at which a job is stopped"), _("If empty, 100 times the estimate.")),
+    "output_files": (
+        _("Output files"),
+        _(
+            "Names used by the program, separated by spaces, each with its maximum size in bytes: out:1000000 "
+            "log:10000:optional"
+        ),
+    ),
+    "command_line": (_("Command line"), ""),
+    "delay_bound_secs": (_("Time from sending to the deadline (seconds)"), _("If empty, 7 days.")),
+    "memory_bound_bytes": (_("Memory (bytes)"), _("If empty, 128 MiB. A job that uses more is stopped.")),
+    "disk_bound_bytes": (_("Disk space (bytes)"), _("If empty, 128 MiB. A job that uses more is stopped.")),
+    "min_quorum": (_("Results that must agree"), _("If empty, 2, or 1 if the app uses adaptive replication.")),
+    "target_nresults": (_("Initial results"), _("If empty, as many as must agree.")),
+    "max_error_results": (_("Errors after which a job fails"), _("If empty, 3.")),
+    "max_total_results": (_("Maximum results of all kinds"), _("If empty, 10.")),
+    "max_success_results": (_("Results without agreement after which a job fails"), _("If empty, 6.")),
+    "priority": (_("Priority"), _("Higher priorities go first. If empty, 0.")),
 }
 SHOWN_FIRST = ("fpops_est", "output_files", "command_line")
 
@@ -38,28 +50,35 @@ SHOWN_FIRST = ("fpops_est", "output_files", "command_line")
 class JobsForm(forms.Form):
     """An app, the jobs as a table or an archive, and what they have in common. Jobs are checked by the dry run."""
 
-    app = forms.ModelChoiceField(App.objects.filter(is_deprecated=False), label="App", empty_label=None)
-    name = forms.CharField(label="Name of the batch", max_length=100, required=False)
+    app = forms.ModelChoiceField(App.objects.filter(is_deprecated=False), label=_("App"), empty_label=None)
+    name = forms.CharField(label=_("Name of the batch"), max_length=100, required=False)
     table = forms.CharField(
-        label="Jobs, as comma-separated values",
+        label=_("Jobs, as comma-separated values"),
         required=False,
         strip=False,
         widget=forms.Textarea(attrs={"rows": 6, "spellcheck": "false", "class": "code"}),
-        help_text="The first line names the columns, such as name,command_line,input_files,fpops_est. A table of more"
-        " than 1 MiB has to be a file.",
+        help_text=_(
+            "The first line names the columns, for example name,command_line,input_files,fpops_est. A table of more "
+            "than 1 MiB must be a file."
+        ),
     )
     file = forms.FileField(
-        label="Or a file: CSV, or a ZIP archive of input files",
+        label=_("Or a file: CSV, or a ZIP archive of input files"),
         required=False,
-        help_text=f"At most {MAX_UPLOAD_NBYTES // _MIB} MiB. Each file of an archive is one job; with a jobs.csv in it,"
-        " the jobs are those of that table, and name the files.",
+        help_text=format_lazy(
+            _(
+                "At most {number} MiB. Each file of an archive is one job. If the archive contains a jobs.csv, the "
+                "jobs are those of that table, which names the files."
+            ),
+            number=MAX_UPLOAD_NBYTES // _MIB,
+        ),
     )
     open_name = forms.CharField(
-        label="What the program calls the file of an archive",
+        label=_("The program’s name for each file of an archive"),
         max_length=200,
         initial="in",
         required=False,
-        help_text="Only for an archive without jobs.csv.",
+        help_text=_("Only for an archive without jobs.csv."),
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -77,19 +96,22 @@ class JobsForm(forms.Form):
     def clean_open_name(self) -> str:
         name: str = self.cleaned_data["open_name"] or "in"
         if not is_name(name):
-            raise forms.ValidationError(f"A name of {name_rule()}.")
+            raise forms.ValidationError(texts.name_rule(name_rule()))
         return name
 
     def clean_file(self) -> Any:
         file = self.cleaned_data["file"]
         if file and file.size > MAX_UPLOAD_NBYTES:
-            raise forms.ValidationError(f"This file has {file.size} bytes; the limit is {MAX_UPLOAD_NBYTES}.")
+            raise forms.ValidationError(
+                gettext("This file has %(size)s bytes; the limit is %(most)s.")
+                % {"size": file.size, "most": MAX_UPLOAD_NBYTES}
+            )
         return file
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
         if bool(cleaned.get("file")) == bool((cleaned.get("table") or "").strip()) and "file" not in self.errors:
-            self.add_error("table", "Give the jobs here, or choose a file: one of the two.")
+            self.add_error("table", gettext("Either enter the jobs here or choose a file."))
         return cleaned
 
     @property

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from django.db.models import Count, F, Q
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from credit.engine.states import Outcome, ServerState, WorkunitError
 from credit.models import Batch, Workunit
@@ -13,7 +15,12 @@ from credit.models.work import WORKUNIT_ERRORS
 
 _OPEN: Final = Q(canonical_result_id=None, error_mask=0)
 _CANCELLED: Final = int(WorkunitError.CANCELLED)
-JOB_STATES: Final = {"open": "Open", "done": "Done", "failed": "Failed", "cancelled": "Cancelled"}
+JOB_STATES: Final = {
+    "open": pgettext_lazy("state", "Open"),
+    "done": _("Done"),
+    "failed": _("Failed"),
+    "cancelled": _("Cancelled"),
+}
 _FILTERS: Final = {
     "": Q(),
     "open": _OPEN,
@@ -35,6 +42,10 @@ class JobRow:
     nout: int
     nsuccesses: int
     nerrors: int
+
+    @property
+    def state_label(self) -> str:
+        return str(JOB_STATES[self.state])
 
 
 def read_jobs(batch: Batch, state: str, after: int, limit: int) -> list[JobRow]:
@@ -58,7 +69,7 @@ def read_jobs(batch: Batch, state: str, after: int, limit: int) -> list[JobRow]:
             workunit,
             workunit.name.removeprefix(prefix),
             _state(workunit),
-            [text for flag, text in WORKUNIT_ERRORS.items() if workunit.error_mask & flag],
+            [str(text) for flag, text in WORKUNIT_ERRORS.items() if workunit.error_mask & flag],
             workunit.nunsent,
             workunit.nout,
             workunit.nsuccesses,

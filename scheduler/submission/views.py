@@ -9,7 +9,7 @@ from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext, ngettext
 from django.views.decorators.http import require_POST, require_safe
 
 from credit.models import Batch
@@ -17,7 +17,7 @@ from portal.models import User
 from portal.people.access import signed_in
 from scheduler.files.views import send
 from scheduler.models import KeptOutput
-from scheduler.submission import batches, output_archive, retry
+from scheduler.submission import batches, output_archive, retry, texts
 from scheduler.submission.job_reads import JOB_STATES, read_jobs
 from scheduler.wire.job_fields import JobError
 
@@ -92,12 +92,14 @@ def batch_jobs(request: HttpRequest, pk: int) -> HttpResponse:
     problems = []
     if state not in ("", *JOB_STATES):
         problems.append(
-            _("There are no jobs of the state “%(text)s”. States are: %(known)s. Jobs of all states are shown.")
+            gettext("There are no jobs in the state “%(text)s”. States are: %(known)s. Jobs in all states are shown.")
             % {"text": state[:20], "known": ", ".join(JOB_STATES)}
         )
         state = ""
     if not (after.isdecimal() and len(after) < 19):
-        problems.append(_("“%(text)s” is no number of a job. The list begins with the first.") % {"text": after[:20]})
+        problems.append(
+            gettext("“%(text)s” is not the number of a job. The list begins with the first.") % {"text": after[:20]}
+        )
         after = "0"
     rows = read_jobs(batch, state, int(after), SHOWN_JOBS + 1)
     context = {
@@ -117,7 +119,15 @@ def batch_jobs(request: HttpRequest, pk: int) -> HttpResponse:
 def cancel_batch(request: HttpRequest, pk: int) -> HttpResponse:
     """Cancel a batch: nothing more of it is sent, and running jobs are aborted."""
     count = batches.cancel(_own_batch(request, pk), timezone.now())
-    messages.success(request, f"{count} workunits were cancelled. What was validated before stays.")
+    messages.success(
+        request,
+        ngettext(
+            "%(number)s workunit was cancelled. Validated results are kept.",
+            "%(number)s workunits were cancelled. Validated results are kept.",
+            count,
+        )
+        % {"number": count},
+    )
     return redirect("batch", pk)
 
 
@@ -128,7 +138,10 @@ def cancel_jobs(request: HttpRequest, pk: int) -> HttpResponse:
     batch = _own_batch(request, pk)
     chosen = [int(text) for text in request.POST.getlist("job")[:SHOWN_JOBS] if text.isdecimal() and len(text) < 19]
     count = batches.cancel(batch, timezone.now(), chosen)
-    messages.success(request, f"Jobs cancelled: {count}. Those that were decided before stay as they are.")
+    messages.success(
+        request,
+        gettext("Jobs cancelled: %(number)s. Jobs that had already ended stay as they are.") % {"number": count},
+    )
     return redirect("batch_jobs", pk)
 
 
@@ -141,15 +154,17 @@ def retry_batch(request: HttpRequest, pk: int) -> HttpResponse:
     try:
         again = retry.retry_failed(batch, timezone.now())
     except (retry.NothingToRetry, JobError) as error:
-        messages.error(request, f"Nothing was submitted. {error}")
+        messages.error(request, gettext("Nothing was submitted. %(reason)s") % {"reason": texts.fault(str(error))})
         return redirect("batch", pk)
     total = retry.failed(batch).count() + retry.count_archived(batch)
     if again.nworkunits < total:
         messages.warning(
-            request, f"These are {again.nworkunits} of {total} failed jobs; the others were archived before."
+            request,
+            gettext("These are %(number)s of %(total)s failed jobs; the others were already archived.")
+            % {"number": again.nworkunits, "total": total},
         )
     else:
-        messages.success(request, "These are the failed jobs, submitted again.")
+        messages.success(request, gettext("These are the failed jobs, submitted again."))
     return redirect("batch", again.pk)
 
 
@@ -160,9 +175,9 @@ def retire_batch(request: HttpRequest, pk: int) -> HttpResponse:
     try:
         count = batches.retire(_own_batch(request, pk))
     except batches.NotFinished as error:
-        messages.error(request, f"Nothing was deleted. {error}")
+        messages.error(request, gettext("Nothing was deleted. %(reason)s") % {"reason": texts.fault(str(error))})
     else:
-        messages.success(request, f"Output files deleted: {count}.")
+        messages.success(request, gettext("Output files deleted: %(number)s.") % {"number": count})
     return redirect("batch", pk)
 
 

@@ -100,7 +100,7 @@ def read_jobs(
             one = _job({"name": str(n), **common, **_checked(job, f"jobs[{n}]")}, f"jobs[{n}]")
             if one.name in made:
                 raise JobError(
-                    f"jobs[{n}].name", f"{one.name} is the name of another job; jobs without one are numbered"
+                    f"jobs[{n}].name", f"{one.name} is the name of another job; jobs without a name are numbered"
                 )
             made[one.name] = one
         except JobError as error:

@@ -75,7 +75,7 @@ def read_table(text: str, files: Mapping[str, KeptContent]) -> JobTable:
                 table.jobs.append(_job(dict(zip(columns, cells, strict=False)), files))
                 table.places.append(f"line {rows.line_num}")
     except csv.Error as error:
-        table.faults.append(Fault(f"line {rows.line_num}", "", f"no comma-separated values: {error}"))
+        table.faults.append(Fault(f"line {rows.line_num}", "", f"not comma-separated values: {error}"))
     if columns is None and not table.faults:
         table.faults.append(Fault("", "", "the table is empty; its first line names the columns"))
     return table

@@ -88,7 +88,7 @@
       const button = document.createElement("button");
       button.type = "button";
       button.className = "legend__switch";
-      button.title = "Show or hide in the chart";
+      button.title = data.switch;
       button.append(...item.childNodes);
       button.setAttribute("aria-pressed", String(!off.has(layer.name)));
       button.addEventListener("click", () => {
@@ -155,10 +155,8 @@
   const isPowerOfTen = (value) => Math.abs(Math.log10(value) - Math.round(Math.log10(value))) < 1e-9;
 
   function scales(data, colours) {
-    const per = data.running ? data.unit : `${data.unit} per ${data.per}`;
-    const named = { root: `${per}, square root`, log: `${per}, logarithmic` }[data.scale] ?? per;
-    const look = axisLook(colours, `${data.per} (UTC)`, named);
-    if (data.unit === "jobs" && !isApart(data)) look.y.ticks.precision = 0;
+    const look = axisLook(colours, data.x, data.y);
+    if (data.is_count && !isApart(data)) look.y.ticks.precision = 0;
     const y = { ...look.y, stacked: !isApart(data), grace: "4%" };
     if (data.scale === "log") {
       y.type = "logarithmic";

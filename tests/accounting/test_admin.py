@@ -109,16 +109,16 @@ class TestWithThePrivateKeyElsewhere:
 
     def test_a_signature_of_another_url_is_refused(self, desk: Client) -> None:
         response = add(desk, url_signature=self.sign("https://beta.example.org/"))
-        assert "not the signature of this URL" in response.content.decode()
+        assert "not a signature of this URL" in response.content.decode()
         assert not Project.objects.exists()
 
     def test_a_signature_by_another_key_is_refused(self, desk: Client) -> None:
         other = signing.sign(b"https://alpha.example.org/science/", signing.generate_key())
-        assert "not the signature of this URL" in add(desk, url_signature=other).content.decode()
+        assert "not a signature of this URL" in add(desk, url_signature=other).content.decode()
 
     def test_what_is_no_signature_is_refused(self, desk: Client) -> None:
         for text in ("abc", "zz", "." * 300, "00" * 128 + "\n.\nmore"):
-            assert "This is no signature" in add(desk, url_signature=text).content.decode()
+            assert "This is not a signature" in add(desk, url_signature=text).content.decode()
         assert not Project.objects.exists()
 
     def test_none_is_taken_and_shown_as_missing(self, desk: Client) -> None:
@@ -130,7 +130,7 @@ class TestWithThePrivateKeyElsewhere:
         add(desk, url_signature=signature)
         project = Project.objects.get()
         response = change(desk, project, master_url="https://beta.example.org/", url_signature=signature)
-        assert "not the signature of this URL" in response.content.decode()
+        assert "not a signature of this URL" in response.content.decode()
         project.refresh_from_db()
         assert project.master_url == "https://alpha.example.org/science/"
 
@@ -252,11 +252,11 @@ def test_an_announcement_is_out_at_once_and_so_is_its_end(
 @pytest.mark.parametrize(
     ("field", "value", "fault"),
     [
-        ("ends_at_0", "2025-12-31", "shown until later"),
+        ("ends_at_0", "2025-12-31", "has to be later than"),
         ("older_than", "eight", "such as 8.2.0"),
         # Else it would be for nobody, and be called one for everybody.
         ("older_than", "0.0", "such as 8.2.0"),
-        ("app_version_num", "102", "Name the app"),
+        ("app_version_num", "102", "Enter the app"),
     ],
 )
 def test_an_announcement_that_cannot_be_shown_is_refused(desk: Client, field: str, value: str, fault: str) -> None:

@@ -14,6 +14,7 @@ from accounting.history import views
 from accounting.ledger.partitions import create_months
 from accounting.models import Day, Project
 from portal.models import Host, User
+from portal.templatetags import display
 from tests.support.accounting_factories import credit, make_host, make_project
 from tests.support.page_reader import Page
 
@@ -43,7 +44,7 @@ def test_days_come_a_page_at_a_time_and_the_sum_is_of_all(signed_in: Client, stu
     plain, rows = shown(signed_in, f"/history/{more}"), shown(signed_in, f"/history/{more}", "more-days")
     for second in (plain, rows):
         days = [cell.text for cell in second.all("th", scope="row", within="tbody" if second is plain else "")]
-        assert days == [str(first + dt.timedelta(days=19 - place)) for place in range(20)]
+        assert days == [display.day(first + dt.timedelta(days=19 - place)) for place in range(20)]
         assert not more_of(second, "more-days")
     assert plain.one("td", within="tfoot", data_kind="ec").attributes["data-micro"] == "120000000"
     assert not rows.all("html") and rows.all("a")[0].attributes.get("autofocus") is not None
@@ -116,4 +117,4 @@ def test_computers_come_a_page_at_a_time(signed_in: Client, alice: User, monkeyp
     assert seen == ["node-4", "node-3", "node-2", "node-1", "node-0"]
     # By a plain link, too; and back.
     plain = shown(signed_in, more_of(shown(signed_in, "/computers/"), "more-page"))
-    assert "from the latest on" in plain.words and "node-2" in plain.words
+    assert "Show from the latest" in plain.words and "node-2" in plain.words

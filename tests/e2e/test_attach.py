@@ -46,9 +46,9 @@ def attach(page: Page, client: BoincClient) -> None:
     """Attach the client as the page says, and see the page notice it."""
     page.goto("/connect/")
     waiting = page.get_by_role("status")
-    expect(waiting).to_contain_text("Waiting for the first contact")
+    expect(waiting).to_contain_text("make contact for the first time")
     client.attach_manager(page.locator("#copy-url").inner_text(), EMAIL, PASSWORD)
-    expect(waiting).to_contain_text("has reported: it is connected")
+    expect(waiting).to_contain_text("is connected")
 
 
 def wait_for_report(job: Job, client: BoincClient) -> Report:

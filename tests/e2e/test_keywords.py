@@ -30,12 +30,12 @@ def test_subjects_change_what_the_computer_gets_and_its_page_says_why(
     science.get_by_role("group", name="Astronomy").get_by_role("radio", name="Yes").check()
     science.get_by_text("Parts of Earth sciences").click()
     science.get_by_role("group", name="Climate research").get_by_role("radio", name="Yes").check()
-    places = page.get_by_role("region", name="Where projects are at home")
+    places = page.get_by_role("region", name="Where projects are based")
     places.get_by_text("Parts of Europe").click()
     places.get_by_role("group", name="Germany").get_by_role("radio", name="No").check()
     page.get_by_role("button", name="Save subjects").click()
     expect(page.get_by_text("Saved: yes to 2, no to 1.")).to_be_visible()
-    expect(page.get_by_text("Forbidden now")).to_be_visible()
+    expect(page.get_by_text("Excluded now")).to_be_visible()
 
     assert report(site, computer) == {"Sky", "Coast"}
 
@@ -47,7 +47,7 @@ def test_subjects_change_what_the_computer_gets_and_its_page_says_why(
         "Sky": "You said yes to “Astronomy”.",
         "Coast": "You said yes to “Climate research”.",
         "Cells": "You said no to “Germany”.",
-        "Sums": "You like others more.",
+        "Sums": "You prefer others.",
     }.items():
         expect(why.get_by_role("row", name=re.compile(f"^{project}"))).to_contain_text(words)
     # The score with its terms: fully liked, and the logarithm of the share of 100
@@ -56,7 +56,7 @@ def test_subjects_change_what_the_computer_gets_and_its_page_says_why(
 
     page.goto(f"/projects/{four_projects['Cells'].pk}/")
     expect(page.get_by_text("you said no", exact=True)).to_be_visible()
-    expect(page.get_by_text("no work of yours")).to_be_visible()
+    expect(page.get_by_text("no work", exact=True)).to_be_visible()
 
 
 @pytest.fixture

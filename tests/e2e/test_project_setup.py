@@ -54,7 +54,7 @@ def test_an_operator_adds_a_project_by_its_url(page: Page, site: Site, second: S
     # Its account manager is no project.
     page.get_by_label("Master URL").fill(second.url)
     page.get_by_role("button", name="Ask the project").click()
-    expect(page.get_by_text("It says that it is an account manager, not a project.")).to_be_visible()
+    expect(page.get_by_text("It is an account manager, not a project.")).to_be_visible()
     page.get_by_role("link", name="Enter another address").click()
 
     # Typed without the slash at the end
@@ -65,18 +65,18 @@ def test_an_operator_adds_a_project_by_its_url(page: Page, site: Site, second: S
     page.get_by_role("button", name="Add the project").click()
 
     expect(page.get_by_text("Second was added. No computer is attached to it yet.")).to_be_visible()
-    expect(page.get_by_text("The URL is signed with this site's key")).to_be_visible()
+    expect(page.get_by_text("The URL is signed with this site’s key")).to_be_visible()
     page.get_by_role("button", name="Attach computers").click()
     expect(page.get_by_text("There is no account key").first).to_be_visible()
 
     page.get_by_label("E-mail address").fill(EMAIL)
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Look up").click()
-    expect(page.get_by_text("The project gave the account key.")).to_be_visible()
-    page.get_by_role("button", name="Ask about the account").click()
+    expect(page.get_by_text("The project returned the account key.")).to_be_visible()
+    page.get_by_role("button", name="Test the account").click()
     # It gave a weak key, which is enough to work with.
-    expect(page.get_by_text("this is a weak one. Ask its scheduler instead").first).to_be_visible()
-    page.get_by_role("button", name="Ask the scheduler").click()
+    expect(page.get_by_text("this is a weak one. Test the scheduler instead").first).to_be_visible()
+    page.get_by_role("button", name="Test the scheduler").click()
     expect(page.get_by_text("The scheduler knows the account “Ops”").first).to_be_visible()
     page.get_by_role("button", name="Attach computers").click()
     expect(page.get_by_text("Computers may be attached now.")).to_be_visible()
@@ -88,5 +88,5 @@ def test_an_operator_adds_a_project_by_its_url(page: Page, site: Site, second: S
     assert re.fullmatch(r"\d+_[0-9a-f]{32}", account_keys.decrypt(bytes(project.shared_account_key or b"")))
     assert Host.objects.get().domain_name.startswith("trial by ")
 
-    page.get_by_role("link", name="Trouble per project").click()
+    page.get_by_role("link", name="Project problems").click()
     expect(page.get_by_role("row", name="Second")).to_be_visible()

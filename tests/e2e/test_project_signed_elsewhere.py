@@ -48,17 +48,17 @@ def test_an_operator_pastes_a_signature_and_sets_share_platforms_keywords_and_ke
     wrong = signing.sign(text.encode(), signing.generate_key())
     for signature, answer in (
         (wrong, "signature"),
-        (signing.sign(text.encode(), site.signing_key), "The signature is right, and stored."),
+        (signing.sign(text.encode(), site.signing_key), "The signature is valid and has been stored."),
     ):
         page.locator("[name=signature]").fill(signature)
-        page.get_by_role("button", name="Check and store").click()
+        page.get_by_role("button", name="Verify and save").click()
         expect(page.get_by_text(answer).first).to_be_visible()
         assert bool(Project.objects.get().url_signature) is (signature is not wrong)
 
     page.locator("[name=account_key]").fill(WEAK_KEY)
-    page.get_by_role("button", name="Store the key").click()
-    page.get_by_role("button", name="Ask about the account").click()
-    expect(page.get_by_text("The project knows the account: it is number 7").first).to_be_visible()
+    page.get_by_role("button", name="Save key").click()
+    page.get_by_role("button", name="Test the account").click()
+    expect(page.get_by_text("The project knows the account: number 7").first).to_be_visible()
     project = Project.objects.get()
     assert account_keys.decrypt(bytes(project.shared_account_key or b"")) == WEAK_KEY
 
@@ -80,5 +80,5 @@ def test_an_operator_pastes_a_signature_and_sets_share_platforms_keywords_and_ke
     expect(page.get_by_text("Computers may be attached now.")).to_be_visible()
     page.get_by_role("button", name="Ask now").click()
     expect(page.get_by_text("The project could not be asked.")).to_be_visible()
-    page.get_by_role("link", name="Trouble per project").click()
+    page.get_by_role("link", name="Project problems").click()
     expect(page.get_by_role("row", name="Fake@Home")).to_contain_text("127.0.0.1")

@@ -14,7 +14,6 @@ from typing import Any, Final
 import pytest
 from django.apps import apps
 from django.db.models import Model
-from django.utils import translation
 
 OPEN, CLOSE = "⟦", "⟧"
 # As a list of words for a filter: yesno:"yes,no".
@@ -25,13 +24,13 @@ _SPOKEN: Final = {"title", "aria-label", "aria-description", "placeholder", "alt
 _BUTTONS: Final = {"submit", "button", "reset"}
 # Addresses, the names of functions, tasks, settings and files, and hashes that are not shown.
 _ADDRESS: Final = re.compile(
-    r"https?://\S+|\b\w+(?:\.\w+){2,}\b|\b[a-z]+(?:_[a-z0-9]+)+\b|\b\w+\.(?:xml|json|csv|zip)\b|\S*\*{5,}|\bmd5\b"
+    r"https?://\S+|\b\w+(?:\.\w+){2,}\b|\b[a-z]+(?:_[a-z0-9]+)+\b|\b\w+\.(?:xml|json|csv|zip)\b|\S*\*{5,}|\bmd5\b|\b[0-9A-Z]{4}(?:-[0-9A-Z]{4})+\b"
 )
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
 # Names and units that are the same in every language.
 NAMES: Final = re.compile(
     r"API|ARM|Android|ATI|BOINC|CPU|CPUs|CSV|CPID|DNS|English|Deutsch|FLOPS|FLOPs|GFLOPS|TFLOPS|GPU|GPUs|GHz|GiB|GitHub"
-    r"|HTML|HTTP|JSON|KiB|MB|MiB|MHz|RAC|REC|REST|RPC|TiB|URL|UTC|XML|ZIP|credits|min|https|http|www|org|boinc|"
+    r"|HTML|HTTP|JSON|KiB|MB|MiB|MHz|RAC|REC|REST|RPC|TiB|URL|UTC|XML|ZIP|credits|min|https|http|ntfy|www|org|boinc|"
     r"berkeley|edu|PostgreSQL|Valkey|WSL|Windows|macOS|Linux"
 )
 
@@ -67,7 +66,7 @@ def speak_in_brackets(monkeypatch: pytest.MonkeyPatch) -> Texts:
         return texts.bracketed(str(one if number == 1 else many), context, str(one))
 
     for fake in (gettext, ngettext, pgettext, npgettext):
-        monkeypatch.setattr(translation._trans, fake.__name__, fake)
+        monkeypatch.setattr(f"django.utils.translation._trans.{fake.__name__}", fake)
     return texts
 
 

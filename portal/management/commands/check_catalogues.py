@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError
 
-from portal.languages.catalogues import CatalogueError
+from portal.languages.command import CatalogueCommand
 from portal.languages.problems import problems
-from portal.languages.sources import APPS, places
+from portal.languages.sources import Place
 
 
-class Command(BaseCommand):
+class Command(CatalogueCommand):
     help = "Say what is missing or wrong in the catalogues (.po) of the apps."
-    requires_system_checks = []
 
-    def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("apps", nargs="*", help=f"of these apps alone: {', '.join(APPS)}")
-
-    def handle(self, *args: Any, apps: list[str], **options: Any) -> None:
-        if unknown := set(apps) - set(APPS):
-            raise CommandError(f"There is no app {', '.join(sorted(unknown))}.")
-        try:
-            found = problems(settings.BASE_DIR, places(tuple(apps) or APPS), settings.TRANSLATIONS)
-        except CatalogueError as error:
-            raise CommandError(str(error)) from error
+    def work(self, chosen: list[Place]) -> None:
+        found = problems(settings.BASE_DIR, chosen, settings.TRANSLATIONS)
         for each in found:
             self.stdout.write(each)
         if found:

@@ -181,7 +181,7 @@ def test_a_client_of_an_erased_account_hears_that_its_key_is_not_valid(alice: Us
     assert sync(studio).error == (0, "")
     erasure.erase_due(timezone.now() + GRACE)
     number, sentence = post(studio.request(timezone.now().timestamp())).error
-    assert number != 0 and "not valid any more" in sentence
+    assert number != 0 and "no longer valid" in sentence
 
 
 def test_sessions_end_even_if_they_began_after_the_wish(signed_in: Client, alice: User) -> None:

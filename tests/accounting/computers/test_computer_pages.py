@@ -89,7 +89,7 @@ def test_names_are_not_markup(signed_in: Client, alice: User) -> None:
 
 def test_hardware_is_told_in_human_terms(signed_in: Client, tower: Host) -> None:
     text = page(signed_in, "host", tower.pk)
-    assert "5.1 GFLOPS a processor, 20.4 GFLOPS together" in text  # 4 times 5.1
+    assert "5.1 GFLOPS per processor, 20.4 GFLOPS in total" in text  # 4 times 5.1
     assert f"2 {TIMES} GeForce RTX 3060 12.7 TFLOPS peak each" in text
     assert "Memory 32 GiB" in text and "Disk 512 GiB" in text and "BOINC 8.0.2" in text
 
@@ -97,7 +97,7 @@ def test_hardware_is_told_in_human_terms(signed_in: Client, tower: Host) -> None
 def test_a_speed_that_was_never_measured_is_said_to_be_so(signed_in: Client, alice: User) -> None:
     host = make_host(alice, "pc", p_fpops=1e9)
     text = page(signed_in, "host", host.pk)
-    assert "the speed was never measured" in text and "boinccmd --run_benchmarks" in text
+    assert "the speed has never been measured" in text and "boinccmd --run_benchmarks" in text
 
 
 def test_totals_per_project_and_what_waits(signed_in: Client, tower: Host, glaciers: Project) -> None:
@@ -126,8 +126,8 @@ def test_time_statistics_are_told_and_unknown_ones_left_out(signed_in: Client, t
     }
     HostLedger.objects.filter(host=tower).update(contact=contact)
     text = page(signed_in, "host", tower.pk)
-    assert "BOINC runs 93 % of the time May compute 50 % of that GPUs 25 %" in text
-    assert "Network 3 MiB a second down 1 MiB a second up" in text
+    assert "BOINC runs 93 % of the time May run tasks 50 % of that GPUs 25 %" in text
+    assert "Network 3 MiB per second down 1 MiB per second up" in text
     assert "100 GiB free of 512 GiB" in text
     assert "Connected" not in text
 
@@ -135,7 +135,7 @@ def test_time_statistics_are_told_and_unknown_ones_left_out(signed_in: Client, t
 @pytest.mark.parametrize("contact", [{}, {"time_stats": None}, {"time_stats": {"on_frac": "x"}, "d_free": None}])
 def test_a_client_that_says_little_is_no_error(signed_in: Client, tower: Host, contact: dict[str, object]) -> None:
     HostLedger.objects.filter(host=tower).update(contact=contact)
-    assert "How it runs" in page(signed_in, "host", tower.pk)
+    assert "BOINC client" in page(signed_in, "host", tower.pk)
 
 
 def test_a_computer_without_any_description_has_a_page(signed_in: Client, alice: User) -> None:
@@ -146,7 +146,7 @@ def test_a_computer_without_any_description_has_a_page(signed_in: Client, alice:
 
 def test_hardware_that_cannot_be_is_said_to_be_left_out(signed_in: Client, alice: User) -> None:
     host = make_host(alice, "pc", hardware_faults=["p_fpops is not from 0 to 1e15"])
-    assert "cannot be right and was left out" in page(signed_in, "host", host.pk)
+    assert "cannot be right and was ignored" in page(signed_in, "host", host.pk)
     assert "p_fpops is not from 0 to 1e15" in page(signed_in, "host", host.pk)
 
 
@@ -154,14 +154,14 @@ def test_notes_are_sentences(signed_in: Client, tower: Host, glaciers: Project) 
     today = timezone.now().date().isoformat()
     make_note(tower, "ec_above_time", today, project=glaciers, detail="gpu_ec", amount=1_500 * CREDIT, count=2)
     text = page(signed_in, "host", tower.pk)
-    assert "Glaciers claimed 1 500 credits of GPU work more than its run time allows" in text
+    assert "Glaciers claimed 1 500 credits for GPU work more than its run time allows" in text
     assert "2 times that day" in text
 
 
 def test_a_silent_computer_says_what_to_do(signed_in: Client, alice: User) -> None:
     host = make_host(alice, "attic", "2026-01-01", "2026-02-01")
     text = page(signed_in, "host", host.pk)
-    assert "It has not reported for a while" in text and "boinccmd --acct_mgr sync" in text
+    assert "This computer has not synced for a while" in text and "boinccmd --acct_mgr sync" in text
 
 
 def test_a_merged_record_leads_to_the_one_in_use(signed_in: Client, alice: User, tower: Host) -> None:
@@ -179,7 +179,7 @@ def test_rename_and_venue(signed_in: Client, tower: Host) -> None:
     answer = signed_in.post(
         reverse("host_settings", args=[tower.pk]), {"name": "  Big tower ", "venue": "home"}, follow=True
     )
-    assert "Saved. This computer is called Big tower." in text_of(answer)
+    assert "Saved. This computer is now called Big tower." in text_of(answer)
     tower.refresh_from_db()
     assert (tower.given_name, tower.venue) == ("Big tower", "home")
 
@@ -207,7 +207,7 @@ def test_wishes_are_saved_and_shown_again(signed_in: Client, tower: Host, glacie
     name = f"p{glaciers.pk}"
     data = {f"{name}-no_new_work": "on", f"{name}-update_asked": "on", f"{name}-no_rsc": ["NVIDIA"]}
     answer = signed_in.post(reverse("host_wishes", args=[tower.pk]), data, follow=True)
-    assert "learns of it at its next contact" in text_of(answer)
+    assert "takes effect at the next sync" in text_of(answer)
     row = HostProject.objects.get()
     assert (row.no_new_work, row.update_asked, row.no_rsc) == (True, True, ["NVIDIA"])
     assert (row.suspended, row.excluded, row.credited) == (False, False, [9] * 6)
@@ -229,8 +229,8 @@ def test_a_kind_of_processor_that_the_computer_lacks_cannot_be_named(
 
 def test_a_computer_is_retired_and_taken_back(signed_in: Client, tower: Host) -> None:
     answer = signed_in.post(reverse("host_retire", args=[tower.pk]), follow=True)
-    assert "tower is retired. Its history stays." in text_of(answer)
-    assert "Take it back" in page(signed_in, "host", tower.pk)
+    assert "tower has been retired. Its history is kept." in text_of(answer)
+    assert "Restore" in page(signed_in, "host", tower.pk)
     signed_in.post(reverse("host_unretire", args=[tower.pk]))
     tower.refresh_from_db()
     assert tower.retired_at is None
@@ -242,11 +242,11 @@ def test_merging_shows_what_it_would_do_then_does_it(signed_in: Client, alice: U
     credit(old, glaciers, "2026-01-05", (200 * CREDIT, 0, 5 * HOUR, 0, 7, 1))
     assert "Old pc" in page(signed_in, "host_merge", new.pk)
     shown = text_of(signed_in.get(reverse("host_merge", args=[new.pk]), {"with": old.pk}))
-    assert "Goes: Old pc" in shown and "Stays: pc" in shown and "Credit 200 Run time 5 h Jobs 8 Days 1" in shown
+    assert "Removed: Old pc" in shown and "Kept: pc" in shown and "Credit 200 Run time 5 h Tasks 8 Days 1" in shown
     assert Day.objects.get().host == old
     answer = signed_in.post(reverse("host_merge", args=[new.pk]), {"with": old.pk}, follow=True)
     assert answer.redirect_chain == [(reverse("host", args=[new.pk]), 302)]
-    assert "Merged. Old pc has the history of both now." in text_of(answer)
+    assert "Merged. Old pc now has the history of both." in text_of(answer)
     assert Day.objects.get().host == new
 
 
@@ -257,7 +257,7 @@ def test_a_merge_that_cannot_be_is_explained(signed_in: Client, alice: User) -> 
         signed_in.get(reverse("host_merge", args=[one.pk]), {"with": other.pk}),
         signed_in.post(reverse("host_merge", args=[one.pk]), {"with": other.pk}),
     ):
-        assert "one from 2026-01-01 00:00 to 2026-02-01 00:00 UTC" in text_of(answer)
+        assert "one from 1 Jan 2026, 00:00 UTC to 1 Feb 2026, 00:00 UTC" in text_of(answer)
         assert "Nothing was changed." in text_of(answer)
     assert "None of your other computers can be merged" in page(signed_in, "host_merge", one.pk)
     assert not Host.objects.exclude(merged_into=None).exists()

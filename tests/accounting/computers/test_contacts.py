@@ -38,8 +38,8 @@ def test_an_attach_is_followed_by_going_on(alice: User, projects: list[Project])
     ((again, kept, _), (first, attached, _)) = lines_of(computer, projects)
     assert (again, first) == (3, 1)
     assert len(kept) == len(attached) == 1
-    assert kept[0].startswith("Go on with ") and attached[0] == kept[0].replace("Go on with", "Attach")
-    assert {"Alpha", "Beta", "Gamma"} == set(kept[0].removeprefix("Go on with ").replace(" and ", ", ").split(", "))
+    assert kept[0].startswith("Continue with ") and attached[0] == kept[0].replace("Continue with", "Attach")
+    assert {"Alpha", "Beta", "Gamma"} == set(kept[0].removeprefix("Continue with ").replace(" and ", ", ").split(", "))
 
 
 def test_wishes_and_detaching_are_told_in_words(alice: User, projects: list[Project]) -> None:
@@ -52,8 +52,8 @@ def test_wishes_and_detaching_are_told_in_words(alice: User, projects: list[Proj
     HostProject.objects.filter(project=gamma).update(no_rsc=["NVIDIA"])
     sync(computer)
     orders = lines_of(computer, projects)[0][1]
-    assert "Leave Alpha once the jobs are done" in orders
-    assert {"Suspend Beta", "No new jobs of Beta", "Contact Beta at once"} <= set(orders)
+    assert "Detach Alpha when its tasks are finished" in orders
+    assert {"Suspend Beta", "No new tasks from Beta", "Contact Beta now"} <= set(orders)
     assert "Do not use the NVIDIA GPU for Gamma" in orders
 
 
@@ -64,12 +64,12 @@ def test_what_a_client_met_is_told_beside(alice: User, projects: list[Project]) 
     met = url + b"<sched_req_no_work>{names}</sched_req_no_work><nrpc_failures>5</nrpc_failures>"
     message = computer.request(time.time()).replace(b"<nrpc_failures>0</nrpc_failures>", b"").replace(url, met)
     post(message)
-    assert set(lines_of(computer, projects)[0][2]) == {"No work for the Alpha at Alpha", "Requests to Alpha fail"}
+    assert set(lines_of(computer, projects)[0][2]) == {"No work for the {names} at Alpha", "Requests to Alpha fail"}
 
 
 def test_a_project_that_is_gone_is_still_named(alice: User, projects: list[Project]) -> None:
     computer = attach(alice)
-    assert "no longer known" in lines_of(computer, [])[0][1][0]
+    assert "(deleted)" in lines_of(computer, [])[0][1][0]
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_two_machines_that_report_as_one_are_told_of(client: Client, alice: User
     assert host_of(one) == host_of(other)
     client.force_login(alice)
     page = Page(client.get(f"/computers/{host_of(one).pk}/").content.decode()).words
-    assert "Two computers seem to report as this one" in page
+    assert "Two computers seem to be reporting as this one" in page
 
 
 def test_one_client_that_got_a_new_id_is_one_machine(client: Client, alice: User, projects: list[Project]) -> None:
@@ -108,7 +108,7 @@ def test_one_client_that_got_a_new_id_is_one_machine(client: Client, alice: User
         sync(computer)
     client.force_login(alice)
     page = Page(client.get(f"/computers/{host_of(computer).pk}/").content.decode()).words
-    assert "Last contacts" in page and "Two computers" not in page
+    assert "Recent syncs" in page and "Two computers" not in page
 
 
 def test_contacts_of_a_merged_record_are_listed_on_the_one_that_stays(alice: User, projects: list[Project]) -> None:

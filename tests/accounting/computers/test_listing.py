@@ -80,8 +80,8 @@ def test_the_address_says_which_computers_and_in_which_order(
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        ("?status=broken", "“broken” is nothing that this list knows"),
-        ("?sort=colour", "“colour” is nothing that this list knows"),
+        ("?status=broken", "“broken” is not available in this list"),
+        ("?sort=colour", "“colour” is not available in this list"),
         ("?group=cellar", "None of your computers is in the group “cellar”"),
         (f"?q={'x' * 101}", "at most 100 characters"),
     ],
@@ -91,7 +91,7 @@ def test_a_wrong_filter_says_so(signed_in: Client, fleet: dict[str, Host], query
 
 
 def test_where_nothing_fits_the_page_says_so(signed_in: Client, fleet: dict[str, Host]) -> None:
-    assert "None of your 5 computers fits what you ask for." in page(signed_in, "?q=nothing").words
+    assert "None of your 5 computers matches." in page(signed_in, "?q=nothing").words
 
 
 def test_a_head_leads_to_the_other_way_round_and_keeps_the_filter(signed_in: Client, fleet: dict[str, Host]) -> None:

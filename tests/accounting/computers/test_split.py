@@ -26,11 +26,11 @@ def test_the_owner_splits_a_wrong_join_on_the_page(client: Client, alice: User, 
     sync(other)
     record = host_of(one)
     client.force_login(alice)
-    assert "Split it off" in Page(client.get(f"/computers/{record.pk}/").content.decode()).words
+    assert "Split off" in Page(client.get(f"/computers/{record.pk}/").content.decode()).words
     answer = client.post(f"/computers/{record.pk}/split/", {"cpid": one.cpid}, follow=True)
     words = Page(answer.content.decode()).words
-    assert "gets a page of its own at its next report" in words
-    assert "It gets a page of its own when it reports again" in words
+    assert "gets its own page at its next sync" in words
+    assert "It gets its own page at its next sync" in words
     sync(one)
     assert host_of(one) != record == host_of(other)
     assert f'href="/computers/{host_of(one).pk}/"' in client.get(f"/computers/{record.pk}/").content.decode()
@@ -53,11 +53,11 @@ def test_a_computer_with_the_same_id_is_shown_by_its_number_at_a_project(
     page = client.get(f"/computers/{record.pk}/").content.decode()
     # The present one is not offered, only the one before.
     assert f"Computer 1 at {alpha.name}" in Page(page).words
-    assert page.count("Split it off") == 1
+    assert page.count("Split off") == 1
     (other,) = HostClient.objects.all()
     client.post(f"/computers/{record.pk}/split/", {"cpid": other.cpid})
     page = client.get(f"/computers/{record.pk}/").content.decode()
-    assert "This computer was two computers that reported as one." in Page(page).words
+    assert "This computer was two computers reporting as one." in Page(page).words
     one.projects[alpha.master_url].hostid = 1
     hours_pass(one, 1)
     sync(one)
@@ -109,7 +109,7 @@ def test_home_tells_of_two_computers_that_reported_as_one(client: Client, alice:
     ]
     assert line.host_id == host_of(one).pk
     client.force_login(alice)
-    assert "was two computers that reported as one" in Page(client.get("/home/").content.decode()).words
+    assert "was two computers reporting as one" in Page(client.get("/home/").content.decode()).words
 
 
 def test_the_advice_for_a_client_that_cannot_log_in_any_more_works(alice: User, projects: list[Project]) -> None:

@@ -69,7 +69,9 @@ def test_a_long_range_is_made_by_a_worker_and_is_what_would_have_been_sent(
     asked = signed_in.get(f"/history/history.{kind}?{RANGE}", follow=True)
     assert asked.redirect_chain == [(f"{FILES}?kind={kind}&{RANGE}", 302)]
     shown = Page(asked.content.decode())
-    assert "more than 4 rows is not sent at once" in shown.words and f"Make the {kind.upper()} file" in shown.words
+    assert (
+        "more than 4 rows cannot be sent right away" in shown.words and f"Make the {kind.upper()} file" in shown.words
+    )
     # To look asks for nothing.
     assert not RequestedWork.objects.exists()
     named = [field.attributes for field in shown.all("input") if field.attributes["name"] in FORM]
@@ -150,7 +152,7 @@ def test_no_more_than_five_are_kept_and_the_oldest_makes_room(signed_in: Client,
     for day in range(1, 6):
         signed_in.post(f"{FILES}make/", {**FORM, "from": f"2026-03-0{day}"})
     asked = signed_in.post(f"{FILES}make/", {**FORM, "from": "2026-03-06"}, follow=True).content.decode()
-    assert "5 files are being made for you" in asked
+    assert "5 files are already being made for you" in asked
     assert RequestedWork.objects.count() == 5
     while queue.carry_out_next():
         pass

@@ -67,7 +67,7 @@ def test_a_history_of_one_computer_project_or_type_of_processor(
 
 def test_links_keep_a_filter_and_one_shows_everything_again(signed_in: Client, attic: Host) -> None:
     shown = page(signed_in, f"{MARCH}&host={attic.pk}")
-    assert "Only attic" in shown.one("p", id="shown-part").text
+    assert "Showing only attic" in shown.one("p", id="shown-part").text
     addresses = {link.attributes["href"] for link in shown.all("a") if link.attributes["href"].startswith("?from")}
     everything = f"{MARCH}&step=day&show=credit&by=project".replace("?", "", 1)
     assert {address for address in addresses if f"host={attic.pk}" not in address} == {f"?{everything}"}
@@ -87,7 +87,7 @@ def test_somebody_elses_computer_is_not_told_from_one_that_is_not_there(
 ) -> None:
     his = make_host(bob, "bobs")
     shown = page(signed_in, f"{MARCH}&host={his.pk}")
-    assert f"“{his.pk}” is no computer of yours" in shown.words and "bobs" not in shown.words
+    assert f"“{his.pk}” is not one of your computers" in shown.words and "bobs" not in shown.words
     assert sum(chart(shown)["totals"]) == 28
 
 
@@ -98,12 +98,11 @@ def test_the_page_of_a_computer_leads_to_its_history(signed_in: Client, attic: H
 
 def test_a_history_beside_that_of_a_month_before(signed_in: Client, attic: Host) -> None:
     shown = page(signed_in, "?from=2026-03-01&to=2026-03-31&step=month&compare=before")
-    assert "2026-02-01 to 2026-02-28 3 credits: this is 833 % more" in shown.one("p", id="compared").text.replace(
-        "\xa0", " "
-    )
+    compared = shown.one("p", id="compared").text.replace("\xa0", " ")
+    assert "1 Feb 2026 to 28 Feb 2026: 3 credits. This range has 833 % more." in compared
     (other,) = chart(shown)["lines"]
-    assert (other["name"], other["values"], other["dashed"]) == ("2026-02-01 to 2026-02-28", [3], True)
-    assert "2026-02-01 to 2026-02-28" in shown.one("table", id="history-table").text
+    assert (other["name"], other["values"], other["dashed"]) == ("1 Feb 2026 to 28 Feb 2026", [3], True)
+    assert "1 Feb 2026 to 28 Feb 2026" in shown.one("table", id="history-table").text
 
 
 @pytest.mark.parametrize(
@@ -133,7 +132,7 @@ def test_much_more_is_told_in_times(signed_in: Client, attic: Host) -> None:
     query = "?from=2026-02-10&to=2026-03-10&step=month&compare=before"
     credit(attic, make_project(), "2026-01-01", (CREDIT // 10, 0, 0, 0, 0, 0))
     credit(attic, make_project(), "2025-12-15", (CREDIT // 10, 0, 0, 0, 0, 0))
-    assert "this is 155 times as much" in page(signed_in, query).one("p", id="compared").text
+    assert "This range has 155 times as much." in page(signed_in, query).one("p", id="compared").text
 
 
 def test_running_totals_and_means(signed_in: Client, attic: Host) -> None:

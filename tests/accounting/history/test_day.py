@@ -47,17 +47,19 @@ def test_a_day_has_its_computers_projects_and_sums(signed_in: Client, worked: Ho
 
 def test_a_day_has_its_notes_in_full_and_no_others(signed_in: Client, worked: Host) -> None:
     words = page(signed_in).words
-    assert "more was reported than the computer can do; the rest waits" in words
-    assert "reported 5 credits of processor work more than it can have done" in words
-    assert "What exceeds the possible by more than a day of work does not count" in words
+    assert "more was reported than the computer could have done; the rest is waiting" in words
+    assert "reported 5 credits for CPU work more than it could have done" in words
+    assert "Anything more than one day of work beyond what is possible does not count" in words
     assert "began anew" not in words
-    assert "began anew" in page(signed_in, "/history/days/2026-03-03/").words
+    assert "started from zero again" in page(signed_in, "/history/days/2026-03-03/").words
 
 
 def test_the_history_has_the_notes_of_its_days_in_full(signed_in: Client, worked: Host) -> None:
     words = page(signed_in, "/history/?from=2026-03-01&to=2026-03-03").words
-    assert words.index("The totals of Alpha began anew") < words.index("reported 5 credits of processor work more")
-    assert "began anew" not in page(signed_in, "/history/?from=2026-03-01&to=2026-03-02").words
+    assert words.index("The totals of Alpha started from zero again") < words.index(
+        "reported 5 credits for CPU work more"
+    )
+    assert "started from zero" not in page(signed_in, "/history/?from=2026-03-01&to=2026-03-02").words
 
 
 def test_every_line_and_bar_of_the_history_leads_to_its_day(signed_in: Client, worked: Host) -> None:
@@ -97,7 +99,7 @@ def test_nobody_else_sees_anything_of_it(
     assert client.get(DAY).status_code == 302
     client.force_login(request.getfixturevalue(who))
     words = page(client).words
-    assert "No work on this day" in words and "studio" not in words and "Notes of this day" not in words
+    assert "No work on this day" in words and "studio" not in words and "Notes on this day" not in words
 
 
 def test_the_cost_does_not_grow_with_computers(

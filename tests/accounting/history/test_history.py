@@ -52,13 +52,13 @@ def test_credit_by_project_day_by_day(days: Host) -> None:
     shown = history(days.owner)
     assert layers(shown) == {"Beta": 4 * CREDIT, "Alpha": 2 * CREDIT}
     assert [layer.colour for layer in shown.series] == ["5", "3"]
-    assert [line.title for line in shown.lines] == [f"2026-03-{day:02}" for day in range(1, 11)]
+    assert [line.title for line in shown.lines] == [f"{day} Mar 2026" for day in range(1, 11)]
     # Beta is first, as the larger; day 2 has both.
     assert shown.lines[1].parts == [2 * CREDIT, 1 * CREDIT]
     assert shown.lines[2].parts == [0, 0]
     assert shown.total == 6 * CREDIT
     assert shown.mean == 6 * CREDIT / 10
-    assert shown.best is not None and (shown.best.title, shown.best.total) == ("2026-03-02", 3 * CREDIT)
+    assert shown.best is not None and (shown.best.title, shown.best.total) == ("2 Mar 2026", 3 * CREDIT)
 
 
 def test_all_six_amounts_stand_beside_the_chosen_quantity(days: Host) -> None:
@@ -86,12 +86,12 @@ def test_weeks_and_months_add_up_their_days(days: Host) -> None:
     weeks = history(days.owner, step="week")
     # Monday 2 March begins a week; 1 March is the end of the one before, 9 and 10 March begin the next.
     assert [(line.title, line.total) for line in weeks.lines] == [
-        ("2026-03-01", 0),
-        ("2026-03-02 to 2026-03-08", 3 * CREDIT),
-        ("2026-03-09 to 2026-03-10", 3 * CREDIT),
+        ("1 Mar 2026", 0),
+        ("2 Mar 2026 to 8 Mar 2026", 3 * CREDIT),
+        ("9 Mar 2026 to 10 Mar 2026", 3 * CREDIT),
     ]
     months = history(days.owner, step="month")
-    assert [(line.title, line.total) for line in months.lines] == [("2026-03", 6 * CREDIT)]
+    assert [(line.title, line.total) for line in months.lines] == [("March 2026", 6 * CREDIT)]
 
 
 def test_days_outside_the_range_do_not_count(days: Host) -> None:
@@ -102,14 +102,14 @@ def test_days_outside_the_range_do_not_count(days: Host) -> None:
 
 
 def test_today_is_not_over_yet(days: Host) -> None:
-    assert [line.title for line in history(days.owner).lines if line.is_partial] == ["2026-03-10"]
+    assert [line.title for line in history(days.owner).lines if line.is_partial] == ["10 Mar 2026"]
     assert not any(line.is_partial for line in history(days.owner, last="2026-03-09").lines)
 
 
 def test_a_capped_day_is_marked_and_explained(days: Host) -> None:
     shown = history(days.owner)
     assert shown.marked == [8]
-    assert shown.lines[8].notes == ["more was reported than the computer can do; the rest waits"]
+    assert shown.lines[8].notes == ["more was reported than the computer could have done; the rest is waiting"]
 
 
 def test_what_is_no_fault_is_explained_but_not_marked(studio: Host) -> None:

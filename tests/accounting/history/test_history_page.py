@@ -87,19 +87,19 @@ def test_every_view_adds_up(signed_in: Client, worked: dt.date, show: str, by: s
 @pytest.mark.parametrize(
     ("address", "words"),
     [
-        ("?from=2026-05-31&to=2026-05-01", "exchanged"),
+        ("?from=2026-05-31&to=2026-05-01", "swapped"),
         ("?from=9999-99-99", "is not a date"),
-        ("?from=0001-01-01", "at most 50 years"),
-        ("?from=0001-01-01&to=0001-01-01", "Nothing in these days"),
+        ("?from=0001-01-01", "50 years at most"),
+        ("?from=0001-01-01&to=0001-01-01", "No work on these days"),
         ("?show=fame", "cannot be shown here"),
         ("?by=%F0%9F%92%A5&step=%00", "cannot be shown here"),
-        ("?range=<script>", "That range is not known"),
-        ("?host=99999", "“99999” is no computer of yours"),
-        ("?host=x&project=%00", "is no project of your computers"),
-        ("?processor=abacus", "“abacus” is no type of processor"),
+        ("?range=<script>", "This range is not known"),
+        ("?host=99999", "“99999” is not one of your computers"),
+        ("?host=x&project=%00", "is not a project of your computers"),
+        ("?processor=abacus", "“abacus” is not a type of processor"),
         ("?compare=others", "“others” cannot be shown here"),
-        ("?curve=mean&step=month", "A 7-day mean goes with days"),
-        ("?processor=cpu&show=jobs", "Clients do not say on which processors each job ran"),
+        ("?curve=mean&step=month", "The 7-day average is available by day only"),
+        ("?processor=cpu&show=jobs", "Clients do not report which processors each task ran on"),
         ("?from=0001-01-01&to=0001-02-01&compare=year&curve=mean", "Nothing before 1900 can be compared"),
     ],
 )
@@ -122,7 +122,7 @@ def test_a_project_name_is_never_markup_in_the_chart_data(signed_in: Client, stu
 def test_another_user_sees_nothing_of_it(client: Client, worked: dt.date, bob: User) -> None:
     client.force_login(bob)
     tree = page(client, "?range=all&user=1&by=computer")
-    assert "Nothing in these days" in tree.words
+    assert "No work on these days" in tree.words
     assert "studio" not in tree.words
 
 

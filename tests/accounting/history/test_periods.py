@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accounting.history.periods import MAX_DAY_STEPS, MAX_YEARS, Step, neighbours, read_period
+from accounting.history.periods import MAX_DAY_STEPS, MAX_YEARS, Problem, ProblemKind, Step, neighbours, read_period
+from accounting.history.texts import problem_text
 
 TODAY = dt.date(2026, 11, 21)  # a Saturday
 
@@ -55,40 +56,41 @@ def test_all_of_an_empty_account_is_the_usual_range() -> None:
         ({"to": "yesterday"}, "“yesterday” is not a date"),
         ({"from": "0000-01-01"}, "is not a date"),
         ({"from": "x" * 10_000}, "“xxxxxxxxxxxxxxxxxxxx” is not a date"),
-        ({"range": "century"}, "That range is not known"),
+        ({"range": "century"}, "This range is not known"),
         ({"from": "2027-01-01", "to": "2027-02-01"}, "in the future"),
         ({"from": "2027-01-01", "to": "2026-02-01"}, "in the future"),
     ],
 )
 def test_what_cannot_be_read_is_told_and_the_last_30_days_are_shown(params: dict[str, str], words: str) -> None:
     period = read_period(params, TODAY)
-    assert words in period.problems[0]
-    assert len(period.problems[0]) < 150
+    sentence = problem_text(period.problems[0])
+    assert words in sentence and len(sentence) < 150
     assert (period.days, period.last, period.preset) == (30, TODAY, "30")
 
 
 def test_days_in_the_wrong_order_are_exchanged() -> None:
     period = read_period({"from": "2026-05-31", "to": "2026-05-01"}, TODAY)
     assert (period.first, period.last) == (day("2026-05-01"), day("2026-05-31"))
-    assert "exchanged" in period.problems[0]
+    assert "swapped" in problem_text(period.problems[0])
 
 
 def test_a_range_of_more_than_50_years_is_clipped_with_a_notice() -> None:
     period = read_period({"from": "0001-01-01", "to": "2026-11-21"}, TODAY)
     assert period.first == day("1976-11-21")
-    assert "at most 50 years, so it begins on 1976-11-21" in period.problems[0]
+    assert "50 years at most, so it begins on 21 Nov 1976" in problem_text(period.problems[0])
 
 
 def test_single_days_of_a_long_range_become_weeks_with_a_notice() -> None:
     # 2025-11-20 to 2026-11-21 are 367 days, one more than fit.
     period = read_period({"from": "2025-11-20", "to": "2026-11-21", "step": "day"}, TODAY)
     assert period.step is Step.WEEK
-    assert "these are weeks" in period.problems[0]
+    assert "shown by week" in problem_text(period.problems[0])
 
 
 def test_an_unknown_step_is_told() -> None:
     period = read_period({"step": "decade"}, TODAY)
-    assert (period.step, period.problems) == (Step.DAY, ["A history goes by day, by week or by month."])
+    assert (period.step, period.problems) == (Step.DAY, [Problem(ProblemKind.UNKNOWN_STEP)])
+    assert problem_text(period.problems[0]) == "A history can be shown by day, week or month."
 
 
 def test_weeks_begin_on_mondays_and_months_on_firsts() -> None:

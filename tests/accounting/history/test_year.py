@@ -13,6 +13,7 @@ from accounting.history.records import goals, read_records
 from accounting.history.year import read_year
 from accounting.ledger.months import close_months
 from portal.models import Host, User
+from portal.templatetags import display
 from tests.support.accounting_factories import at, credit, make_host, make_project
 from tests.support.page_reader import Page
 
@@ -105,7 +106,7 @@ def test_the_pages(signed_in: Client, studio: Host, alice: User) -> None:
     credit(studio, make_project("Alpha"), str(today), (300 * CREDIT, 0, 0, 0, 1, 0))
     year = signed_in.get(f"/history/years/{today.year}/").content.decode()
     assert year.count('<figure class="year__month">') == today.month
-    assert f"<title>{today}: 300\xa0credits</title>" in year
+    assert f"<title>{display.day(today)}: 300\xa0credits</title>" in year
     records = Page(signed_in.get("/history/records/").content.decode())
     assert "Milestones" in records.words and "200 credits" in records.words.replace("\xa0", " ")
     assert f"/history/years/{today.year}/" in signed_in.get("/history/").content.decode()

@@ -15,8 +15,8 @@ def test_granted_credit_stands_beside_the_estimate(client: Client, alice: User, 
     UserCredit.objects.create(user=alice, total_credit=163.2)
     HostCredit.objects.create(host=studio, total_credit=150.5)
     client.force_login(alice)
-    assert "Granted by this site’s project 163 credits" in text_of(client.get(reverse("home")))
-    assert "Granted by this site’s project 150" in text_of(client.get(reverse("host", args=[studio.pk])))
+    assert "This site’s project has granted 163 credits" in text_of(client.get(reverse("home")))
+    assert "This site’s project has granted 15" in text_of(client.get(reverse("host", args=[studio.pk])))
 
 
 def test_without_a_project_nothing_is_said_of_granted_credit(
@@ -25,4 +25,4 @@ def test_without_a_project_nothing_is_said_of_granted_credit(
     UserCredit.objects.create(user=alice, total_credit=163.2)
     settings.ROOMS = ["account_manager"]
     client.force_login(alice)
-    assert "Granted" not in text_of(client.get(reverse("home")))
+    assert "has granted" not in text_of(client.get(reverse("home")))

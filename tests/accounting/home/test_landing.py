@@ -36,7 +36,7 @@ def test_the_front_page_shows_sums_and_the_science(
     # Two of the public status, two of sums, two of projects
     with django_assert_num_queries(6):
         said = page(client, "/")
-    assert re.search(r"Hours given</dt><dd>48</dd>", said) and re.search(r"Results</dt><dd>7</dd>", said)
+    assert re.search(r"Hours contributed</dt><dd>48</dd>", said) and re.search(r"Results</dt><dd>7</dd>", said)
     assert re.search(r"<dt>Astronomy</dt>\s*<dd>.*?" + projects[0].name, said, re.DOTALL)
     assert "Look around" not in said
     with django_assert_num_queries(0):

@@ -24,8 +24,8 @@ def plain(text: str) -> str:
 def test_each_kind_has_words_of_its_own(kind: NoteKind) -> None:
     text = explain(note(kind, "something"), "Glaciers")
     assert text.happened.endswith(".") and text.meaning.endswith(".")
-    assert "Something was noted" not in text.happened
-    assert "{" not in text.happened + text.meaning + text.to_do
+    assert "Note: " not in text.happened
+    assert "%" not in text.happened + text.meaning + text.to_do
 
 
 def test_what_does_not_count_is_marked_as_a_loss() -> None:
@@ -37,12 +37,12 @@ def test_what_does_not_count_is_marked_as_a_loss() -> None:
 @pytest.mark.parametrize(
     ("detail", "amount", "says"),
     [
-        ("cpu_ec", 1_500_000_000, "1 500 credits of processor work"),  # micro-credits
-        ("gpu_ec", 250_000, "0.25 credits of GPU work"),
-        ("cpu_time", 7_200_000_000, "2 h of processor time"),  # micro-seconds
+        ("cpu_ec", 1_500_000_000, "1 500 credits for CPU work"),  # micro-credits
+        ("gpu_ec", 250_000, "0.25 credits for GPU work"),
+        ("cpu_time", 7_200_000_000, "2 h of CPU time"),  # micro-seconds
         ("gpu_time", 90_000_000, "2 min of GPU time"),  # 1.5 min, rounded
-        ("njobs_success", 4_999, "4 999 finished jobs"),
-        ("njobs_error", 1, "1 failed jobs"),
+        ("njobs_success", 4_999, "4 999 finished tasks"),
+        ("njobs_error", 1, "1 failed tasks"),
     ],
 )
 def test_a_dropped_amount_has_its_unit(detail: str, amount: int, says: str) -> None:
@@ -52,12 +52,12 @@ def test_a_dropped_amount_has_its_unit(detail: str, amount: int, says: str) -> N
 
 def test_a_baseline_is_credit() -> None:
     text = explain(note("baseline", "", 88_123_000_000), "Bees")
-    assert plain(text.happened) == "Bees came with earlier work: 88 123 credits."
+    assert plain(text.happened) == "Bees reported earlier work: 88 123 credits."
 
 
 def test_a_project_called_like_a_placeholder_stays_as_it_is() -> None:
-    assert explain(note("reset"), "{amount} <b>").happened == "The totals of {amount} <b> began anew."
+    assert explain(note("reset"), "%(amount)s <b>").happened == "The totals of %(amount)s <b> started from zero again."
 
 
 def test_a_kind_of_a_later_version_is_shown_all_the_same() -> None:
-    assert explain(note("brand_new")).happened == "Something was noted: brand_new."
+    assert explain(note("brand_new")).happened == "Note: brand_new."

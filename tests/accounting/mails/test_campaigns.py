@@ -339,7 +339,7 @@ class TestTheOperator:
         monkeypatch.setattr(CampaignAdmin, "save_model", meanwhile)
         form = {"title": "Another", "text": "T", "lapsed_days": "90", button: ""}
         page = text_of(desk.post(f"/admin/accounting/mailcampaign/{campaign.pk}/change/", form, follow=True))
-        assert "is not changed any more" in page
+        assert "can no longer be changed" in page
         campaign.refresh_from_db()
         found = (campaign.title, campaign.released_at, campaign.stopped_at, campaign.nsent)
         assert found == ("New projects", NOW, NOW, 7)

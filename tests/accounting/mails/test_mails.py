@@ -73,8 +73,8 @@ def test_a_silence_is_told_once_however_often_the_task_runs(studio: Host) -> Non
     assert [send.send_silences(NOW + hour * dt.timedelta(hours=1)) for hour in range(3)] == [1, 0, 0]
     message = only_mail()
     assert message.to == ["alice@example.org"]
-    assert message.subject == f"{site_settings.SITE_NAME}: A computer of yours has not reported"
-    assert "- studio: last report 2026-03-07 12:00 UTC, 3 days ago" in message.body
+    assert message.subject == f"{site_settings.SITE_NAME}: One of your computers has not synced"
+    assert "- studio: last sync 7 Mar 2026, 12:00 UTC, 3 days ago" in message.body
 
 
 def test_the_next_silence_is_told_again(studio: Host) -> None:
@@ -145,8 +145,8 @@ def test_no_work_and_failing_jobs_are_told_to_who_asked_once_a_week(studio: Host
     wants(confirmed, no_work=True, failing_jobs=True)
     assert [send.send_concerns(NOW), send.send_concerns(NOW + dt.timedelta(hours=6))] == [2, 0]
     no_work, failing = mail.outbox
-    assert "- studio has had no work for its processors since 2026-03-08 12:00 UTC" in no_work.body
-    assert "- studio failed 3 of 3\u00a0jobs of Beta in the last 7 days." in failing.body
+    assert "- studio has had no work for its processors since 8 Mar 2026, 12:00 UTC" in no_work.body
+    assert "- studio failed 3 of 3 tasks of Beta in the last 7 days." in failing.body
     # On the next Monday the failures of Tuesday are among the last seven days still; what a silent computer said of
     # projects is out of date.
     assert send.send_concerns(NOW + 6 * DAY) == 1
@@ -168,11 +168,11 @@ def test_last_weeks_summary_has_the_sums_of_its_days(studio: Host, confirmed: Us
     assert [send.send_summaries(NOW), send.send_summaries(NOW + DAY)] == [1, 0]
     body = only_mail().body.replace("\u00a0", " ")
     # 100 + 20 + 3 + 200 credits, 5 + 2 + 1 hours, 3 + 2 + 1 jobs; the week before: the first of March.
-    assert "323 credits, 8 h of run time, 6 jobs done, 1 failed" in body
-    assert "The week before: 50 credits, 1 h of run time, 1 job done" in body
-    assert "- Beta: 200 credits, 1 h of run time, 1 job done\n- Alpha: 123 credits, 7 h of run time, 5 jobs" in body
+    assert "323 credits, 8 h of run time, 6 tasks finished, 1 failed" in body
+    assert "The week before: 50 credits, 1 h of run time, 1 task finished" in body
+    assert "- Beta: 200 credits, 1 h of run time, 1 task finished\n- Alpha: 123 credits, 7 h of run time" in body
     assert "- studio: 323 credits" in body
-    assert "from 2026-03-02 to 2026-03-08" in only_mail().subject
+    assert "from 2 Mar 2026 to 8 Mar 2026" in only_mail().subject
 
 
 def test_a_week_without_work_and_late_in_the_week_nothing_is_sent(studio: Host, confirmed: User) -> None:
@@ -271,10 +271,10 @@ def test_every_mail_has_an_address_that_ends_its_kind_signed_out(studio: Host, c
     # No cookie and no form of ours: a mail program presses the button.
     stranger = Client(enforce_csrf_checks=True)
     asked = stranger.get(path)
-    assert "End these mails?" in Page(asked.content.decode()).words
+    assert "Unsubscribe?" in Page(asked.content.decode()).words
     assert MailChoice.objects.get(user=confirmed).silence
     reply = stranger.post(path, "List-Unsubscribe=One-Click", content_type="application/x-www-form-urlencoded")
-    assert "You get no more of these mails" in Page(reply.content.decode()).words
+    assert "You have unsubscribed" in Page(reply.content.decode()).words
     choice = MailChoice.objects.get(user=confirmed)
     assert (choice.silence, choice.weekly_summary) == (False, True)
     assert stranger.post(path).status_code == 200
@@ -326,4 +326,4 @@ def test_a_number_of_days_that_cannot_be_is_refused(client: Client, confirmed: U
 
 def test_an_address_that_is_not_confirmed_is_told_so(client: Client, bob: User) -> None:
     client.force_login(bob)
-    assert "Until it is, none of the mails below are sent" in Page(client.get(PAGE).content.decode()).words
+    assert "Until it is, none of the e-mails below are sent" in Page(client.get(PAGE).content.decode()).words

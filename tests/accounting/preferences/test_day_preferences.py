@@ -184,4 +184,4 @@ def test_waiting_jobs_are_dropped_only_where_no_new_ones_are_wanted(
     leaving = sync(studio)
     assert drops(leaving, alpha) and leaving.account(alpha).find("detach_when_done") is not None
     words = Page(signed_in.get(f"/computers/{host_of(studio).pk}/").content.decode()).words
-    assert "Drop the jobs of Alpha that have not begun" in words
+    assert "Drop tasks of Alpha that have not started" in words

@@ -108,7 +108,7 @@ def test_the_form_shows_what_is_saved(signed_in: Client) -> None:
 def test_a_place_follows_everywhere_until_it_has_its_own(signed_in: Client, alice: User) -> None:
     assert "Nothing is saved for this place" in Page(signed_in.get(f"{PAGE}?place=home").content.decode()).words
     signed_in.post(PAGE, {"preset": "usual"})
-    assert "no separate preferences" in Page(signed_in.get(f"{PAGE}?place=home").content.decode()).words
+    assert "no preferences of its own" in Page(signed_in.get(f"{PAGE}?place=home").content.decode()).words
     signed_in.post(f"{PAGE}?place=home", {"preset": "gentle"})
     assert read_sets(alice) == {"": complete({}), "home": complete(PRESETS["gentle"])}
     # Saving for everywhere leaves the place as it is.
@@ -170,7 +170,7 @@ def test_saving_keeps_the_keywords(alice: User) -> None:
 
 
 def test_a_place_that_nobody_knows_is_named_and_never_saved_to(signed_in: Client, alice: User) -> None:
-    assert "“moon” is no place." in signed_in.get(f"{PAGE}?place=moon").content.decode()
+    assert "“moon” is not a place." in signed_in.get(f"{PAGE}?place=moon").content.decode()
     assert signed_in.post(f"{PAGE}?place=moon", {}).status_code == 404
     with pytest.raises(ValueError, match="moon"):
         save_set(alice, "moon", {})

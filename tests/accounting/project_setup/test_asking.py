@@ -80,7 +80,7 @@ def test_what_changed_is_marked_and_nothing_is_applied(project: Project, fake: F
     project.refresh_from_db()
     assert (project.name, platforms(project), project.keywords.count()) == ("Fake@Home", set(), 0)
     page = desk.get(reverse("admin:accounting_project_set_up", args=[project.pk])).content.decode()
-    assert "Changed since you looked" in page and "Fake@Home → Renamed" in page
+    assert "Changed since you last looked" in page and "Fake@Home → Renamed" in page
     assert "Name, Platforms, Keywords" in desk.get(reverse("admin:accounting_project_troubles")).content.decode()
 
 
@@ -95,7 +95,7 @@ def test_the_operator_takes_over_what_they_want(project: Project, fake: FakeProj
     assert "<strong>Keywords</strong>" in page and "<strong>Name</strong>" not in page
     desk.post(reverse("admin:accounting_project_seen", args=[project.pk]), {"shown": shown(desk, project)})
     page = desk.get(reverse("admin:accounting_project_set_up", args=[project.pk])).content.decode()
-    assert "Changed since you looked" not in page and project.keywords.count() == 0
+    assert "Changed since you last looked" not in page and project.keywords.count() == 0
 
 
 def test_a_name_that_another_project_has_is_not_taken_over(project: Project, fake: FakeProject, desk: Client) -> None:
@@ -104,7 +104,7 @@ def test_a_name_that_another_project_has_is_not_taken_over(project: Project, fak
     ask_due(NOW + 2 * DAY)
     url = reverse("admin:accounting_project_take_over", args=[project.pk])
     data = {"field": "name", "shown": shown(desk, project)}
-    assert "Another project here has that name" in desk.post(url, data, follow=True).content.decode()
+    assert "Another project on this site has that name" in desk.post(url, data, follow=True).content.decode()
 
 
 @pytest.mark.parametrize("step", ["take_over", "seen"])
@@ -120,7 +120,7 @@ def test_what_the_operator_has_not_been_shown_is_neither_taken_over_nor_marked_a
     page = desk.post(reverse(f"admin:accounting_project_{step}", args=[project.pk]), data, follow=True).content.decode()
     project.refresh_from_db()
     assert project.name == profile().seen["name"] == "Fake@Home"
-    assert "says something else now" in page and "Fake@Home → Again" in page
+    assert "has changed its answer" in page and "Fake@Home → Again" in page
 
 
 @pytest.mark.parametrize("step", ["take_over", "seen"])
@@ -128,10 +128,10 @@ def test_of_a_project_that_was_never_asked_nothing_is_taken_over(step: str, fake
     made = Project.objects.create(name="By hand", master_url=fake.url)
     made.versions.create(platform="linux")
     url = reverse(f"admin:accounting_project_{step}", args=[made.pk])
-    assert "says something else now" in desk.post(url, {"field": "versions"}, follow=True).content.decode()
+    assert "has changed its answer" in desk.post(url, {"field": "versions"}, follow=True).content.decode()
     fake.is_down = True
     ask_again(made, NOW)
-    assert "says something else now" in desk.post(url, {"field": "versions"}, follow=True).content.decode()
+    assert "has changed its answer" in desk.post(url, {"field": "versions"}, follow=True).content.decode()
     assert platforms(made) == {"linux"}
 
 
@@ -191,9 +191,9 @@ def test_an_error_alone_does_not_replace_what_a_project_said(project: Project, f
     ask_due(NOW + 2 * DAY)
     row = profile()
     assert (row.said, row.said_at) == (said, NOW)
-    assert row.problem == "127.0.0.1: it answers with an error (-183, Down for maintenance)."
+    assert row.problem == "127.0.0.1 answered with an error (-183, Down for maintenance)."
     page = desk.get(reverse("admin:accounting_project_set_up", args=[project.pk])).content.decode()
-    assert "Changed since you looked" not in page
+    assert "Changed since you last looked" not in page
 
 
 def test_one_bad_project_does_not_keep_others_from_being_asked(
@@ -299,7 +299,7 @@ def test_volunteers_see_that_a_project_says_it_is_down_for_maintenance(
     ask_again(project, NOW + 2 * DAY)
     assert profile().says_down_since == NOW, "one that cannot be reached has not said that it is up again"
     url = reverse("project", args=[project.pk])
-    assert "The project says it is down for maintenance" in desk.get(url).content.decode()
+    assert "The project has reported maintenance" in desk.get(url).content.decode()
     assert ">down<" in desk.get(reverse("projects")).content.decode()
     fake.is_down, fake.config = False, up
     ask_again(project, NOW + 3 * DAY)
@@ -320,7 +320,7 @@ def test_what_changed_is_kept_with_its_time_and_shown(project: Project, fake: Fa
     fetched = project.changes_said.filter(label="Answers").order_by("pk")
     assert [(row.at, row.now == "yes") for row in fetched] == [(NOW + 2 * DAY, False), (NOW + 4 * DAY, True)]
     page = desk.get(reverse("admin:accounting_project_set_up", args=[project.pk])).content.decode()
-    assert "What changed there" in page and "Your work is ours." in page
+    assert "Change history" in page and "Your work is ours." in page
     assert Project.objects.get().name == "Fake@Home"
 
 
@@ -366,10 +366,10 @@ def test_another_key_of_programs_is_marked_until_an_operator_has_seen_it(
     for key, is_marked in (("1024\nabc\n.", False), ("1024\nabc\r\n.", False), ("1024\ndef\n.", True)):
         fake.code_key = key
         assert accounts.try_scheduler(project, STRONG_KEY, NOW).went_well
-        assert ("Key that its programs are signed with" in desk.get(page).content.decode()) == is_marked
+        assert ("Key for signing programs" in desk.get(page).content.decode()) == is_marked
     desk.post(reverse("admin:accounting_project_seen", args=[project.pk]), {"shown": shown(desk, project)})
-    assert "Changed since you looked" not in desk.get(page).content.decode()
-    assert project.changes_said.filter(label="Key that its programs are signed with").count() == 1
+    assert "Changed since you last looked" not in desk.get(page).content.decode()
+    assert project.changes_said.filter(label="Key for signing programs").count() == 1
 
 
 def test_daemons_that_do_not_run_and_queues_are_shown(project: Project, fake: FakeProject, desk: Client) -> None:
@@ -381,7 +381,7 @@ def test_daemons_that_do_not_run_and_queues_are_shown(project: Project, fake: Fa
     )
     ask_again(project, NOW)
     page = desk.get(reverse("admin:accounting_project_set_up", args=[project.pk])).content.decode()
-    assert "Some of its daemons do not run: feeder." in page and "1,234" in page
+    assert "Some of its daemons are not running: feeder." in page and "1,234" in page
     fake.server_status = "no status"
     assert ask_again(project, NOW), "few projects tell about their daemons"
     assert profile().status == {}

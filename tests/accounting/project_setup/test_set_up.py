@@ -82,7 +82,7 @@ def test_another_master_url_than_the_typed_one_is_said(desk: Client, fake: FakeP
     """BOINC issue 1582: clients know a project by its exact master URL."""
     fake.config = fake.config.replace(f"<master_url>{fake.url}", "<master_url>https://www.fake.example.org/x")
     page = ask(desk, fake.url).content.decode()
-    assert f"its master URL is https://www.fake.example.org/x/, not {fake.url}" in page
+    assert f"states https://www.fake.example.org/x/ as its master URL, not {fake.url}" in page
     project = add(desk, fake)
     assert project.master_url == "https://www.fake.example.org/x/"
     assert signing_key.is_signed(project.master_url, project.url_signature)
@@ -113,7 +113,7 @@ def test_a_project_that_is_here_already_is_shown(desk: Client, fake: FakeProject
 
 @pytest.mark.parametrize(
     ("inside", "words"),
-    [("<html>hello</html>", "not as a BOINC project does"), ("x" * 1_200_000, "more than the limit of 1,048,576")],
+    [("<html>hello</html>", "not like a BOINC project"), ("x" * 1_200_000, "more than the limit of 1,048,576")],
 )
 def test_an_address_that_is_no_project_is_refused(inside: str, words: str, desk: Client, fake: FakeProject) -> None:
     fake._answer = lambda connection, request: connection.sendall(f"HTTP/1.1 200 OK\r\n\r\n{inside}".encode())
@@ -153,7 +153,7 @@ def test_a_form_that_is_sent_twice_at_once_is_answered_in_words(
     Project.objects.create(name="Fake@Home", master_url=fake.url)
     data = {"name": "Else", "master_url": fake.url, "default_share": 1, "account_mode": "shared"}
     response = desk.post(reverse("admin:accounting_project_found"), data)
-    assert "was added meanwhile" in response.content.decode()
+    assert "has been added in the meantime" in response.content.decode()
     assert Project.objects.count() == 1
 
 
@@ -164,7 +164,7 @@ def test_a_private_key_that_cannot_be_read_keeps_no_project_from_being_added(
     settings.AM_SIGNING_KEY.write_text("damaged")
     project = add(desk, fake)
     assert project.url_signature == ""
-    assert "The server&#x27;s key cannot be used: private key" in step(desk, project, "sign", here="1")
+    assert "The server’s key cannot be used: private key" in step(desk, project, "sign", here="1")
 
 
 # --- signing ------------------------------------------------------------------------------------------
@@ -192,12 +192,12 @@ def test_an_offline_signature_is_checked_before_it_is_stored(
     key = signing.parse_private_key(private.read_text())
     for wrong in (signing.sign(b"https://other.example.org/", key), "nonsense"):
         page = step(desk, project, "sign", signature=wrong)
-        assert "This is not the signature of this URL" in page or "This is no signature" in page
+        assert "This is not a signature of this URL" in page or "This is not a signature" in page
     assert "private key is not on this server" in step(desk, project, "sign", here="1")
     project.refresh_from_db()
     assert project.url_signature == ""
     right = signing.sign(fake.url.encode(), key)
-    assert "The signature is right" in step(desk, project, "sign", signature=right.replace("\n", "\r\n "))
+    assert "The signature is valid" in step(desk, project, "sign", signature=right.replace("\n", "\r\n "))
     project.refresh_from_db()
     assert project.url_signature == right
 
@@ -286,29 +286,27 @@ def test_where_each_volunteer_has_an_account_the_key_is_the_operators_own(
 
 def test_a_trial_says_whether_the_project_knows_the_account(desk: Client, fake: FakeProject) -> None:
     project = add(desk, fake)
-    assert "There is no account key to try." in step(desk, project, "try", account="1")
+    assert "There is no account key to test." in step(desk, project, "try", account="1")
     step(desk, project, "key", account_key=WEAK_KEY)
-    assert "The project knows the account: it is number 7, “Ops Team” of France." in step(
-        desk, project, "try", account="1"
-    )
+    assert "The project knows the account: number 7, “Ops Team” of France." in step(desk, project, "try", account="1")
     assert ProjectProfile.objects.get().tried_well is True
     step(desk, project, "key", account_key="7_wrong")
     page = step(desk, project, "try", account="1")
-    assert "The project refused: it knows no such account (error -136)." in page and "7_wrong" not in page
+    assert "The project refused: there is no such account (error -136)." in page and "7_wrong" not in page
     assert ProjectProfile.objects.get().tried_well is False
 
 
 def test_a_trial_with_the_full_key_says_what_it_could_do(desk: Client, fake: FakeProject) -> None:
     project = add(desk, fake)
     step(desk, project, "key", account_key=STRONG_KEY)
-    assert "with it one can change the account" in step(desk, project, "try", account="1")
+    assert "with which the account can be changed" in step(desk, project, "try", account="1")
 
 
 def test_a_project_that_tells_nothing_of_accounts_is_asked_as_a_computer_asks(desk: Client, fake: FakeProject) -> None:
     fake.has_account_info = False
     project = add(desk, fake)
     step(desk, project, "key", account_key=WEAK_KEY)
-    assert "Ask its scheduler instead" in step(desk, project, "try", account="1")
+    assert "Test the scheduler instead" in step(desk, project, "try", account="1")
     assert "The scheduler knows the account “Ops Team”" in step(desk, project, "try", scheduler="1")
     step(desk, project, "try", scheduler="1")
     first, second = fake.asked("/cgi")
@@ -345,7 +343,7 @@ def test_the_key_goes_to_a_scheduler_without_encryption_only_after_a_warning(
         project = add(desk, encrypted)
         step(desk, project, "key", account_key=WEAK_KEY)
         page = step(desk, project, "try", scheduler="1")
-        assert "names a scheduler without encryption" in page and "Send the key without encryption" in page
+        assert "its scheduler uses no encryption" in page and "Send the key without encryption" in page
         assert fake.requests == [] and not ProjectProfile.objects.get().tried_at
         # What was agreed to is one address.
         other = step(desk, project, "try", scheduler="1", agreed_url=f"{fake.url}other")

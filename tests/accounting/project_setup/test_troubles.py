@@ -64,8 +64,8 @@ def test_refused_reports_of_the_week_are_named(alice: User, now: dt.datetime) ->
     make_note(host, "dropped", str(today - dt.timedelta(days=30)), project=other)
     make_note(host, "reset", str(today), project=other)
     assert sorted(line_of(project, now).refused) == [
-        "1 of 1 computers: could not be read",
-        "3 of 1 computers: more than the computer can have done",
+        "1 reports from 1 computers: could not be read",
+        "3 reports from 1 computers: more than the computer could have done",
     ]
     assert line_of(other, now).refused == []
 
@@ -93,8 +93,8 @@ def test_what_a_project_says_of_itself_is_named(now: dt.datetime, alice: User) -
     said = ProjectConfig(name="Alpha", master_url="https://other.example.org/", sched_stopped=True).to_json()
     ProjectProfile.objects.create(project=project, said=said, seen=said)
     stopped, elsewhere = line_of(project, now).warnings
-    assert stopped == "Its scheduler is stopped: it sends no work."
-    assert "its master URL is https://other.example.org/, not https://p" in elsewhere
+    assert stopped == "Its scheduler is stopped, so it sends no work."
+    assert "states https://other.example.org/ as its master URL, not https://p" in elsewhere
     assert line_of(project, now).needs_attention
 
 

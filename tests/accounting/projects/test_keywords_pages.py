@@ -65,8 +65,8 @@ def test_answers_are_kept_and_shown(signed_in: Client, alice: User, three: list[
     body = page.content.decode()
     assert "Saved: yes to 1, no to 1." in text_of(page)
     assert [answer_of(body, id_) for id_ in (ASTRONOMY, DISEASE, CANCER)] == ["yes", "no", "maybe"]
-    assert "First now Sky" in text_of(page) and "Forbidden now Cells" in text_of(page)
-    assert "Not wanted, as you said no to Disease research." in text_of(page)
+    assert "Preferred now Sky" in text_of(page) and "Excluded now Cells" in text_of(page)
+    assert "Excluded because you said no to Disease research." in text_of(page)
     row = AccountSettings.objects.get(user=alice)
     assert (row.keywords_yes, row.keywords_no) == ([1], [13])
     say(signed_in)
@@ -89,14 +89,14 @@ def test_what_is_no_subject_or_both_yes_and_no_is_refused(alice: User) -> None:
 
 def test_picking_by_hand_is_said_to_decide_alone(signed_in: Client, alice: User, three: list[Project]) -> None:
     choose_projects(alice, {three[0].pk: None})
-    assert "You picked projects by hand, so subjects decide nothing" in text_of(signed_in.get(reverse("keywords")))
+    assert "You picked projects by hand, so subjects have no effect" in text_of(signed_in.get(reverse("keywords")))
 
 
 def test_a_computers_page_says_why(signed_in: Client, alice: User, three: list[Project], studio: Host) -> None:
     choose_keywords(alice, [ASTRONOMY], [CANCER])
     assert why_of(signed_in, studio) == {
         "Sky": "You said yes to “Astronomy”.",
-        "Other": "So that the computer has work when another project has none.",
+        "Other": "It provides work when another project has none.",
         "Cells": "You said no to “Cancer research”.",
     }
     choose_projects(alice, {three[1].pk: None})
@@ -126,7 +126,7 @@ def test_a_project_without_work_is_passed_over_and_the_page_says_since_when(
     Project.objects.filter(pk=three[1].pk).update(down_since=now, down_reason="The disks are full.")
     make_project("Fourth", shared_account_key=account_keys.encrypt("k"))
     why = why_of(signed_in, studio)
-    assert why["Other"].startswith("It is passed over for a while. No work for the processors since ")
+    assert why["Other"].startswith("It is skipped for a while. No work for the processors since ")
     assert why["Cells"] == "The project is down. The disks are full."
 
 
@@ -152,12 +152,12 @@ def test_the_page_of_a_project(signed_in: Client, alice: User, bob: User, three:
     text = text_of(signed_in.get(reverse("project", args=[three[1].pk])))
     assert "Your credit 250" in text and "Cells divide." in text and "Of cells" in text
     assert "Cancer research, Disease research, Biology and Medicine" in text
-    assert "all processors and NVIDIA GPU" in text
+    assert "all platforms processors and NVIDIA GPU" in text
     assert "studio" in text and "bobs" not in text
     sky = text_of(signed_in.get(reverse("project", args=[three[0].pk])))
     assert "Detection and study of pulsars, Astronomy you said yes" in sky
     assert "Germany, Europe 50 % you said no" in sky
-    assert "Gets now no work of yours" in sky and "You said no to “Germany”." in sky
+    assert "Current share no work" in sky and "You said no to “Germany”." in sky
 
 
 def test_a_project_that_is_not_there(signed_in: Client) -> None:

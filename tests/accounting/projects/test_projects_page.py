@@ -40,7 +40,7 @@ def save(client: Client, **fields: Any) -> Any:
 def test_without_a_choice_the_page_says_that_all_work(signed_in: Client, three: list[Project]) -> None:
     answer = signed_in.get(reverse("projects"))
     text = text_of(answer)
-    assert "You have not chosen projects by hand, so each computer gets some that suit it" in text
+    assert "You have not chosen projects by hand, so each computer gets suitable ones" in text
     # 100 of 250, 100 of 250, 50 of 250
     assert re.findall(r"(\d+) % of the work", text) == ["40", "40", "20"]
     assert ticked(answer.content.decode()) == []
@@ -53,7 +53,7 @@ def test_choosing_two_with_shares(signed_in: Client, alice: User, three: list[Pr
     text = text_of(answer)
     assert "Saved. Your computers work for the 2 projects that you chose." in text
     # 150 and the default of 50: 75 % and 25 %; the third gets nothing
-    assert re.findall(r"Gets now (\d+ %|no work)", text) == ["75 %", "no work", "25 %"]
+    assert re.findall(r"Current share (\d+ %|no work)", text) == ["75 %", "no work", "25 %"]
     assert ticked(answer.content.decode()) == [three[0].pk, three[2].pk]
     rows = UserProject.objects.filter(user=alice, is_chosen=True).order_by("project__name")
     assert [(row.project.name, row.resource_share) for row in rows] == [("Alps", 150), ("Comets", None)]
@@ -103,7 +103,7 @@ def test_a_share_that_cannot_be_is_told_beside_it_and_nothing_is_saved(
     name = f"p{three[0].pk}"
     answer = save(signed_in, **{f"{name}-chosen": "on", f"{name}-share": share, f"p{three[1].pk}-chosen": "on"})
     text = text_of(answer)
-    assert "Nothing was saved: a share below needs a correction." in text and says in text
+    assert "Nothing was saved. Please correct the share below." in text and says in text
     assert ticked(answer.content.decode()) == [three[0].pk, three[1].pk]
     assert not UserProject.objects.exists()
 
@@ -119,23 +119,23 @@ def test_ones_part_at_each_project(signed_in: Client, alice: User, bob: User, th
         credit(make_host(alice, name), three[0], "2026-01-05", (200 * CREDIT, 50 * CREDIT, 2 * HOUR, HOUR, 3, 1))
     credit(make_host(bob, "bobs"), three[1], "2026-01-05", (10**12, 0, HOUR, 0, 3, 1))
     text = text_of(signed_in.get(reverse("projects")))
-    # two computers, each with 200 + 50 credits, 2 + 1 hours, 3 + 1 jobs
-    assert "Your part 500 credits 6 h , 8 jobs" in text
+    # two computers, each with 200 + 50 credits, 2 + 1 hours, 3 + 1 tasks
+    assert "Your contribution 500 credits 6 h , 8 tasks" in text
     assert text.count("nothing yet") == 2
 
 
 def test_a_project_without_an_account_is_said_to_get_no_work(signed_in: Client, three: list[Project]) -> None:
     make_project("Quasars", account_mode=Project.Account.PER_USER)
     text = text_of(signed_in.get(reverse("projects")))
-    assert "Quasars no account yet" in text and "Gets now no work" in text
+    assert "Quasars no account yet" in text and "Current share no work" in text
 
 
 def test_a_choice_that_cannot_take_effect_is_said_to_have_none(signed_in: Client, three: list[Project]) -> None:
     quasars = make_project("Quasars", account_mode=Project.Account.PER_USER)
     text = text_of(save(signed_in, **{f"p{quasars.pk}-chosen": "on"}))
-    assert "None of the projects that you chose takes your computers at present" in text
+    assert "None of the projects you chose can use your computers at present" in text
     assert "You have not chosen" not in text
-    assert re.findall(r"Gets now (\d+ %|no work)", text) == ["40 %", "40 %", "20 %", "no work"]
+    assert re.findall(r"Current share (\d+ %|no work)", text) == ["40 %", "40 %", "20 %", "no work"]
 
 
 def test_a_project_that_ended_keeps_its_totals_and_cannot_be_chosen(
@@ -144,7 +144,7 @@ def test_a_project_that_ended_keeps_its_totals_and_cannot_be_chosen(
     credit(make_host(alice, "one"), three[0], "2026-01-05", (200 * CREDIT, 0, 0, 0, 0, 0))
     Project.objects.filter(pk=three[0].pk).update(is_active=False)
     answer = save(signed_in, **{f"p{three[0].pk}-chosen": "on", f"p{three[1].pk}-chosen": "on"})
-    assert "Projects that no longer take computers" in text_of(answer) and "Alps 200" in text_of(answer)
+    assert "Projects that no longer accept computers" in text_of(answer) and "Alps 200" in text_of(answer)
     assert [row.project.name for row in UserProject.objects.filter(is_chosen=True)] == ["Bees"]
 
 

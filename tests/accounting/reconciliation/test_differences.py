@@ -92,8 +92,8 @@ def test_home_and_the_computers_page_say_why(client: Client, jobs: None, studio:
     client.force_login(alice)
     for address in (reverse("home"), reverse("host", args=[studio.pk])):
         text = text_of(client.get(address))
-        assert "Why they differ at this site’s own project" in text
-        assert "Not validated yet -7 1 job still to be compared with others." in text
+        assert "Why they differ for this site’s own project" in text
+        assert "Not validated yet -7 1 task has yet to be compared with others." in text
 
 
 def test_without_a_project_of_its_own_the_site_says_nothing_of_it(
@@ -109,5 +109,5 @@ def test_home_says_that_what_this_sites_project_grants_comes_into_the_total(
 ) -> None:
     UserCredit.objects.create(user=alice, total_credit=95.0)
     page = text_of(signed_in.get(reverse("home")))
-    assert "Granted by this site’s project 95" in page
-    assert "What it grants comes into the total a few times a day" in page
+    assert "This site’s project has granted 95" in page
+    assert "What it grants is added to the total a few times a day" in page

@@ -15,6 +15,7 @@ from django.utils import timezone
 from accounting import tasks
 from accounting.models import GrantedDay, Project, ProjectRatio, Settlement, StatisticsImport
 from portal.models import Host, User
+from portal.templatetags.display import day
 from tests.support.accounting_factories import credit, granted, make_host, make_project
 from tests.support.page_reader import Page
 from tests.support.page_text import text_of
@@ -54,20 +55,20 @@ def settled(studio: Host, alpha: Project) -> Settlement:
 def test_home_has_one_total_and_says_what_it_is_made_of(signed_in: Client, settled: Settlement) -> None:
     text = text_of(signed_in.get("/home/"))
     assert "Total 900 credits 200 granted, 700 estimated" in text  # 700 + 200
-    assert "Provisional, not in it 100 credits" in text  # 250 + 50 - 200
-    assert "Total 900 credits, of them 200 granted · provisional 100 , not in the total" in text
+    assert "Provisional, not in the total 100 credits" in text  # 250 + 50 - 200
+    assert "Total 900 credits, 200 of them granted · provisional 100 , not in the total" in text
 
 
 def test_the_chart_has_the_numbers_of_its_table(signed_in: Client, settled: Settlement) -> None:
     shown = Page(signed_in.get("/home/").content.decode())
     (chart,) = json.loads(shown.one("script", id="bars-data").text)
-    assert (chart["x"], chart["y"], len(chart["labels"])) == ("day (UTC)", "credits per day", 30)
+    assert (chart["x"], chart["y"], len(chart["labels"])) == ("Day (UTC)", "credits per day", 30)
     values = {series["name"]: series["values"] for series in chart["series"]}
     # Today is the last of thirty days.
     assert values["Granted"][28] == 200 and sum(values["Granted"]) == 200
     assert values["Estimated, in the total"][20] == 700 and sum(values["Estimated, in the total"]) == 700
     assert values["Provisional, not in the total"][26] == 100
-    assert f"{days_ago(1)} 200 0 0" in text_of(signed_in.get("/home/"))
+    assert f"{day(days_ago(1))} 200 0 0" in text_of(signed_in.get("/home/"))
 
 
 def test_the_pages_of_the_computer_and_the_project_have_the_same(signed_in: Client, settled: Settlement) -> None:
@@ -75,9 +76,9 @@ def test_the_pages_of_the_computer_and_the_project_have_the_same(signed_in: Clie
     for address, words in ((host, "Total credit 900 200 granted"), (project, "Your credit 900 ")):
         text = text_of(signed_in.get(address))
         assert words in text
-        assert "Total 900 credits, of them 200 granted" in text
+        assert "Total 900 credits, 200 of them granted" in text
     assert " 900 " in text_of(signed_in.get(reverse("computers")))
-    assert "Your part 900 credits" in text_of(signed_in.get(reverse("projects")))
+    assert "Your contribution 900 credits" in text_of(signed_in.get(reverse("projects")))
 
 
 def test_a_project_without_grants_shows_no_chart_of_them(signed_in: Client, settled: Settlement) -> None:
@@ -108,8 +109,8 @@ def test_an_unusual_ratio_is_told_with_what_is_expected(signed_in: Client, settl
     ProjectRatio.objects.update(median=0.8, computers=20)
     text = text_of(signed_in.get(reverse("host", args=[settled.host_id])))
     # 100 / 2,000; 0.8 / 4 and 0.8 × 4
-    assert "unusual In the long run, 0.05 credits were granted for each one that was estimated." in text
-    assert "Expected is 0.2 to 3.2." in text
+    assert "unusual In the long run, 0.05 credits were granted for each estimated credit." in text
+    assert "The expected range is 0.2 to 3.2." in text
 
 
 def test_operators_see_the_computers_that_are_far_outside_first(client: Client, settled: Settlement) -> None:

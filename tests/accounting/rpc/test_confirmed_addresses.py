@@ -44,7 +44,7 @@ def test_no_key_is_handed_out_before_the_address_is_confirmed(alice: User, proje
         assert reply.accounts == {}
         assert b"key_of_alpha" not in reply.raw
         assert any("confirmed your e-mail address" in message for message in reply.messages)
-        assert not any("No project is left" in message for message in reply.messages)
+        assert not any("There is no project for this computer" in message for message in reply.messages)
         # It is asked back soon, not after hours.
         assert reply.repeat_secs < 3600
     EmailAddress.objects.create(user=alice, email=alice.email, verified=True, primary=True)

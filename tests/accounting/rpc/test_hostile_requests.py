@@ -337,7 +337,7 @@ def test_a_long_message_is_read_only_for_somebody_who_is_known(alice: User, proj
         )
 
     assert "elements" in said_to(computer)
-    assert said_to(copy_of(computer, authenticator="0" * 32)).startswith("This computer's key is not valid any more.")
+    assert said_to(copy_of(computer, authenticator="0" * 32)).startswith("This computer's key is no longer valid.")
     assert "password" in said_to(copy_of(computer, authenticator="", password="wrong"))
     assert "elements" in said_to(copy_of(computer, authenticator=""))
 

@@ -95,7 +95,7 @@ def test_a_computer_without_anything_to_do_is_told_so(alice: User, subjects: lis
     choose_keywords(alice, [], [ASTRONOMY, CANCER])
     reply = call(make_computer(alice), START)
     assert told(reply) == {}
-    assert any("No project is left for this computer" in message for message in reply.messages)
+    assert any("There is no project for this computer" in message for message in reply.messages)
 
 
 def test_a_project_that_is_down_leaves_and_comes_back(alice: User, subjects: list[Project]) -> None:

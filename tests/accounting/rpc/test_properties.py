@@ -42,7 +42,7 @@ ACTIONS = (
     "earlier message",
     "reset",
     "earlier totals",
-    "project is left",
+    "There is no project for this computer",
     "id is forgotten",
     "login by password",
     "hardware changes",
@@ -151,7 +151,7 @@ class Watched:
             attached.totals = [0] * 6
         elif step.action == "earlier totals" and attached:
             attached.totals = list(self.totals[step.choice % len(self.totals)].get(chosen.master_url, [0] * 6))
-        elif step.action == "project is left":
+        elif step.action == "There is no project for this computer":
             computer.projects.pop(chosen.master_url, None)
         elif step.action == "id is forgotten":
             computer.opaque = ""

@@ -144,7 +144,7 @@ def test_who_does_not_want_it_is_not_asked_and_what_was_kept_is_forgotten(
 def test_the_wish_is_saved_on_the_page(signed_in: Client, alice: User, projects: list[Project]) -> None:
     computer = attach(alice)
     report(computer, running(projects[0], "alpha_1_0"))
-    assert "Show here which tasks run" in signed_in.get("/account/preferences/").content.decode()
+    assert "Show running tasks here" in signed_in.get("/account/preferences/").content.decode()
     signed_in.post("/account/preferences/shown/", {"team_name": "Owls"})
     assert not TaskList.objects.exists()
     signed_in.post("/account/preferences/shown/", {"team_name": "Owls", "sends_tasks": "on"})

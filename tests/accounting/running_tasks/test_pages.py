@@ -36,7 +36,7 @@ def test_home_and_the_computers_page_say_what_runs(signed_in: Client, studio: Ho
     project = make_project(name="Tidewater")
     task_list(studio, now, "estuary_7_0", project=project)
     # 10,800 s are 3 hours; 1,790,000,000 s after 1970 is this deadline.
-    said = ["Tidewater estuary_7_0", "Running, 25 % done · 3.0 hours left", "eadline 2026-09-21 14:13 UTC"]
+    said = ["Tidewater estuary_7_0", "Running, 25 % done · 3.0 hours left", "eadline 21 Sep 2026, 14:13 UTC"]
     for url in (reverse("home"), reverse("host", args=[studio.pk])):
         page = signed_in.get(url)
         text = text_of(page).replace("\N{THIN SPACE}", " ").replace("\N{NO-BREAK SPACE}", " ")
@@ -104,7 +104,7 @@ def test_the_computers_page_says_what_became_of_tasks(studio: Host, now: dt.date
     # Its own project's are known at once, before any task has settled them.
     assert {line.name: (line.credit, line.text) for line in read_host_tasks(studio, now).ended} == {
         granted.name: (12.5, ""),
-        pending.name: (None, "waits for the project’s decision"),
+        pending.name: (None, "pending"),
         "unknown_0": (None, "not reported yet"),
         "far_0": (None, "counts with the project’s statistics"),
     }

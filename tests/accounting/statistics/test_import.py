@@ -416,7 +416,7 @@ def test_an_import_that_was_killed_after_the_download_asks_for_no_file_again(
         read(project)
     monkeypatch.undo()
     # Not at once again, in case it was the import that killed its worker.
-    assert run.import_project(project.pk) == "It is not time yet."
+    assert run.import_project(project.pk) == "It is not due yet."
     assert "1 of 1 computers" in read(project)
     assert b"If-None-Match" in site.asked("host.gz")[-1] and b"Range" not in site.asked("host.gz")[-1]
 

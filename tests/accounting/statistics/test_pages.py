@@ -61,7 +61,7 @@ def test_read_now_asks_a_worker(
 ) -> None:
     StatisticsImport.objects.update(next_at=timezone.now() + dt.timedelta(days=1))
     reply = admin_client.post(LIST, {"action": "read_now", "_selected_action": [row.pk]}, follow=True)
-    assert "Projects whose statistics are read now: 1." in reply.content.decode()
+    assert "Projects whose statistics are being read: 1." in reply.content.decode()
     # Should the message be lost, the next round finds it.
     assert run.due(timezone.now()) == [row.pk]
 

@@ -80,12 +80,12 @@ def test_an_account_is_described() -> None:
     "data",
     [
         b"<error><error_num>-136</error_num></error>",
-        b"<am_get_info_reply><error>it knows no such account</error></am_get_info_reply>",
+        b"<am_get_info_reply><error>there is no such account</error></am_get_info_reply>",
         b"<am_get_info_reply><error_num>-136</error_num></am_get_info_reply>",
     ],
 )
 def test_a_key_that_is_not_known_is_a_refusal(data: bytes) -> None:
-    with pytest.raises(ProjectRefused, match="it knows no such account"):
+    with pytest.raises(ProjectRefused, match="there is no such account"):
         parse_account_info(data)
 
 

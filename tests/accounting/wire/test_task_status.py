@@ -86,7 +86,7 @@ def test_what_is_no_answer_about_tasks_is_refused(body: bytes) -> None:
     [
         (b"<error><error_num>-183</error_num></error>", "the project is down for now"),
         (b"<error><error_num>nan</error_num><error_msg>Too many requests.</error_msg></error>", "Too many requests."),
-        (b"<error>Down</error>", "it did not say why"),
+        (b"<error>Down</error>", "no reason was given"),
     ],
 )
 def test_an_error_of_boincs_is_told_apart_from_no_answer(body: bytes, words: str) -> None:

@@ -118,7 +118,11 @@ def test_the_page_shows_what_a_factor_would_change_sets_it_and_undoes_it(
     url = reverse("admin:version_factors")
     text = text_of(admin_client.get(url))
     # 0.25 instead of 1
-    assert "0.25 of cuda, 2 projects" in text and "0.25 times" in text and "The central server https://central." in text
+    assert (
+        "0.25 for plan class cuda, 2 projects" in text
+        and "× 0.25" in text
+        and "From the central server https://central." in text
+    )
     step = admin_client.post(url, {"version": lonely.pk})["Location"]
     assert "Cross-project factor" in (shown := text_of(admin_client.get(step))) and "Preview" in shown
     assert not AppVersion.objects.filter(cross_project_scale__isnull=False).exists()
@@ -128,7 +132,7 @@ def test_the_page_shows_what_a_factor_would_change_sets_it_and_undoes_it(
     assert (lonely.cross_project_scale, lonely.pfc_scale, lonely.is_scale_received) == (0.25, 0.25, True)
     # 0.25 × 12.5
     assert App.objects.get().min_avg_pfc == about(3.125)
-    assert "Set. Undo in its history" in text_of(admin_client.get(url))
+    assert "Set. Undo in the history" in text_of(admin_client.get(url))
     assert admin_client.post(url, {"version": lonely.pk})["Location"] == url
     assert undo(admin_client, last_change()).status_code == 302
     feed(timezone.now())
@@ -197,4 +201,4 @@ def test_a_task_says_where_its_factor_comes_from(lonely: AppVersion, admin_clien
     # 3,000 s at 4 GFLOPS, × 0.25
     assert (result.version_scale, result.claimed_pfc) == (0.25, about(3e12))
     text = text_of(admin_client.get(reverse("task", args=[result.pk])))
-    assert "The average of such versions at other projects: this app has no version for CPUs" in text
+    assert "The average for such versions at other projects, because this app has no CPU version" in text

@@ -97,7 +97,7 @@ def test_a_sentence_says_what_moved(app: App, version: AppVersion, host: Host) -
     grant(version, host, NOON - DAY, 20.0)
     measured = effects.measure(app, change, NOON + 30 * DAY)
     assert effects.sentence(measured, change) == (
-        "Credit per FLOP estimated rose by 50%, credit a day rose by 50%. Results granted: 1 before, 1 after. Other "
+        "Credit per estimated FLOP: up by 50 %. Credit per day: up by 50 %. Results granted: 1 before, 1 after. Other "
         "things may have changed at the same time."
     )
 
@@ -112,15 +112,15 @@ def test_of_more_workunits_than_are_read_no_credit_a_day_is_told(
     for hour in (1, 2):
         grant(version, host, NOON + DAY / 2 + hour * DAY / 24, 20.0)
     whole = effects.measure(app, change, NOON + DAY)
-    assert "credit a day" in effects.sentence(whole, change)
+    assert "Credit per day" in effects.sentence(whole, change)
     monkeypatch.setattr(effects, "MAX_WORKUNITS", 3)
     measured = effects.measure(app, change, NOON + DAY)
     assert effects.Effects.of_json(measured.as_json()) == measured
-    assert effects.sentence(measured, change).startswith("Credit per FLOP estimated stayed the same. Results read: 3 ")
+    assert effects.sentence(measured, change).startswith("Credit per estimated FLOP: unchanged. Results read: 3 ")
     client.force_login(User.objects.create_superuser("boss@example.org", "a long password"))
     CreditChange.objects.update_or_create(change=change, defaults={"effects": measured.as_json() | {"is_over": True}})
     page = client.get(f"/admin/portal/change/{change.pk}/change/").content.decode()
-    assert "Credit a day" not in page
+    assert "Credit per day" not in page
     assert "of the newest 3 jobs" in page
 
 
@@ -138,7 +138,7 @@ def test_what_was_measured_is_kept_and_shown_once_results_are_gone(
     assert effects.Effects.of_json(kept).as_json() == kept
     client.force_login(User.objects.create_superuser("boss@example.org", "a long password"))
     page = client.get(f"/admin/portal/change/{change.pk}/change/").content.decode()
-    assert "rose by 50%" in page
+    assert "up by 50 %" in page
     assert "1.00 x86_64-pc-linux-gnu" in page
 
 

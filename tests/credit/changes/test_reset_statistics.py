@@ -165,7 +165,7 @@ def test_the_step_of_an_undo_says_why_it_has_no_preview(operator: Client, versio
     save(operator, reset(operator, version))
     step = str(operator.post(f"/admin/portal/change/{last_change().pk}/undo/")["Location"])
     page = operator.get(step).content.decode()
-    assert "those of before are not kept" in page
+    assert "the earlier ones are not kept" in page
     assert "which jobs are done" not in page
     assert operator.post(step, {"do": "preview"}).status_code == 403
 
@@ -176,7 +176,7 @@ def test_a_reset_that_is_sent_twice_is_made_once(operator: Client, version: AppV
     assert save(operator, first).status_code == 302
     response = save(operator, second)
     assert response.status_code == 200
-    assert "these are the values already" in response.content.decode()
+    assert "these are already the values" in response.content.decode()
     assert StatisticsSnapshot.objects.count() == 1
 
 

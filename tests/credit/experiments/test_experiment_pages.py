@@ -15,7 +15,7 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from credit.experiments import request as requests
-from credit.experiments import worker
+from credit.experiments import texts, worker
 from credit.experiments.charts import goal_charts
 from credit.experiments.own_results import measure_app
 from credit.experiments.request import ExperimentRefusedError, ask
@@ -192,7 +192,7 @@ def test_a_volunteer_has_few_unfinished_ones_and_small_ones(alice: User) -> None
         ask(alice, "Report", Experiment([Variant()], is_document=True), is_operator=False)
     for _ in range(requests.MAX_UNFINISHED):
         asked(alice)
-    with pytest.raises(ExperimentRefusedError, match="4 experiments that are not finished"):
+    with pytest.raises(ExperimentRefusedError, match="4 unfinished experiments"):
         asked(alice)
 
 
@@ -264,7 +264,7 @@ def test_the_goals_are_measured_on_an_apps_own_results(staff: Client, bob: User)
     assert "equal jobs on different hosts: mean deviation" in [goal.name for goal in found.goals]
     allow(bob, "view_app")
     page = staff.get(reverse("admin:credit_own_results"), {"app": app.name, "last": "1000"})
-    assert "last 600 workunits" in text_of(page)
+    assert "the most recent 600 workunits" in text_of(page)
     assert "Mean grant of each version" in text_of(page)
 
 
@@ -272,7 +272,7 @@ def test_an_app_without_results_says_so(staff: Client, bob: User) -> None:
     App.objects.create(name="new")
     allow(bob, "view_app")
     text = text_of(staff.get(reverse("admin:credit_own_results"), {"app": "new"}))
-    assert "was granted credit yet" in text
+    assert "has been granted credit yet" in text
 
 
 def test_an_app_that_grants_nothing_is_measured(staff: Client, bob: User) -> None:
@@ -375,7 +375,7 @@ def test_one_that_failed_each_time_is_finished_and_says_so(
             queue.carry_out_next()
     assert not queue.carry_out_next()
     text = text_of(signed_in.get(reverse("credit_experiment", args=[kept.pk])))
-    assert "It was given up." in text
+    assert "was abandoned." in text
     # It does not count among those that are not finished.
     for _ in range(requests.MAX_UNFINISHED):
         asked(alice)
@@ -422,7 +422,7 @@ def test_a_process_that_fails_is_told_as_a_fault_of_the_site(
     program.chmod(0o755)
     monkeypatch.setattr("credit.experiments.worker.sys.executable", str(program))
     kept = done(alice)
-    assert kept.failure == worker.FAULT
+    assert kept.failure == texts.FAULT
     assert kept.results is None
 
 
@@ -445,7 +445,7 @@ def test_an_operator_shares_an_experiment_also_while_the_laboratory_is_closed(
     allow(bob, "add_creditexperiment", "view_creditexperiment", "change_creditexperiment")
     kept = done(bob)
     address = reverse("admin:credit_creditexperiment_change", args=[kept.pk])
-    assert "Share by a link" in text_of(staff.get(address))
+    assert "Share with a link" in text_of(staff.get(address))
     staff.post(address)
     kept.refresh_from_db()
     link = reverse("credit_experiment_shared", args=[kept.share_token])
@@ -464,7 +464,7 @@ def test_a_volunteers_link_can_be_ended_but_not_made_while_the_laboratory_is_clo
     allow(bob, "view_creditexperiment", "change_creditexperiment")
     kept = asked(alice)
     address = reverse("admin:credit_creditexperiment_change", args=[kept.pk])
-    assert "Share by a link" not in text_of(staff.get(address))
+    assert "Share with a link" not in text_of(staff.get(address))
     assert "shared only while the laboratory is public" in text_of(staff.post(address, follow=True))
     kept.refresh_from_db()
     assert kept.share_token is None
@@ -519,15 +519,15 @@ def test_the_documents_goals_are_charts_by_how_often_a_job_is_computed() -> None
         ("Cheat resistance, single results", 1),
         ("Cheat resistance, two replicas", 1),
         ("Cheat resistance: an absurd run time", 1),
-        ("Cheat resistance: what honest computers lose", 1),
+        ("Cheat resistance: loss of honest computers", 1),
     ]
     assert charts[4]["series"][0]["values"] == [0.1]
 
 
 def test_the_form_says_what_each_limit_means(signed_in: Client, public: None) -> None:
     text = text_of(signed_in.get(reverse("credit_experiment_new")))
-    assert "Largest host factor (max_host_scale)" in text
-    assert "The cap on the factor for a host. Empty: as the rule set says." in text
+    assert "Maximum host factor (max_host_scale)" in text
+    assert "The upper limit of a host’s factor. If empty, the value of the rule set applies." in text
 
 
 def test_the_documents_goals_are_asked_for_only_if_they_can_be_measured_in_time(bob: User) -> None:

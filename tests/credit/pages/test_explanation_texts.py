@@ -163,7 +163,7 @@ def parts() -> Decision:
 def test_a_claim_after_trickles_is_worked_out_again_too() -> None:
     [claim] = parts().claims
     assert recomputed_credit(claim, workunit(), partial_credit=2.0) == claim.claimed_credit
-    assert "Credited while it ran" in [step.label for step in claim_steps(claim, workunit(), 2.0)]
+    assert "Credited while running" in [step.label for step in claim_steps(claim, workunit(), 2.0)]
 
 
 def test_the_steps_of_a_normal_claim() -> None:
@@ -178,7 +178,7 @@ def test_the_steps_of_a_normal_claim() -> None:
         ("Claim (credit)", pytest.approx(2.3148148)),
     ]
     assert steps[3].sentence == (
-        "The version's average 2 (500 jobs) divided by this computer's own average 1 (50 jobs), within limits."
+        "The version’s average, 2 (samples: 500), divided by this computer’s average, 1 (samples: 50), within limits."
     )
 
 
@@ -189,7 +189,7 @@ def test_the_steps_of_a_default_claim() -> None:
         ("Claim (FLOPs)", 2 * EST),
         ("Claim (credit)", pytest.approx(4.6296296)),
     ]
-    assert "2 × the job's estimate" in steps[3].sentence
+    assert "2 × the task’s estimate" in steps[3].sentence
 
 
 def test_a_cut_run_time_is_told() -> None:
@@ -203,7 +203,7 @@ def test_a_cut_run_time_is_told() -> None:
     step = claim_steps(claim, workunit(), reported_secs=given.elapsed_secs)[0]
     assert (step.number, step.sentence) == (
         700,
-        "The time that the job was out. The computer reported more than that: 2000 s.",
+        "The time between sending and report. The computer reported more than that: 2000 s.",
     )
 
 
@@ -288,11 +288,11 @@ def test_a_factor_that_was_cut_is_told() -> None:
     [claim] = decide(app(host_scale_check=True), result(host, version(500, 3.0, 0.5))).claims
     [step] = [step for step in claim_steps(claim, workunit()) if step.label == "× factor of the computer"]
     assert step.number == 1.875
-    assert "reduced. The computer's earlier jobs do not support a higher factor" in step.sentence
+    assert "then reduced: either the computer’s earlier tasks do not justify a higher factor" in step.sentence
 
 
 def test_what_probation_means_is_told() -> None:
     host = record(50, 1.0, failing_share=0.5)
     [claim] = decide(app(host_scale_check=True), result(host, version(500, 3.0, 0.5))).claims
     [step] = [step for step in claim_steps(claim, workunit()) if step.label == "On probation"]
-    assert "As long as that is so, its factor is at most 1." in step.sentence
+    assert "Until this changes, its factor is limited to 1." in step.sentence

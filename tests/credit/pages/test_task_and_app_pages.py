@@ -57,7 +57,7 @@ def granted(app: App, studio: Host) -> Result:
 
 def test_without_tasks_the_page_says_how_to_get_some(signed_in: Client) -> None:
     text = text_of(signed_in.get(reverse("tasks")))
-    assert "No task yet" in text
+    assert "No tasks yet" in text
     assert "Connect a computer" in text
 
 
@@ -97,7 +97,7 @@ def test_an_exit_code_is_told_in_words(signed_in: Client, app: App, studio: Host
     task = make_result(
         make_workunit(app), studio, server_state=ServerState.OVER, outcome=Outcome.CLIENT_ERROR, exit_status=196
     )
-    assert "it used more disk space than it may" in text_of(signed_in.get(reverse("task", args=[task.pk])))
+    assert "the task exceeded its disk space limit" in text_of(signed_in.get(reverse("task", args=[task.pk])))
 
 
 @pytest.fixture
@@ -132,8 +132,8 @@ def in_parts(app: App, studio: Host) -> Result:
 
 def test_each_part_of_a_job_is_shown_with_its_reasons(signed_in: Client, in_parts: Result) -> None:
     text = text_of(signed_in.get(reverse("task", args=[in_parts.pk])))
-    assert "The rest comes when it is done and its output was found right." in text
-    shown = text[text.index("Credited while it ran") :]
+    assert "The rest is granted when the task is finished and validated." in text
+    shown = text[text.index("Credited while running") :]
     # The newest first.
     assert shown.index("2.31") < shown.index("4.63")
     for expected in ("17 min to 25 min of run time", "× factor of the version", "Granted (credit)"):
@@ -146,7 +146,7 @@ def test_what_a_job_got_in_parts_is_shown_when_it_does_not_end_well(
 ) -> None:
     Result.objects.update(server_state=ServerState.OVER, outcome=outcome)
     text = text_of(signed_in.get(reverse("task", args=[in_parts.pk])))
-    assert "You keep them, though the job did not end well." in text
+    assert "You keep these credits although the task did not end with a valid result." in text
     assert "6.94" in text_of(signed_in.get(reverse("tasks")))
 
 
@@ -180,7 +180,7 @@ def test_which_jobs_are_spot_checked_is_not_told_before_they_are_decided(
     def told(user: User) -> list[bool]:
         client.force_login(user)
         bodies = [client.get(page).content.decode() for page in pages]
-        return ["theirs_1" in body or "equal outputs" in body for body in bodies]
+        return ["theirs_1" in body or "matching outputs" in body for body in bodies]
 
     assert granted.user is not None
     assert (told(granted.user), told(operator)) == ([False, False], [True, True])
@@ -197,7 +197,7 @@ def test_outputs_that_could_not_be_checked_are_said_to_all_and_why_to_operators_
     for who, is_told in ((alice, False), (operator, True)):
         client.force_login(who)
         text = text_of(client.get(page))
-        assert "The outputs could not be checked." in text
+        assert "The outputs could not be compared." in text
         assert ("secret" in text) is is_told
     listed = client.get("/admin/credit/workunit/", {"validate_fault__isempty": "0"})
     assert granted.workunit.name in listed.content.decode()
@@ -222,7 +222,7 @@ def test_recent_average_credit_is_that_of_today_however_old_the_last_grant_is(
     last = timezone.now() - dt.timedelta(days=14)
     make_version(app, expavg_credit=640, expavg_at=last)
     UserCredit.objects.create(user=alice, total_credit=5000, expavg_credit=400, expavg_at=last)
-    assert "Recent average 100 a day" in text_of(signed_in.get(reverse("tasks")))
+    assert "Recent average 100 per day" in text_of(signed_in.get(reverse("tasks")))
     versions = text_of(signed_in.get(reverse("app", args=[app.name])))
     assert "160" in versions and "640" not in versions
 
@@ -230,11 +230,11 @@ def test_recent_average_credit_is_that_of_today_however_old_the_last_grant_is(
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        ({"state": "odd"}, "There are no tasks of the state “odd”. States are: "),
-        ({"host": "x"}, "“x” is no computer of yours."),
-        ({"before": "9" * 30}, "is no number of a task."),
-        ({"app": "none"}, "“none” is no app of this project."),
-        ({"app": "no\0ne"}, "is no app of this project."),
+        ({"state": "odd"}, "There are no tasks in the state “odd”. States are: "),
+        ({"host": "x"}, "“x” is not one of your computers."),
+        ({"before": "9" * 30}, "is not the number of a task."),
+        ({"app": "none"}, "“none” is not an app of this project."),
+        ({"app": "no\0ne"}, "is not an app of this project."),
     ],
 )
 def test_an_address_that_makes_no_sense_says_so_and_shows_all(
@@ -246,7 +246,7 @@ def test_an_address_that_makes_no_sense_says_so_and_shows_all(
 def test_the_computer_of_another_is_one_that_is_not_there(signed_in: Client, bob: User) -> None:
     host = make_host(bob, "secret-name")
     shown = text_of(signed_in.get(reverse("tasks"), {"host": host.pk}))
-    assert f"“{host.pk}” is no computer of yours." in shown and "secret-name" not in shown
+    assert f"“{host.pk}” is not one of your computers." in shown and "secret-name" not in shown
 
 
 def test_the_list_is_paged_and_asks_as_often_whatever_its_length(

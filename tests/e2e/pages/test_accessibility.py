@@ -6,6 +6,7 @@ import re
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from django.conf import settings
 from playwright.sync_api import Browser, Page, expect
 
 from portal.models import User
@@ -90,10 +91,11 @@ def faults(page: Page, address: str) -> list[str]:
 def test_no_page_has_a_fault_that_axe_finds(
     page: Page, site: Site, alice: User, width: int, colours: str, language: str
 ) -> None:
-    page.set_extra_http_headers({"Accept-Language": language})
+    page.context.add_cookies([{"name": settings.LANGUAGE_COOKIE_NAME, "value": language, "url": site.url}])
     page.emulate_media(color_scheme="dark" if colours == "dark" else "light")
     page.set_viewport_size({"width": width, "height": 900})
     found = [fault for address in PUBLIC for fault in faults(page, address)]
+    expect(page.locator("html")).to_have_attribute("lang", language)
     sign_in(page.context, site, alice)
     found += [fault for address in ("/home/", "/history/") for fault in faults(page, address)]
     give_work(alice)

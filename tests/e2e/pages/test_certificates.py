@@ -17,7 +17,7 @@ def test_a_stranger_checks_a_certificate_until_it_is_revoked(
     give_work(alice)
     sign_in(page.context, site, alice)
     page.goto("/history/")
-    page.get_by_label("More of your history").get_by_role("link", name="Certificates").click()
+    page.get_by_label("More about your history").get_by_role("link", name="Certificates").click()
     page.get_by_role("link", name="New certificate").click()
     page.get_by_label("Name on it").fill("Mara Straße")
     page.get_by_role("button", name="Preview").click()

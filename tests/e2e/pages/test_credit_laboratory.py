@@ -23,10 +23,10 @@ DONE_MS = 60_000
 def ask(page: Page, title: str, jobs: int) -> None:
     """Compare published with deployed rules, with some computers that exaggerate."""
     page.get_by_label("Title").fill(title)
-    page.get_by_label("Jobs of each population").fill(str(jobs))
+    page.get_by_label("Jobs per population").fill(str(jobs))
     page.get_by_label("Populations", exact=True).fill("1")
-    page.get_by_text("Those who cheat").click()
-    page.get_by_label("Part of the computers that report ten times their speed").fill("0.1")
+    page.get_by_text("Computers that cheat").click()
+    page.get_by_label("Share of computers that report ten times their speed").fill("0.1")
     page.get_by_role("button", name="Run the experiment").click()
 
 
@@ -59,7 +59,7 @@ def test_an_operator_compares_rule_sets_and_shares_the_result_until_the_link_is_
     page.keyboard.press("Home")
     expect(chart).to_have_attribute("aria-valuenow", "1")
     assert "bound 3" in (chart.get_attribute("aria-valuetext") or "")
-    page.get_by_role("button", name="Share by a link").click()
+    page.get_by_role("button", name="Share with a link").click()
     link = page.get_by_role("link", name="/laboratory/shared/").get_attribute("href") or ""
     stranger = stranger_of(browser, site)
     stranger.goto(link)
@@ -67,7 +67,7 @@ def test_an_operator_compares_rule_sets_and_shares_the_result_until_the_link_is_
     expect_results(stranger)
     expect(stranger.get_by_role("button", name="Stop sharing")).to_have_count(0)
     page.get_by_role("button", name="Stop sharing").click()
-    expect(page.get_by_role("button", name="Share by a link")).to_be_visible()
+    expect(page.get_by_role("button", name="Share with a link")).to_be_visible()
     answer = stranger.reload()
     assert answer is not None and answer.status == 404
     stranger.context.close()
@@ -94,7 +94,7 @@ class TestWherePublic:
         page.get_by_role("link", name="New experiment").click()
         ask(page, "Mine", 3000)
         expect_results(page)
-        page.get_by_role("button", name="Share by a link").click()
+        page.get_by_role("button", name="Share with a link").click()
         link = page.get_by_role("link", name="/laboratory/shared/").get_attribute("href") or ""
         stranger = stranger_of(browser, site)
         stranger.goto(link)

@@ -40,7 +40,7 @@ def dashboard(page: Page, site: Site, operator: User, stuck: Workunit) -> Page:
 
 def test_an_operator_finds_the_stuck_app_from_the_dashboard(dashboard: Page, stuck: Workunit) -> None:
     attention = dashboard.get_by_role("region", name=re.compile("Needs attention"))
-    line = attention.get_by_role("listitem").filter(has_text="waited for validation for more than an hour")
+    line = attention.get_by_role("listitem").filter(has_text="been waiting for validation for more than an hour")
     expect(line).to_contain_text("Alpine")
     expect(line).not_to_contain_text("Birch")
     line.get_by_role("link").click()

@@ -10,6 +10,7 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from portal.models import User
+from portal.templatetags.display import day
 from tests.support.browser_visitor import colours, give_work, sign_in
 from tests.support.site_process import Site
 
@@ -37,23 +38,23 @@ def test_a_choice_redraws_the_chart_and_becomes_the_address(history: Page) -> No
 
 
 def test_back_and_reload_show_what_the_address_says(history: Page) -> None:
-    history.get_by_label("by", exact=True).select_option("computer")
+    history.get_by_label("split by", exact=True).select_option("computer")
     expect(history.locator(".legend")).to_contain_text("studio")
     history.reload()
     expect(history.locator(".legend")).to_contain_text("studio")
     history.go_back()
     expect(history.locator(".legend")).to_contain_text("Alpha")
-    expect(history.get_by_label("by", exact=True)).to_have_value("project")
+    expect(history.get_by_label("split by", exact=True)).to_have_value("project")
 
 
 def test_the_keyboard_reads_the_values_of_the_chart(history: Page) -> None:
     chart = history.get_by_role("slider")
     chart.focus()
     today = timezone.now().date()
-    expect(chart).to_have_attribute("aria-valuetext", re.compile(f"^{today}: 30 credits; Beta 20; Alpha 10"))
+    expect(chart).to_have_attribute("aria-valuetext", re.compile(f"^{day(today)}: 30 credits; Beta 20; Alpha 10"))
     for _ in range(3):
         history.keyboard.press("ArrowLeft")
-    expect(chart).to_have_attribute("aria-valuetext", re.compile("more was reported than the computer can do"))
+    expect(chart).to_have_attribute("aria-valuetext", re.compile("more was reported than the computer could have done"))
     expect(chart).to_have_attribute("aria-valuenow", "4")
     history.keyboard.press("Home")
     history.keyboard.press("ArrowLeft")
@@ -65,7 +66,7 @@ def test_the_table_stays_as_the_visitor_left_it(history: Page) -> None:
     expect(table).to_be_hidden()
     history.get_by_text("The same numbers as a table").click()
     expect(table).to_be_visible()
-    history.get_by_label("in", exact=True).select_option("week")
+    history.get_by_label("per", exact=True).select_option("week")
     expect(history.get_by_role("heading", name="per week")).to_be_visible()
     expect(table).to_be_visible()
 
@@ -86,7 +87,7 @@ def test_a_bar_leads_to_its_day(history: Page) -> None:
     history.keyboard.press("End")
     history.keyboard.press("Enter")
     expect(history).to_have_url(re.compile(f"/history/days/{today}/$"))
-    expect(history.get_by_role("heading", name="Notes of this day")).to_be_visible()
+    expect(history.get_by_role("heading", name="Notes on this day")).to_be_visible()
     history.go_back()
     box = history.locator("#history-chart").bounding_box()
     assert box is not None
@@ -105,7 +106,7 @@ def test_more_rows_come_by_keyboard_and_the_focus_goes_on_with_them(history: Pag
     history.get_by_role("link", name="Earlier days").focus()
     history.keyboard.press("Enter")
     expect(rows).to_have_count(150)
-    expect(history.get_by_role("link", name=str(last - dt.timedelta(days=100)))).to_be_focused()
+    expect(history.get_by_role("link", name=day(last - dt.timedelta(days=100)))).to_be_focused()
     # The chart and the address are as they were: a reload shows the beginning.
     expect(history).to_have_url(re.compile(f"to={last}&step=day$"))
     assert colours(history, "#history-chart") > 3

@@ -121,9 +121,9 @@ def check_running_job_is_followed(page: Page, site: Site, client: BoincClient, a
 
 def check_pages_say_why(page: Page, by_app: dict[str, Result]) -> None:
     for app, said in {
-        "failing": "the program ended with its own code 3",
-        "sleeper": "it was aborted by hand",
-        "forged": "did not pass its check: the signature of a program file was wrong",
+        "failing": "the program ended with exit code 3",
+        "sleeper": "the task was aborted by the user",
+        "forged": "was damaged: the signature of a program file was wrong",
     }.items():
         page.goto(f"/tasks/{by_app[app].pk}/")
         expect(page.get_by_role("main")).to_contain_text(said)
@@ -161,6 +161,6 @@ def test_jobs_that_fail_say_why(
     # What became of it is known at once, as the project is this very site.
     wait_until(lambda: listed(boinc_client, sleeper.name) is None, "the long job to leave the list", 60, 1.0)
     page.goto(f"/computers/{sleeper.host_id}/")
-    page.get_by_text("Tasks before these").click()
+    page.get_by_text("Earlier tasks").click()
     expect(page.get_by_role("row", name=sleeper.name)).to_contain_text("failed")
     check_pages_say_why(page, by_app)

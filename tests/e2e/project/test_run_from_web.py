@@ -62,9 +62,9 @@ def submit_two_jobs(page: Page) -> None:
     page.get_by_label("Jobs, as comma-separated values").fill(TABLE)
     page.get_by_label("FLOPs of a job").fill("2e9")
     page.get_by_label("Output files").fill("out:100000")
-    page.get_by_text("Bounds, replication and priority").click()
-    page.get_by_label("Results that have to agree").fill("1")
-    page.get_by_role("button", name="See what would be made").click()
+    page.get_by_text("Limits, replication and priority").click()
+    page.get_by_label("Results that must agree").fill("1")
+    page.get_by_role("button", name="Preview jobs").click()
     expect(page.get_by_role("row", name="line 3")).to_contain_text("2000000000000 20000")
     page.get_by_role("button", name="Submit 2 jobs").click()
 
@@ -92,7 +92,7 @@ def test_an_operator_releases_an_app_and_fetches_what_a_client_computed(
     machine_with_key = Manage(site, CODE_SIGNING_KEY=str(key_elsewhere))
     signatures = machine_with_key("sign_manifest", str(tmp_path / "manifest.json"), str(EXAMPLE))
     page.locator("[name=text]").fill(signatures)
-    page.get_by_role("button", name="Check and keep").click()
+    page.get_by_role("button", name="Check and save").click()
     expect(page.get_by_text("All files are signed with the project")).to_be_visible()
     page.get_by_role("button", name="Test it").click()
     expect(page.get_by_role("row", name="Collatz 1.01")).to_contain_text("beta, for Alice")
@@ -109,7 +109,7 @@ def test_an_operator_releases_an_app_and_fetches_what_a_client_computed(
     page.goto(f"/project/batches/{batch.pk}/")
     expect(page.locator("#progress")).to_contain_text("finished")
     with page.expect_download() as download:
-        page.get_by_role("link", name="All as a ZIP archive").click()
+        page.get_by_role("link", name="Download all (ZIP)").click()
     download.value.save_as(tmp_path / "outputs.zip")
     with zipfile.ZipFile(tmp_path / "outputs.zip") as outputs:
         names = sorted(outputs.namelist())

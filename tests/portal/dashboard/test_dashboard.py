@@ -62,7 +62,7 @@ def test_what_needs_attention_comes_first_in_words_with_its_link(operators: Clie
     put("jobs.to_validate_oldest", 7200, "Alpine", minutes_ago=0)
     text = page(operators)
     assert "Needs attention" in text
-    first = text.index("Alpine: a workunit has waited for validation for more than an hour")
+    first = text.index("Alpine: a workunit has been waiting for validation for more than an hour")
     assert first < text.index('id="panel-services"')
     assert "/admin/credit/workunit/?need_validate__exact=1" in text[first : first + 400]
 

@@ -173,7 +173,7 @@ class TestALook:
         text = look(desk, alice)
         for shown in ("Address confirmed Yes", "Second factor Yes", "attic-pc", "8.2.4", key[:6], "p_fpops"):
             assert shown in text, shown
-        assert "More was reported than the computer can have done" in text
+        assert "More was reported than the computer could have done" in text
         for hidden in (key, "Alpha", "987", "TOTP", "Authenticator"):
             assert hidden not in text, hidden
 

@@ -296,7 +296,7 @@ def test_parts_of_a_job_are_archived_with_it(done: Batch, client: Client, alice:
     archived = [model_to_dict(part, exclude=["id", "result"]) for part in purge.read_archived_parts(task.pk)]
     assert archived == before != []
     client.force_login(alice)
-    assert "Credited while it ran" in client.get(f"/tasks/archived/{task.pk}/").content.decode()
+    assert "Credited while running" in client.get(f"/tasks/archived/{task.pk}/").content.decode()
     other = ArchivedTask.objects.exclude(pk=task.pk)[0]
     assert purge.read_archived_parts(other.pk) == []
 
@@ -311,7 +311,7 @@ def test_pages_show_archived_tasks_to_their_owner(done: Batch, client: Client, a
     page = client.get(address).content.decode()
     assert name in page and task.workunit.name in page
     assert client.get("/tasks/archived/?before=1").status_code == 200
-    assert "“x” is no number of a task." in client.get("/tasks/archived/?before=x").content.decode()
+    assert "“x” is not the number of a task." in client.get("/tasks/archived/?before=x").content.decode()
     client.force_login(bob)
     assert name not in client.get("/tasks/archived/").content.decode()
     assert client.get(address).status_code == 404

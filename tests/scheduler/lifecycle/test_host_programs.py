@@ -41,7 +41,7 @@ def test_each_program_has_a_line(app: App, studio: Host, django_assert_num_queri
         section = programs_section(studio, NOON)
     assert section is not None
     assert section.rows == [
-        ProgramLine("Alpine", "your own, for NVIDIA GPU", 1, 1, None, "many lately", 0),
+        ProgramLine("Alpine", "your own, for NVIDIA GPU", 1, 1, None, "many recently", 0),
         ProgramLine("Alpine", "1.02 (mt)", 7, 400, 7200.0, "hardly any", 31),
     ]
 
@@ -68,7 +68,7 @@ def test_the_page_shows_it_to_the_owner_only(app: App, studio: Host, signed_in: 
 @pytest.mark.parametrize(
     ("error_rate", "text"),
     [(0.0, "hardly any"), (0.05, "few, or too early to tell"), (0.1, "few, or too early to tell"),
-     (0.2, "some lately"), (1.0, "many lately")],
+     (0.2, "some recently"), (1.0, "many recently")],
 )  # fmt: skip
 def test_the_error_rate_in_words(error_rate: float, text: str) -> None:
     assert errors_text(error_rate) == text

@@ -115,7 +115,7 @@ def test_a_client_that_missed_two_changes_is_led_from_key_to_key_and_gets_jobs_o
     change()
     reply = client.ask(secs=1)
     assert (client.held, names(reply, "result")) == (second, [])
-    assert messages(reply)[0].startswith("No jobs sent: this project's code-signing key has changed more than once")
+    assert messages(reply)[0].startswith("No tasks sent: this project's code-signing key has changed more than once")
     reply = client.ask(secs=1)
     assert (client.held, len(names(reply, "result"))) == (code_signing.code_signing_key_text(), 1)
     assert client.refused == 0
@@ -372,7 +372,7 @@ def test_list_and_signatures_are_carried_by_the_browser_too(browser: Browser, ca
     [
         ({"program_1.sig": b"00"}, zipfile.ZIP_DEFLATED, "Nothing was changed"),
         ({"large.sig": b"0" * 10_000}, zipfile.ZIP_DEFLATED, "large.sig has more than 8192 bytes"),
-        ({}, zipfile.ZIP_LZMA, "is packed in another way"),
+        ({}, zipfile.ZIP_LZMA, "is compressed in another way"),
         ({"accent.sig": "é".encode()}, zipfile.ZIP_DEFLATED, "This cannot be used"),
     ],
 )
@@ -433,7 +433,7 @@ def test_without_a_key_to_begin_with_the_page_says_so(browser: Browser, carried:
     for path in own_keys.iterdir():
         path.unlink()
     code_signing._read.cache_clear()
-    assert "There is no public key to begin with" in upload(browser, zipped(carried))
+    assert "There is no public key to start with" in upload(browser, zipped(carried))
 
 
 def test_who_changed_the_key_is_in_the_log_of_the_admin(browser: Browser, carried: Path, operator: User) -> None:

@@ -55,7 +55,7 @@ def test_a_class_made_in_the_admin_decides_who_gets_its_versions(desk: Client, a
     assert errors(desk) == {}
     make_version(app, plan_class="cuda", processor_type="NVIDIA", gpu_usage=1)
     old = computer_of(alice, coprocs=gpu(secs=100, drvVersion=47000))
-    assert "need other processors, drivers or more graphics memory" in messages(old.ask())[0]
+    assert "need other processors or drivers, or more graphics memory" in messages(old.ask())[0]
     new = computer_of(alice, coprocs=gpu(secs=100))
     reply = new.ask()
     assert len(names(reply, "result")) == 1

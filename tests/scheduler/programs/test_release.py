@@ -87,10 +87,10 @@ def test_a_changed_file_needs_a_new_name(folder: Path) -> None:
 def test_a_released_version_does_not_change(folder: Path) -> None:
     release(folder)
     describe(folder, avg_ncpus=2)
-    with pytest.raises(CommandError, match="was released before, and not like this"):
+    with pytest.raises(CommandError, match="was released before, but not like this"):
         release(folder)
     describe(folder, files=[VERSION["files"][0]])
-    with pytest.raises(CommandError, match="was released before, and not like this"):
+    with pytest.raises(CommandError, match="was released before, but not like this"):
         release(folder)
 
 
@@ -102,7 +102,7 @@ def test_a_release_may_say_how_it_is_started(folder: Path) -> None:
     assert "nothing to do" in release(folder)
     for fields in ({"cmdline": "--threads 2"}, {"api_version": "7.20.0"}):
         describe(folder, **fields)
-        with pytest.raises(CommandError, match="was released before, and not like this"):
+        with pytest.raises(CommandError, match="was released before, but not like this"):
             release(folder)
 
 
@@ -177,20 +177,20 @@ def test_a_wrong_or_missing_signature_is_refused(folder: Path, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"app": "../alpine"}, r"app: '../alpine' is no name of at most 64 letters \(A to Z, a to z\), digits"),
-        ({"app": "a" * 65}, "app: .* is no name of at most 64 letters"),
-        ({"app": "alpine\n"}, "app: 'alpine.n' is no name of at most 64 letters"),
+        ({"app": "../alpine"}, r"app: '../alpine' is not a name of at most 64 letters \(A to Z, a to z\), digits"),
+        ({"app": "a" * 65}, "app: .* is not a name of at most 64 letters"),
+        ({"app": "alpine\n"}, "app: 'alpine.n' is not a name of at most 64 letters"),
         ({"version_num": 0}, "version_num: a number from 1 to"),
-        ({"version_num": "1"}, "version_num: '1' is no int"),
-        ({"version_num": True}, "version_num: True is no int"),
-        ({"avg_ncpus": float("nan")}, "avg_ncpus: nan is no float"),
+        ({"version_num": "1"}, "version_num: '1' is not of type int"),
+        ({"version_num": True}, "version_num: True is not of type int"),
+        ({"avg_ncpus": float("nan")}, "avg_ncpus: nan is not of type float"),
         ({"avg_ncpus": 1e304}, "avg_ncpus: a number from 0 to 1024"),
         ({"processor_type": "TPU"}, "processor_type: one of CPU, NVIDIA"),
         ({"processor_type": "NVIDIA"}, "gpu_usage: more than 0 for a GPU type"),
         ({"gpu_usage": 1}, "gpu_usage: more than 0 for a GPU type"),
-        ({"avg_ncpus": 0}, "avg_ncpus: more than 0 where no GPU is used; it would never be sent"),
+        ({"avg_ncpus": 0}, "avg_ncpus: more than 0 if no GPU is used, or the version would never be sent"),
         ({"plan_class": "unheard_of"}, "There is no plan class unheard_of"),
-        ({"api_version": 7.2}, "api_version: 7.2 is no str"),
+        ({"api_version": 7.2}, "api_version: 7.2 is not of type str"),
         # 51 * 5 = 255 bytes would do: & is sent as &amp;
         ({"cmdline": "&" * 52}, "cmdline: more than 255 bytes"),
         ({"cmdline": "é" * 128}, "cmdline: more than 255 bytes"),
@@ -198,11 +198,14 @@ def test_a_wrong_or_missing_signature_is_refused(folder: Path, tmp_path: Path) -
         ({"cmdline": "--a <b"}, "cmdline: one line without control characters and without <"),
         ({"color": "red"}, "color: unknown"),
         ({"files": []}, "files: 1 to 100"),
-        ({"files": [{"path": "main.sh"}]}, "exactly one of them has main_program"),
-        ({"files": [{"path": "../release/main.sh/../../secret", "main_program": True}]}, "is no file of this folder"),
-        ({"files": [{"path": "/etc/passwd", "main_program": True}]}, "is no file of this folder"),
-        ({"files": [{"path": "main.sh", "name": "a/b", "main_program": True}]}, "name: 'a/b' is no name of"),
-        ({"files": [{"path": "main.sh", "name": "a..b", "main_program": True}]}, "without two dots together"),
+        ({"files": [{"path": "main.sh"}]}, "exactly one of them must have main_program"),
+        (
+            {"files": [{"path": "../release/main.sh/../../secret", "main_program": True}]},
+            "is not a file of this folder",
+        ),
+        ({"files": [{"path": "/etc/passwd", "main_program": True}]}, "is not a file of this folder"),
+        ({"files": [{"path": "main.sh", "name": "a/b", "main_program": True}]}, "name: 'a/b' is not a name of"),
+        ({"files": [{"path": "main.sh", "name": "a..b", "main_program": True}]}, "without two dots in a row"),
         ({"files": ["main.sh"]}, r"files\[0\]: not a table"),
     ],
 )

@@ -294,7 +294,7 @@ def test_what_one_computer_finds_in_the_queue_is_known_when_the_same_person_asks
     # More than are ready for her: she has a copy of the first workunit. So both are picked from the queue.
     first.ask(0, 3)
     assert set(first.jobs) == {results[0].name, results[2].name, results[4].name}
-    assert "No jobs sent" in second.ask(0, 1)
+    assert "No tasks sent" in second.ask(0, 1)
     assert second.jobs == []
     assert HostRecord.objects.get(host=second.hostid).jobs_of_day == []
 
@@ -319,7 +319,7 @@ def test_a_ready_job_that_somebody_else_was_sent_is_not_sent_twice(app: App, ali
     )
     reply = computer.ask(0, 1)
     assert computer.jobs == [results[0].name]
-    assert "No jobs sent" in reply
+    assert "No tasks sent" in reply
 
 
 @pytest.mark.django_db(transaction=True)

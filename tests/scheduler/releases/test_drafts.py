@@ -52,7 +52,7 @@ def test_a_version_is_released_step_by_step_with_signatures_made_elsewhere(
     assert not StoredFile.objects.exists() and not App.objects.exists()
     signatures = offline(browser, draft)
     reply = browser.post(f"{BASE}{draft.pk}/signatures/", {"text": signatures}, follow=True)
-    assert "The signatures are right" in said(reply)
+    assert "The signatures are valid" in said(reply)
     with django_capture_on_commit_callbacks(execute=True):
         store(browser, draft, "release")
     version = AppVersion.objects.get()
@@ -141,7 +141,7 @@ def test_a_machine_with_the_key_signs_only_files_that_it_has(
 @pytest.mark.parametrize("name", [".hidden", "a b", "a..b", "\N{SNOWMAN}.sh", "-x"])
 def test_hostile_names_of_files_are_refused(browser: Client, name: str) -> None:
     draft = begin(browser)
-    assert "is no name of at most 200" in add_file(browser, draft, name)
+    assert "is not a name of at most 200" in add_file(browser, draft, name)
     assert not DraftFile.objects.exists()
 
 
@@ -172,7 +172,7 @@ def test_what_is_still_missing_is_said(browser: Client) -> None:
     draft = begin(browser)
     assert "files: 1 to 100 of them" in said(browser.get(f"{BASE}{draft.pk}/change/"))
     add_file(browser, draft)
-    assert "exactly one of them has main_program" in said(browser.get(f"{BASE}{draft.pk}/change/"))
+    assert "exactly one of them must have main_program" in said(browser.get(f"{BASE}{draft.pk}/change/"))
     add_file(browser, draft, is_main_program="on")
     assert "Still missing" not in said(browser.get(f"{BASE}{draft.pk}/change/"))
     browser.post(f"{BASE}{draft.pk}/change/", {**FIELDS, "gpu_usage": "1"})

@@ -86,7 +86,7 @@ def test_a_roll_back_that_would_bring_another_version_than_was_shown_changes_not
     assert f"Computers get {older[-1]} again" in said(browser.get(step))
     do(browser, older[withdrawn], "withdraw")
     reply = said(save(browser, step))
-    assert "this would bring another version than the one that was shown" in reply
+    assert "this would now bring back another version than the one shown" in reply
     assert [state(each) for each in (older[withdrawn], last)] == [ReleaseState.WITHDRAWN, ReleaseState.RELEASED]
     assert "Saved" in do(browser, last, "roll_back")
     assert (state(older[0]), state(last)) == (ReleaseState.RELEASED, ReleaseState.WITHDRAWN)
@@ -99,7 +99,7 @@ def test_who_may_release_and_nothing_else_may_withdraw(client: Client, alice: Us
     alice.user_permissions.set(Permission.objects.filter(codename__in=rights))
     sign_in_lately(client, User.objects.get(pk=alice.pk))
     step = to_step(client, version, "withdraw")
-    assert "you may not ask for one" in said(client.get(step))
+    assert "you do not have permission to ask for one" in said(client.get(step))
     assert client.get(client.post(step, {"do": "cancel"})["Location"]).status_code == 200
     save(client, to_step(client, version, "withdraw"))
     assert state(version) == ReleaseState.WITHDRAWN

@@ -95,7 +95,7 @@ def test_no_second_copy_of_a_workunit_for_the_same_person(app: App, alice: User,
     assert len(names(computer_of(alice).ask(0, 4), "result")) == 1
     reply = computer_of(alice, cpid="d" * 32).ask(0, 4)
     assert messages(reply) == [
-        "No jobs sent: the jobs that wait are other copies of ones that you have, or are being given to others"
+        "No tasks sent: the available tasks are copies of tasks that you already have, or are being sent to others"
     ]
     assert len(names(computer_of(bob).ask(0, 4), "result")) == 1
 
@@ -113,8 +113,8 @@ def test_a_head_of_the_queue_that_suits_nobody_does_not_hide_what_is_behind(app:
     [
         ({"memory_bound_bytes": 10**12}, {}, "need more memory than BOINC may use on this computer"),
         ({"disk_bound_bytes": 10**12}, {}, "need more disk space than BOINC may use for this project"),
-        ({"delay_bound_secs": 3599}, {}, "would not finish the jobs before their deadline"),
-        ({}, {"delay_secs": 7 * 86400}, "would not finish the jobs before their deadline"),
+        ({"delay_bound_secs": 3599}, {}, "would not finish the tasks before their deadline"),
+        ({}, {"delay_secs": 7 * 86400}, "would not finish the tasks before their deadline"),
     ],
 )
 def test_why_nothing_is_sent_is_said_and_kept(
@@ -123,25 +123,25 @@ def test_why_nothing_is_sent_is_said_and_kept(
     fill(app, 1, **fields)
     computer = computer_of(alice)
     (message,) = messages(computer.ask(1, **request_fields))
-    assert message.startswith("No jobs sent: ") and words in message
+    assert message.startswith("No tasks sent: ") and words in message
     (kept,) = HostRecord.objects.get(host_id=computer.hostid).last_messages
     assert words in kept
 
 
 def test_an_empty_queue_says_so(app: App, alice: User) -> None:
-    assert messages(computer_of(alice).ask(1)) == ["No jobs sent: no jobs are waiting at the moment"]
+    assert messages(computer_of(alice).ask(1)) == ["No tasks sent: no tasks are available at the moment"]
 
 
 def test_a_platform_without_programs_says_so(app: App, alice: User) -> None:
     fill(app, 1)
     (message,) = messages(computer_of(alice, platform="sparc-sun-solaris").ask(1))
-    assert message == "No jobs sent: there is no application for this kind of computer"
+    assert message == "No tasks sent: this project has no application for this kind of computer"
 
 
 def test_a_type_without_programs_says_so(app: App, alice: User) -> None:
     fill(app, 1)
     (message,) = messages(computer_of(alice, coprocs=gpu(secs=100, instances=1)).ask(0))
-    assert message == "No jobs sent: no application here uses the kind of processor that work was asked for"
+    assert message == "No tasks sent: this project has no application for the requested kind of processor"
 
 
 def test_whoever_asks_for_nothing_gets_nothing_and_no_words(app: App, alice: User) -> None:
@@ -202,7 +202,9 @@ def test_own_programs_for_gpus_cannot_hide_processors(app: App, alice: User) -> 
 def test_own_programs_of_other_projects_get_words(app: App, alice: User) -> None:
     fill(app, 1)
     (message,) = messages(computer_of(alice, platform="anonymous").ask(1))
-    assert message == "No jobs sent: none of the programs in your app_info.xml is of an application here"
+    assert (
+        message == "No tasks sent: none of the programs in your app_info.xml belongs to an application of this project"
+    )
 
 
 def jobs_of_day() -> tuple[dt.date | None, list[int]]:
@@ -261,7 +263,7 @@ def test_the_limit_of_jobs_in_progress_holds_over_requests(app: App, alice: User
     computer = computer_of(alice, ncpus=2)
     computer.ask(1e6)
     assert len(computer.jobs) == 2
-    assert "as many jobs in progress" in messages(computer.ask(1e6))[0]
+    assert "its limit of tasks in progress" in messages(computer.ask(1e6))[0]
 
 
 def test_an_app_has_limits_of_its_own_and_others_get_their_jobs_all_the_same(app: App, alice: User) -> None:
@@ -289,7 +291,7 @@ def test_a_computer_is_told_that_it_has_enough_jobs_of_the_only_app(app: App, al
     computer = computer_of(alice, ncpus=2)
     computer.ask(1e6)
     assert len(computer.jobs) == 2
-    assert "as many jobs in progress" in messages(computer.ask(1e6))[0]
+    assert "its limit of tasks in progress" in messages(computer.ask(1e6))[0]
 
 
 def test_an_app_has_a_limit_of_its_own_for_gpus(alice: User) -> None:

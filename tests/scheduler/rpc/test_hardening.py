@@ -114,7 +114,7 @@ def test_a_type_of_processor_that_credit_does_not_know_gets_no_jobs_and_is_told_
     assert names(reply, "result") == []
     assert "need other processors" in messages(reply)[0]
     reply = computer_of(alice, coprocs=said).ask()
-    assert "no application here uses the kind of processor" in messages(reply)[0]
+    assert "no application for the requested kind of processor" in messages(reply)[0]
     assert (CPU, *GPU_TYPES) == tuple(ProcessorType)
 
 
@@ -142,7 +142,7 @@ def test_what_is_refused_in_another_venue_is_not_refused_here(app: App, alice: U
     reply = computer.ask(1, extra=f"<global_preferences>\n{elsewhere}</global_preferences>\n")
     assert len(names(reply, "result")) == 1
     everywhere = f"<global_preferences>\n{elsewhere}<no_cpu>1</no_cpu></global_preferences>\n"
-    assert "preferences do not let" in messages(computer.ask(1, extra=everywhere))[0]
+    assert "preferences do not allow" in messages(computer.ask(1, extra=everywhere))[0]
 
 
 def test_a_coprocessor_that_calls_itself_a_processor_changes_nothing(app: App, alice: User) -> None:
@@ -157,7 +157,7 @@ def test_a_preference_may_be_an_empty_element(app: App, alice: User, tag: str) -
     fill(app, 1)
     computer = computer_of(alice, coprocs=gpu(secs=1), extra=f"<global_preferences>{tag}</global_preferences>")
     (message,) = messages(computer.ask())
-    assert "your preferences do not let this project use the processors" in message
+    assert "your preferences do not allow this project to use the requested processors" in message
 
 
 def test_results_beyond_the_limit_of_a_request_are_not_taken_for_lost(app: App, alice: User) -> None:

@@ -64,7 +64,7 @@ def test_a_client_with_more_than_16_mib_is_rid_of_it_in_several_requests(compute
     # There was more than could be read: nothing is sent, taken for lost, or said to have come.
     assert (names(first, "result"), "<message_ack/>" in first) == ([], False)
     assert messages(first) == [
-        "No jobs sent: the request was too long to be read whole; what it reports is being taken a part at a time"
+        "No tasks sent: the request was too long to be read at once; what it reports is being taken in parts"
     ]
     assert Result.objects.filter(server_state=ServerState.IN_PROGRESS).count() == 12
     second = report(computer, 900_000, message)

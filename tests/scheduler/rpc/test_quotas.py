@@ -19,7 +19,7 @@ from tests.support.credit_factories import NOON, make_app, make_result, make_ver
 from tests.support.scheduler_clients import Computer, computer_of, messages, names, post, result_xml, value
 
 pytestmark = pytest.mark.django_db
-TOO_SOON = "No jobs sent: this computer asked for jobs only some seconds ago; BOINC asks again by itself"
+TOO_SOON = "No tasks sent: this computer asked for tasks only a few seconds ago; BOINC will ask again automatically"
 
 
 @pytest.fixture

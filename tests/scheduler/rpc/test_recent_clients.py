@@ -109,7 +109,7 @@ def test_jobs_about_what_a_volunteer_said_no_to_are_not_sent(alice: User) -> Non
     for no in (part, whole):
         computer = computer_of(alice)
         assert (
-            "you said no to what the applications are about" in messages(computer.ask(1, extra=keywords(no=f"{no}")))[0]
+            "you excluded the subjects of the applications" in messages(computer.ask(1, extra=keywords(no=f"{no}")))[0]
         )
         assert not computer.jobs
     computer = computer_of(alice)

@@ -94,7 +94,7 @@ def test_a_computer_has_one_job_at_a_time_of_an_app_that_hardly_computes(app: Ap
     reply = computer.ask(instances=4)
     assert (len(names(reply, "result")), value(reply, "non_cpu_intensive")) == (1, "1")
     assert messages(computer.ask(instances=4)) == [
-        "No jobs sent: this computer has as many jobs in progress as it may have at once"
+        "No tasks sent: this computer has reached its limit of tasks in progress"
     ]
     reply = computer.ask(instances=4, results=result_xml(computer.jobs[0], state=3, exit_status=1))
     assert len(names(reply, "result")) == 1

@@ -164,7 +164,7 @@ def test_a_batch_is_cancelled_on_its_page(client: Client, app: App, submitter: U
     assert "Cancel the batch" in client.get(f"/project/batches/{batch.pk}/").content.decode()
     assert client.get(f"/project/batches/{batch.pk}/cancel/").status_code == 405
     page = client.post(f"/project/batches/{batch.pk}/cancel/", follow=True).content.decode()
-    assert "1 workunits were cancelled" in page and "Cancel the batch" not in page
+    assert "1 workunit was cancelled" in page and "Cancel the batch" not in page
 
 
 def test_for_others_the_pages_do_not_exist(client: Client, finished: Batch, bob: User) -> None:

@@ -58,8 +58,8 @@ def test_spreadsheets_of_all_countries_are_read(delimiter: str) -> None:
         ("name,speed\na,1\n", "line 1: speed: unknown. Known: fpops_est"),
         ("name,name\na,b\n", "line 1: name: named twice"),
         ("name\na,b\n", "line 2: 2 cells, but the first line names 1 columns"),
-        ('name\n"a\n', "line 2: no comma-separated values: unexpected end of data"),
-        ("name\n" + "a" * 200_000, "line 2: no comma-separated values: field larger than field limit"),
+        ('name\n"a\n', "line 2: not comma-separated values: unexpected end of data"),
+        ("name\n" + "a" * 200_000, "line 2: not comma-separated values: field larger than field limit"),
         ("name\n" + "x\n" * 100_001, "line 100002: more than 100000 jobs"),
     ],
 )

@@ -73,7 +73,7 @@ def text(response: Any) -> str:
 
 def test_a_table_is_looked_at_and_then_submitted_once(browser: Client, app: App, submitter: User) -> None:
     shown = upload(browser, app, name="Pairs", table=TABLE)
-    assert "Nothing is submitted yet" in text(shown) and "--from 2" in text(shown)
+    assert "Nothing has been submitted yet" in text(shown) and "--from 2" in text(shown)
     assert not Batch.objects.exists()
     draft = SubmissionDraft.objects.get()
     for _ in range(2):
@@ -163,7 +163,7 @@ def test_a_table_has_a_limit_however_it_comes(browser: Client, app: App, monkeyp
 def test_one_of_the_two_is_given(browser: Client, app: App, fields: dict[str, Any]) -> None:
     if "file" in fields:
         fields = {**fields, "file": archive(("in", b"1"))}
-    assert "one of the two" in text(upload(browser, app, **fields))
+    assert "Either enter the jobs here or choose a file." in text(upload(browser, app, **fields))
     assert not SubmissionDraft.objects.exists()
 
 
@@ -208,7 +208,7 @@ def test_single_jobs_are_cancelled(browser: Client, app: App, submitter: User) -
     assert page.count("<tr>") == 2
     assert text(browser.get(f"/project/batches/{batch.pk}/jobs/?state=open")).count("<tr>") == 3
     odd = text(browser.get(f"/project/batches/{batch.pk}/jobs/?state=odd&after=x"))
-    assert "no jobs of the state “odd”" in odd and "“x” is no number of a job" in odd
+    assert "no jobs in the state “odd”" in odd and "“x” is not the number of a job" in odd
     batch.refresh_from_db()
     assert batch.cancelled_at is None
     assert others
@@ -416,7 +416,7 @@ def test_an_input_that_many_jobs_share_is_stored_in_the_admin(client: Client, op
     assert (stored.name, stored.nbytes, stored.batch, stored.is_executable) == ("table.csv", 4, None, False)
     again = client.post(address, {"file": SimpleUploadedFile("x", b"3\n"), "stored_name": "table.csv"})
     assert "was stored before, with other content" in text(again)
-    assert "is no name of at most 200" in text(client.post(address, {"file": SimpleUploadedFile(".x", b"3")}))
+    assert "is not a name of at most 200" in text(client.post(address, {"file": SimpleUploadedFile(".x", b"3")}))
     assert client.get(f"/admin/scheduler/storedfile/{stored.pk}/change/").status_code == 200
     User.objects.filter(pk=bob.pk).update(is_staff=True)
     sign_in_lately(client, User.objects.get(pk=bob.pk))

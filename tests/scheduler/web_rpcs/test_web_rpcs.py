@@ -296,7 +296,7 @@ def test_a_client_finds_project_account_and_token_in_its_installers_name(
 
 def test_a_project_that_clients_do_not_know_offers_no_token(client: Client, alice: User) -> None:
     client.force_login(alice)
-    assert "not in BOINC’s list" in client.post("/project/first-start/").content.decode()
+    assert "not in that list" in client.post("/project/first-start/").content.decode()
     assert not LoginToken.objects.exists()
 
 

@@ -1,0 +1,36 @@
+"""English sentences that were stored, such as why something failed, in the language of who reads them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cache
+
+from django.utils.translation import gettext
+
+_PLACEHOLDER = re.compile(r"%\\\((\w+)\\\)s")
+
+
+def translated(stored: str, templates: Iterable[str]) -> str:
+    """``stored`` in the page's language, if it was made of one of these marked texts; else as it is.
+
+    What was put into a placeholder ``%(name)s`` is translated, too, where it is a text that is known: the whole of it,
+    or its parts between commas.
+    """
+    for template in templates:
+        if found := _pattern(template).fullmatch(stored):
+            values = {name: _value(value) for name, value in found.groupdict().items()}
+            return gettext(template) % values if values else gettext(template)
+    return stored
+
+
+def _value(text: str) -> str:
+    if not text:
+        return ""
+    whole = gettext(text)
+    return whole if whole != text else ", ".join(gettext(part) if part else "" for part in text.split(", "))
+
+
+@cache
+def _pattern(template: str) -> re.Pattern[str]:
+    return re.compile(_PLACEHOLDER.sub(r"(?P<\1>.+)", re.escape(template)), re.DOTALL)
