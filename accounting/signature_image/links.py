@@ -16,6 +16,7 @@ from django.db import transaction
 from accounting.models import SignatureImage
 from accounting.signature_image.picture import draw
 from accounting.signature_image.reads import read_facts
+from portal.languages.recipients import written_for
 from portal.models import User
 
 DRAWN_EVERY_SECS: Final = 3600
@@ -58,15 +59,20 @@ def find(token: str) -> SignatureImage | None:
     """The image behind a link; None for what was revoked, and for accounts that are closed or blocked."""
     if "\0" in token or len(token) > 32:
         return None
-    return SignatureImage.objects.filter(token=token, user__is_active=True, user__deletion_asked_at=None).first()
+    images = SignatureImage.objects.select_related("user")
+    return images.filter(token=token, user__is_active=True, user__deletion_asked_at=None).first()
 
 
 def picture_of(image: SignatureImage, now: dt.datetime) -> Picture:
-    """The picture, drawn at most once an hour: between, it comes from the cache."""
-    key = f"signature-image:{image.token}:{image.changed_at.timestamp()}"
+    """The picture, drawn at most once an hour: between, it comes from the cache.
+
+    It is in its owner's language, as all who look at it share one.
+    """
+    key = f"signature-image:{image.token}:{image.changed_at.timestamp()}:{image.user.language}"
     kept = cache.get(key)
     if not isinstance(kept, str):
-        kept = b64encode(draw(read_facts(image, now))).decode()
+        with written_for(image.user):
+            kept = b64encode(draw(read_facts(image, now))).decode()
         cache.set(key, kept, DRAWN_EVERY_SECS)
     content = b64decode(kept)
     return Picture(content, f'"{sha256(content).hexdigest()[:32]}"')

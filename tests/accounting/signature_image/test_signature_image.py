@@ -56,6 +56,15 @@ def test_strangers_see_the_picture_and_may_keep_it_for_a_while(owner: Client, al
     assert (again.status_code, again.content) == (304, b"")
 
 
+def test_it_is_in_its_owners_language_whoever_looks_first(owner: Client, alice: User) -> None:
+    owner.post(PAGE, {"shown_name": "Mara", "shows_total": "on"})
+    english = Client().get(path(alice)).content
+    cache.clear()
+    assert Client().get(path(alice), headers={"Accept-Language": "de"}).content == english
+    User.objects.filter(pk=alice.pk).update(language="de")
+    assert Client().get(path(alice)).content != english
+
+
 def test_it_says_only_what_was_chosen(owner: Client, alice: User) -> None:
     image = SignatureImage(user=alice, shows_total=True, shows_average=False, shows_projects=True)
     facts = read_facts(image, timezone.now())
