@@ -22,6 +22,7 @@ from accounting.engine.alerts import AlertKind, Known, Looked, Seen, look
 from accounting.models import AlertChannel, AlertMessage, AlertTrouble, AlertWatch
 from accounting.models.alerts import TEST
 from accounting.wire.alerts import MAX_LINE_CHARS, MAX_LINES, MAX_TITLE_CHARS, clean
+from portal.languages.recipients import written_for
 from portal.models import SecurityEvent
 
 log = structlog.get_logger("alerts")
@@ -59,7 +60,7 @@ def due(now: dt.datetime) -> list[int]:
 
 
 def look_after(user_id: int, now: dt.datetime) -> int:
-    """Look after one volunteer; how many messages there are to send. Safe to repeat.
+    """Look after one volunteer, in their language; how many messages there are to send. Safe to repeat.
 
     Locks the volunteer's watch.
     """
@@ -72,9 +73,10 @@ def look_after(user_id: int, now: dt.datetime) -> int:
         since = max(watch.since, now - EVENTS_TOLD_FOR, (watch.looked_at or watch.since) - OVERLAP)
         known = {row.key: row for row in AlertTrouble.objects.filter(user=user_id)}
         before = {key: _known(row) for key, row in known.items()}
-        looked = look(before, read_seen(watch.user, now, since), now, is_first=is_first)
-        _remember(user_id, known, looked, now)
-        nmessages = _write_messages(user_id, looked, now)
+        with written_for(watch.user):
+            looked = look(before, read_seen(watch.user, now, since), now, is_first=is_first)
+            _remember(user_id, known, looked, now)
+            nmessages = _write_messages(user_id, looked, now)
         AlertWatch.objects.filter(pk=user_id).update(looked_at=now)
     return nmessages
 
