@@ -14,10 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from django.db import connection, transaction
-from django.utils import translation
 
 from accounting.badges import sql
-from accounting.badges.texts import rule_text
+from accounting.badges.texts import kept_rule
 from accounting.engine.amounts import Totals
 from accounting.engine.badges import BadgeKind, BadgeRule, ProjectSubjects, Subjects, WorkStep, reached_in, reached_on
 from accounting.ledger.months import closed_until
@@ -60,9 +59,14 @@ def award_due(now: dt.datetime) -> int:
     rules = _read_rules()
     if rules is None:
         return 0
+    params: dict[str, Any] = {"rules_changed": rules.changed_at, "long_ago": now - EVERY, "limit": BATCH * MOST_BATCHES}
+    # Once for all batches, as it looks at all accounts.
+    with connection.cursor() as cursor:
+        cursor.execute(sql.DUE, params)
+        due = [user_id for (user_id,) in cursor]
     nawarded = 0
-    for _ in range(MOST_BATCHES):
-        found = _award_batch(rules, now)
+    for begin in range(0, len(due), BATCH):
+        found = _award_batch(rules, due[begin : begin + BATCH], now)
         if found is None:
             break
         nawarded += found
@@ -86,22 +90,19 @@ def _subjects_of(ids: Iterable[int]) -> ProjectSubjects:
     return ProjectSubjects(keywords, frozenset(fields))
 
 
-def _award_batch(rules: _Rules, now: dt.datetime) -> int | None:
-    """One transaction; None if nobody is due, or if another run is at it."""
+def _award_batch(rules: _Rules, due: list[int], now: dt.datetime) -> int | None:
+    """One transaction; how many badges. None if another run is at it."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(TRY_LOCK, [AdvisoryLock.BADGES.value])
         if cursor.fetchone() == (False,):
             return None
-        cursor.execute(sql.DUE, {"rules_changed": rules.changed_at, "long_ago": now - EVERY, "limit": BATCH})
+        cursor.execute(sql.LOCK_USERS, {"users": due})
         users = [user_id for (user_id,) in cursor]
-        if not users:
-            return None
         reached = _reached(cursor, rules, users, now.astimezone(dt.UTC).date())
-        with translation.override(None):
-            awards = [
-                BadgeAward(user_id=user_id, badge=badge, day=day, rule=rule_text(badge)[:200], awarded_at=now)
-                for user_id, badge, day in reached
-            ]
+        awards = [
+            BadgeAward(user_id=user_id, badge=badge, day=day, rule=kept_rule(badge), awarded_at=now)
+            for user_id, badge, day in reached
+        ]
         BadgeAward.objects.bulk_create(awards, ignore_conflicts=True)
         # Not before the rules, however late this run looked at its clock.
         cursor.execute(sql.CHECKED, {"users": users, "now": max(now, rules.changed_at)})
@@ -142,9 +143,10 @@ def _read_work(cursor: Any, users: list[int], until: dt.date | None, today: dt.d
     days = _read_days(cursor, users, until or dt.date.min, today)
     if until is None:
         return _Work(days=days)
-    cursor.execute(sql.ACTIVE_DAYS, {"users": users})
+    closed = {"users": users, "until": until}
+    cursor.execute(sql.ACTIVE_DAYS, closed)
     active = {(user_id, month): ndays for user_id, month, ndays in cursor}
-    cursor.execute(sql.MONTHS, {"users": users})
+    cursor.execute(sql.MONTHS, closed)
     return _Work(_steps(cursor, active), days)
 
 

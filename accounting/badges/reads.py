@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import dataclass
 
-from accounting.badges.texts import rule_text
+from accounting.badges.texts import kept_rule, rule_text
 from accounting.models import Badge, BadgeAward
 from portal.models import User
 
@@ -36,15 +36,26 @@ def read_page(user: User) -> BadgePage:
     has = {award.badge_id for award in held}
     active = list(Badge.objects.filter(is_active=True))
     return BadgePage(
-        held=[
-            Held(award.badge.title, award.badge.text, award.rule, award.day, rule_text(award.badge) != award.rule)
-            for award in held
-        ],
+        held=[_held(award) for award in held],
         open=[(badge.title, rule_text(badge)) for badge in active if badge.pk not in has],
         is_on=bool(active),
     )
 
 
+def _held(award: BadgeAward) -> Held:
+    """A rule that is the same still, in the reader's language; another one as it was kept."""
+    badge, was_changed = award.badge, _was_changed(award)
+    return Held(badge.title, badge.text, award.rule if was_changed else rule_text(badge), award.day, was_changed)
+
+
+def _was_changed(award: BadgeAward) -> bool:
+    return kept_rule(award.badge) != award.rule
+
+
 def titles_until(user: User, last: dt.date) -> list[str]:
-    """The titles of the badges that the volunteer had by the end of a day, in the order in which they were reached."""
-    return list(BadgeAward.objects.filter(user=user, day__lte=last).values_list("badge__title", flat=True))
+    """The titles of the badges that the volunteer had by the end of a day, in the order in which they were reached.
+
+    Where the rule is another now, the title says what it was for: nobody takes the badge for what it became.
+    """
+    held = BadgeAward.objects.filter(user=user, day__lte=last).select_related("badge")
+    return [f"{award.badge.title} ({award.rule})" if _was_changed(award) else award.badge.title for award in held]

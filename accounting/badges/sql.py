@@ -17,15 +17,21 @@ SELECT u.id FROM portal_user u LEFT JOIN accounting_badgecheck c ON c.user_id = 
         OR c.checked_at < %(long_ago)s
            AND EXISTS (SELECT FROM portal_host h WHERE h.owner_id = u.id AND h.last_contact_at >= c.checked_at))
  ORDER BY c.checked_at NULLS FIRST, u.id LIMIT %(limit)s
-   FOR KEY SHARE OF u SKIP LOCKED
+"""
+LOCK_USERS: Final = """
+SELECT id FROM portal_user WHERE id = ANY(%(users)s) AND deletion_asked_at IS NULL ORDER BY id
+   FOR KEY SHARE SKIP LOCKED
 """
 _SUMS: Final = ", ".join(f"sum({kind})::bigint" for kind in KINDS)
-# By volunteer, month and project; one line for each.
+# By volunteer, month and project; one line for each. Only of the months that were closed when their end was read: one
+# that is closed meanwhile counts by its days.
 MONTHS: Final = f"""
 SELECT user_id, month, project_id, {_SUMS} FROM accounting_month
- WHERE user_id = ANY(%(users)s) GROUP BY 1, 2, 3 ORDER BY 1, 2
+ WHERE user_id = ANY(%(users)s) AND month < %(until)s GROUP BY 1, 2, 3 ORDER BY 1, 2
 """
-ACTIVE_DAYS: Final = "SELECT user_id, month, active_days FROM accounting_bestday WHERE user_id = ANY(%(users)s)"
+ACTIVE_DAYS: Final = """
+SELECT user_id, month, active_days FROM accounting_bestday WHERE user_id = ANY(%(users)s) AND month < %(until)s
+"""
 # The same by days, of a range: the days of months that are not closed, or those of one closed month.
 DAYS: Final = f"""
 SELECT user_id, day, project_id, {_SUMS} FROM accounting_day

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.utils import translation
 from django.utils.translation import gettext, ngettext
 
 from accounting.engine.badges import BadgeKind
@@ -9,6 +10,12 @@ from accounting.models import Badge
 from portal.wire.keywords import KEYWORDS
 
 _THIN = "\u202f"
+
+
+def kept_rule(badge: Badge) -> str:
+    """The rule as awards keep it: in English, whoever reads it."""
+    with translation.override(None):
+        return rule_text(badge)[:200]
 
 
 def rule_text(badge: Badge) -> str:

@@ -8,13 +8,14 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from django.conf import settings
 from django.db import connection
 
 from accounting.badges.reads import titles_until
 from accounting.certificates import sql
+from accounting.drawing.fonts import plain_blanks
 from accounting.engine.amounts import MICRO
 from accounting.history.sums import read_first_day
 from accounting.ledger.months import closed_until, split
@@ -43,6 +44,10 @@ SHOWN: Final = ("credit", "run_time", "tasks", "computers", "since", "badges")
 """What a certificate can say."""
 
 
+class NoWork(Exception):
+    """There was no work in these days, so there is nothing to certify."""
+
+
 @dataclass(frozen=True, slots=True)
 class Abouts:
     """What a volunteer's certificates can be about: projects that they worked for, and their subjects; by key."""
@@ -64,15 +69,31 @@ def read_abouts(user: User) -> Abouts:
 
 
 def draft(user: User, wanted: Wanted, abouts: Abouts, today: dt.date) -> Statement:
-    """The statement, but for its code: at most nine statements of SQL, however long the range is."""
+    """The statement, but for its code: at most ten statements of SQL, however long the range is. Raises NoWork.
+
+    It begins with the first day of work, so that a certificate never suggests more years than there were.
+    """
+    projects = _projects_of(wanted.about, abouts)
+    since = read_first_day(user, today, projects)
+    if since is None or since > wanted.last:
+        raise NoWork
+    first = max(wanted.first, since)
+    sums = _sums(user, first, wanted.last, projects)
+    if not any(sums):
+        raise NoWork
+    facts = _facts(sums, wanted.shows)
+    if "since" in wanted.shows:
+        facts["since"] = since.isoformat()
+    if "badges" in wanted.shows:
+        facts["badges"] = [plain_blanks(title) for title in titles_until(user, wanted.last)]
     statement: Statement = {
         "format": FORMAT,
         "site": settings.SITE_URL,
         "made_on": today.isoformat(),
-        "first": wanted.first.isoformat(),
+        "first": first.isoformat(),
         "last": wanted.last.isoformat(),
         "about": _about(wanted.about, abouts),
-        "facts": _facts(user, wanted, abouts, today),
+        "facts": facts,
     }
     return statement | ({"name": wanted.name} if wanted.name else {})
 
@@ -100,37 +121,40 @@ def _projects_of(key: str, abouts: Abouts) -> list[int] | None:
     return None
 
 
-def _facts(user: User, wanted: Wanted, abouts: Abouts, today: dt.date) -> Statement:
-    """Nothing that is not to be shown is in it."""
-    found: Statement = {}
-    if {"credit", "run_time", "tasks", "computers"} & set(wanted.shows):
-        found = _sums(user, wanted, _projects_of(wanted.about, abouts))
-    if "since" in wanted.shows and (since := read_first_day(user, today)) is not None:
-        found["since"] = since.isoformat()
-    if "badges" in wanted.shows:
-        found["badges"] = titles_until(user, wanted.last)
-    return found
+class _Sums(NamedTuple):
+    """Amounts as in the ledger."""
+
+    estimated: int
+    granted: int
+    cpu_time: int
+    gpu_time: int
+    tasks: int
+    computers: int
 
 
-def _sums(user: User, wanted: Wanted, projects: list[int] | None) -> Statement:
-    ranges, months = split(wanted.first, wanted.last, closed_until())
+def _sums(user: User, first: dt.date, last: dt.date, projects: list[int] | None) -> _Sums:
+    ranges, months = split(first, last, closed_until())
     params: dict[str, Any] = {"user": user.pk, "projects": projects, "months": months, **sql.range_params(ranges)}
     with connection.cursor() as cursor:
         cursor.execute(sql.sums(len(ranges)), params)
         row = cursor.fetchone()
     assert row is not None  # an aggregate always has a row
-    estimated, granted, cpu_time, gpu_time, tasks, computers = (int(each) for each in row)
+    return _Sums(*(int(each) for each in row))
+
+
+def _facts(sums: _Sums, shows: Collection[str]) -> Statement:
+    """Nothing that is not to be shown is in it."""
     found: Statement = {}
-    if "credit" in wanted.shows:
-        found["estimated_credits"] = _within(estimated // MICRO)
-        if granted >= MICRO:
-            found["granted_credits"] = _within(granted // MICRO)
-    if "run_time" in wanted.shows:
-        found["cpu_hours"], found["gpu_hours"] = _within(cpu_time // _HOUR), _within(gpu_time // _HOUR)
-    if "tasks" in wanted.shows:
-        found["tasks"] = _within(tasks)
-    if "computers" in wanted.shows:
-        found["computers"] = computers
+    if "credit" in shows:
+        found["estimated_credits"] = _within(sums.estimated // MICRO)
+        if sums.granted >= MICRO:
+            found["granted_credits"] = _within(sums.granted // MICRO)
+    if "run_time" in shows:
+        found["cpu_hours"], found["gpu_hours"] = _within(sums.cpu_time // _HOUR), _within(sums.gpu_time // _HOUR)
+    if "tasks" in shows:
+        found["tasks"] = _within(sums.tasks)
+    if "computers" in shows:
+        found["computers"] = sums.computers
     return found
 
 

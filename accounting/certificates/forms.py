@@ -28,7 +28,11 @@ def clean_shown_name(text: str) -> str:
 class CertificateForm(forms.Form):
     """``today``: the last day that can be certified, as far as it has come."""
 
-    first = forms.DateField(label=gettext_lazy("First day"), widget=forms.DateInput({"type": "date"}, "%Y-%m-%d"))
+    first = forms.DateField(
+        label=gettext_lazy("First day"),
+        widget=forms.DateInput({"type": "date"}, "%Y-%m-%d"),
+        help_text=gettext_lazy("If your computers did their first work later, the certificate begins with that day."),
+    )
     last = forms.DateField(label=gettext_lazy("Last day"), widget=forms.DateInput({"type": "date"}, "%Y-%m-%d"))
     about = forms.ChoiceField(label=gettext_lazy("For"))
     name = forms.CharField(

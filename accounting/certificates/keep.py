@@ -44,7 +44,7 @@ class Checked:
 
 
 def make(user: User, wanted: Wanted, abouts: Abouts, now: dt.datetime) -> Certificate:
-    """Make a certificate of what the ledger says now; raises TooMany. One transaction; locks the user's row."""
+    """Make a certificate of what the ledger says now; raises TooMany, NoWork. One transaction; locks the user's row."""
     code = "".join(secrets.choice(statements.ALPHABET) for _ in range(statements.CODE_LENGTH))
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)

@@ -56,15 +56,11 @@ def _upper(shown: Shown) -> Iterator[Text]:
     y = MARGIN
     yield Text(MARGIN, y, 12, settings.SITE_NAME, GREY)
     y += 18
-    yield from _block(shown.title, MARGIN, y, 26)
-    y += 20
-    if shown.name:
-        yield from _block(shown.name, MARGIN, y, 20)
-        y += 14
-    for line in _block(shown.sentence, MARGIN, y, 12):
-        yield line
-        y = line.y + _height(12)
-    y += 8
+    for text, each, below in ((shown.title, 26, 7.5), (shown.name, 20, 4.5), (shown.sentence, 12, 8)):
+        for line in _block(text, MARGIN, y, each):
+            yield line
+            y = line.y + _height(each)
+        y += below if text else 0
     size = _fitting(shown, y)
     for label, value in shown.lines:
         yield Text(MARGIN, y, size, label, GREY)

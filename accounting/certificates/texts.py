@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from django.conf import settings
-from django.utils.translation import gettext, gettext_lazy
+from django.utils.translation import gettext, gettext_lazy, ngettext
 
 from accounting.certificates.keep import check_address
 from accounting.drawing.fonts import unwritable
 from accounting.wire.statements import Statement, grouped_code
 
+MOST_BADGES: Final = 24
+"""Badges that are named on a certificate."""
 _THIN: Final = "\u202f"
 SHOWN_LABELS: Final = {
     "credit": gettext_lazy("Credit"),
@@ -96,8 +98,18 @@ def _lines(facts: Statement) -> list[tuple[str, str]]:
     if "since" in facts:
         found.append((gettext("Contributing since"), str(facts["since"])))
     if facts.get("badges"):
-        found.append((gettext("Badges"), " · ".join(facts["badges"])))
+        found.append((gettext("Badges"), _badges(facts["badges"])))
     return found
+
+
+def _badges(titles: list[str]) -> str:
+    """The first ones reached, as many as the sheet has room for; the signed statement has all."""
+    nmore = len(titles) - MOST_BADGES
+    text = " · ".join(titles[:MOST_BADGES])
+    if nmore <= 0:
+        return text
+    more = ngettext("and %(number)s more", "and %(number)s more", nmore) % {"number": nmore}
+    return f"{text} {more}"
 
 
 def _notes(statement: Statement) -> list[str]:

@@ -50,19 +50,18 @@ def new(request: HttpRequest) -> HttpResponse:
     form = CertificateForm(data, abouts=abouts, today=today, first=first)
     context: dict[str, object] = {"form": form, "has_work": True}
     if form.is_valid():
-        if request.method == "POST":
-            try:
-                made = keep.make(user, form.wanted, abouts, now)
-            except keep.TooMany:
-                form.add_error(
-                    None,
-                    _("You have %(number)s certificates, and more are not kept. Delete one that you revoked.")
-                    % {"number": MAX_CERTIFICATES},
-                )
-            else:
-                return redirect("certificate", made.pk)
-        else:
+        try:
+            if request.method == "POST":
+                return redirect("certificate", keep.make(user, form.wanted, abouts, now).pk)
             context["shown"] = shown(facts.draft(user, form.wanted, abouts, today))
+        except keep.TooMany:
+            form.add_error(
+                None,
+                _("You have %(number)s certificates, and more are not kept. Delete one that you revoked.")
+                % {"number": MAX_CERTIFICATES},
+            )
+        except facts.NoWork:
+            form.add_error(None, _("Your computers did no work for this in these days. Choose other days."))
     return render(request, "accounting/certificates/new.html", context)
 
 

@@ -39,6 +39,11 @@ def needs_cjk(text: str) -> bool:
     return any(ord(char) not in _sans_points() for char in text)
 
 
+def plain_blanks(text: str) -> str:
+    """The text with narrow blanks in its numbers made wide where Noto Sans CJK writes it, which lacks them."""
+    return text.replace("\u202f", "\u00a0") if needs_cjk(text) else text
+
+
 def unwritable(text: str) -> str:
     """The characters that the font for this text lacks, each once; empty if all can be written.
 

@@ -8,6 +8,7 @@ plain counts of jobs.
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -106,17 +107,22 @@ def _sums(
     ]
 
 
-def read_first_day(user: User, today: dt.date) -> dt.date | None:
-    """The first day with work; two or three statements, each of which ends at its first row."""
+def read_first_day(user: User, today: dt.date, projects: Collection[int] | None = None) -> dt.date | None:
+    """The first day with work; two or three statements, each of which ends at its first row.
+
+    ``projects``: with work for one of these; None: for any.
+    """
     first = earliest_for(today)
-    month = Month.objects.filter(user=user, month__gte=month_of(first)).order_by("month").values("month").first()
-    if month is not None:
+    only = {} if projects is None else {"project__in": projects}
+    months = Month.objects.filter(user=user, month__gte=month_of(first), **only).order_by("month").values("month")
+    if (month := months.first()) is not None:
         begin = max(first, month["month"])
         # A month may have grants alone.
-        return _first_day(user, begin, next_month(month["month"]) - _ONE_DAY) or _first_day(user, begin, today)
-    return _first_day(user, max(first, closed_until() or first), today)
+        end = next_month(month["month"]) - _ONE_DAY
+        return _first_day(user, begin, end, only) or _first_day(user, begin, today, only)
+    return _first_day(user, max(first, closed_until() or first), today, only)
 
 
-def _first_day(user: User, first: dt.date, last: dt.date) -> dt.date | None:
-    days = Day.objects.filter(user=user, day__range=(first, last)).order_by("day")
+def _first_day(user: User, first: dt.date, last: dt.date, only: dict[str, Any]) -> dt.date | None:
+    days = Day.objects.filter(user=user, day__range=(first, last), **only).order_by("day")
     return days.values_list("day", flat=True).first()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
@@ -95,6 +95,12 @@ class Badge(models.Model):
 
     def __str__(self) -> str:
         return self.title
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """Say when it was changed also where only some fields are saved, as undoing a change does."""
+        if kwargs.get("update_fields") is not None:
+            kwargs["update_fields"] = {*kwargs["update_fields"], "changed_at"}
+        super().save(*args, **kwargs)
 
     def clean(self) -> None:
         """A subject belongs to one kind of rule; the database has the last word."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from base64 import b64decode, b64encode
 from typing import Any, Final
+from unicodedata import category
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -19,12 +20,13 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 MAX_NUMBER: Final = 2**53 - 1
 """The largest number that every JSON reader keeps exactly."""
-MAX_CODE_CHARS: Final = 40
-"""Of what people type as a code, with its blanks and dashes."""
+MAX_CODE_CHARS: Final = 300
+"""Of what people enter as a code: with its blanks and dashes, or the whole address of a check."""
 CODE_LENGTH: Final = 16
 ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 """Of codes: Crockford's base 32, without letters that look like digits."""
-_LOOK_ALIKE: Final = str.maketrans("OIL", "011", " -\u2010\u2011\u2013")
+_LOOK_ALIKE: Final = str.maketrans("OIL", "011")
+_MINUS: Final = "\u2212"
 
 Statement = dict[str, Any]
 
@@ -76,11 +78,17 @@ def is_signed(statement: Statement, signature: str, key: Ed25519PublicKey) -> bo
 
 
 def read_code(text: str) -> str | None:
-    """A code as it was printed or typed, in its plain form; None if it cannot be one."""
+    """A code as it was printed or typed, or at the end of an address, in its plain form; None if it cannot be one."""
     if len(text) > MAX_CODE_CHARS:
         return None
-    code = text.upper().translate(_LOOK_ALIKE)
+    last = text.strip().rstrip("/").rpartition("/")[2]
+    code = "".join(char for char in last.upper() if not _is_between(char)).translate(_LOOK_ALIKE)
     return code if len(code) == CODE_LENGTH and set(code) <= set(ALPHABET) else None
+
+
+def _is_between(char: str) -> bool:
+    """A blank or dash of whatever kind."""
+    return char.isspace() or char == _MINUS or category(char) == "Pd"
 
 
 def grouped_code(code: str) -> str:

@@ -8,12 +8,16 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
-from django.utils import timezone
+from django.utils import timezone, translation
 
+from accounting.badges import award
 from accounting.badges.award import award_due
+from accounting.badges.reads import read_page, titles_until
 from accounting.engine.badges import BadgeKind
 from accounting.ledger.months import close_months
-from accounting.models import Badge, BadgeAward
+from accounting.models import Badge, BadgeAward, BadgeCheck, ClosedMonths
+from portal.audit.carry_out import carry_out
+from portal.audit.proposals import Proposal
 from portal.models import Host, User
 from tests.support.accounting_factories import at, credit, make_host, make_project
 
@@ -76,6 +80,17 @@ def test_a_harder_rule_takes_no_badge_away_and_says_what_it_was_for(host: Host, 
     assert (award.rule, str(award.day)) == ("80 credits", "2026-04-02")
     client.force_login(alice)
     assert "the rule is another now; yours stays" in client.get("/history/badges/").content.decode()
+    # Nobody takes it for 5,000 credits on a certificate.
+    assert titles_until(alice, NOW.date()) == ["credit 80 (80 credits)"]
+
+
+def test_a_rule_in_another_language_is_the_same_rule(host: Host, alice: User) -> None:
+    badge(BadgeKind.CREDIT, 80)
+    award_due(NOW)
+    with translation.override("de"):
+        (held,) = read_page(alice).held
+        assert (held.rule, held.was_changed) == ("80 Credits", False)
+        assert titles_until(alice, NOW.date()) == ["credit 80"]
 
 
 def test_an_easier_rule_is_awarded_soon_and_dated_in_the_past(host: Host) -> None:
@@ -96,6 +111,21 @@ def test_work_of_a_later_day_is_seen_when_the_computer_has_reported(host: Host) 
     assert award_due(later) == 1
 
 
+def test_a_month_that_is_closed_meanwhile_counts_once(host: Host) -> None:
+    badge(BadgeKind.CREDIT, 121)
+    badge(BadgeKind.DAYS, 4)
+    # What a run has read that began before April was closed; its sums are there by now.
+    ClosedMonths.objects.update(until=dt.date(2026, 4, 1))
+    assert award_due(NOW) == 0
+
+
+def test_undoing_a_harder_rule_awards_it_to_those_who_reached_the_easier_one(host: Host) -> None:
+    rule = badge(BadgeKind.CREDIT, 5_000)
+    award_due(NOW)
+    carry_out(Proposal("accounting.Badge", rule.pk, {"threshold": [5_000, 40]}), None, "")
+    assert award_due(timezone.now()) == 1
+
+
 def test_an_account_that_is_being_deleted_gets_none(host: Host, alice: User) -> None:
     badge(BadgeKind.CREDIT, 80)
     User.objects.filter(pk=alice.pk).update(deletion_asked_at=NOW)
@@ -113,6 +143,17 @@ def test_the_number_of_statements_does_not_depend_on_volunteers(host: Host, alic
     with CaptureQueriesContext(connection) as many:
         award_due(NOW + dt.timedelta(minutes=1))
     assert len(many) == len(one)
+
+
+def test_all_accounts_are_looked_at_once_for_all_batches(
+    host: Host, bob: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    badge(BadgeKind.CREDIT, 80)
+    monkeypatch.setattr(award, "BATCH", 1)
+    with CaptureQueriesContext(connection) as asked:
+        assert award_due(NOW) == 1
+    assert len([query for query in asked if "LEFT JOIN accounting_badgecheck" in query["sql"]]) == 1
+    assert BadgeCheck.objects.count() == User.objects.count()
 
 
 def test_the_database_keeps_rules_and_awards_sound(host: Host, alice: User) -> None:

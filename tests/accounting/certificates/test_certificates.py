@@ -82,6 +82,36 @@ def test_it_can_be_about_a_project_or_a_subject(
     assert statement["facts"]["estimated_credits"] == credits
 
 
+def test_since_is_the_first_day_of_what_it_is_about(client: Client, alice: User, alpha: Project) -> None:
+    beta = Project.objects.get(name="Beta")
+    assert made(client, alice, about=f"project:{beta.pk}").statement["facts"]["since"] == "2026-02-11"
+
+
+def test_it_begins_with_the_first_day_of_work(client: Client, alice: User, alpha: Project) -> None:
+    found = made(client, alice, first="1980-01-01", shows=["badges"])
+    assert (found.statement["first"], found.statement["last"]) == ("2026-01-31", "2026-02-28")
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"first": "1990-01-01", "last": "1999-12-31"},
+        {"first": "2026-03-01", "last": "2026-03-31"},
+        {"about": "project:{}", "first": "2026-01-01", "last": "2026-01-31"},
+    ],
+)
+@pytest.mark.parametrize("shows", [["credit"], ["since", "badges"]])
+def test_days_without_work_are_not_certified(
+    client: Client, alice: User, alpha: Project, more: dict[str, str], shows: list[str]
+) -> None:
+    client.force_login(alice)
+    beta = Project.objects.get(name="Beta")
+    asked = ask(**{**more, "about": more.get("about", "all").format(beta.pk), "shows": shows})
+    for answer in (client.get("/history/certificates/new/", asked), client.post("/history/certificates/new/", asked)):
+        assert "did no work" in answer.content.decode()
+    assert not Certificate.objects.exists()
+
+
 def test_what_was_not_chosen_is_nowhere(client: Client, alice: User, alpha: Project) -> None:
     found = made(client, alice, shows=["tasks"])
     assert found.statement["facts"] == {"tasks": 12}

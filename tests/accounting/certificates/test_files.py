@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import io
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -79,3 +80,15 @@ def test_a_word_that_is_longer_than_a_line_is_cut() -> None:
     lines = sheet.wrapped("W" * 100 + " end", 12, 60)
     assert "".join(lines).replace(" ", "") == "W" * 100 + "end"
     assert all(sheet.width_of(line, 12) <= 60 for line in lines)
+
+
+@pytest.mark.parametrize(("name", "nbadges"), [("W" * 60, 400), ("王" * 60, 1), ("", 60)])
+def test_no_line_lies_on_another(name: str, nbadges: int) -> None:
+    many = [f"A badge with the long name {number}, of sixty characters and more" for number in range(nbadges)]
+    found = replace(words(name, badges=many), title="Zertifikat über Rechenzeit für die Wissenschaft und die Forschung")
+    places = [
+        (text.x, text.y, text.size * sheet.POINT, sheet.width_of(text.text, text.size)) for text in sheet.texts(found)
+    ]
+    for number, (x, y, height, width) in enumerate(places):
+        for x2, y2, height2, width2 in places[:number]:
+            assert not (x < x2 + width2 and x2 < x + width and y < y2 + height2 and y2 < y + height)

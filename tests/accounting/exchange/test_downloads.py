@@ -222,4 +222,4 @@ def test_a_file_has_what_the_filters_of_the_page_show(signed_in: Client, worked:
 def test_a_filter_that_names_nothing_is_refused_in_words(signed_in: Client, worked: Host, query: str) -> None:
     reply = signed_in.get(f"/history/history.csv?{RANGE}&{query}")
     assert reply.status_code == 400
-    assert " is no " in reply.content.decode()
+    assert "“" in reply.content.decode()

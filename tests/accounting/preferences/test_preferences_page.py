@@ -170,7 +170,7 @@ def test_saving_keeps_the_keywords(alice: User) -> None:
 
 
 def test_a_place_that_nobody_knows_is_named_and_never_saved_to(signed_in: Client, alice: User) -> None:
-    assert "“moon” is no place." in signed_in.get(f"{PAGE}?place=moon").content.decode()
+    assert "“moon” is not a place." in signed_in.get(f"{PAGE}?place=moon").content.decode()
     assert signed_in.post(f"{PAGE}?place=moon", {}).status_code == 404
     with pytest.raises(ValueError, match="moon"):
         save_set(alice, "moon", {})

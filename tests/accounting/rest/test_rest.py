@@ -139,9 +139,9 @@ def test_projects_come_with_my_part_and_no_keys(worked: Host, headers: dict[str,
 def test_notes_speak_in_sentences(worked: Host, headers: dict[str, str]) -> None:
     make_note(worked, "reset", "2026-03-05", project=Project.objects.get(name="Alpha"))
     page = get(f"notes/?{RANGE}&limit=1", headers)
-    assert page["results"][0]["happened"] == "The totals of Alpha began anew."
+    assert page["results"][0]["happened"] == "The totals of Alpha started from zero again."
     (older,) = get(page["next"].removeprefix("http://testserver/api/v1/"), headers)["results"]
-    assert "5 credits of processor work more than it can have done" in older["happened"]
+    assert "5 credits for CPU work more than it could have done" in older["happened"]
     assert older["is_loss"] is True and older["host_id"] == worked.pk
     assert get(f"notes/?{RANGE}&host=999999", headers)["results"] == []
 

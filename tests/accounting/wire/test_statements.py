@@ -52,7 +52,16 @@ def test_what_has_no_canonical_form_is_not_signed(value: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "typed", ["0123-4567-89AB-CDEF", " o123 4567 89ab cdef ", "OI23456789ABCDEF", "0l23–4567–89AB–CDEF"]
+    "typed",
+    [
+        "0123-4567-89AB-CDEF",
+        " o123 4567 89ab cdef ",
+        "OI23456789ABCDEF",
+        "0l23–4567–89AB–CDEF",
+        "0123 — 4567\u00a089AB\u2212CDEF\t",
+        "https://example.org/certificates/0123456789ABCDEF/",
+        "example.org/certificates/0123-4567-89ab-cdef\n",
+    ],
 )
 def test_a_code_is_read_however_it_is_typed(typed: str) -> None:
     assert statements.read_code(typed) == "0123456789ABCDEF"

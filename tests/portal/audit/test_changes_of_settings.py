@@ -48,7 +48,7 @@ def test_a_change_names_who_when_and_the_values_before_and_after(
     assert (change.actor, change.action, change.object_repr) == (boss, Change.Action.UPDATE, "mt")
     assert change.changes == {"max_ncpus": [4, 8], "needs_opencl": [False, True]}
     shown = {line.label: (line.before, line.after) for line in lines_of(change)}
-    assert shown == {"Processors used at most": ("4", "8"), "Needs opencl": ("no", "yes")}
+    assert shown == {"Processors used at most": ("4", "8"), "Needs OpenCL": ("no", "yes")}
     page = operator.get(f"/admin/scheduler/planclass/{plan_class.pk}/history/").content.decode()
     assert "boss" in page
     assert "Processors used at most" in page
