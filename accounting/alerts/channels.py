@@ -1,6 +1,7 @@
 """A volunteer's channels: add one, choose what it tells, try it, take it into use again, remove it.
 
-Each use case is one transaction. All lock the volunteer's row first, which counts their channels and tests.
+Each use case is one transaction. Those that add, remove or send a test lock the volunteer's row first, which counts
+their channels and tests; then the address of a browser, the channels, and what hangs on these, as sending does.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from contextlib import suppress
 from typing import Final
 
 from django.conf import settings
-from django.db import transaction
+from django.db import connection, transaction
+from django.db.models import QuerySet
 from django.urls import reverse
 from django.utils import timezone
 from kombu.exceptions import OperationalError
@@ -45,12 +47,12 @@ def add(user: User, kind: AlertChannel.Kind, name: str, host: str, destination: 
 
     A browser that somebody else used for their alerts is no longer theirs: they were signed in there before.
     """
-    is_browser = kind == AlertChannel.Kind.PUSH
-    digest = digest_of(destination.url) if is_browser else None
+    digest = digest_of(destination.url) if kind == AlertChannel.Kind.PUSH else None
     with transaction.atomic():
         _lock(user)
-        if is_browser:
-            AlertChannel.objects.filter(digest=digest).exclude(user=user).delete()
+        if digest is not None:
+            _lock_browser(digest)
+            _delete(AlertChannel.objects.filter(digest=digest).exclude(user=user))
             if (known := AlertChannel.objects.filter(digest=digest).first()) is not None:
                 known.destination = sealed(destination)
                 known.name = name
@@ -89,7 +91,7 @@ def remove(user: User, pk: int) -> bool:
     """Remove a channel with its messages; False if it is not this volunteer's."""
     with transaction.atomic():
         _lock(user)
-        return bool(AlertChannel.objects.filter(user=user, pk=pk).delete()[0])
+        return _delete(AlertChannel.objects.filter(user=user, pk=pk))
 
 
 def ask_test(user: User, pk: int) -> AlertMessage | None:
@@ -122,6 +124,19 @@ def ask_test(user: User, pk: int) -> AlertMessage | None:
 
 def _lock(user: User) -> None:
     User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
+
+
+def _lock_browser(digest: bytes) -> None:
+    """Of two who add one browser at the same moment, the second waits here, and then sees the first one's channel."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [int.from_bytes(digest[:8], "big", signed=True)])
+
+
+def _delete(rows: QuerySet[AlertChannel]) -> bool:
+    """Remove channels with their messages; whether there were any. Messages alone are deleted first."""
+    found = list(rows.select_for_update().order_by("pk").values_list("pk", flat=True))
+    AlertChannel.objects.filter(pk__in=found).delete()
+    return bool(found)
 
 
 def _watch(user: User) -> None:

@@ -31,6 +31,8 @@ from accounting.models import AlertChannel, AlertMessage
 from accounting.wire.alerts import Alert, Request
 from portal.fetch.errors import AddressRefused, FetchError
 from portal.fetch.sender import SEND_LIMITS, Sent, send
+from portal.languages.recipients import written_for
+from portal.models import User
 
 log = structlog.get_logger("alerts")
 
@@ -82,7 +84,7 @@ def _take(now: dt.datetime) -> list[AlertMessage]:
     with connection.cursor() as cursor:
         cursor.execute(sql.TAKE, values)
         taken = [pk for (pk,) in cursor.fetchall()]
-    return list(AlertMessage.objects.filter(pk__in=taken).select_related("channel"))
+    return list(AlertMessage.objects.filter(pk__in=taken).select_related("channel__user"))
 
 
 def _deliver(messages: list[AlertMessage]) -> int:
@@ -90,9 +92,12 @@ def _deliver(messages: list[AlertMessage]) -> int:
     nsent = 0
     requests = list(_requests(messages))
     with ThreadPoolExecutor(THREADS) as pool:
-        tries = {pool.submit(_try, request): message for message, request in requests}
+        tries = {pool.submit(_try, request, message.channel.user): message for message, request in requests}
         for done in as_completed(tries):
-            nsent += _note(tries[done], done.result())
+            try:
+                nsent += _note(tries[done], done.result())
+            except Exception:  # of whatever kind: else what others have taken would be sent to them again
+                log.exception("alert_not_noted", channel=tries[done].channel_id)
     return nsent
 
 
@@ -101,7 +106,8 @@ def _requests(messages: list[AlertMessage]) -> Iterator[tuple[AlertMessage, Requ
         try:
             yield message, request_for(message.channel, alert_of(message))
         except (UnreadableDestination, ValueError):
-            text = _("The address can no longer be read. Remove this channel, and add it again.")
+            with written_for(message.channel.user):
+                text = _("The address can no longer be read. Remove this channel, and add it again.")
             _note(message, _Answer(None, text, is_refused=True))
 
 
@@ -117,15 +123,17 @@ def alert_of(message: AlertMessage) -> Alert:
     )
 
 
-def _try(request: Request) -> _Answer:
-    try:
-        sent: Sent = send(request.url, request.body, request.headers, SEND_LIMITS)
-    except FetchError as error:
-        return _Answer(None, error_text(error), is_refused=isinstance(error, AddressRefused))
-    except ValueError:
-        # A header that HTTP does not allow, from before a rule was made stricter.
-        return _Answer(None, error_text(AddressRefused("", "")), is_refused=True)
-    return _Answer(sent.status, answer_text(sent.status), retry_secs=sent.retry_secs)
+def _try(request: Request, owner: User) -> _Answer:
+    """Send it; what came of it is said in the language of the channel's owner."""
+    with written_for(owner):
+        try:
+            sent: Sent = send(request.url, request.body, request.headers, SEND_LIMITS)
+        except FetchError as error:
+            return _Answer(None, error_text(error), is_refused=isinstance(error, AddressRefused))
+        except ValueError:
+            # A header that HTTP does not allow, from before a rule was made stricter.
+            return _Answer(None, error_text(AddressRefused("", "")), is_refused=True)
+        return _Answer(sent.status, answer_text(sent.status), retry_secs=sent.retry_secs)
 
 
 def _note(message: AlertMessage, answer: _Answer) -> bool:

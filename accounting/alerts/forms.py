@@ -9,10 +9,10 @@ from django.utils.translation import gettext_lazy as _
 
 from accounting.alerts.channels import MAX_NAME_CHARS
 from accounting.alerts.destinations import schemes
-from accounting.alerts.texts import KIND_LABELS, not_public_text
+from accounting.alerts.texts import KIND_LABELS
 from accounting.engine.alerts import AlertKind
 from accounting.wire.alerts import MAX_TOKEN_CHARS, MAX_URL_CHARS, Destination, DestinationError, parse_subscription
-from portal.fetch.errors import AddressRefused, FetchError
+from portal.fetch.errors import FetchError
 from portal.fetch.sender import check_address
 
 
@@ -25,7 +25,7 @@ class AddressField(forms.CharField):
 
 
 def host_of_address(url: str) -> str:
-    """The host; raises ValidationError. What is wrong with a name inside this site's network is not said."""
+    """The host; raises ValidationError, which is the same for a name inside this site's network as for none at all."""
     allowed = schemes()
     if not url.lower().startswith(tuple(f"{scheme}://" for scheme in allowed)):
         raise forms.ValidationError(
@@ -34,10 +34,13 @@ def host_of_address(url: str) -> str:
         )
     try:
         return check_address(url, allowed)
-    except AddressRefused:
-        raise forms.ValidationError(not_public_text()) from None
     except FetchError:
-        raise forms.ValidationError(_("No server of this name was found. Look for a typing mistake.")) from None
+        raise forms.ValidationError(
+            _(
+                "No server with a public address was found there. Look for a typing mistake. Alerts are only sent to "
+                "public addresses on the internet, without a login in them."
+            )
+        ) from None
 
 
 class ChannelForm(forms.Form):

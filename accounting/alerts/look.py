@@ -12,7 +12,7 @@ from typing import Final
 
 import structlog
 from django.conf import settings
-from django.db import DatabaseError, transaction
+from django.db import transaction
 from django.db.models import Count, Exists, F, OuterRef, Q
 from django.urls import reverse
 
@@ -44,7 +44,7 @@ def look_after_all(now: dt.datetime) -> int:
     for user_id in due(now):
         try:
             nmessages += look_after(user_id, now)
-        except DatabaseError:
+        except Exception:  # of whatever kind: who waits longest is first the next time too, and would keep all others
             log.exception("alerts_not_looked_for", user=user_id)
     return nmessages
 
@@ -60,7 +60,7 @@ def due(now: dt.datetime) -> list[int]:
 
 
 def look_after(user_id: int, now: dt.datetime) -> int:
-    """Look after one volunteer, in their language; how many messages there are to send. Safe to repeat.
+    """Look after one volunteer; how many messages there are to send. Safe to repeat.
 
     Locks the volunteer's watch.
     """

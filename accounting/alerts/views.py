@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import wraps
 from types import MappingProxyType
 from typing import Final
 
@@ -26,6 +27,7 @@ from accounting.wire.alerts import Destination, new_secret
 from portal.ops.mail_choices import silent_after
 from portal.people.access import signed_in
 from portal.sign_in.browsers import browser_name
+from portal.sign_in.throttle import Throttled, admit_look_up
 from portal.wire import web_push
 
 WORKER: Final = settings.BASE_DIR / "static" / "accounting" / "sw.js"
@@ -71,8 +73,24 @@ def _kinds_form(line: ChannelLine) -> KindsForm:
     return KindsForm(initial=chosen, auto_id=f"id_{line.channel.pk}_%s")
 
 
+def _few_look_ups(view: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
+    """Forms look up the address that was entered, which may keep a thread for seconds."""
+
+    @wraps(view)
+    def admitted(request: HttpRequest) -> HttpResponse:
+        try:
+            admit_look_up(signed_in(request).pk)
+        except Throttled:
+            messages.error(request, _("You have entered many addresses in this hour. Try again later."))
+            return redirect("alerts")
+        return view(request)
+
+    return admitted
+
+
 @require_POST
 @login_required
+@_few_look_ups
 def add_browser(request: HttpRequest) -> HttpResponse:
     """Tell me in this browser."""
     form = BrowserForm(request.POST)
@@ -85,6 +103,7 @@ def add_browser(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 @login_required
+@_few_look_ups
 def add_webhook(request: HttpRequest) -> HttpResponse:
     """Tell a program of mine. The secret that signs what is sent is shown this once."""
     form = WebhookForm(request.POST)
@@ -97,6 +116,7 @@ def add_webhook(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 @login_required
+@_few_look_ups
 def add_ntfy(request: HttpRequest) -> HttpResponse:
     """Tell me by ntfy."""
     form = NtfyForm(request.POST)

@@ -7,6 +7,7 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
 
 from accounting.badges.texts import rule_text
 from accounting.models import Badge
@@ -24,10 +25,11 @@ class BadgeAdmin(AuditedAdmin):
             None,
             {
                 "fields": ("title", "text", "kind", "subject", "threshold", "is_active"),
-                "description": "Volunteers see their badges on a page of their own, and choose whether others see "
-                "them. A badge is never taken away. If you change a rule, those who have the badge keep it, with "
-                "the rule as it was; others get it within a day if they reached the new one, dated by the day on "
-                "which they did.",
+                "description": _(
+                    "Volunteers see their badges on a page of their own, and choose whether others see them. A badge "
+                    "is never taken away. If you change a rule, those who have the badge keep it, with the rule as it "
+                    "was. Others get it within a day if they reached the new one, dated by the day on which they did."
+                ),
             },
         ),
     )
@@ -36,10 +38,10 @@ class BadgeAdmin(AuditedAdmin):
         found: QuerySet[Any] = super().get_queryset(request).annotate(nawards=Count("awards"))
         return found
 
-    @admin.display(description="what has to be reached")
+    @admin.display(description=_("what has to be reached"))
     def rule(self, row: Badge) -> str:
         return rule_text(row)
 
-    @admin.display(description="volunteers who have it", ordering="nawards")
+    @admin.display(description=_("volunteers who have it"), ordering="nawards")
     def nawarded(self, row: Any) -> int:
         return int(row.nawards)

@@ -7,9 +7,8 @@ from django.utils.translation import gettext, ngettext
 
 from accounting.engine.badges import BadgeKind
 from accounting.models import Badge
+from portal.templatetags.display import count
 from portal.wire.keywords import KEYWORDS
-
-_THIN = "\u202f"
 
 
 def kept_rule(badge: Badge) -> str:
@@ -21,7 +20,7 @@ def kept_rule(badge: Badge) -> str:
 def rule_text(badge: Badge) -> str:
     """What has to be reached, such as "10 000 credits"."""
     number = badge.threshold
-    values = {"number": f"{number:,}".replace(",", _THIN)}
+    values = {"number": count(number)}
     match BadgeKind(badge.kind):
         case BadgeKind.CREDIT:
             return ngettext("%(number)s credit", "%(number)s credits", number) % values

@@ -93,7 +93,7 @@ KEPT_TRYING: Final = dt.timedelta(hours=24)
 FAILING_FOR: Final = dt.timedelta(days=3)
 """A channel that has failed for so long is paused,"""
 MIN_TRIES_TO_PAUSE: Final = 3
-"""but not at the first tries of a message: the other side may have come back meanwhile."""
+"""but not at the first tries of a message that is tried again: the other side may have come back meanwhile."""
 _GONE: Final = frozenset({404, 410})
 _LATER: Final = frozenset({408, 425, 429})
 
@@ -127,9 +127,11 @@ def judge(tried: Try, now: dt.datetime) -> tuple[Verdict, dt.datetime | None]:
     if tried.status is not None and 200 <= tried.status < 300:
         return Verdict.SENT, None
     is_long = tried.failing_since is not None and now - tried.failing_since >= FAILING_FOR
-    if tried.is_refused or tried.status in _GONE or (is_long and tried.ntries >= MIN_TRIES_TO_PAUSE):
+    is_final = tried.status is not None and tried.status < 500 and tried.status not in _LATER
+    is_pausing = is_long and (is_final or tried.ntries >= MIN_TRIES_TO_PAUSE)
+    if tried.is_refused or tried.status in _GONE or is_pausing:
         return Verdict.PAUSE, None
-    if tried.status is not None and tried.status < 500 and tried.status not in _LATER:
+    if is_final:
         return Verdict.FAILED, None
     wait = RETRY_AFTER[min(tried.ntries, len(RETRY_AFTER)) - 1]
     again = now + max(wait, dt.timedelta(seconds=tried.retry_secs))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from django.db import connection
+from django.utils.translation import gettext_lazy as _
 
 from accounting.ledger import sql
 from portal.maintenance.jobs import Job
@@ -37,4 +38,9 @@ def differences() -> Iterator[str]:
             yield f"user {user}, {month:%Y-%m}: the best day differs from the days"
 
 
-LEDGER: Final = Job("check_ledger", "Ledger", "Whether the account manager's totals follow from its days.", differences)
+LEDGER: Final = Job(
+    "check_ledger",
+    _("Ledger"),
+    _("Checks that the account manager's totals follow from its days."),
+    differences,
+)

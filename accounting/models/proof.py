@@ -9,6 +9,8 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import CheckConstraint, Q, UniqueConstraint
 from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from accounting.engine.badges import MAX_THRESHOLD, BadgeKind
 from accounting.models.projects import keyword_choices
@@ -61,27 +63,33 @@ class Badge(models.Model):
     """A rule of the operators: what a volunteer has to reach, and what it is called."""
 
     KINDS: ClassVar = [
-        (BadgeKind.CREDIT.value, "estimated credit, in credits"),
-        (BadgeKind.TASKS.value, "finished tasks"),
-        (BadgeKind.DAYS.value, "days with credit"),
-        (BadgeKind.YEARS.value, "calendar years with credit"),
-        (BadgeKind.GPU_HOURS.value, "GPU time, in hours"),
-        (BadgeKind.SUBJECT_HOURS.value, "run time for a subject, in hours"),
-        (BadgeKind.SUBJECTS.value, "fields of science worked for"),
+        (BadgeKind.CREDIT.value, _("estimated credit, in credits")),
+        (BadgeKind.TASKS.value, _("finished tasks")),
+        (BadgeKind.DAYS.value, _("days with credit")),
+        (BadgeKind.YEARS.value, _("calendar years with credit")),
+        (BadgeKind.GPU_HOURS.value, _("GPU time, in hours")),
+        (BadgeKind.SUBJECT_HOURS.value, _("run time for a subject, in hours")),
+        (BadgeKind.SUBJECTS.value, _("fields of science worked for")),
     ]
-    title = models.CharField(max_length=60, unique=True)
-    text = models.CharField("one line on what it means", max_length=200, blank=True)
-    kind = models.CharField("what is counted", max_length=16, choices=KINDS)
+    title = models.CharField(_("title"), max_length=60, unique=True)
+    text = models.CharField(_("one line on what it means"), max_length=200, blank=True)
+    kind = models.CharField(_("what is counted"), max_length=16, choices=KINDS)
     subject = models.PositiveIntegerField(
-        choices=keyword_choices, null=True, blank=True, help_text="Only for the run time for a subject."
+        _("subject"),
+        choices=keyword_choices,
+        null=True,
+        blank=True,
+        help_text=_("Only for the run time for a subject."),
     )
     threshold = models.PositiveBigIntegerField(
-        "how much", validators=[MinValueValidator(1), MaxValueValidator(MAX_THRESHOLD)]
+        _("how much"), validators=[MinValueValidator(1), MaxValueValidator(MAX_THRESHOLD)]
     )
-    is_active = models.BooleanField("awarded", default=False, help_text="Off: nobody gets it any more.")
-    changed_at = models.DateTimeField(auto_now=True)
+    is_active = models.BooleanField(_("awarded"), default=False, help_text=_("Off: nobody gets it any more."))
+    changed_at = models.DateTimeField(_("changed on"), auto_now=True)
 
     class Meta:
+        verbose_name = _("badge")
+        verbose_name_plural = _("badges")
         ordering = ["kind", "subject", "threshold", "pk"]
         constraints = [
             CheckConstraint(condition=Q(threshold__range=(1, MAX_THRESHOLD)), name="badge_threshold"),
@@ -89,7 +97,7 @@ class Badge(models.Model):
                 condition=Q(kind=BadgeKind.SUBJECT_HOURS.value, subject__isnull=False)
                 | (~Q(kind=BadgeKind.SUBJECT_HOURS.value) & Q(subject__isnull=True)),
                 name="badge_subject",
-                violation_error_message="Choose a subject for the run time for a subject, and for nothing else.",
+                violation_error_message=_("Choose a subject for the run time for a subject, and for nothing else."),
             ),
         ]
 
@@ -105,7 +113,9 @@ class Badge(models.Model):
     def clean(self) -> None:
         """A subject belongs to one kind of rule; the database has the last word."""
         if (self.kind == BadgeKind.SUBJECT_HOURS.value) != (self.subject is not None):
-            raise ValidationError({"subject": "Choose a subject for the run time for a subject, and for nothing else."})
+            raise ValidationError(
+                {"subject": gettext("Choose a subject for the run time for a subject, and for nothing else.")}
+            )
 
 
 class BadgeAward(models.Model):

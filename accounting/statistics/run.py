@@ -22,7 +22,7 @@ from django.conf import settings
 from django.db import connection
 from django.db.models import QuerySet
 from django.utils import timezone
-from django.utils.translation import gettext_noop
+from django.utils.translation import gettext_lazy as _
 from psycopg import Connection
 
 from accounting.models import Project, StatisticsImport
@@ -235,8 +235,8 @@ def _in_words() -> Iterator[str]:
 
 IMPORT: Final = Job(
     "import_statistics",
-    gettext_noop("Statistics import"),
-    gettext_noop("Reads what projects granted, as the daily tasks do: all projects now, one after another."),
+    _("Statistics import"),
+    _("Reads what projects granted, as the daily tasks do: all projects now, one after another."),
     _in_words,
     is_check=False,
 )

@@ -23,6 +23,8 @@ from portal.wire import web_push
 MAX_LINES: Final = 10
 MAX_LINE_CHARS: Final = 300
 MAX_TITLE_CHARS: Final = 120
+MAX_NTFY_BYTES: Final = 4000
+"""Of a text for ntfy, which makes a file of one with more than 4,096 bytes, or refuses it."""
 MAX_URL_CHARS: Final = 1000
 MAX_TOKEN_CHARS: Final = 200
 TTL_SECS: Final = 86_400
@@ -156,7 +158,11 @@ def ntfy_request(alert: Alert, to: Destination) -> Request:
     }
     if to.token:
         headers["Authorization"] = f"Bearer {to.token}"
-    return Request(to.url, headers, alert.text.encode())
+    lines, body = list(alert.lines), alert.text.encode()
+    while len(body) > MAX_NTFY_BYTES and lines:
+        lines.pop()
+        body = "\n".join([*lines, "…"]).encode()
+    return Request(to.url, headers, body)
 
 
 def _header(text: str) -> str:
@@ -204,6 +210,8 @@ def parse_subscription(text: str) -> Destination:
         raise DestinationError("endpoint, keys.p256dh and keys.auth have to be texts")
     if len(url) > MAX_URL_CHARS:
         raise DestinationError(f"endpoint has more than {MAX_URL_CHARS} characters")
+    if not (url.isascii() and url.isprintable()):
+        raise DestinationError("endpoint has to be an address of ASCII letters, digits and signs")
     try:
         web_push.parse_browser_keys(p256dh, auth)
     except web_push.PushKeyError as error:

@@ -33,6 +33,9 @@ TEXTS: Final = (
     _("This page yielded into no results. Create a new item or reset your filters."),
     _("Type to search"),
     # Django
+    _("Date"),
+    _("False"),
+    _("True"),
     _("Disabled"),
     _("Enabled"),
     _("Password-based authentication"),

@@ -33,6 +33,8 @@ NEW_ACCOUNTS_PER_HOUR: Final = 20
 NEW_TEAMS_PER_DAY: Final = 5
 DRAWINGS_PER_HOUR: Final = 60
 """PDF files and pictures of certificates that a person can have made."""
+LOOK_UPS_PER_HOUR: Final = 60
+"""Addresses for alerts that a person can enter; each is looked up, which may take seconds."""
 # Slow hashes that may be computed at once in this process, and how long a login waits for a slot. So logins cannot
 # take all threads.
 CONCURRENT_CHECKS: Final = 2
@@ -103,6 +105,11 @@ def admit_new_team(user_id: int) -> None:
 def admit_drawing(user_id: int) -> None:
     """Let somebody have a PDF file or a picture drawn, and count it; raises Throttled."""
     _take(RateLimitItemPerSecond(DRAWINGS_PER_HOUR, 3600), "drawings", str(user_id))
+
+
+def admit_look_up(user_id: int) -> None:
+    """Let somebody enter an address for alerts, and count it; raises Throttled."""
+    _take(RateLimitItemPerSecond(LOOK_UPS_PER_HOUR, 3600), "look_ups", str(user_id))
 
 
 def admit_key(address: str) -> None:

@@ -24,12 +24,12 @@ _SPOKEN: Final = {"title", "aria-label", "aria-description", "placeholder", "alt
 _BUTTONS: Final = {"submit", "button", "reset"}
 # Addresses, the names of functions, tasks, settings and files, and hashes that are not shown.
 _ADDRESS: Final = re.compile(
-    r"https?://\S+|\b\w+(?:\.\w+){2,}\b|\b[a-z]+(?:_[a-z0-9]+)+\b|\b\w+\.(?:xml|json|csv|zip)\b|\S*\*{5,}|\bmd5\b|\b[0-9A-Z]{4}(?:-[0-9A-Z]{4})+\b"
+    r"https?://\S+|\b\w+(?:\.\w+){2,}\b|\b\w+\.(?:xml|json|csv|zip)\b|\b[a-z]+(?:_[a-z0-9]+)+\b|\S*\*{5,}|\bmd5\b|\b[0-9A-Z]{4}(?:-[0-9A-Z]{4})+\b"
 )
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
 # Names and units that are the same in every language.
 NAMES: Final = re.compile(
-    r"API|ARM|Android|ATI|BOINC|CPU|CPUs|CSV|CPID|DNS|English|Deutsch|FLOPS|FLOPs|GFLOPS|TFLOPS|GPU|GPUs|GHz|GiB|GitHub"
+    r"API|ARM|CUDA|OpenCL|Android|ATI|BOINC|CPU|CPUs|CSV|CPID|DNS|English|Deutsch|FLOPS|FLOPs|GFLOPS|TFLOPS|GPU|GPUs|GHz|GiB|GitHub"
     r"|HTML|HTTP|JSON|KiB|MB|MiB|MHz|RAC|REC|REST|RPC|TiB|URL|UTC|XML|ZIP|credits|min|https|http|ntfy|www|org|boinc|"
     r"berkeley|edu|PostgreSQL|Valkey|WSL|Windows|macOS|Linux"
 )
@@ -134,18 +134,19 @@ def unmarked(page: str, data: Iterable[str]) -> list[str]:
     found = []
     for text in reader.outside:
         rest = _ADDRESS.sub(" ", text)
-        if not _words(rest):
+        if not has_words(rest):
             continue
         for value in data:
             if value in rest:
                 rest = rest.replace(value, " ")
-        if _words(rest):
+        if has_words(rest):
             found.append(text[:150])
     return found
 
 
-def _words(text: str) -> list[str]:
-    return [word for word in _WORD.findall(text) if not NAMES.fullmatch(word)]
+def has_words(text: str) -> bool:
+    """Whether there is a word that is no name or unit."""
+    return any(not NAMES.fullmatch(word) for word in _WORD.findall(text))
 
 
 _NO_DATA: Final = {"contenttypes.ContentType", "portal.OperatingTable"}

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import structlog
 from django.conf import settings as site_settings
-from django.db import connection, connections
+from django.db import DatabaseError, connection, connections
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -203,6 +203,24 @@ def test_two_workers_take_different_messages(alice: User, bob: User) -> None:
     assert len(first) == 4 and deliver._take(now) == []
 
 
+def test_an_error_with_one_message_does_not_send_those_of_others_again(
+    alice: User, bob: User, tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real: Callable[..., bool] = deliver._note
+
+    def broken(message: AlertMessage, *answer: Any) -> bool:
+        if message.channel.user_id == alice.pk:
+            raise DatabaseError
+        return real(message, *answer)
+
+    monkeypatch.setattr(deliver, "_note", broken)
+    with Receiver(tls) as server:
+        for user in (alice, alice, bob, bob):
+            queue(add_ntfy(user, server.url))
+        assert deliver.deliver_due() == 2 and len(server.requests) == 4
+    assert outcomes() == ["waiting", "waiting", "sent", "sent"]
+
+
 def test_the_messages_of_a_channel_come_in_their_order(alice: User, tls: ssl.SSLContext) -> None:
     with Receiver(tls) as server:
         channel = add_ntfy(alice, server.url)
@@ -260,6 +278,14 @@ def test_nothing_secret_is_stored_in_clear_or_logged(alice: User, tls: ssl.SSLCo
     for each in (secret, token, "secret-path"):
         assert each not in stored and each.encode().hex() not in stored and each not in str(logged)
     assert len(logged) == 2
+
+
+def test_what_came_of_it_is_said_in_the_language_of_the_owner(alice: User, tls: ssl.SSLContext) -> None:
+    User.objects.filter(pk=alice.pk).update(language="de")
+    with Receiver(tls, "429 Slow") as server:
+        queue(add_ntfy(alice, server.url))
+        deliver.deliver_due()
+    assert AlertMessage.objects.get().answer == "Der Server sagt, dass er zu viele Nachrichten bekommt (Status 429)."
 
 
 def test_old_messages_are_removed(alice: User) -> None:

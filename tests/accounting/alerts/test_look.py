@@ -9,10 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import DatabaseError, connection
 from django.test.utils import CaptureQueriesContext
-from django.utils import timezone
+from django.utils import timezone, translation
 from pytest_django import Settings
 
 from accounting.alerts import channels, look
+from accounting.alerts.texts import lines_of, title_of
+from accounting.engine.alerts import AlertKind
 from accounting.models import (
     AlertChannel,
     AlertMessage,
@@ -59,19 +61,22 @@ def test_a_computer_that_falls_silent_and_comes_back_is_told_twice(
 ) -> None:
     now = timezone.now()
     last_seen(studio, 3 * DAY + HOUR)
-    assert told(alice, now) == [("A computer is silent", ["studio has not synced for 3 days."])]
+    assert told(alice, now) == [("A computer is silent", ["studio has not reported for 3 days."])]
     assert told(alice, now + HOUR) == []
     last_seen(studio, dt.timedelta(0))
     assert told(alice, now + HOUR) == []
-    assert told(alice, now + 2 * HOUR) == [("Over: A computer is silent", ["studio has not synced for 3 days."])]
+    assert told(alice, now + 2 * HOUR) == [("Over: A computer is silent", ["studio has not reported for 3 days."])]
     assert not AlertTrouble.objects.exists()
 
 
-def test_alerts_are_in_the_language_of_whom_they_are_for(alice: User, studio: Host, channel: AlertChannel) -> None:
+def test_an_alert_is_in_the_language_of_who_gets_it(alice: User, channel: AlertChannel) -> None:
     User.objects.filter(pk=alice.pk).update(language="de")
-    now = timezone.now()
-    last_seen(studio, 3 * DAY + HOUR)
-    assert told(alice, now) == [("Ein Computer ist stumm", ["studio hat seit 3 Tagen keinen Abgleich gemacht."])]
+    for number in range(12):
+        last_seen(make_host(alice, f"node{number:02}"), 4 * DAY)
+    ((title, lines),) = told(alice, timezone.now())
+    with translation.override("de"):
+        assert lines[-1] == lines_of(["x"] * 12, 10)[-1] != "and 3 more"
+        assert title == title_of(AlertKind.SILENT, 12, is_over=False) != "12 computers are silent"
 
 
 def test_computers_that_fall_silent_together_are_one_message(alice: User, channel: AlertChannel) -> None:
@@ -86,11 +91,11 @@ def test_failing_tasks_are_told_for_each_project(alice: User, studio: Host, chan
     today = str(timezone.now().date())
     credit(studio, alpha, today, (0, 0, 0, 0, 1, 5))
     assert told(alice, timezone.now()) == [
-        ("Tasks fail on a computer", ["studio failed 5 of 6 tasks of Alpha in the last 7 days."])
+        ("Tasks fail on a computer", ["studio failed 5 of 6 jobs of Alpha in the last 7 days."])
     ]
     credit(studio, beta, today, (0, 0, 0, 0, 1, 7))
     ((_, lines),) = told(alice, timezone.now())
-    assert lines == ["studio failed 7 of 8 tasks of Beta in the last 7 days."]
+    assert lines == ["studio failed 7 of 8 jobs of Beta in the last 7 days."]
 
 
 def test_trouble_of_a_project_is_told_to_those_who_have_it(
@@ -158,7 +163,7 @@ def test_each_channel_gets_what_was_chosen_for_it(alice: User, studio: Host, cha
 def test_a_name_with_signs_of_its_own_begins_no_line(alice: User, channel: AlertChannel) -> None:
     last_seen(make_host(alice, "bad\r\nTitle: x"), 4 * DAY)
     ((_, lines),) = told(alice, timezone.now())
-    assert lines == ["bad Title: x has not synced for 4 days."]
+    assert lines == ["bad Title: x has not reported for 4 days."]
 
 
 def test_beyond_the_limit_of_the_day_messages_are_left_out(
@@ -254,14 +259,16 @@ def test_two_looks_at_once_make_one_message(alice: User, studio: Host) -> None:
     assert AlertMessage.objects.count() == 1
 
 
+@pytest.mark.parametrize("error", [DatabaseError, OverflowError])
 def test_an_error_with_one_volunteer_does_not_keep_others_from_their_alerts(
-    alice: User, bob: User, studio: Host, monkeypatch: pytest.MonkeyPatch
+    alice: User, bob: User, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
 ) -> None:
+    """Of whatever kind: who could not be looked after is first in line the next time too."""
     real: Callable[[int, dt.datetime], int] = look.look_after
 
     def broken(user_id: int, now: dt.datetime) -> int:
         if user_id == alice.pk:
-            raise DatabaseError
+            raise error
         return real(user_id, now)
 
     for user in (alice, bob):

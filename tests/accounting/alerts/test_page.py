@@ -16,10 +16,12 @@ from pytest_django import Settings
 from accounting.account_data import copies
 from accounting.alerts import channels, deliver
 from accounting.alerts.destinations import opened
+from accounting.alerts.reads import WATCHED_FOR
 from accounting.models import AlertChannel, AlertMessage
 from accounting.wire.alerts import MAX_URL_CHARS, signature
 from portal.fetch.fetcher import Limits
 from portal.models import User
+from portal.sign_in import throttle
 from portal.wire import web_push
 from tests.support.alert_receivers import HOST, Receiver, add_browser, add_ntfy, add_webhook, silent_server
 from tests.support.page_reader import Page
@@ -83,14 +85,14 @@ def test_a_browser_that_two_people_use_alerts_who_added_it_last(alice: User, bob
 @pytest.mark.parametrize(
     ("url", "said"),
     [
-        ("http://10.1.2.3/x", "only sent to public addresses"),
-        ("https://localhost/", "only sent to public addresses"),
-        ("https://[::1]/", "only sent to public addresses"),
-        ("https://169.254.169.254/latest/", "only sent to public addresses"),
-        ("https://user:secret@example.org/", "only sent to public addresses"),
+        ("http://10.1.2.3/x", "No server with a public address"),
+        ("https://localhost/", "No server with a public address"),
+        ("https://[::1]/", "No server with a public address"),
+        ("https://169.254.169.254/latest/", "No server with a public address"),
+        ("https://user:secret@example.org/", "No server with a public address"),
         ("ftp://example.org/", "begins with"),
         ("attic", "begins with"),
-        ("https://nowhere.invalid/", "No server of this name"),
+        ("https://nowhere.invalid/", "No server with a public address"),
         (f"https://{'x' * MAX_URL_CHARS}.org/", f"at most {MAX_URL_CHARS} characters"),
         ("", "required"),
     ],
@@ -102,6 +104,25 @@ def test_an_address_that_cannot_be_sent_to_is_refused_in_words(signed_in: Client
     browser = {"subscription": PushBrowser().subscription(url)}
     assert signed_in.post(f"{ALERTS}browser/", browser).status_code == 422
     assert not AlertChannel.objects.exists()
+
+
+def test_what_is_said_of_a_name_does_not_tell_whether_it_is_one_inside_this_sites_network(signed_in: Client) -> None:
+    inside, nowhere = (
+        Page(signed_in.post(f"{ALERTS}webhook/", {"webhook-url": f"https://{name}/"}).content.decode()).words
+        for name in ("localhost", "nowhere.invalid")
+    )
+    assert inside == nowhere
+
+
+def test_addresses_are_looked_up_only_so_often_an_hour(
+    signed_in: Client, own_machine: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look-up may take seconds, in which nobody else is served in its place."""
+    monkeypatch.setattr(throttle, "LOOK_UPS_PER_HOUR", 2)
+    for what in ("webhook", "ntfy", "webhook"):
+        reply = signed_in.post(f"{ALERTS}{what}/", {f"{what}-url": HOOK})
+    assert reply.status_code == 302 and "many addresses in this hour" in shown(signed_in)
+    assert AlertChannel.objects.count() == 2
 
 
 def test_a_site_with_https_sends_nothing_in_clear(signed_in: Client, own_machine: None, settings: Settings) -> None:
@@ -178,6 +199,14 @@ def test_a_test_of_a_server_that_is_silent_says_so(
     assert "could not be reached, or did not answer in time" in shown(signed_in)
 
 
+def test_a_page_left_open_while_no_worker_sends_does_not_ask_for_ever(signed_in: Client, alice: User) -> None:
+    channels.ask_test(alice, add_ntfy(alice, HOOK).pk)
+    assert "hx-trigger" in signed_in.get(ALERTS).content.decode()
+    AlertMessage.objects.update(created_at=timezone.now() - WATCHED_FOR)
+    page = signed_in.get(ALERTS).content.decode()
+    assert "hx-trigger" not in page and "waits to be sent" in Page(page).words
+
+
 def test_two_clicks_are_one_test_and_there_is_a_most_of_the_day(signed_in: Client, alice: User) -> None:
     """Also for who removes the channel and adds another."""
     for _ in range(channels.MAX_TESTS_PER_DAY):
@@ -243,6 +272,8 @@ def test_adding_asks_for_the_password_again(client: Client, alice: User, own_mac
     reply = client.post(f"{ALERTS}ntfy/", {"ntfy-url": HOOK})
     assert reply.status_code == 302 and "reauthenticate" in reply.headers["Location"]
     assert not AlertChannel.objects.exists()
+    client.post(reply.headers["Location"], {"password": "alice's secret"})
+    assert opened(AlertChannel.objects.get()).url == HOOK
 
 
 def test_a_copy_of_ones_data_has_channels_without_their_addresses(alice: User) -> None:

@@ -184,3 +184,9 @@ def test_a_channel_that_has_failed_for_days_is_paused_but_not_at_the_first_try_o
     assert judge(tried(503, 3, failing_since=since), NOW)[0] is Verdict.PAUSE
     assert judge(tried(503, 3, failing_since=since + MINUTE), NOW)[0] is Verdict.LATER
     assert judge(tried(200, 3, failing_since=since), NOW)[0] is Verdict.SENT
+
+
+def test_a_channel_that_has_refused_messages_for_days_is_paused_as_none_of_them_is_tried_again() -> None:
+    since = NOW - FAILING_FOR
+    assert judge(tried(403, 1, failing_since=since), NOW) == (Verdict.PAUSE, None)
+    assert judge(tried(403, 1, failing_since=since + MINUTE), NOW) == (Verdict.FAILED, None)

@@ -12,6 +12,7 @@ import pytest
 from accounting.wire.alerts import (
     MAX_LINE_CHARS,
     MAX_LINES,
+    MAX_NTFY_BYTES,
     Alert,
     Destination,
     DestinationError,
@@ -74,6 +75,13 @@ def test_ntfy_gets_plain_text_and_headers() -> None:
     assert "Authorization" not in ntfy_request(ALERT, Destination("https://ntfy.test/topic")).headers
 
 
+def test_a_long_alert_loses_lines_so_that_ntfy_shows_it_as_a_message() -> None:
+    """Longer texts are files to ntfy, which many servers refuse."""
+    alert = replace(ALERT, lines=tuple("計" * MAX_LINE_CHARS for _ in range(MAX_LINES)))
+    body = ntfy_request(alert, Destination("https://ntfy.test/topic")).body
+    assert 3000 < len(body) <= MAX_NTFY_BYTES and body.decode().endswith("計\n…")
+
+
 def test_what_matters_more_is_more_urgent() -> None:
     to = Destination("https://ntfy.test/topic")
     assert ntfy_request(replace(ALERT, kind="security"), to).headers["Priority"] == "4"
@@ -131,6 +139,8 @@ def test_a_long_alert_loses_lines_so_that_a_push_service_takes_it() -> None:
         '{"endpoint": "https://p.test/", "keys": []}',
         '{"endpoint": "https://p.test/", "keys": {"p256dh": "AA", "auth": "AA"}}',
         PushBrowser().subscription("https://p.test/" + "x" * 1000),
+        PushBrowser().subscription("https://p.test/\ud800"),
+        PushBrowser().subscription("https://p.test/é"),
         "x" * 5000,
     ],
 )

@@ -6,7 +6,6 @@ import datetime as dt
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Group
 from django.test import Client
 from django.utils import timezone
 
@@ -16,6 +15,7 @@ from credit.statistics.markers import markers
 from portal.models import Change, User
 from tests.support.admin_forms import post_form
 from tests.support.credit_factories import make_app, make_version
+from tests.support.roles import make_person
 from tests.support.settings_changes import change_settings, last_change, save, to_step, undo
 from tests.support.validator_runs import done, validate, volunteers
 
@@ -158,10 +158,8 @@ def test_links_to_changes_and_previews_are_for_those_who_may_see_them(operator: 
     assert f"/admin/credit/preview/{preview}/result/" in operator.get(change).content.decode()
     assert change in operator.get(public).content.decode()
     for role, sees_change in (("Read only", True), ("Support", False)):
-        person = User.objects.create_user(f"{role[:4]}@example.org", "a long password", is_staff=True)
-        person.groups.add(Group.objects.get(name=role))
         client = Client()
-        client.force_login(person)
+        client.force_login(make_person(role))
         assert (change in client.get(public).content.decode()) is sees_change
         assert client.get(change).status_code == (200 if sees_change else 403)
         assert f"/admin/credit/preview/{preview}/" not in client.get(change).content.decode()

@@ -18,16 +18,11 @@ from django.utils.translation import trans_real
 from portal.languages import zones
 from portal.wire.keywords import KEYWORDS
 from tests.portal.web.test_access_matrix import MATRIX
-from tests.support.marked_texts import data_of_site, speak_in_brackets, unmarked
+from tests.support.marked_texts import data_of_site, has_words, speak_in_brackets, unmarked
 from tests.support.site_world import World
 
-NOT_YET: Final = re.compile(
-    r"/($|home|connect|history|computers|projects|account/(preferences|email-preferences|data|delete)|mails|news|api"
-    r"|admin)"
-)
-"""Pages whose texts are not marked yet."""
-# Texts for programs, or by the authors of programs.
-FOR_PROGRAMS: Final = re.compile(r"/(api/v1/.|notices|project/[a-z_]+\.php|server_status)")
+# Texts for programs, or for the authors of programs: the description of the API is that of its schema.
+FOR_PROGRAMS: Final = re.compile(r"/(api/v1/|notices|project/[a-z_]+\.php|server_status)")
 
 
 def pages_of_world(world: World) -> Iterator[tuple[str, str]]:
@@ -57,7 +52,7 @@ def text_of(response: HttpResponseBase) -> str:
 
 
 def offending(client: Client, who: str, path: str, data: list[str]) -> list[str]:
-    if NOT_YET.match(path) or FOR_PROGRAMS.match(path) or path in settings.CLIENT_PATHS:
+    if FOR_PROGRAMS.match(path) or path in settings.CLIENT_PATHS:
         return []
     return [f"{who} {path}: {text}" for text in unmarked(text_of(client.get(path)), data)]
 
@@ -77,7 +72,12 @@ def test_no_page_shows_an_unmarked_text(world: World, monkeypatch: pytest.Monkey
         found += offending(world.clients["staff"], "staff", path, data)
     assert len(texts.seen) > 200
     monkeypatch.undo()
-    missing = [text for context, text in sorted(texts.seen, key=str) if not is_translated(text, context)]
+    # Some data have translations, as subjects have; names of universities need none.
+    missing = [
+        text
+        for context, text in sorted(texts.seen, key=str)
+        if text not in data and has_words(text) and not is_translated(text, context)
+    ]
     assert found == [], "unmarked texts:\n" + "\n".join(dict.fromkeys(found))
     assert missing == [], "texts without a German translation:\n" + "\n".join(missing)
 

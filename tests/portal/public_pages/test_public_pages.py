@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 
 import pytest
-from django.contrib.auth.models import Group, Permission
+from django.contrib.auth.models import Permission
 from django.test import Client
 from pytest_django import Settings
 
 from portal.models import SiteText, User
 from portal.public_pages.look_around import SESSION_KEY
+from tests.support.roles import give_role
 
 
 def page(client: Client, path: str) -> str:
@@ -77,7 +78,9 @@ def test_the_demo_account_is_a_mere_volunteers(
 
 def test_a_demo_account_with_rights_is_none(alice: User, client: Client, settings: Settings) -> None:
     settings.DEMO_ACCOUNT = alice.email
-    alice.groups.add(Group.objects.get(name="Support"))
+    give_role(alice, "Support")
+    # Of the role, only the group: staff are none anyway.
+    User.objects.filter(pk=alice.pk).update(is_staff=False)
     assert client.post("/look-around/").status_code == 404
     alice.groups.clear()
     alice.user_permissions.add(Permission.objects.get(codename="view_result"))
