@@ -33,6 +33,8 @@ class NoticesFeed(AnnouncementFeed):
     """/notices.rss: what the client reads is title, link, guid, description and pubDate."""
 
     description = "Announcements by the operators."
+    # Clients and caches get the same whoever asks.
+    language = settings.LANGUAGE_CODE
     item_guid_is_permalink = False
 
     def title(self) -> str:
