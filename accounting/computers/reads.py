@@ -31,6 +31,7 @@ from accounting.ledger.texts import NoteLine, explain
 from accounting.models import Day, HostClient, HostLedger, HostProject, Note, Project
 from accounting.reconciliation.reads import Reconciled, last_days, read_reconciled, read_standings
 from accounting.rpc.recognise import keys_of_present, number_of
+from portal.computers.host_changes import HostChangeRefused
 from portal.models import Host, User
 from portal.ops.mail_choices import silent_after
 from portal.people.access import own_hosts
@@ -129,9 +130,14 @@ def _groups(lines: Iterable[HostLine]) -> list[str]:
 
 
 def read_chosen(user: User, now: dt.datetime, params: Mapping[str, str]) -> list[int]:
-    """The ids of all computers of a list, on whatever page; of those in use, unless the list is of retired ones."""
+    """The ids of all computers of a list, on whatever page; of those in use, unless the list is of retired ones.
+
+    Raises HostChangeRefused if there is no such list any more: without its filter, it would be all computers.
+    """
     lines = _read_lines(user, now)
     wanted = read_wanted(params, _groups(lines))
+    if wanted.problems:
+        raise HostChangeRefused("groups", gettext("That list no longer exists. Nothing was changed."))
     is_retired = wanted.status is Status.RETIRED
     return [line.host.pk for line in wanted.choose(lines) if (line.host.retired_at is not None) == is_retired]
 

@@ -27,13 +27,14 @@ flags FROM moved ON CONFLICT (user_id, day, project_id, host_id) DO UPDATE SET
 """
 
 # The same for what projects granted. An import waits for the ledger rows first.
-MOVE_GRANTED_DAYS: Final = """
+MOVE_GRANTED_DAYS: Final = f"""
 WITH moved AS (
     DELETE FROM accounting_grantedday WHERE user_id = %(owner)s AND host_id = %(older)s RETURNING *
 )
 INSERT INTO accounting_grantedday AS kept (user_id, day, project_id, host_id, credit)
 SELECT user_id, day, project_id, %(newer)s, credit FROM moved
-ON CONFLICT (user_id, day, project_id, host_id) DO UPDATE SET credit = kept.credit + excluded.credit
+ON CONFLICT (user_id, day, project_id, host_id) DO UPDATE
+   SET credit = least(kept.credit::numeric + excluded.credit, {MOST_CREDIT})
 """
 
 # The same for the sums of closed months. The best days of their owner stay as they are.

@@ -83,8 +83,8 @@ def computers_group(request: HttpRequest) -> HttpResponse:
     """Put all computers of a list into a group, or take them out of it."""
     user = signed_in(request)
     filters = {name: value for name, value in request.POST.dict().items() if name in ("q", "status", "group")}
-    shown = reads.read_chosen(user, timezone.now(), filters)
     try:
+        shown = reads.read_chosen(user, timezone.now(), filters)
         name = group_name(request.POST.get("name", ""))
         changed = leave_group(shown, name) if "leave" in request.POST else join_group(shown, name)
     except HostChangeRefused as refused:

@@ -50,12 +50,12 @@ class DayRow:
 class Names:
     """The names behind the ids in rows: projects (name, master URL) and the volunteer's computers (name).
 
-    ``granted_after``: the day after which all grants are known, by project and computer that its statistics have.
+    ``grants_known``: all grants of the days after the first and up to the second are known, by project and computer.
     """
 
     projects: dict[int, tuple[str, str]]
     hosts: dict[int, str]
-    granted_after: dict[tuple[int, int], dt.date] = field(default_factory=dict)
+    grants_known: dict[tuple[int, int], tuple[dt.date, dt.date]] = field(default_factory=dict)
 
     def project(self, id_: int) -> str:
         return self.projects.get(id_, (f"project {id_}, no longer known", ""))[0]
@@ -70,8 +70,8 @@ class Names:
         """What was granted on that day, in micro-credits; None where no grants are known."""
         if row.granted is not None:
             return row.granted
-        after = self.granted_after.get((row.project_id, row.host_id))
-        return 0 if after is not None and row.day > after else None
+        after, last = self.grants_known.get((row.project_id, row.host_id), (dt.date.max, dt.date.max))
+        return 0 if after < row.day <= last else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,18 +94,27 @@ class DayRange:
         return {name: pk for name, pk in named.items() if pk is not None}
 
 
-def read_names(user: User) -> Names:
-    """All that the user's rows can name; three statements."""
+def read_names(user: User, wanted: DayRange | None = None) -> Names:
+    """All that the user's rows can name; three statements at most."""
     projects = {pk: (name, url) for pk, name, url in Project.objects.values_list("pk", "name", "master_url")}
     hosts = Host.objects.filter(owner=user).only("pk", "given_name", "domain_name")
-    settlements = Settlement.objects.filter(host__owner=user).values_list(
-        "project_id", "host_id", "is_whole", "seen_on"
-    )
-    return Names(
-        projects,
-        {host.pk: host.name for host in hosts},
-        {(project, host): dt.date.min if is_whole else seen_on for project, host, is_whole, seen_on in settlements},
-    )
+    names = Names(projects, {host.pk: host.name for host in hosts})
+    if wanted is not None and wanted.processor is not None:
+        return names
+    settlements = Settlement.objects.filter(host__owner=user)
+    for row in settlements.only("project_id", "host_id", "is_whole", "seen_on", "read_on"):
+        after = dt.date.min if row.is_whole else row.seen_on
+        names.grants_known[row.project_id, row.host_id] = after, row.read_on
+    return names
+
+
+def count_rows(user: User, wanted: DayRange, most: int | None = None) -> int:
+    """How many rows there are, or ``most`` if there are more; one statement."""
+    rows = _places(Day.objects.all(), user, wanted, None).values_list(*_PLACE)[:most]
+    if wanted.processor is None:
+        rows = rows.union(_places(GrantedDay.objects.all(), user, wanted, None).values_list(*_PLACE)[:most])
+    number = rows.count()
+    return number if most is None else min(number, most)
 
 
 def read_page(user: User, wanted: DayRange, after: Place | None = None, limit: int = PAGE_ROWS) -> list[DayRow]:

@@ -15,10 +15,10 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from accounting.exchange import made_files
-from accounting.exchange.day_rows import DayRange, read_names
+from accounting.exchange.day_rows import DayRange, count_rows, read_names
 from accounting.exchange.downloads import as_csv, as_json
 from accounting.exchange.made_files import range_of
-from accounting.models import DataCopy, Day
+from accounting.models import DataCopy
 from portal.models import User
 from portal.requested_work import queue
 from portal.requested_work.queue import Standing
@@ -38,8 +38,7 @@ class TooManyAtOnce(Exception):
 def is_large(user: User, wanted: DayRange) -> bool:
     """Whether the range has more rows than are sent at once; one statement, which counts no further."""
     most = settings.HISTORY_DOWNLOAD_ROWS
-    days = Day.objects.filter(user=user, day__range=(wanted.first, wanted.last), **wanted.only)
-    return days[: most + 1].count() > most
+    return count_rows(user, wanted, most + 1) > most
 
 
 def ask(user: User, content: DataCopy.Content, wanted: DayRange) -> DataCopy:
@@ -110,7 +109,7 @@ def _write(copy: DataCopy, file: IO[bytes]) -> None:
 
 
 def _chunks(copy: DataCopy, wanted: DayRange) -> Iterator[bytes]:
-    names = read_names(copy.user)
+    names = read_names(copy.user, wanted)
     if copy.content == DataCopy.Content.PARQUET:
         # Only in a worker, and only for this: it takes much memory.
         from accounting.exchange.parquet import as_parquet

@@ -16,8 +16,8 @@ from django.http import StreamingHttpResponse
 from django.utils import timezone
 
 from accounting.engine.amounts import Processor
-from accounting.exchange.day_rows import PAGE_ROWS, DayRange, DayRow, close_connection, read_pages
-from accounting.models import DataCopy, DataCopyPart, Day
+from accounting.exchange.day_rows import PAGE_ROWS, DayRange, DayRow, close_connection, count_rows, read_pages
+from accounting.models import DataCopy, DataCopyPart
 from portal.models import RequestedWork
 from portal.requested_work import queue
 from portal.requested_work.queue import Standing
@@ -75,7 +75,7 @@ def range_of(copy: DataCopy) -> DayRange:
 def counted_pages(copy: DataCopy, page_rows: int = PAGE_ROWS) -> Iterator[list[DayRow]]:
     """The pages of the history that go into the file; how much is done goes into its row."""
     wanted = range_of(copy)
-    total = Day.objects.filter(user=copy.user, day__range=(wanted.first, wanted.last), **wanted.only).count()
+    total = count_rows(copy.user, wanted)
     done = shown = 0
     for page in read_pages(copy.user, wanted, page_rows):
         yield page

@@ -38,19 +38,17 @@ class Curve(StrEnum):
 class Beside:
     """What stands beside the amounts of a history, one value for each step; empty lists where it was not asked for.
 
-    ``other``: the steps of the range ``first`` to ``last``, in its order, as far as it has so many.
+    ``other``: the steps of the range ``first`` to ``last``, in its order, as many as the history has at most;
+    ``other_total``: of all its days. A leap year has a day more, and as many days may touch a week more.
     ``means`` and ``running`` are of the history itself.
     """
 
     first: dt.date | None = None
     last: dt.date | None = None
     other: list[int] = field(default_factory=list)
+    other_total: int = 0
     means: list[int] = field(default_factory=list)
     running: list[int] = field(default_factory=list)
-
-    @property
-    def other_total(self) -> int:
-        return sum(self.other)
 
     def change(self, total: int) -> int | None:
         """By how many per cent ``total`` is more than the other range, less than 0: less; None: that had nothing."""
@@ -64,7 +62,8 @@ def read_beside(user: User, shown: History, compare: Compare, curve: Curve, only
     if compare is not Compare.NOTHING:
         other = other_period(shown.period, compare)
         found.first, found.last = other.first, other.last
-        found.other = _amounts(user, shown, other, only)[: len(totals)]
+        amounts = _amounts(user, shown, other, only)
+        found.other, found.other_total = amounts[: len(totals)], sum(amounts)
     if curve is Curve.MEAN:
         first = shown.period.first
         earlier = Period(first - (MEAN_DAYS - 1) * _ONE_DAY, first - _ONE_DAY, "", Step.DAY)

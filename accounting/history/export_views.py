@@ -41,7 +41,7 @@ def download(request: HttpRequest, kind: str) -> HttpResponseBase:
     if exports.is_large(user, wanted):
         query = {"kind": kind, **_fields(wanted)}
         return redirect(f"{reverse('history_files')}?{urlencode(query)}")
-    names = read_names(user)
+    names = read_names(user, wanted)
     pages = read_pages(user, wanted)
     body: Iterator[bytes] = downloads.as_csv(pages, names) if kind == "csv" else downloads.as_json(pages, names, wanted)
     name = exports.file_name(wanted, kind)

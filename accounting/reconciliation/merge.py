@@ -8,6 +8,7 @@ from django.db.models import BigIntegerField, F, Sum
 from django.db.models.functions import Cast
 
 from accounting.engine.reconciliation import Seen
+from accounting.ledger.sql import MOST_CREDIT
 from accounting.models import Day, HostProject, Settlement
 from portal.models import Host
 
@@ -44,7 +45,8 @@ def _merge_one(
     kept.host = newer
     kept.seen_on = max([row.seen_on for row in found] + ([today] if unseen else []))
     kept.read_on = max(row.read_on for row in found)
-    kept.granted, kept.granted_last = sum(row.granted for row in found), sum(row.granted_last for row in found)
+    kept.granted = min(sum(row.granted for row in found), MOST_CREDIT)
+    kept.granted_last = min(sum(row.granted_last for row in found), MOST_CREDIT)
     kept.is_whole = not unseen and all(row.is_whole for row in found)
     estimated = total if kept.is_whole else total - kept.granted
     kept.estimated_before = estimated - _estimated_on(kept.seen_on, [older, newer], project_id)

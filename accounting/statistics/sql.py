@@ -87,7 +87,7 @@ ON CONFLICT (project_id, project_host_id) DO UPDATE
 # A computer may have several records at a project. An export may be of a month that is closed (ledger.months).
 WRITE_DAYS: Final = f"""
 WITH grants AS (
-  SELECT n.user_id, n.host_id, sum(n.credit)::bigint AS credit
+  SELECT n.user_id, n.host_id, least(sum(n.credit), {MOST_CREDIT})::bigint AS credit
     FROM unnest(%(users)s::bigint[], %(hosts)s::bigint[], %(grants)s::bigint[]) AS n(user_id, host_id, credit)
    WHERE n.credit > 0
    GROUP BY n.user_id, n.host_id),
@@ -95,7 +95,7 @@ months AS (
   INSERT INTO accounting_month AS kept (user_id, month, project_id, host_id, cpu_ec, gpu_ec, cpu_time, gpu_time,
          njobs_success, njobs_error, flags, granted)
   SELECT g.user_id, date_trunc('month', %(day)s::date)::date, %(project)s, g.host_id, 0, 0, 0, 0, 0, 0, 0,
-         least(g.credit, {MOST_CREDIT})
+         g.credit
     FROM grants g WHERE %(day)s < (SELECT until FROM accounting_closedmonths)
    ORDER BY g.user_id, g.host_id
   ON CONFLICT (user_id, month, project_id, host_id) DO UPDATE
@@ -103,7 +103,8 @@ months AS (
 INSERT INTO accounting_grantedday AS kept (user_id, day, project_id, host_id, credit)
 SELECT g.user_id, %(day)s, %(project)s, g.host_id, g.credit FROM grants g
  ORDER BY g.user_id, g.host_id
-ON CONFLICT (user_id, day, project_id, host_id) DO UPDATE SET credit = kept.credit + excluded.credit"""
+ON CONFLICT (user_id, day, project_id, host_id) DO UPDATE
+   SET credit = least(kept.credit::numeric + excluded.credit, {MOST_CREDIT})"""
 
 # A person's own account has the id that their clients carry from project to project. The address alone, which anybody
 # may enter, proves nothing. Erasing deletes the person's row last, and takes these with it.

@@ -66,7 +66,8 @@ def read_apps() -> list[dict[str, Any]]:
 
 def read_app_page(name: str, now: dt.datetime) -> dict[str, Any] | None:
     """The data of an app's page; None if there is no app of that name. Four statements."""
-    app = App.objects.filter(name=name).first()
+    # PostgreSQL has no text with a NUL.
+    app = App.objects.filter(name=name).first() if "\0" not in name else None
     if app is None:
         return None
     recent, tested = _recent(app), _tested()

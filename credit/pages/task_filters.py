@@ -58,7 +58,8 @@ def read_filters(user: User, params: Mapping[str, str]) -> TaskFilters:
                 % {"text": text[:_SHOWN_CHARS]}
             )
     if text := params.get("app", ""):
-        found.app = App.objects.filter(name=text).first()
+        # PostgreSQL has no text with a NUL.
+        found.app = App.objects.filter(name=text).first() if "\0" not in text else None
         if found.app is None:
             found.problems.append(
                 _("“%(text)s” is not an app of this project. Tasks of all apps are shown.")

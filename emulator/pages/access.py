@@ -21,7 +21,7 @@ def readable_experiment(request: HttpRequest, key: str) -> Experiment:
         if not request.user.is_authenticated:
             raise Http404("no such experiment")
         return get_object_or_404(Experiment, pk=int(key), owner=request.user)
-    return get_object_or_404(Experiment, share_token=key, started_at__isnull=False)
+    return get_object_or_404(Experiment, share_token=key.replace("\0", " "), started_at__isnull=False)
 
 
 def readable_run(request: HttpRequest, key: str, number: int) -> tuple[Experiment, Run]:

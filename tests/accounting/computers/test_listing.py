@@ -110,6 +110,16 @@ def test_all_shown_computers_join_a_group_and_leave_it(signed_in: Client, fleet:
     assert names(page(signed_in, "?group=rack a")) == ["farm-2"]
 
 
+@pytest.mark.parametrize("field", [{"group": "long gone"}, {"status": "broken"}, {"q": "x" * 101}])
+def test_a_filter_that_is_wrong_by_now_changes_no_computer(
+    signed_in: Client, fleet: dict[str, Host], field: dict[str, str]
+) -> None:
+    """The list had that filter when it was opened; meanwhile, in another window, the group went."""
+    reply = signed_in.post("/computers/group/", {**field, "name": "rack a", "join": "1"}, follow=True)
+    assert "Nothing was changed." in reply.content.decode()
+    assert not Host.objects.filter(groups__contains=["rack a"]).exists()
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [

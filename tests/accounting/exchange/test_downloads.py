@@ -13,7 +13,7 @@ import pytest
 from django.db import connection
 from django.test import Client
 from django.utils import timezone
-from pytest_django import DjangoAssertNumQueries
+from pytest_django import DjangoAssertNumQueries, Settings
 
 from accounting.engine.states import DayFlag
 from accounting.exchange import day_rows, downloads
@@ -164,10 +164,10 @@ def make_grant(host: Host, project: Project, day: str, micro: int) -> None:
     GrantedDay.objects.create(user=host.owner, day=day, project=project, host=host, credit=micro)
 
 
-def seen(host: Host, project: Project, day: str, *, is_whole: bool = False) -> None:
-    """The project's statistics first had the computer on that day."""
+def seen(host: Host, project: Project, day: str, *, read_on: str = "2026-03-11", is_whole: bool = False) -> None:
+    """The project's statistics first had the computer on that day, and were read up to ``read_on``."""
     Settlement.objects.create(
-        host=host, project=project, seen_on=day, read_on=day, estimated_before=0, is_whole=is_whole
+        host=host, project=project, seen_on=day, read_on=read_on, estimated_before=0, is_whole=is_whole
     )
 
 
@@ -188,6 +188,45 @@ def test_granted_credit_stands_beside_the_estimate_where_it_is_known(signed_in: 
     data = json.loads(body(signed_in, f"/history/history.json?{RANGE}"))
     assert [row["granted_credit"] for row in data["rows"]] == ["0.000000", None, "7.500000", None]
     assert data["sums"]["granted_credit"] == "7.500000"
+
+
+def test_a_file_of_one_type_of_processor_says_nothing_of_grants(signed_in: Client, worked: Host) -> None:
+    alpha = Project.objects.get(name="Alpha")
+    seen(worked, alpha, "2026-02-28", is_whole=True)
+    make_grant(worked, alpha, "2026-03-01", 7_500_000)
+    rows = rows_of(body(signed_in, f"/history/history.csv?{RANGE}&processor=cpu"))
+    assert [row["granted_credit"] for row in rows] == ["", "", ""]
+    data = json.loads(body(signed_in, f"/history/history.json?{RANGE}&processor=cpu"))
+    assert [row["granted_credit"] for row in data["rows"]] == [None, None, None]
+    assert data["sums"]["granted_credit"] is None
+
+
+def test_nothing_is_known_of_grants_after_the_last_statistics(signed_in: Client, worked: Host) -> None:
+    alpha = Project.objects.get(name="Alpha")
+    seen(worked, alpha, "2026-02-01", read_on="2026-03-05")
+    credit(worked, alpha, "2026-03-05", (1, 0, 0, 0, 0, 0))
+    credit(worked, alpha, "2026-03-06", (1, 0, 0, 0, 0, 0))
+    rows = rows_of(body(signed_in, f"/history/history.csv?{RANGE}&project={alpha.pk}&host={worked.pk}"))
+    assert [(row["day"], row["granted_credit"]) for row in rows] == [
+        ("2026-03-01", "0.000000"),
+        ("2026-03-05", "0.000000"),
+        ("2026-03-06", ""),
+    ]
+
+
+def test_grants_alone_make_a_range_too_long_to_be_sent_at_once(
+    signed_in: Client, worked: Host, settings: Settings
+) -> None:
+    settings.HISTORY_DOWNLOAD_ROWS = 4
+    gamma = make_project("Gamma")
+    for day in range(1, 6):
+        make_grant(worked, gamma, f"2026-01-{day:02}", 1)
+    query = "from=2026-01-01&to=2026-01-31"
+    assert signed_in.get(f"/history/history.csv?{query}").status_code == 302
+    # Grants are not in a file of one type of processor.
+    assert signed_in.get(f"/history/history.csv?{query}&processor=cpu").streaming
+    settings.HISTORY_DOWNLOAD_ROWS = 5
+    assert signed_in.get(f"/history/history.csv?{query}").streaming
 
 
 def test_grants_and_reports_come_in_pages_of_any_size(worked: Host) -> None:

@@ -105,6 +105,29 @@ def test_a_history_beside_that_of_a_month_before(signed_in: Client, attic: Host)
     assert "1 Feb 2026 to 28 Feb 2026" in shown.one("table", id="history-table").text
 
 
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        # A leap year has a day more than the year that is shown.
+        (
+            "?from=2025-01-01&to=2025-12-31&step=day&compare=year",
+            "2024-01-01 to 2024-12-31 40 credits: this is 75 % less",
+        ),
+        # Ten days from a Monday are two weeks; the ten days before them begin on a Friday, so they are three.
+        ("?from=2024-12-30&to=2025-01-08&step=week&compare=before", "2024-12-20 to 2024-12-29: 30 credits"),
+    ],
+)
+def test_the_other_range_counts_to_its_last_day(signed_in: Client, studio: Host, query: str, words: str) -> None:
+    alpha = make_project("Alpha")
+    credit(studio, alpha, "2024-12-29", (30 * CREDIT, 0, 1, 0, 1, 0))
+    credit(studio, alpha, "2024-12-31", (10 * CREDIT, 0, 1, 0, 1, 0))
+    credit(studio, alpha, "2025-01-08", (10 * CREDIT, 0, 1, 0, 1, 0))
+    shown = page(signed_in, query)
+    assert words in shown.one("p", id="compared").text.replace("\xa0", " ")
+    (other,) = chart(shown)["lines"]
+    assert len(other["values"]) == len(chart(shown)["totals"])
+
+
 def test_much_more_is_told_in_times(signed_in: Client, attic: Host) -> None:
     query = "?from=2026-02-10&to=2026-03-10&step=month&compare=before"
     credit(attic, make_project(), "2026-01-01", (CREDIT // 10, 0, 0, 0, 0, 0))

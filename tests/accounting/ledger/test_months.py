@@ -6,6 +6,7 @@ import datetime as dt
 
 import pytest
 from django.db import connection, connections
+from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
@@ -17,7 +18,8 @@ from accounting.history.reads import By, History, Show, read_history
 from accounting.history.sums import read_first_day
 from accounting.ledger import check, sql
 from accounting.ledger.months import close_months, closed_until, split
-from accounting.models import BestDay, Day, GrantedDay, Month, Settlement
+from accounting.ledger.sql import MOST_CREDIT
+from accounting.models import BestDay, Day, GrantedDay, Month, Project, Settlement
 from accounting.reconciliation.reads import read_reconciled
 from portal.models import Host, User
 from portal.people.deletion import GRACE, ask_deletion
@@ -62,6 +64,24 @@ def test_a_history_is_the_same_before_and_after_its_months_are_closed(worked: li
     assert closed_until() == dt.date(2026, 3, 1)
     assert history(worked[0].owner, by=by, first=first) == before
     assert sound()
+
+
+def test_what_a_lying_project_granted_is_merged_and_shown(signed_in: Client, worked: list[Host], alice: User) -> None:
+    alpha = Project.objects.get(name="Alpha")
+    for host in worked:
+        for day in ("2026-01-20", "2026-03-02"):
+            GrantedDay.objects.create(user=alice, day=day, project=alpha, host=host, credit=MOST_CREDIT)
+        Settlement.objects.create(
+            host=host, project=alpha, seen_on="2026-01-02", read_on="2026-03-03", estimated_before=0,
+            is_whole=False, granted=MOST_CREDIT, granted_last=MOST_CREDIT,
+        )  # fmt: skip
+    close_months(NOW)
+    merge(alice.pk, worked[0].pk, worked[1].pk)
+    assert sound()
+    assert set(GrantedDay.objects.values_list("credit", flat=True)) == {MOST_CREDIT}
+    assert Settlement.objects.get().granted == MOST_CREDIT
+    for address in ("/home/", "/computers/", f"/computers/{worked[0].pk}/", "/history/?from=2026-01-01&to=2026-03-10"):
+        assert signed_in.get(address).status_code == 200
 
 
 def test_closing_again_changes_nothing(worked: list[Host]) -> None:

@@ -234,6 +234,7 @@ def test_recent_average_credit_is_that_of_today_however_old_the_last_grant_is(
         ({"host": "x"}, "“x” is not one of your computers."),
         ({"before": "9" * 30}, "is not the number of a task."),
         ({"app": "none"}, "“none” is not an app of this project."),
+        ({"app": "no\0ne"}, "is not an app of this project."),
     ],
 )
 def test_an_address_that_makes_no_sense_says_so_and_shows_all(

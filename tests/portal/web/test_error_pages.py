@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.http import HttpResponse
 from django.test import Client
-from django.urls import path
+from django.urls import path, reverse
 from django.views.defaults import bad_request
 
 from portal.models import User
@@ -79,3 +79,25 @@ def test_a_request_that_cannot_be_read(db: None, client: Client) -> None:
     page = client.get("/unreadable/")
     assert page.status_code == 400
     assert looks_like_the_site(page)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("name", "before", "after"),
+    [
+        ("history_day", [], []),
+        ("check_certificate", [], []),
+        ("signature_picture", [], []),
+        ("unsubscribe", [], []),
+        ("app", [], []),
+        ("statistics_file", [], []),
+        ("credit_experiment_shared", [], []),
+        ("download", [], []),
+        ("experiment_shared", [], []),
+        ("emulator_run", [], [1]),
+    ],
+)
+def test_an_address_with_a_nul_leads_nowhere(signed_in: Client, name: str, before: list[str], after: list[int]) -> None:
+    """PostgreSQL has no text with a NUL, so a look-up with one would fail."""
+    address = reverse(name, args=[*before, "a\0b", *after])
+    assert signed_in.get(address).status_code in (400, 404)
