@@ -72,4 +72,4 @@ def address(history: History, line: Line, choices: Choices) -> str:
 
 def _tick(line: Line, step: Step) -> str:
     """The short label below a bar: "21 Nov", or "Nov 2026"."""
-    return date_format(line.start, "M Y" if step is Step.MONTH else "j M")
+    return date_format(line.start, "M Y" if step is Step.MONTH else "MONTH_DAY_FORMAT")

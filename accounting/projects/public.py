@@ -31,7 +31,8 @@ def read_public() -> dict[str, Any]:
     if found is None:
         found = _read_sums(timezone.now().date()) | {"subjects": read_subjects()}
         cache.set(_KEY, found, timeout=CACHED_SECS)
-    return found | {"computers": current()["active"]["week"]}
+    days = [(dt.date.fromisoformat(day), hours) for day, hours in found["days"]]
+    return found | {"days": days, "computers": current()["active"]["week"]}
 
 
 def _read_sums(today: dt.date) -> dict[str, Any]:

@@ -276,4 +276,4 @@ def chart_data(shown: Reconciled, per: str) -> list[dict[str, Any]]:
 
 
 def _tick(day: dt.date, per: str) -> str:
-    return date_format(day, "M Y" if per == "month" else "j M")
+    return date_format(day, "M Y" if per == "month" else "MONTH_DAY_FORMAT")

@@ -45,7 +45,7 @@ def round_up(value: float) -> float:
 
 
 @register.simple_tag
-def day_bars(days: Sequence[tuple[str, float]], most: float, label: str) -> SafeString:
+def day_bars(days: Sequence[tuple[dt.date, float]], most: float, label: str) -> SafeString:
     """Bars for days, zero-based, ``most`` of them as high as the drawing; the last one (not over yet) paler."""
     bars = []
     for index, (_day, amount) in enumerate(days):

@@ -113,6 +113,14 @@ def test_what_an_address_says_is_never_markup(signed_in: Client, worked: dt.date
     assert "<b>" not in text and "&lt;b&gt;x" in text
 
 
+def test_the_chart_names_days_as_german_does(signed_in: Client, worked: dt.date) -> None:
+    signed_in.defaults["HTTP_ACCEPT_LANGUAGE"] = "de"
+    shown = page(signed_in, "?range=7&show=time")
+    data = json.loads(shown.one("script", id="history-data").text)
+    assert data["labels"][-1] == f"{worked:%d.%m.}"
+    assert data["totals"][-1] == pytest.approx(259.346744 / 3600)
+
+
 def test_a_project_name_is_never_markup_in_the_chart_data(signed_in: Client, studio: Host) -> None:
     credit(studio, make_project("</script><b>x"), str(timezone.now().date()), (1, 0, 0, 0, 0, 0))
     text = signed_in.get("/history/").content.decode()

@@ -9,6 +9,7 @@ from html import unescape
 from urllib.parse import quote
 
 import pytest
+from django.core.cache import cache
 from django.test import Client, RequestFactory
 from django.utils import timezone
 from django.views.defaults import server_error
@@ -16,7 +17,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from accounting.home.first_run import attach_command
 from accounting.home.reads import read_overview
-from accounting.models import Project
+from accounting.models import Project, ProjectDay
 from portal.models import Host, User
 from tests.support.accounting_factories import credit, make_host, make_note, make_project
 from tests.support.page_reader import Page
@@ -48,6 +49,15 @@ def test_the_front_door_is_open_to_anybody_and_any_client(client: Client, settin
     text = reply.content.decode()
     assert '<code id="copy-url">https://stones.example.org/</code>' in text
     assert "boinccmd --acct_mgr attach https://stones.example.org/ EMAIL &quot;$password&quot;" in text
+
+
+def test_the_front_door_writes_days_as_its_visitor_does(client: Client) -> None:
+    yesterday = timezone.now().date() - dt.timedelta(days=1)
+    cache.clear()
+    row = {"day": yesterday, "rolled_up_at": timezone.now(), "cpu_time": 3600 * SEC, "njobs_success": 1}
+    ProjectDay.objects.create(project=make_project("Alpha"), **row)
+    shown = client.get("/", headers={"Accept-Language": "de"}).content.decode()
+    assert f"<td>{yesterday:%d.%m.%Y}</td>" in shown and str(yesterday) not in shown
 
 
 def test_whoever_is_signed_in_goes_home(signed_in: Client) -> None:

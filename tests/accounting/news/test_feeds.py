@@ -89,6 +89,7 @@ def test_the_feed_is_the_same_in_every_language_of_a_browser(client: Client) -> 
     assert channel(client).findtext("language") == "en"
 
 
+@pytest.mark.django_db
 def test_control_characters_do_not_break_the_feed(client: Client) -> None:
     announce("Bell \x07 and escape \x1b", text="form feed \x0c, no character \ufffe\uffff")
     item = channel(client).find("item")
