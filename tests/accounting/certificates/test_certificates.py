@@ -106,7 +106,7 @@ def test_days_without_work_are_not_certified(
 ) -> None:
     client.force_login(alice)
     beta = Project.objects.get(name="Beta")
-    asked = ask(**{**more, "about": more.get("about", "all").format(beta.pk), "shows": shows})
+    asked = ask() | more | {"about": more.get("about", "all").format(beta.pk), "shows": shows}
     for answer in (client.get("/history/certificates/new/", asked), client.post("/history/certificates/new/", asked)):
         assert "did no work" in answer.content.decode()
     assert not Certificate.objects.exists()

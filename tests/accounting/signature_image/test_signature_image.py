@@ -87,14 +87,24 @@ def test_it_is_in_the_language_of_its_owner_whoever_looks_first(
     User.objects.filter(pk=alice.pk).update(language="de")
     owner.post(PAGE, {"shown_name": "Mara", "shows_total": "on"})
     drawn: list[str] = []
-    monkeypatch.setattr(links, "draw", lambda facts: drawn.extend(texts.lines(facts)) or b"")
+
+    def draw_nothing(facts: ImageFacts) -> bytes:
+        drawn.extend(texts.lines(facts))
+        return b""
+
+    monkeypatch.setattr(links, "draw", draw_nothing)
     Client().get(path(alice), headers={"Accept-Language": "en"})
     assert drawn == ["Geschätzte Credits: 4\u202f030"]
 
 
 def test_blanks_in_numbers_are_written_beside_chinese_names(monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[str] = []
-    monkeypatch.setattr(picture, "_fitting", lambda text, *_: written.append(text) or text)
+
+    def fitting(text: str, *_: object) -> str:
+        written.append(text)
+        return text
+
+    monkeypatch.setattr(picture, "_fitting", fitting)
     draw(ImageFacts("Mara", None, None, [("中文", 1_234_567)], None))
     assert written[1] == "中文 1\u00a0234\u00a0567"
 
