@@ -26,6 +26,7 @@ from portal.ops.mail_choices import Mail
 from portal.ops.mails import unsubscribe_url
 from portal.people.api_tokens import issue_token
 from scheduler.models import SubmissionDraft
+from tests.support.accounting_factories import credit
 from tests.support.alert_receivers import add_ntfy
 from tests.support.credit_factories import make_app, make_result, make_workunit
 from tests.support.sessions import sign_in_lately
@@ -84,6 +85,7 @@ def make_world(alice: User, bob: User, operator: User) -> World:
         sign_in_lately(clients[who], user)
     today = dt.date(2026, 1, 2)
     shown = Wanted(first=today, last=today, about="all", shows=["credit"])
+    credit(host, project, str(today), (1_000_000, 0, 0, 0, 1, 0))
     certificate = keep.make(alice, shown, Abouts({}, {}), timezone.now())
     signature = links.save(alice, {"shows_total": True}, timezone.now())
     ids = {
