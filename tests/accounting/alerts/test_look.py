@@ -59,11 +59,11 @@ def test_a_computer_that_falls_silent_and_comes_back_is_told_twice(
 ) -> None:
     now = timezone.now()
     last_seen(studio, 3 * DAY + HOUR)
-    assert told(alice, now) == [("A computer is silent", ["studio has not reported for 3 days."])]
+    assert told(alice, now) == [("A computer is silent", ["studio has not synced for 3 days."])]
     assert told(alice, now + HOUR) == []
     last_seen(studio, dt.timedelta(0))
     assert told(alice, now + HOUR) == []
-    assert told(alice, now + 2 * HOUR) == [("Over: A computer is silent", ["studio has not reported for 3 days."])]
+    assert told(alice, now + 2 * HOUR) == [("Over: A computer is silent", ["studio has not synced for 3 days."])]
     assert not AlertTrouble.objects.exists()
 
 
@@ -79,11 +79,11 @@ def test_failing_tasks_are_told_for_each_project(alice: User, studio: Host, chan
     today = str(timezone.now().date())
     credit(studio, alpha, today, (0, 0, 0, 0, 1, 5))
     assert told(alice, timezone.now()) == [
-        ("Tasks fail on a computer", ["studio failed 5 of 6 jobs of Alpha in the last 7 days."])
+        ("Tasks fail on a computer", ["studio failed 5 of 6 tasks of Alpha in the last 7 days."])
     ]
     credit(studio, beta, today, (0, 0, 0, 0, 1, 7))
     ((_, lines),) = told(alice, timezone.now())
-    assert lines == ["studio failed 7 of 8 jobs of Beta in the last 7 days."]
+    assert lines == ["studio failed 7 of 8 tasks of Beta in the last 7 days."]
 
 
 def test_trouble_of_a_project_is_told_to_those_who_have_it(
@@ -151,7 +151,7 @@ def test_each_channel_gets_what_was_chosen_for_it(alice: User, studio: Host, cha
 def test_a_name_with_signs_of_its_own_begins_no_line(alice: User, channel: AlertChannel) -> None:
     last_seen(make_host(alice, "bad\r\nTitle: x"), 4 * DAY)
     ((_, lines),) = told(alice, timezone.now())
-    assert lines == ["bad Title: x has not reported for 4 days."]
+    assert lines == ["bad Title: x has not synced for 4 days."]
 
 
 def test_beyond_the_limit_of_the_day_messages_are_left_out(
