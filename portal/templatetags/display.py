@@ -177,7 +177,8 @@ def percent(fraction: float | None) -> str:
     return f"{fraction * 100:.0f}{_THIN}%"
 
 
-def _ago_text(secs: float) -> str:
+def ago_text(secs: float) -> str:
+    """How long ago something was, after so many seconds."""
     if secs >= 86_400:
         days = int(secs // 86_400)
         return ngettext("%(number)s\u00a0day ago", "%(number)s\u00a0days ago", days) % {"number": _grouped(days)}
@@ -191,7 +192,7 @@ def ago(moment: dt.datetime | None) -> SafeString:
     """How long ago something was, the exact UTC time on hover; "never" for nothing."""
     if moment is None:
         return format_html("{}", _("never"))
-    text = _ago_text((timezone.now() - moment).total_seconds())
+    text = ago_text((timezone.now() - moment).total_seconds())
     return format_html('<time datetime="{}" title="{}">{}</time>', *_exact(moment), text)
 
 

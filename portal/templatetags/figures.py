@@ -82,8 +82,7 @@ def ago(at: dt.datetime | None, now: dt.datetime) -> str:
     """A time as how long ago it was."""
     if at is None:
         return _("never")
-    secs = (now - at).total_seconds()
-    return _("just now") if secs < 5 else _("%(time)s ago") % {"time": span(secs)}
+    return display.ago_text((now - at).total_seconds())
 
 
 @register.filter

@@ -133,7 +133,7 @@ def test_a_projects_function_is_asked(settings: Settings) -> None:
     assert agree(same_length, result(1, b"ab"), result(2, b"cd"))
     with pytest.raises(ComparisonError, match="cannot be used: No module"):
         comparer_of(App(comparison="custom", comparison_function="nowhere.at_all"))
-    with pytest.raises(ComparisonError, match="is no function"):
+    with pytest.raises(ComparisonError, match="is not a function"):
         comparer_of(App(comparison="custom", comparison_function="credit.validator.comparison.MAX_FILES"))
     assert (
         comparer_of(App(comparison="custom", comparison_function="credit.validator.comparison.to_the_bit"))

@@ -141,7 +141,7 @@ def test_history_is_read_and_steered_without_scripts(browser: Browser, site: Sit
     total = page.locator("#history-table tfoot [data-kind=cpu_time]")
     expect(total).to_be_visible()
     expect(total).to_have_attribute("data-micro", str(7 * 2 * 3600 * 1_000_000))
-    page.get_by_label("by", exact=True).select_option("computer")
+    page.get_by_label("split by").select_option("computer")
     page.locator(".controls__view").get_by_role("button", name="Show").click()
     expect(page).to_have_url(re.compile("by=computer"))
     expect(page.get_by_role("columnheader", name="studio")).to_be_visible()

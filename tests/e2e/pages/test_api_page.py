@@ -30,7 +30,7 @@ def test_a_token_made_on_the_page_opens_the_api(page: Page, site: Site, alice: U
     sign_in(page.context, site, alice)
     page.goto("/account/tokens/")
     page.get_by_label("What is it for?").fill("spreadsheet")
-    page.get_by_label("Daily history and its sums").check()
+    page.get_by_label("Daily history and its totals").check()
     page.get_by_role("button", name="Create a token").click()
     token = page.locator("#new-token").inner_text()
     page.context.clear_cookies()

@@ -52,8 +52,8 @@ def test_an_operator_previews_saves_with_a_reason_sees_the_entry_and_the_marker_
     operator.get_by_label("Reason").fill("Somebody picks the jobs that pay best")
     operator.get_by_role("button", name="Save", exact=True).click()
     expect(operator.get_by_text("Somebody picks the jobs that pay best")).to_be_visible()
-    expect(operator.get_by_role("heading", name="What it did")).to_be_visible()
-    expect(operator.get_by_role("link", name="The preview that was seen before it")).to_be_visible()
+    expect(operator.get_by_role("heading", name="Effect of the change")).to_be_visible()
+    expect(operator.get_by_role("link", name="The preview viewed before the change")).to_be_visible()
     app.refresh_from_db()
     assert app.host_scale_check is True
     operator.goto(f"/admin/credit/app/{app.pk}/history/")
@@ -110,12 +110,12 @@ def test_an_operator_withdraws_a_gpu_version_and_is_warned_by_the_preview(
         operator.get_by_role("row", name="cuda").get_by_role("button", name="Withdraw").click()
         expect(operator.get_by_role("heading", name=re.compile("^Withdraw "))).to_be_visible()
     preview(operator)
-    expect(operator.get_by_text("Equal jobs would not bring equal credit").first).to_be_visible()
-    expect(operator.get_by_text("Of the last 160 granted workunits")).to_be_visible()
+    expect(operator.get_by_text("Equal jobs would not earn equal credit").first).to_be_visible()
+    expect(operator.get_by_text("Most recent 160 granted workunits")).to_be_visible()
     operator.get_by_label("Reason").fill("It crashes with the new driver")
     operator.get_by_role("button", name="Save", exact=True).click()
     expect(operator.get_by_text("It crashes with the new driver")).to_be_visible()
-    operator.get_by_role("link", name="The preview that was seen before it").click()
+    operator.get_by_role("link", name="The preview viewed before the change").click()
     expect(operator.get_by_role("heading", name="By version")).to_be_visible()
     for chart in ("days", "versions", "classes", "spread"):
         assert colours(operator, f"#chart-{chart}") > 3

@@ -58,7 +58,7 @@ def test_an_operator_compares_rule_sets_and_shares_the_result_until_the_link_is_
     chart.focus()
     page.keyboard.press("Home")
     expect(chart).to_have_attribute("aria-valuenow", "1")
-    assert "bound 3" in (chart.get_attribute("aria-valuetext") or "")
+    assert "limit 3" in (chart.get_attribute("aria-valuetext") or "")
     page.get_by_role("button", name="Share with a link").click()
     link = page.get_by_role("link", name="/laboratory/shared/").get_attribute("href") or ""
     stranger = stranger_of(browser, site)

@@ -76,7 +76,7 @@ def test_a_passkey_signs_in_alone(page: Page, site: Site, alice: User, device: t
     add_passkey(page, site, alone=True)
     passkey = Authenticator.objects.get(user=alice, type=Authenticator.Type.WEBAUTHN)
     assert str(passkey.wrap().name) == "phone"
-    assert "Security Key Added" in str(site.mails_to(alice.email)[-1]["Subject"])
+    assert "A new passkey" in str(site.mails_to(alice.email)[-1]["Subject"])
     sign_out(page, site)
     page.goto(by_name(site, "account/login/"))
     page.get_by_role("button", name="Sign in with a passkey").click()
@@ -119,7 +119,7 @@ def test_a_device_that_refuses_is_told_on_the_page(
     session.send("WebAuthn.setUserVerified", {"authenticatorId": authenticator, "isUserVerified": False})
     page.goto(by_name(site, "account/2fa/webauthn/add/"))
     page.get_by_role("button", name="Add it").click()
-    expect(page.get_by_role("alert")).to_contain_text("The browser did not give a passkey")
+    expect(page.get_by_role("alert")).to_contain_text("The browser did not provide a passkey")
     assert not Authenticator.objects.exists()
 
 

@@ -131,7 +131,7 @@ def check_pages_say_why(page: Page, by_app: dict[str, Result]) -> None:
     expect(page.get_by_role("main")).to_contain_text("no such glacier")
     page.goto(f"/workunits/{by_app['failing'].workunit_id}/")
     # One more try, which is for another volunteer.
-    expect(page.get_by_role("main")).to_contain_text("waits to be sent")
+    expect(page.get_by_role("main")).to_contain_text("waiting to be sent")
 
 
 def test_jobs_that_fail_say_why(

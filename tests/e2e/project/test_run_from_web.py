@@ -60,7 +60,7 @@ def submit_two_jobs(page: Page) -> None:
     """A batch, looked at before it is submitted. One result is enough."""
     page.goto("/project/batches/new/")
     page.get_by_label("Jobs, as comma-separated values").fill(TABLE)
-    page.get_by_label("FLOPs of a job").fill("2e9")
+    page.get_by_label("FLOPs per job").fill("2e9")
     page.get_by_label("Output files").fill("out:100000")
     page.get_by_text("Limits, replication and priority").click()
     page.get_by_label("Results that must agree").fill("1")

@@ -236,7 +236,8 @@ def test_the_page_says_where_the_runs_stand(signed_in: Client, alice: User, bob:
     words = Page(signed_in.get(address).content.decode()).words.replace("\N{NO-BREAK SPACE}", " ")
     # Two have just begun and take ten minutes each: then two places are free, and ten minutes later two more.
     said = (
-        "3 runs wait. The first is number 1 in the queue and begins in about 10 minutes, the last in about 20 minutes"
+        "3 runs are waiting. The first is number 1 in the queue. "
+        "The first starts in about 10 minutes and the last in about 20 minutes"
     )
     assert said in words
 
