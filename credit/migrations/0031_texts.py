@@ -169,14 +169,6 @@ class Migration(migrations.Migration):
             name="workunit",
             options={"ordering": ["-id"], "verbose_name": "workunit", "verbose_name_plural": "workunits"},
         ),
-        migrations.RemoveConstraint(
-            model_name="usercredit",
-            name="usercredit_total_range",
-        ),
-        migrations.RemoveConstraint(
-            model_name="usercredit",
-            name="usercredit_expavg_credit_range",
-        ),
         migrations.AlterField(
             model_name="app",
             name="adaptive_replication",

@@ -39,7 +39,7 @@ class UserCredit(Credit):
 
     user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="credit")
 
-    class Meta:
+    class Meta(Credit.Meta):
         verbose_name = _("credit of a volunteer")
         verbose_name_plural = _("credit of volunteers")
 

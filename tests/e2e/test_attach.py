@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 
 from accounting.models import Project
 from accounting.rpc import account_keys
+from portal.templatetags.display import day
 from portal.wire import signing
 from tests.support.boinc_client import BoincClient
 from tests.support.mini_project import Job, MiniProject, Report
@@ -70,14 +71,14 @@ def reported_secs(client: BoincClient, project: MiniProject) -> Decimal:
     raise AssertionError(f"{project.url} is not in the request\n{client.manager_request()}")
 
 
-def run_time_row(page: Page, day: date) -> dict[str, str | None]:
+def run_time_row(page: Page, of: date) -> dict[str, str | None]:
     """The exact amounts of one day in the history's table, by kind: microseconds, and numbers of jobs."""
     page.get_by_role("link", name="History", exact=True).first.click()
     page.wait_for_url("**/history/")  # loaded, so that its scripts listen to the controls
     page.get_by_label("Show", exact=True).select_option(label="Run time")
     expect(page).to_have_url(re.compile("show=time"))
     page.get_by_text("The same numbers as a table").click()
-    row = page.get_by_role("row", name=day.isoformat())
+    row = page.get_by_role("row", name=day(of))
     expect(row).to_be_visible()
     attributes = {"cpu_time": "data-micro", "gpu_time": "data-micro"}
     attributes |= {"njobs_success": "data-count", "njobs_error": "data-count"}

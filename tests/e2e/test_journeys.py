@@ -15,6 +15,7 @@ from playwright.sync_api import Page, expect
 from accounting.models import HostProject, Project
 from accounting.simulation.client import SimulatedComputer
 from portal.models import Host, User
+from portal.templatetags.display import day
 from tests.support.accounting_factories import credit, make_host, make_project
 from tests.support.am_rpc import CPUS, FPOPS, hours_pass
 from tests.support.browser_visitor import sign_in
@@ -25,9 +26,9 @@ EMAIL, PASSWORD = "newcomer@example.org", "many small stones"
 CREDIT, HOUR = 1_000_000, 3_600_000_000
 
 
-def history_row(page: Page, day: dt.date) -> dict[str, str | None]:
+def history_row(page: Page, date: dt.date) -> dict[str, str | None]:
     """The exact amounts of a day in the history's table: micro-credits, microseconds, jobs."""
-    row = page.get_by_role("row", name=re.compile(f"^{day}"))
+    row = page.get_by_role("row", name=re.compile(f"^{day(date)}"))
     kinds = {"ec": "data-micro", "cpu_time": "data-micro", "njobs_success": "data-count"}
     return {kind: row.locator(f"[data-kind={kind}]").get_attribute(attribute) for kind, attribute in kinds.items()}
 

@@ -88,5 +88,5 @@ def test_an_operator_adds_a_project_by_its_url(page: Page, site: Site, second: S
     assert re.fullmatch(r"\d+_[0-9a-f]{32}", account_keys.decrypt(bytes(project.shared_account_key or b"")))
     assert Host.objects.get().domain_name.startswith("trial by ")
 
-    page.get_by_role("link", name="Project problems").click()
+    page.locator("#content").get_by_role("link", name="Project problems").click()
     expect(page.get_by_role("row", name="Second")).to_be_visible()

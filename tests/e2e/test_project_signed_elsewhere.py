@@ -80,5 +80,5 @@ def test_an_operator_pastes_a_signature_and_sets_share_platforms_keywords_and_ke
     expect(page.get_by_text("Computers may be attached now.")).to_be_visible()
     page.get_by_role("button", name="Ask now").click()
     expect(page.get_by_text("The project could not be asked.")).to_be_visible()
-    page.get_by_role("link", name="Project problems").click()
+    page.locator("#content").get_by_role("link", name="Project problems").click()
     expect(page.get_by_role("row", name="Fake@Home")).to_contain_text("127.0.0.1")

@@ -52,7 +52,7 @@ def prepare_version(page: Page) -> None:
     page.locator("form[data-upload] [name=file]").set_input_files(EXAMPLE / "collatz.py")
     page.locator("[name=is_main_program]").check()
     page.get_by_role("button", name="Upload", exact=True).click()
-    expect(page.get_by_text("collatz.py is here.")).to_be_visible()
+    expect(page.get_by_text("collatz.py is uploaded.")).to_be_visible()
     expect(page.get_by_role("row", name="collatz.py").get_by_role("cell").first).to_have_text("main program")
 
 
