@@ -26,6 +26,7 @@ from accounting.simulation.client import SimulatedComputer
 from portal.models import Host, User
 from portal.people.api_tokens import issue_token
 from portal.people.deletion import GRACE, OperatorCannotLeave, ask_deletion, cancel_deletion, due_for_erasure
+from portal.templatetags.display import day
 from portal.wire.boinc_errors import ERR_BAD_AUTHENTICATOR
 from scheduler.models import HostRecord, UserPreferences
 from tests.support.accounting_factories import credit, granted, make_host, make_note
@@ -57,7 +58,7 @@ def test_asking_logs_out_everywhere_and_says_when_by_mail_too(signed_in: Client,
     elsewhere.post("/account/login/", {"login": "alice@example.org", "password": "alice's secret"})
     assert elsewhere.get("/home/").status_code == 200
     reply = ask(signed_in)
-    due = f"{timezone.now() + GRACE:%Y-%m-%d}"
+    due = day(timezone.now() + GRACE)
     assert due in Page(signed_in.get(reply.headers["Location"]).content.decode()).words
     assert signed_in.get("/home/").status_code == elsewhere.get("/home/").status_code == 302
     (message,) = mail.outbox

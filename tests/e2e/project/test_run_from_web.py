@@ -94,8 +94,8 @@ def test_an_operator_releases_an_app_and_fetches_what_a_client_computed(
     page.locator("[name=text]").fill(signatures)
     page.get_by_role("button", name="Check and save").click()
     expect(page.get_by_text("All files are signed with the project")).to_be_visible()
-    page.get_by_role("button", name="Test it").click()
-    expect(page.get_by_role("row", name="Collatz 1.01")).to_contain_text("beta, for Alice")
+    page.get_by_role("button", name="Test", exact=True).click()
+    expect(page.get_by_role("row", name="Collatz 1.01")).to_contain_text("in test, for Alice")
     assert BetaTest.objects.get().begun_by == alice
 
     submit_two_jobs(page)
