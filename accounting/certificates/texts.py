@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,6 +12,7 @@ from django.utils.translation import gettext, gettext_lazy, ngettext
 from accounting.certificates.keep import check_address
 from accounting.drawing.fonts import unwritable
 from accounting.wire.statements import Statement, grouped_code
+from portal.templatetags.display import day
 
 MOST_BADGES: Final = 24
 """Badges that are named on a certificate."""
@@ -52,7 +54,7 @@ class Shown:
 def shown(statement: Statement) -> Shown:
     """The words of a statement; of a draft, which has no code, those of its preview."""
     code = str(statement.get("code", ""))
-    values = {"site": settings.SITE_NAME, "day": statement["made_on"]}
+    values = {"site": settings.SITE_NAME, "day": _day(statement["made_on"])}
     return Shown(
         title=gettext("Certificate of computing for science"),
         name=str(statement.get("name", "")),
@@ -65,9 +67,13 @@ def shown(statement: Statement) -> Shown:
     )
 
 
+def _day(text: str) -> str:
+    return day(dt.date.fromisoformat(text))
+
+
 def _sentence(statement: Statement) -> str:
     about = statement["about"]
-    values = {"first": statement["first"], "last": statement["last"], "about": about.get("name", "")}
+    values = {"first": _day(statement["first"]), "last": _day(statement["last"]), "about": about.get("name", "")}
     if about["kind"] == "project":
         return gettext("From %(first)s to %(last)s, the volunteer’s computers worked for %(about)s.") % values
     if about["kind"] == "subject":
@@ -96,7 +102,7 @@ def _lines(facts: Statement) -> list[tuple[str, str]]:
         if name in facts
     ]
     if "since" in facts:
-        found.append((gettext("Contributing since"), str(facts["since"])))
+        found.append((gettext("Contributing since"), _day(str(facts["since"]))))
     if facts.get("badges"):
         found.append((gettext("Badges"), _badges(facts["badges"])))
     return found

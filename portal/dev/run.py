@@ -28,6 +28,7 @@ from portal.languages.compiling import compile_stale
 
 PROJECT_DIR = Path(__file__).resolve().parents[2]
 HOST = "127.0.0.1"
+DEMO_EMAIL = "demo@example.org"  # as the demo's data have it (accounting.simulation.demo)
 STOP_LIMIT_SECS = 10.0
 ANSWER_LIMIT_SECS = 60.0
 LOOK_AFTER_SERVERS_SECS = 5.0
@@ -186,7 +187,7 @@ def wait_for_end(ended: "queue.SimpleQueue[str]") -> str:
 
 def greet(port: int) -> None:
     show(f"\n  Cobblestone is ready:  http://{HOST}:{port}/")
-    show("  Demo login:            demo@example.org / cobblestone")
+    show(f"  Demo login:            {DEMO_EMAIL} / cobblestone")
     show("  Ctrl-C ends it.\n")
 
 
@@ -213,6 +214,9 @@ def main() -> NoReturn:
     port = read_port()
     var_dir = Path(os.environ.get("VAR_DIR") or PROJECT_DIR / "var").resolve()
     os.environ.update(PORT=str(port), VAR_DIR=str(var_dir), DJANGO_SETTINGS_MODULE="portal.settings")
+    if not os.environ.get("DATABASE_URL"):
+        # The demo's data: visitors look around in it. Without them there is no such account.
+        os.environ.setdefault("DEMO_ACCOUNT", DEMO_EMAIL)
     # The services write into a pipe, which is read here.
     os.environ.setdefault("LOG_FORMAT", "console" if sys.stdout.isatty() else "json")
     # The Procfile says "python" and means this one.

@@ -207,7 +207,7 @@ def test_the_whole_site_starts_twice_and_leaves_nothing_when_killed_or_stopped(t
     site = WholeSite(var_dir)
     try:
         site.wait_until_ready()
-        assert "Cobblestone" in site.page("/")
+        assert "Look around" in site.page("/")
         running = b" ".join(Path(f"/proc/{pid}/cmdline").read_bytes() for pid in site.processes())
         for part in (b"granian", b"worker", b"beat", b"portal.dev.supervisor", b"bin/postgres"):
             assert part in running
