@@ -78,11 +78,7 @@ def make_world(alice: User, bob: User, operator: User) -> World:
     for each in (alice, bob):
         each.user_permissions.add(submit)
     experiment, shared = (_experiment(alice, token) for token in (None, "f" * 32))
-    clients = {"stranger": Client(raise_request_exception=False)}
-    for who, user in {"owner": alice, "other": bob, "staff": operator}.items():
-        token = issue_token(user, name="t", scopes=list(ApiToken.Scope.values), lifetime=None)
-        clients[who] = Client(raise_request_exception=False, headers={"Authorization": f"Bearer {token}"})
-        sign_in_lately(clients[who], user)
+    clients = _clients(alice, bob, operator)
     today = dt.date(2026, 1, 2)
     shown = Wanted(first=today, last=today, about="all", shows=["credit"])
     credit(host, project, str(today), (1_000_000, 0, 0, 0, 1, 0))
@@ -120,3 +116,13 @@ def _experiment(owner: User, share_token: str | None) -> Experiment:
     Experiment.objects.filter(pk=found.pk).update(share_token=share_token, started_at=timezone.now())
     found.refresh_from_db()
     return found
+
+
+def _clients(alice: User, bob: User, operator: User) -> dict[str, Client]:
+    """A browser of each, signed in and with an API token, and a stranger's."""
+    clients = {"stranger": Client(raise_request_exception=False)}
+    for who, user in {"owner": alice, "other": bob, "staff": operator}.items():
+        token = issue_token(user, name="t", scopes=list(ApiToken.Scope.values), lifetime=None)
+        clients[who] = Client(raise_request_exception=False, headers={"Authorization": f"Bearer {token}"})
+        sign_in_lately(clients[who], user)
+    return clients
