@@ -189,8 +189,8 @@ def _scale_steps(claim: Explanation, is_received: bool) -> list[Step]:
         steps.append(Step(gettext("Approximate"), None, sentence))
     if claim.on_probation:
         sentence = gettext(
-            "Either too little is known about this computer, or too many of its recent tasks failed, so it may be "
-            "picking its tasks. Until this changes, its factor is limited to 1."
+            "This computer has returned too few tasks to judge it, or too many of its recent tasks failed, which "
+            "could mean that it picks its tasks. For now, its factor cannot be above 1."
         )
         steps.append(Step(gettext("On probation"), None, sentence))
     if rule is not ClaimRule.FIXED_PER_JOB:
@@ -222,8 +222,8 @@ def _host_sentence(claim: Explanation) -> str:
     if not claim.on_probation and (claim.host_scale or 0.0) < whole * (1 - 1e-9):
         text = gettext(
             "The version’s average, %(average)s (samples: %(number)s), divided by this computer’s average, %(own)s "
-            "(samples: %(own_number)s), then reduced: either the computer’s earlier tasks do not justify a higher "
-            "factor, or the app’s limit was reached."
+            "(samples: %(own_number)s). The factor was then lowered, because the computer’s earlier tasks do not "
+            "support a higher one or because the app sets a limit."
         )
     else:
         text = gettext(

@@ -112,7 +112,9 @@ class VersionForm(forms.Form):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         names = PlanClass.objects.values_list("name", flat=True)
-        self.fields["plan_class"].choices = [("", gettext("none")), *((name, name) for name in names)]  # type: ignore[attr-defined]  # a ChoiceField
+        plan_class = self.fields["plan_class"]
+        assert isinstance(plan_class, forms.ChoiceField)
+        plan_class.choices = [("", gettext("none")), *((name, name) for name in names)]
 
     def clean_app(self) -> str:
         return self._name("app")

@@ -112,7 +112,9 @@ def site_of_pages(transactional_db: None, shared_site: tuple[Site, Path], tmp_pa
 @pytest.fixture
 def site(site_of_pages: Site) -> Site:
     """The same, also for clients."""
-    # The request that reads anew waits for it; while it does, others are answered from what is twice as old.
+    # It keeps the list of projects this long, answers from one that is up to twice as old while one request reads it
+    # anew, and cannot be told that its tables were emptied. So the test begins when whatever it kept is too old to be
+    # used. A site of its own would cost each test two seconds of processor time; this wait costs none.
     time.sleep(2 * KEPT_SECS)
     return site_of_pages
 

@@ -362,7 +362,8 @@ def test_during_a_restart_every_path_of_clients_answers_in_its_own_words(deploym
             status, content = ask(deployment, path, body)
             if status != 200 or not content.startswith((f"<{route.root}>".encode(), b"<?xml", b"<error>")):
                 wrong.add((path, status, content[:100].decode()))
-            # A hundred requests a second, of all together, find each path at each moment of a restart.
+            # All threads together ask a hundred times a second. Without a pause they would take the processors from
+            # the site that restarts, and see no more of it.
             time.sleep(0.05)
         return wrong
 

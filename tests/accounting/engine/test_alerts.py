@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import random
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -122,17 +124,9 @@ def test_what_is_over_had_begun_and_nothing_begins_twice_without_an_end(looks: l
 # --- trying again --------------------------------------------------------------------------------------
 
 
-def tried(status: int | None, ntries: int = 1, **fields: object) -> Try:
-    return Try(
-        **{
-            "status": status,
-            "is_refused": False,
-            "ntries": ntries,
-            "created_at": NOW,
-            "failing_since": None,
-            **fields,
-        }  # type: ignore[arg-type]
-    )
+def tried(status: int | None, ntries: int = 1, **fields: Any) -> Try:
+    usual = Try(status=status, is_refused=False, ntries=ntries, created_at=NOW, failing_since=None)
+    return replace(usual, **fields)
 
 
 @pytest.mark.parametrize(
