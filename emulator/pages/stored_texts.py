@@ -7,13 +7,13 @@ A page recognises each sentence by its pattern and shows its translation; one th
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import Final
 
 from django.utils.translation import gettext, gettext_noop
 
 from emulator.files.presets import preset
 from emulator.pages.preset_texts import title_of
+from portal.languages.stored import filled, made_of
 
 JOB_TIMES_UNKNOWN: Final = gettext_noop(
     "The run times of its tasks are not known. The scenario assumes %(cpu)s h on a CPU and a deadline of one week."
@@ -121,7 +121,7 @@ def shown(text: str) -> str:
 
 def is_known(text: str) -> bool:
     """Whether there is a translation for the sentence, or for the reason."""
-    return any(_pattern(each).fullmatch(text) for each in (*SENTENCES, *REASONS))
+    return made_of(text, (*SENTENCES, *REASONS)) is not None
 
 
 def reason(text: str) -> str:
@@ -150,17 +150,6 @@ def _place(text: str) -> str:
 
 
 def _translated(known: tuple[str, ...], text: str) -> str | None:
-    for sentence in known:
-        found = _pattern(sentence).fullmatch(text)
-        if found is not None:
-            return gettext(sentence) % found.groupdict()
-    return None
-
-
-@cache
-def _pattern(sentence: str) -> re.Pattern[str]:
-    """What the sentence matches with anything in place of each ``%(name)s``."""
-    parts = re.split(r"%\((\w+)\)s", sentence)
-    return re.compile(
-        "".join(f"(?P<{part}>.+?)" if place % 2 else re.escape(part) for place, part in enumerate(parts)), re.DOTALL
-    )
+    # What stands in the placeholders are names and numbers, which stay as they are.
+    found = made_of(text, known)
+    return None if found is None else filled(*found)

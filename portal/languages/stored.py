@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 
 from django.utils.translation import gettext
@@ -17,11 +17,24 @@ def translated(stored: str, templates: Iterable[str]) -> str:
     What was put into a placeholder ``%(name)s`` is translated, too, where it is a text that is known: the whole of it,
     or its parts between commas.
     """
+    found = made_of(stored, templates)
+    if found is None:
+        return stored
+    template, values = found
+    return filled(template, {name: _value(value) for name, value in values.items()})
+
+
+def made_of(stored: str, templates: Iterable[str]) -> tuple[str, dict[str, str]] | None:
+    """The first of these texts that ``stored`` was made of, and what was put into its placeholders; else None."""
     for template in templates:
         if found := _pattern(template).fullmatch(stored):
-            values = {name: _value(value) for name, value in found.groupdict().items()}
-            return gettext(template) % values if values else gettext(template)
-    return stored
+            return template, found.groupdict()
+    return None
+
+
+def filled(template: str, values: Mapping[str, str]) -> str:
+    """The text in the page's language, with these values. Without any, a percent sign in it is only that."""
+    return gettext(template) % values if values else gettext(template)
 
 
 def _value(text: str) -> str:
@@ -33,4 +46,4 @@ def _value(text: str) -> str:
 
 @cache
 def _pattern(template: str) -> re.Pattern[str]:
-    return re.compile(_PLACEHOLDER.sub(r"(?P<\1>.+)", re.escape(template)), re.DOTALL)
+    return re.compile(_PLACEHOLDER.sub(r"(?P<\1>.+?)", re.escape(template)), re.DOTALL)
