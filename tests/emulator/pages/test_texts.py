@@ -15,7 +15,11 @@ from emulator.files.presets import PRESETS
 from emulator.pages import decision_texts, preset_texts, stored_texts, variant_texts
 
 ROOT = Path(emulator.__file__).parent
-READERS = [*sorted((ROOT / "files").glob("*.py")), ROOT / "engine" / "scenario.py", ROOT / "pages" / "drafts.py"]
+READERS = [
+    *sorted((ROOT / "files").glob("*.py")),
+    *sorted((ROOT / "engine" / "scenario").glob("*.py")),
+    ROOT / "pages" / "drafts.py",
+]
 RAISERS = {"error": 1, "ScenarioError": 1, "ScenarioFileError": 3, "_note": 0}
 # Frames of other sentences; said on the command line alone, or of JSON that no visitor writes.
 ENGLISH_ALONE = (
