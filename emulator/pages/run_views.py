@@ -46,6 +46,7 @@ def run_page(request: HttpRequest, found: Experiment, row: Run, key: str) -> Htt
     """The page of a run; also of an experiment that has only this one."""
     packed = reads.read_timeline(row.pk) if row.state == RunState.DONE and row.keeps_timeline else None
     palette = reads.colours([project["name"] for project in row.projects])
+    figures = {name: reads.FIGURES[name] for name in reads.figures_of([row])} if row.figures else {}
     context = {
         "experiment": found,
         "run": row,
@@ -56,11 +57,9 @@ def run_page(request: HttpRequest, found: Experiment, row: Run, key: str) -> Htt
         "is_alone": not found.runs.exclude(pk=row.pk).exists(),
         "project_fractions": reads.project_fractions(row, palette),
         "palette": palette,
-        "figures": [(title, why, row.figures[name]) for name, (title, why) in reads.FIGURES.items() if row.figures],
+        "figures": [(title, why, row.figures[name]) for name, (title, why) in figures.items()],
         "verdicts": [
-            (title, verdict_of(name, row.figures[name], len(row.projects)))
-            for name, (title, _) in reads.FIGURES.items()
-            if row.figures
+            (title, verdict_of(name, row.figures[name], len(row.projects))) for name, (title, _) in figures.items()
         ],
         "texts": packed.texts if packed else None,
         "processors": reads.processors_text(reads.scenario_of(found)),

@@ -209,7 +209,7 @@ def _results(request: HttpRequest, found: Experiment, key: str) -> HttpResponse:
         "progress": reads.progress(runs),
         "rows": rows,
         "names": runs[0].projects and [row["name"] for row in runs[0].projects],
-        "figures": reads.FIGURES,
+        "figures": {name: reads.FIGURES[name] for name in reads.figures_of(runs)},
         "best": [(reads.FIGURES[name][0], best) for name, best in best_of(rows).items()],
         "faults": reads.faults(runs),
         "has_figures": any(row.figures for row in rows),
