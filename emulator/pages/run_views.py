@@ -14,7 +14,8 @@ from django.views.decorators.http import require_safe
 
 from emulator.models import Experiment, Run, RunState
 from emulator.pages import downloads, reads, row_texts, stored_texts, variant_texts
-from emulator.pages.access import readable_run, share_url
+from emulator.pages.access import readable_run
+from emulator.pages.discussion import CommentForm, of_the_visitor
 from emulator.pages.verdicts import verdict_of
 from emulator.pages.window import WIDTH_MAX, window
 from emulator.runs.packed_timeline import Packed
@@ -42,7 +43,9 @@ def run(request: HttpRequest, key: str, number: int) -> HttpResponse:
     return run_page(request, found, row, key)
 
 
-def run_page(request: HttpRequest, found: Experiment, row: Run, key: str) -> HttpResponse:
+def run_page(
+    request: HttpRequest, found: Experiment, row: Run, key: str, comment_form: CommentForm | None = None
+) -> HttpResponse:
     """The page of a run; also of an experiment that has only this one."""
     packed = reads.read_timeline(row.pk) if row.state == RunState.DONE and row.keeps_timeline else None
     palette = reads.colours([project["name"] for project in row.projects])
@@ -53,7 +56,6 @@ def run_page(request: HttpRequest, found: Experiment, row: Run, key: str) -> Htt
         "fault": stored_texts.shown(row.fault),
         "parameters": variant_texts.parameters(row.parameters),
         "key": key,
-        "is_owner": request.user.is_authenticated and found.owner_id == request.user.pk,
         "is_alone": not found.runs.exclude(pk=row.pk).exists(),
         "project_fractions": reads.project_fractions(row, palette),
         "palette": palette,
@@ -63,12 +65,12 @@ def run_page(request: HttpRequest, found: Experiment, row: Run, key: str) -> Htt
         ],
         "texts": packed.texts if packed else None,
         "processors": reads.processors_text(reads.scenario_of(found)),
-        "share_url": share_url(found),
+        **of_the_visitor(request, found, row, comment_form),
         "tables": [(what, title, _table(packed, what, 0.0, "", palette)) for what, (title, *_rest) in _TABLES.items()]
         if packed
         else [],
     }
-    return render(request, "emulator/run.html", context)
+    return render(request, "emulator/run.html", context, status=400 if comment_form else 200)
 
 
 def _seconds(request: HttpRequest, name: str, default: float) -> float:
