@@ -341,6 +341,8 @@ EMULATOR: Final = [
     # Shared by its owner with whoever has the address
     public("emulator/shared/<str:key>/", "emulator/shared/{shared}/"),
     public("emulator/shared/<str:key>/", "emulator/shared/none/", answer=404),
+    mine("emulator/<str:key>/timelines/", "emulator/{experiment}/timelines/"),
+    public("emulator/<str:key>/timelines/", "emulator/{shared}/timelines/"),
     act("emulator/shared/<str:key>/fork/", "emulator/shared/{shared}/fork/"),
     act("emulator/shared/<str:key>/fork/", "emulator/shared/none/fork/", answer=404),
     act_on("emulator/<str:key>/comments/", "emulator/{experiment}/comments/", data={"text": "x"}),
@@ -348,7 +350,7 @@ EMULATOR: Final = [
     act_on("emulator/<str:key>/comments/<int:pk>/delete/", "emulator/{experiment}/comments/1/delete/"),
     *(
         line
-        for what, there in {"": 200, "window/": 404, "table/<slug:what>/": 404, "result.json": 404}.items()
+        for what, there in {"": 200, "window/": 404, "job/": 404, "table/<slug:what>/": 404, "result.json": 404}.items()
         for line in (
             # A failed run has no timeline, and nobody is told whether a run is there that is not theirs.
             Line(
