@@ -341,7 +341,7 @@ EMULATOR: Final = [
     # Shared by its owner with whoever has the address
     public("emulator/shared/<str:key>/", "emulator/shared/{shared}/"),
     public("emulator/shared/<str:key>/", "emulator/shared/none/", answer=404),
-    mine("emulator/<str:key>/timelines/", "emulator/{experiment}/timelines/"),
+    Line("emulator/<str:key>/timelines/", 200, 404, 404, 404, "emulator/{experiment}/timelines/"),
     public("emulator/<str:key>/timelines/", "emulator/{shared}/timelines/"),
     act("emulator/shared/<str:key>/fork/", "emulator/shared/{shared}/fork/"),
     act("emulator/shared/<str:key>/fork/", "emulator/shared/none/fork/", answer=404),
