@@ -11,6 +11,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("new/example/<slug:key>/", views.from_preset, name="emulate_preset"),
     path("new/computer/<int:pk>/", views.from_computer, name="emulate_computer"),
     path("<int:pk>/", views.experiment, name="experiment"),
+    path("<int:pk>/estimate/", views.estimate_runs, name="experiment_estimate"),
     path("<int:pk>/change/", views.change, name="experiment_change"),
     path("<int:pk>/cancel/", views.cancel, name="experiment_cancel"),
     path("<int:pk>/share/", views.share, name="experiment_share"),

@@ -19,6 +19,9 @@ from emulator.engine.scenario import CPU, Processor, Scenario
 from emulator.files.scenario_json import from_json
 from emulator.models import Experiment, Run, RunState, RunTimeline
 from emulator.pages import stored_texts, variant_texts
+from emulator.pages.drafts import changed
+from emulator.pages.forms import TrialForm
+from emulator.runs.estimate import expected_jobs, run_secs
 from emulator.runs.experiments import PARAMETERS, READ, RUN, UNFINISHED
 from emulator.runs.packed_timeline import Packed, unpack
 from portal.models import User
@@ -112,6 +115,28 @@ def read_experiments(owner: User) -> QuerySet[Experiment]:
         )
         .order_by("-pk")
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a filled-in set-up asks for: runs, jobs in each, processor time of all and of the longest (s), and whether
+    that one is likely to exceed the limit."""
+
+    nruns: int
+    njobs: int
+    total_secs: float
+    longest_secs: float
+    is_too_long: bool
+
+
+def estimate(form: TrialForm, limit_secs: float) -> Estimate:
+    """The estimate for a valid form. One statement."""
+    scenario = changed(form.scenario, form.change())
+    jobs = expected_jobs(scenario, form.cleaned_data["days"])
+    nseeds = len(form.seeds())
+    secs = run_secs([variant.policy for variant in form.variants()], jobs)
+    longest = max(secs)
+    return Estimate(len(secs) * nseeds, round(jobs), sum(secs) * nseeds, longest, longest > limit_secs)
 
 
 def read_runs(experiment: Experiment) -> list[Run]:

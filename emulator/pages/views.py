@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from django.conf import settings
 from django.contrib import messages
@@ -24,7 +24,7 @@ from emulator.pages.forms import ComputerForm, TrialForm, UploadForm
 from emulator.pages.host_scenario import scenario_of
 from emulator.pages.run_views import VARY, run_page
 from emulator.pages.verdicts import best_of
-from emulator.runs import experiments, worker
+from emulator.runs import estimate, experiments, worker
 from emulator.runs.experiments import ExperimentRefusedError
 from portal.people.access import get_own_host, own_hosts, signed_in
 
@@ -160,6 +160,20 @@ def _set_up(request: HttpRequest, found: Experiment, scenario: Scenario, form: T
     return render(request, "emulator/set_up.html", context, status=400 if form.errors else 200)
 
 
+@require_POST
+@login_required
+def estimate_runs(request: HttpRequest, pk: int) -> HttpResponse:
+    """How long the runs will take that the set-up form asks for, as it is filled in; nothing while it has faults."""
+    found = own_experiment(request, pk)
+    if found.scenario is None or found.started_at is not None:
+        raise Http404("nothing to set up")
+    form = TrialForm(reads.scenario_of(found), request.POST)
+    context: dict[str, Any] = {"estimate": None}
+    if form.is_valid():
+        context["estimate"] = reads.estimate(form, settings.EMULATOR_RUN_SECS_MAX)
+    return render(request, "emulator/_estimate.html", context)
+
+
 def _start(request: HttpRequest, found: Experiment, scenario: Scenario, form: TrialForm) -> HttpResponse:
     data = form.cleaned_data
     try:
@@ -209,6 +223,7 @@ def results_page(
         "is_unfinished": unfinished,
         "waiting": reads.waiting(runs, timezone.now()) if unfinished else None,
         "progress": reads.progress(runs),
+        "remaining_secs": estimate.remaining_secs(runs, timezone.now()) if unfinished else None,
         "rows": rows,
         "names": runs[0].projects and [row["name"] for row in runs[0].projects],
         "figures": {name: reads.FIGURES[name] for name in reads.figures_of(runs)},

@@ -334,6 +334,8 @@ EMULATOR: Final = [
     act("emulator/new/example/<slug:key>/", "emulator/new/example/none/", answer=404),
     act_on("emulator/new/computer/<int:pk>/", "emulator/new/computer/{host}/"),
     mine("emulator/<int:pk>/", "emulator/{experiment}/"),
+    # The experiment of the matrix has begun: there is nothing left to estimate.
+    act_on("emulator/<int:pk>/estimate/", "emulator/{experiment}/estimate/", answer=404),
     act_on("emulator/<int:pk>/change/", "emulator/{experiment}/change/"),
     act_on("emulator/<int:pk>/cancel/", "emulator/{experiment}/cancel/"),
     act_on("emulator/<int:pk>/share/", "emulator/{experiment}/share/"),
