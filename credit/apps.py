@@ -26,12 +26,14 @@ class CreditConfig(AppConfig):
         from credit.statistics import host_merge
         from credit.statistics.check import CREDIT
         from credit.teams import membership
+        from credit.top_lists import consent as top_lists
         from credit.validator.metrics import Passes
         from portal.audit.register import audit
         from portal.computers.host_changes import merge_hooks
         from portal.dashboard.navigation import Page, pages
         from portal.maintenance import jobs as jobs_of_maintenance
         from portal.ops.metrics import app_collectors
+        from portal.people import consents
         from portal.people.deletion import erasure_hooks
         from portal.requested_work.queue import kinds
 
@@ -39,6 +41,8 @@ class CreditConfig(AppConfig):
         # Whether the older record was published is seen by its credit, which the merge takes away.
         merge_hooks.append(consent.follow_merge)
         merge_hooks.append(host_merge.merge_host)
+        for kind in (consent.STATISTICS, consent.HOSTS, top_lists.TOP_LISTS):
+            consents.add(kind)
         erasure_hooks.append(consent.leave)
         erasure_hooks.append(membership.forget)
         if "project" in settings.ROOMS:
