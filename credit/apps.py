@@ -41,13 +41,13 @@ class CreditConfig(AppConfig):
         # Whether the older record was published is seen by its credit, which the merge takes away.
         merge_hooks.append(consent.follow_merge)
         merge_hooks.append(host_merge.merge_host)
-        for kind in (consent.STATISTICS, consent.HOSTS, top_lists.TOP_LISTS):
-            consents.add(kind)
         erasure_hooks.append(consent.leave)
         erasure_hooks.append(membership.forget)
         if "project" in settings.ROOMS:
             for figures in (jobs, credit_figures, public, export_figures):
                 figures.register()
+            for kind in (consent.STATISTICS, consent.HOSTS, top_lists.TOP_LISTS):
+                consents.add(kind)
             jobs_of_maintenance.add(CREDIT)
             jobs_of_maintenance.add(EXPORT)
             factors_page = (_("Factors from other projects"), "admin:version_factors", "credit.view_appversion")

@@ -35,7 +35,6 @@ class SchedulerConfig(AppConfig):
 
         archives.append(archived_credit)
         archived_app_credit.append(archived_credit_for_apps)
-        consents.add(testers.TESTING)
         functions.built_in[functions.Kind.TRICKLE].append("scheduler.rpc.trickles.grant_partial_credit")
         merge_hooks.append(host_merge.follow)
         host_sections.append(programs_section)
@@ -43,6 +42,7 @@ class SchedulerConfig(AppConfig):
         app_collectors.append(Background())
         if "project" in settings.ROOMS:
             figures.register()
+            consents.add(testers.TESTING)
             pages.append(
                 Page(_("Apps and credit"), _("New code-signing key"), "admin:new_key", "scheduler.add_keychange")
             )
