@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import uuid4
 
 from django import forms
 from django.utils.translation import gettext_lazy as _
@@ -53,6 +54,7 @@ class ChannelForm(forms.Form):
         required=False,
         help_text=_("So that you know it again. Empty: the name of its server."),
     )
+    form_key = forms.UUIDField(required=False, widget=forms.HiddenInput, initial=uuid4)
     host = ""
 
     def clean_url(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from typing import Final
+from uuid import uuid4
 
 from django.conf import settings
 from django.contrib import messages
@@ -23,6 +24,7 @@ from accounting.history.sums import read_first_day
 from accounting.models import Certificate
 from accounting.wire import statements
 from portal.people.access import signed_in
+from portal.people.pages.form_keys import FORM_KEY, read_form_key
 from portal.sign_in.throttle import Throttled, admit_drawing
 
 _TYPES: Final = {"pdf": "application/pdf", "png": "image/png"}
@@ -48,11 +50,13 @@ def new(request: HttpRequest) -> HttpResponse:
     abouts = facts.read_abouts(user)
     data = request.POST if request.method == "POST" else request.GET if "first" in request.GET else None
     form = CertificateForm(data, abouts=abouts, today=today, first=first)
-    context: dict[str, object] = {"form": form, "has_work": True}
+    context: dict[str, object] = {"form": form, "has_work": True, FORM_KEY: uuid4()}
     if form.is_valid():
         try:
             if request.method == "POST":
-                return redirect("certificate", keep.make(user, form.wanted, abouts, now).pk)
+                return redirect(
+                    "certificate", keep.make(user, form.wanted, abouts, now, read_form_key(request.POST)).pk
+                )
             context["shown"] = shown(facts.draft(user, form.wanted, abouts, today))
         except keep.TooMany:
             form.add_error(

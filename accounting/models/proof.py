@@ -32,9 +32,12 @@ class Certificate(models.Model):
     signature = models.CharField(max_length=88, editable=False)
     made_at = models.DateTimeField(default=timezone.now, editable=False)
     revoked_at = models.DateTimeField(null=True, blank=True)
+    # Of the form that it was made with, which makes one however often it is sent
+    form_key = models.UUIDField(null=True, editable=False)
 
     class Meta:
         ordering = ["-pk"]
+        constraints = [models.UniqueConstraint(fields=["user", "form_key"], name="certificate_form_once")]
 
     def __str__(self) -> str:
         return self.code

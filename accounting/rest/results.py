@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db.models import QuerySet, Sum
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
@@ -79,6 +80,10 @@ class HostResult(serializers.ModelSerializer[Host]):
     """A computer: speeds in FLOPS and operations/s, sizes in bytes."""
 
     name = serializers.CharField(help_text="The owner's name for it, else the one that it reports.")
+    groups = serializers.ListField(child=serializers.CharField(), help_text="The owner's words for it.")
+    granted_credit = AmountField(
+        allow_null=True, help_text="Credit that projects granted to it, by their statistics; null: not known."
+    )
     coprocs = serializers.ListField(child=serializers.DictField(), help_text="GPUs and other coprocessors.")
 
     class Meta:
@@ -87,6 +92,8 @@ class HostResult(serializers.ModelSerializer[Host]):
             "id",
             "name",
             "venue",
+            "groups",
+            "granted_credit",
             "created_at",
             "last_contact_at",
             "retired_at",
@@ -155,7 +162,14 @@ def day_result(row: DayRow, names: Names) -> dict[str, Any]:
     return row_values(row, names)
 
 
-def host_result(host: Host) -> dict[str, Any]:
+def with_grants(hosts: QuerySet[Host]) -> QuerySet[Any]:
+    """Each with ``granted_micro``: the sum of what projects granted to it; NULL: nothing is known."""
+    return hosts.annotate(granted_micro=Sum("granted_totals__total_credit"))
+
+
+def host_result(host: Any) -> dict[str, Any]:
+    """Of a row of `with_grants`."""
+    host.granted_credit = None if host.granted_micro is None else format_micro(int(host.granted_micro))
     return dict(HostResult(host).data)
 
 

@@ -172,7 +172,8 @@ class HostsView(ApiView):
     @extend_schema(operation_id="hosts_list", parameters=[PageQuery], responses=page_of(results.HostResult, "Hosts"))
     def get(self, request: HttpRequest) -> Response:
         query = self.query()
-        rows = own_hosts(self.volunteer).filter(pk__gt=read_id_cursor(query)).order_by("pk")[: query["limit"] + 1]
+        hosts = results.with_grants(own_hosts(self.volunteer))
+        rows = hosts.filter(pk__gt=read_id_cursor(query)).order_by("pk")[: query["limit"] + 1]
         return self.page(list(rows), query["limit"], lambda host: str(host.pk), results.host_result)
 
 
@@ -184,7 +185,7 @@ class HostView(ApiView):
     @extend_schema(responses=results.HostResult)
     def get(self, request: HttpRequest, pk: int) -> Response:
         self.query()
-        host = own_hosts(self.volunteer).filter(pk=pk).first()
+        host = results.with_grants(own_hosts(self.volunteer)).filter(pk=pk).first()
         if host is None:
             raise NotFound("There is no such computer of yours.")
         return Response(results.host_result(host))

@@ -311,3 +311,14 @@ def test_metrics_say_how_alerts_fare(alice: User) -> None:
     assert found["cobblestone_alert_channels", "ntfy", "in use"] == 1
     assert found["cobblestone_alerts_day", "ntfy", "waiting"] == 1
     assert 3600 <= found["cobblestone_alerts_oldest_seconds",] < 3700
+
+
+def test_what_could_not_be_sent_in_time_is_told_in_the_language_of_its_reader(alice: User, bob: User) -> None:
+    User.objects.filter(pk=bob.pk).update(language="de")
+    for user in (alice, bob):
+        queue(add_webhook(user, f"https://{HOST}/{user.pk}"), created_at=timezone.now() - 2 * DAY)
+    deliver.deliver_due()
+    assert list(AlertMessage.objects.order_by("pk").values_list("outcome", "answer")) == [
+        ("failed", "It could not be sent within a day."),
+        ("failed", "Sie konnte innerhalb eines Tages nicht gesendet werden."),
+    ]

@@ -26,6 +26,7 @@ from portal.wire import web_push
 from tests.support.alert_receivers import HOST, Receiver, add_browser, add_ntfy, add_webhook, silent_server
 from tests.support.page_reader import Page
 from tests.support.push_browser import PushBrowser
+from tests.support.sessions import sign_in_lately
 
 pytestmark = pytest.mark.django_db
 ALERTS = "/account/alerts/"
@@ -273,7 +274,91 @@ def test_adding_asks_for_the_password_again(client: Client, alice: User, own_mac
     assert reply.status_code == 302 and "reauthenticate" in reply.headers["Location"]
     assert not AlertChannel.objects.exists()
     client.post(reply.headers["Location"], {"password": "alice's secret"})
+    assert "Confirm that it is you" in shown(client) and not AlertChannel.objects.exists()
+    client.post(f"{ALERTS}ntfy/", {"ntfy-url": HOOK})
     assert opened(AlertChannel.objects.get()).url == HOOK
+
+
+@pytest.mark.parametrize("what", ["ntfy", "webhook", "browser"])
+def test_what_was_entered_is_not_kept_while_the_password_is_asked(client: Client, alice: User, what: str) -> None:
+    client.force_login(alice)
+    browser = PushBrowser().subscription("https://push.example.org/secret-path")
+    sent = {"subscription": browser, f"{what}-url": HOOK, f"{what}-token": "tk_secret"}
+    client.post(f"{ALERTS}{what}/", sent)
+    kept = json.dumps(dict(client.session.items()))
+    assert [each for each in ("hook-of-alice", "tk_secret", "secret-path") if each in kept] == []
+
+
+def test_a_form_that_is_sent_twice_adds_one_channel_and_shows_its_secret(signed_in: Client, own_machine: None) -> None:
+    key = Page(signed_in.get(ALERTS).content.decode()).one("input", name="webhook-form_key").attributes["value"]
+    sent = {"webhook-url": HOOK, "webhook-form_key": key}
+    for _ in range(2):
+        reply = signed_in.post(f"{ALERTS}webhook/", sent)
+    channel = AlertChannel.objects.get()
+    assert Page(reply.content.decode()).one("code", id="webhook-secret").text == opened(channel).key
+    # A form that is shown anew adds another one.
+    assert Page(reply.content.decode()).one("input", name="webhook-form_key").attributes["value"] != key
+    signed_in.post(f"{ALERTS}webhook/", {"webhook-url": HOOK})
+    assert AlertChannel.objects.count() == 2
+
+
+def test_a_webhook_gets_another_secret(signed_in: Client, alice: User, own_machine: None) -> None:
+    channel = add_webhook(alice, HOOK)
+    before = opened(channel)
+    reply = signed_in.post(f"{ALERTS}{channel.pk}/secret/")
+    secret = Page(reply.content.decode()).one("code", id="webhook-secret").text
+    channel.refresh_from_db()
+    assert opened(channel).key == secret != before.key and opened(channel).url == HOOK
+    assert secret not in signed_in.get(ALERTS).content.decode()
+    assert signed_in.post(f"{ALERTS}{add_ntfy(alice, HOOK).pk}/secret/").status_code == 404
+
+
+def test_another_secret_is_for_its_owner_after_the_password(client: Client, alice: User, bob: User) -> None:
+    channel = add_webhook(alice, HOOK)
+    before = bytes(channel.destination)
+    client.force_login(alice)
+    assert "reauthenticate" in client.post(f"{ALERTS}{channel.pk}/secret/").headers["Location"]
+    sign_in_lately(client, bob)
+    assert client.post(f"{ALERTS}{channel.pk}/secret/").status_code == 404
+    channel.refresh_from_db()
+    assert bytes(channel.destination) == before
+
+
+def moved(old: str, new: str) -> int:
+    """The status, for a service worker that has no login and no CSRF token."""
+    sent = f'{{"old": {old}, "new": {new}}}'
+    worker = Client(enforce_csrf_checks=True)
+    return worker.post(f"{ALERTS}browser/moved/", sent, content_type="application/json").status_code
+
+
+def test_a_browser_is_followed_to_its_new_address(alice: User, own_machine: None) -> None:
+    browser, later = PushBrowser(), PushBrowser()
+    old, new = browser.subscription(f"https://{HOST}/old"), later.subscription(f"https://{HOST}/new")
+    channel = add_browser(alice, f"https://{HOST}/old", browser)
+    AlertChannel.objects.update(paused_at=timezone.now(), fault="gone")
+    assert moved(old, new) == 204
+    channel.refresh_from_db()
+    assert (opened(channel).url, channel.paused_at, channel.fault) == (f"https://{HOST}/new", None, "")
+    # It does so again if the answer was lost: the old address is nobody's then.
+    assert moved(old, new) == 404 and AlertChannel.objects.count() == 1
+
+
+def test_nobody_moves_a_browser_without_its_keys(alice: User, own_machine: None) -> None:
+    address = f"https://{HOST}/old"
+    channel = add_browser(alice, address, PushBrowser())
+    stranger = PushBrowser()
+    assert moved(stranger.subscription(address), stranger.subscription(f"https://{HOST}/new")) == 404
+    channel.refresh_from_db()
+    assert opened(channel).url == address
+
+
+def test_a_browser_is_not_followed_into_a_private_network(alice: User) -> None:
+    browser = PushBrowser()
+    channel = add_browser(alice, "https://9.9.9.9/old", browser)
+    assert moved(browser.subscription("https://9.9.9.9/old"), browser.subscription("https://10.0.0.1/new")) == 422
+    assert moved("[]", "null") == 400
+    channel.refresh_from_db()
+    assert opened(channel).url == "https://9.9.9.9/old"
 
 
 def test_a_copy_of_ones_data_has_channels_without_their_addresses(alice: User) -> None:

@@ -19,6 +19,7 @@ from accounting.ledger.months import close_months
 from accounting.models import Certificate, Project, UserProject
 from portal.models import User
 from tests.support.accounting_factories import credit, granted, make_host, make_project
+from tests.support.page_reader import Page
 
 pytestmark = pytest.mark.django_db
 CREDIT, HOUR = 1_000_000, 3600 * 1_000_000
@@ -149,6 +150,19 @@ def test_what_cannot_be_is_said(client: Client, alice: User, alpha: Project, wro
     client.force_login(alice)
     assert said in client.post("/history/certificates/new/", ask(**wrong)).content.decode()
     assert not Certificate.objects.exists()
+
+
+def test_a_form_that_is_sent_twice_makes_one(client: Client, alice: User, alpha: Project) -> None:
+    client.force_login(alice)
+    preview = Page(client.get("/history/certificates/new/", ask()).content.decode())
+    key = preview.one("input", name="form_key").attributes["value"]
+    replies = [client.post("/history/certificates/new/", ask(form_key=key)) for _ in range(2)]
+    assert len({reply.headers["Location"] for reply in replies}) == 1 and Certificate.objects.count() == 1
+    again = Page(client.get("/history/certificates/new/", ask()).content.decode())
+    other = again.one("input", name="form_key").attributes["value"]
+    client.post("/history/certificates/new/", ask(form_key=other))
+    client.post("/history/certificates/new/", ask(form_key="none"))
+    assert Certificate.objects.count() == 3
 
 
 def test_the_number_of_certificates_is_limited(

@@ -110,6 +110,7 @@ PORTAL: Final = [
     own("account/profile/"),
     act("account/profile/", data={"name": "N"}),
     own("account/events/"),
+    own("account/consents/"),
     own("account/keys/"),
     Line("account/keys/<int:pk>/revoke/", 405, 405, 405, 405, "account/keys/{key}/revoke/"),
     act_on("account/keys/<int:pk>/revoke/", "account/keys/{key}/revoke/"),
@@ -208,6 +209,10 @@ ACCOUNT_MANAGER: Final = [
     act("account/email-preferences/", data={"silent_days": "3"}),
     own("account/alerts/"),
     act("account/alerts/browser/", answer=422),
+    # By what only the browser knows
+    public("account/alerts/browser/moved/", answer=400, method="POST"),
+    # Of webhooks alone: tests/accounting/alerts/test_page.py
+    mine("account/alerts/<int:pk>/secret/", "account/alerts/{channel}/secret/", 404, method="POST"),
     act("account/alerts/webhook/", answer=422),
     act("account/alerts/ntfy/", answer=422),
     *(
@@ -311,10 +316,14 @@ CREDIT: Final = [
     public("project/version_factors.xml", answer=404),
     own("project/statistics/"),
     act("project/statistics/", data={"exports_statistics": "on"}),
-    own("project/teams/"),
+    public("project/top/"),
+    public("project/top/teams/"),
+    own("project/top/choice/"),
+    act("project/top/choice/", data={"shown_name": "A"}),
+    public("project/teams/"),
     own("project/teams/new/"),
     act("project/teams/new/", answer=200),
-    own("project/teams/<int:pk>/", "project/teams/1/", answer=404),
+    public("project/teams/<int:pk>/", "project/teams/1/", answer=404),
     act("project/teams/<int:pk>/change/", "project/teams/1/change/", data={"leave": ""}, answer=404),
     # Not there until the operator opens it: tests/credit/experiments.
     public("laboratory/", answer=404),
