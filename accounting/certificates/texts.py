@@ -61,7 +61,7 @@ def shown(statement: Statement) -> Shown:
         sentence=_sentence(statement),
         lines=_lines(statement["facts"]),
         notes=_notes(statement),
-        made=gettext("Made by %(site)s on %(day)s (UTC), from the sums as they stood on that day.") % values,
+        made=gettext("Issued by %(site)s on %(day)s (UTC), based on the totals on that day.") % values,
         code=code,
         address=check_address(code) if code else "",
     )
@@ -79,7 +79,7 @@ def _sentence(statement: Statement) -> str:
     if about["kind"] == "subject":
         return (
             gettext(
-                "From %(first)s to %(last)s, the volunteer’s computers worked for projects about a subject: %(about)s."
+                "From %(first)s to %(last)s, the volunteer’s computers worked for projects on this subject: %(about)s."
             )
             % values
         )
@@ -123,21 +123,21 @@ def _notes(statement: Statement) -> list[str]:
     if "estimated_credits" in facts:
         found.append(
             gettext(
-                "Estimated credit is computed from run times and speeds that the computers reported. One credit is the "
-                "work of a 1 GFLOPS processor in 1/200 of a day."
+                "Estimated credit is calculated from the run times and speeds that the computers reported. One credit is "
+                "the work of a 1 GFLOPS processor in 1/200 of a day."
             )
         )
     if "granted_credits" in facts:
         found.append(
             gettext(
-                "Granted credit is what projects gave in these days after they had checked the results, as far as they "
-                "publish it. It is a second measure of the same work, not to be added."
+                "Granted credit is what projects granted on these days after checking the results, as far as they publish "
+                "it. It measures the same work a second time, so do not add the two."
             )
         )
     if "cpu_hours" in facts:
         found.append(gettext("CPU and GPU time are hours of run time, times the processors used."))
     if statement.get("name"):
-        found.append(gettext("The volunteer gave this name. The site did not check who they are."))
+        found.append(gettext("The volunteer entered this name. The site has not checked their identity."))
     return found
 
 
