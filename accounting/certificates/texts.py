@@ -123,15 +123,15 @@ def _notes(statement: Statement) -> list[str]:
     if "estimated_credits" in facts:
         found.append(
             gettext(
-                "Estimated credit is calculated from the run times and speeds that the computers reported. One credit is "
-                "the work of a 1 GFLOPS processor in 1/200 of a day."
+                "Estimated credit is calculated from the run times and speeds that the computers reported. One credit "
+                "is the work of a 1 GFLOPS processor in 1/200 of a day."
             )
         )
     if "granted_credits" in facts:
         found.append(
             gettext(
-                "Granted credit is what projects granted on these days after checking the results, as far as they publish "
-                "it. It measures the same work a second time, so do not add the two."
+                "Granted credit is what projects granted on these days after checking the results, as far as they "
+                "publish it. It measures the same work a second time, so do not add the two."
             )
         )
     if "cpu_hours" in facts:
