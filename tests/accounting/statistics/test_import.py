@@ -292,9 +292,9 @@ def test_an_export_of_the_future_is_refused(site: StatisticsSite, project: Proje
     ("name", "change", "reason"),
     [
         ("host.gz", lambda content: content[:-5], "host.gz: was cut off"),
-        ("user.gz", lambda content: content + b"more", "user.gz: is no gzip file, is damaged, or has something else"),
-        ("host.gz", lambda content: b"<hosts>\n</hosts>\n", "host.gz: is no gzip file"),
-        ("tables.xml", lambda content: content.replace(b"1772452800", b"x"), "tables.xml: update_time is no number"),
+        ("user.gz", lambda content: content + b"more", "user.gz: is not a gzip file, is damaged, or has other data"),
+        ("host.gz", lambda content: b"<hosts>\n</hosts>\n", "host.gz: is not a gzip file"),
+        ("tables.xml", lambda content: content.replace(b"1772452800", b"x"), "tables.xml: update_time is not a number"),
         ("tables.xml", lambda content: b"<html>Maintenance</html>", "tables.xml: does not begin with <tables>"),
     ],
 )

@@ -55,7 +55,7 @@ def sending(*parts: bytes) -> Callable[[socket.socket, bytes], None]:
 
 
 def test_a_full_disk_is_not_blamed_on_the_server() -> None:
-    no_room = pytest.raises(NotKept, match="could not be written here: No space left on device")
+    no_room = pytest.raises(NotKept, match="could not be stored here: No space left on device")
     with RawServer(sending(reply(b"hello"))) as server, Path("/dev/full").open("wb", buffering=0) as full, no_room:
         fetch(server.url, into=full)
 
@@ -209,7 +209,7 @@ def test_a_few_redirects_are_followed_and_no_more() -> None:
     with RawServer(answer) as server:
         found = fetch(f"{server.url}0")
         assert (found.body, found.url) == (b"there", f"{server.url}3")
-        with pytest.raises(FetchError, match="more than 2 redirects"):
+        with pytest.raises(FetchError, match="redirects more than 2 times"):
             fetch(f"{server.url}0", limits=Limits(redirects=2))
         assert len(server.requests) == 7
 
@@ -329,7 +329,7 @@ def test_an_answer_compressed_twice_is_refused() -> None:
     body = gzip.compress(gzip.compress(b"x"))
     with (
         RawServer(sending(reply(body, "Content-Encoding: gzip, gzip"))) as server,
-        pytest.raises(FetchError, match="compressed in a way that was not asked for"),
+        pytest.raises(FetchError, match="compressed with a method that was not requested"),
     ):
         fetch(server.url)
 
@@ -339,11 +339,11 @@ def test_an_answer_compressed_twice_is_refused() -> None:
     [
         (HEAD + b"Content-Length: 10\r\n\r\nshort", "broke"),
         (reply(gzip.compress(b"x" * 1000)[:-9], "Content-Encoding: gzip"), "cut off"),
-        (reply(b"no gzip", "Content-Encoding: gzip"), "compression of its answer is damaged"),
+        (reply(b"no gzip", "Content-Encoding: gzip"), "compressed answer is damaged"),
         (HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", "broke"),
-        (b"SSH-2.0-OpenSSH_9.2\r\n", "no HTTP"),
-        (HEAD + b"X: y\r\n" * 200 + b"\r\n", "no HTTP"),
-        (HEAD + b"X: " + b"y" * 70_000 + b"\r\n\r\n", "no HTTP"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "not HTTP"),
+        (HEAD + b"X: y\r\n" * 200 + b"\r\n", "not HTTP"),
+        (HEAD + b"X: " + b"y" * 70_000 + b"\r\n\r\n", "not HTTP"),
         (b"", "broke"),
     ],
 )
@@ -490,7 +490,7 @@ def test_a_packed_file_stays_packed(file: Path) -> None:
     ],
 )
 def test_another_part_than_was_asked_for_is_refused(file: Path, answer: bytes) -> None:
-    with RawServer(sending(answer)) as server, pytest.raises(FetchError, match="another part of the file"):
+    with RawServer(sending(answer)) as server, pytest.raises(FetchError, match="a different part of the file"):
         download(server.url, file, Version('"5"'))
     assert file.read_bytes() == b"abc"
 
