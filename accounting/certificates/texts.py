@@ -12,11 +12,10 @@ from django.utils.translation import gettext, gettext_lazy, ngettext
 from accounting.certificates.keep import check_address
 from accounting.drawing.fonts import unwritable
 from accounting.wire.statements import Statement, grouped_code
-from portal.templatetags.display import day
+from portal.templatetags.display import day, localised
 
 MOST_BADGES: Final = 24
 """Badges that are named on a certificate."""
-_THIN: Final = "\u202f"
 SHOWN_LABELS: Final = {
     "credit": gettext_lazy("Credit"),
     "run_time": gettext_lazy("CPU and GPU time"),
@@ -142,4 +141,4 @@ def _notes(statement: Statement) -> list[str]:
 
 
 def _grouped(number: int) -> str:
-    return f"{number:,}".replace(",", _THIN)
+    return localised(f"{number:,}")

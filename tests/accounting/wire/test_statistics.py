@@ -202,7 +202,10 @@ def test_tables_say_the_time_and_how_many_there_are() -> None:
         (b"<tables><update_time>0</update_time></tables>", "has no update_time"),
         (b"<tables><update_time>nan</update_time></tables>", "update_time is not a number from 0 to 4,000,000,000"),
         (b"<tables><update_time>9999999999999</update_time></tables>", "update_time is not a number"),
-        (b"<tables><update_time>5</update_time><nhosts_total>-1</nhosts_total></tables>", "nhosts_total is not a number"),
+        (
+            b"<tables><update_time>5</update_time><nhosts_total>-1</nhosts_total></tables>",
+            "nhosts_total is not a number",
+        ),
         (b"<tables><update_time>5</update_time>", "was cut off"),
         (b"<html></html>", "does not begin with <tables>"),
         (b"<?xml version='1.0' encoding='UTF-7'?><tables></tables>", "encoding"),
