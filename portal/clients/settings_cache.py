@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from django.core.signals import setting_changed
 
-Made = TypeVar("Issued")
+Made = TypeVar("Made")
 
 
 def once(make: Callable[[], Made]) -> Callable[[], Made]:
