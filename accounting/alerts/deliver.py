@@ -112,7 +112,7 @@ def _requests(messages: list[AlertMessage]) -> Iterator[tuple[AlertMessage, Requ
             yield message, request_for(message.channel, alert_of(message))
         except (UnreadableDestination, ValueError):
             with written_for(message.channel.user):
-                text = _("The address can no longer be read. Remove this channel, and add it again.")
+                text = _("The stored address can no longer be read. Remove this channel and add it again.")
             _note(message, _Answer(None, text, is_refused=True))
 
 

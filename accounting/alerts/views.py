@@ -110,7 +110,7 @@ def _few_look_ups(view: Callable[[HttpRequest], HttpResponse]) -> Callable[[Http
         try:
             admit_look_up(signed_in(request).pk)
         except Throttled:
-            messages.error(request, _("You have entered many addresses in this hour. Try again later."))
+            messages.error(request, _("You have entered too many addresses within an hour. Try again later."))
             return redirect("alerts")
         return view(request)
 
@@ -163,7 +163,7 @@ def _added(
         channel = channels.add(signed_in(request), kind, name, host, to, form.cleaned_data.get("form_key"))
     except channels.TooManyChannels:
         most = settings.ALERT_CHANNELS_MAX
-        text = ngettext("You have %(count)d channel already.", "You have %(count)d channels already.", most)
+        text = ngettext("You already have %(count)d channel.", "You already have %(count)d channels.", most)
         form.add_error(None, text % {"count": most} + " " + _("Remove one that you do not need."))
         return _page(request, wrong={what: form})
     messages.success(request, _("Added. Send a test to see whether alerts arrive."))
@@ -215,7 +215,7 @@ def choose(request: HttpRequest, pk: int) -> HttpResponse:
     """What a channel tells."""
     form = KindsForm(request.POST)
     if not form.is_valid():
-        messages.error(request, _("That was not saved: choose among the boxes."))
+        messages.error(request, _("Nothing was saved: one of the choices does not exist. Reload the page."))
         return redirect("alerts")
     chosen = form.cleaned_data
     _found(channels.choose(signed_in(request), pk, chosen["alert_kinds"], tells_end=chosen["tells_end"]))

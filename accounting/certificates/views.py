@@ -61,11 +61,11 @@ def new(request: HttpRequest) -> HttpResponse:
         except keep.TooMany:
             form.add_error(
                 None,
-                _("You have %(number)s certificates, and more are not kept. Delete one that you revoked.")
+                _("You have %(number)s certificates, which is the limit. Revoke and delete one first.")
                 % {"number": MAX_CERTIFICATES},
             )
         except facts.NoWork:
-            form.add_error(None, _("Your computers did no work for this in these days. Choose other days."))
+            form.add_error(None, _("Your computers did no such work on these days. Choose other days."))
     return render(request, "accounting/certificates/new.html", context)
 
 
@@ -91,7 +91,7 @@ def download(request: HttpRequest, pk: int, kind: str) -> HttpResponse:
     try:
         admit_drawing(found.user_id)
     except Throttled:
-        text = _("You had many files drawn in this hour. Try again later, or print the page.")
+        text = _("You have downloaded too many files within an hour. Try again later, or print the page.")
         return HttpResponse(f"{text}\n", status=429, content_type="text/plain; charset=utf-8")
     content = files.pdf(words, found.made_at) if kind == "pdf" else files.picture(words)
     headers = {
@@ -108,11 +108,11 @@ def change(request: HttpRequest, pk: int) -> HttpResponse:
     found = _own(request, pk)
     if "delete" in request.POST and found.revoked_at is not None:
         keep.delete(found)
-        messages.success(request, _("Deleted. This site does not know its code any more."))
+        messages.success(request, _("Deleted. Its code no longer exists on this site."))
         return redirect("certificates")
     if "revoke" in request.POST:
         keep.revoke(found, timezone.now())
-        messages.success(request, _("Revoked. Whoever checks it is told so, and sees nothing of it any more."))
+        messages.success(request, _("Revoked. Anyone who checks it is told so and can no longer see what it said."))
     return redirect("certificate", pk)
 
 

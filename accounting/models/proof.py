@@ -9,7 +9,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import CheckConstraint, Q, UniqueConstraint
 from django.utils import timezone
-from django.utils.translation import gettext
+from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from accounting.engine.badges import MAX_THRESHOLD, BadgeKind
@@ -78,7 +78,7 @@ class Badge(models.Model):
     text = models.CharField(_("one line on what it means"), max_length=200, blank=True)
     kind = models.CharField(_("what is counted"), max_length=16, choices=KINDS)
     subject = models.PositiveIntegerField(
-        _("subject"),
+        pgettext_lazy("keyword", "subject"),
         choices=keyword_choices,
         null=True,
         blank=True,
@@ -87,7 +87,7 @@ class Badge(models.Model):
     threshold = models.PositiveBigIntegerField(
         _("how much"), validators=[MinValueValidator(1), MaxValueValidator(MAX_THRESHOLD)]
     )
-    is_active = models.BooleanField(_("awarded"), default=False, help_text=_("Off: nobody gets it any more."))
+    is_active = models.BooleanField(_("awarded"), default=False, help_text=_("If off, nobody gets it any more."))
     changed_at = models.DateTimeField(_("changed on"), auto_now=True)
 
     class Meta:
@@ -100,7 +100,7 @@ class Badge(models.Model):
                 condition=Q(kind=BadgeKind.SUBJECT_HOURS.value, subject__isnull=False)
                 | (~Q(kind=BadgeKind.SUBJECT_HOURS.value) & Q(subject__isnull=True)),
                 name="badge_subject",
-                violation_error_message=_("Choose a subject for the run time for a subject, and for nothing else."),
+                violation_error_message=_("Choose a subject only if the run time for a subject is counted."),
             ),
         ]
 
@@ -117,7 +117,7 @@ class Badge(models.Model):
         """A subject belongs to one kind of rule; the database has the last word."""
         if (self.kind == BadgeKind.SUBJECT_HOURS.value) != (self.subject is not None):
             raise ValidationError(
-                {"subject": gettext("Choose a subject for the run time for a subject, and for nothing else.")}
+                {"subject": gettext("Choose a subject only if the run time for a subject is counted.")}
             )
 
 

@@ -41,12 +41,12 @@ class FlaggedResult(AmountsResult):
 
     flags = serializers.ListField(
         child=serializers.ChoiceField(choices=[name.lower() for name in DayFlag.__members__]),
-        help_text="What is to be known of the amounts; docs/reference/api.md explains each.",
+        help_text="Facts about the amounts; docs/reference/api.md explains each.",
     )
 
 
 class DayResult(FlaggedResult):
-    """What one computer was credited at one project on one UTC day."""
+    """The amounts credited to one computer at one project on one UTC day."""
 
     day = serializers.DateField()
     project_id = serializers.IntegerField()
@@ -56,12 +56,12 @@ class DayResult(FlaggedResult):
     host = serializers.CharField(help_text="The computer's name.")
     granted_credit = AmountField(
         allow_null=True,
-        help_text="Credit that the project granted, on the day of the statistics that told of it; null: not known.",
+        help_text="Credit that the project granted, on the day of the statistics that reported it; null: not known.",
     )
 
 
 class SumResult(FlaggedResult):
-    """The sums of one step of a range, as far as it is in the range."""
+    """The totals of one step, as far as it lies within the range."""
 
     first = serializers.DateField()
     last = serializers.DateField()
@@ -70,7 +70,7 @@ class SumResult(FlaggedResult):
 
 
 class SumsResult(serializers.Serializer[Any]):
-    """Sums of a range, and of each step of it that has work."""
+    """Totals of a range and of each of its steps with work."""
 
     total = AmountsResult()
     results = SumResult(many=True)
@@ -79,8 +79,8 @@ class SumsResult(serializers.Serializer[Any]):
 class HostResult(serializers.ModelSerializer[Host]):
     """A computer: speeds in FLOPS and operations/s, sizes in bytes."""
 
-    name = serializers.CharField(help_text="The owner's name for it, else the one that it reports.")
-    groups = serializers.ListField(child=serializers.CharField(), help_text="The owner's words for it.")
+    name = serializers.CharField(help_text="The name that the owner gave it, or else the one that it reports.")
+    groups = serializers.ListField(child=serializers.CharField(), help_text="The groups that the owner put it into.")
     granted_credit = AmountField(
         allow_null=True, help_text="Credit that projects granted to it, by their statistics; null: not known."
     )
@@ -114,9 +114,9 @@ class HostResult(serializers.ModelSerializer[Host]):
 
 
 class ProjectResult(serializers.ModelSerializer[Project]):
-    """A project, and my part in it; what is summed up is some minutes old."""
+    """A project and my work for it; totals are a few minutes old."""
 
-    total_credit = AmountField(help_text="My estimated credit there, all computers together.")
+    total_credit = AmountField(help_text="My estimated credit there, on all computers together.")
     recent_credit_per_day = serializers.FloatField(help_text="My recent average (half-life one week).")
     is_chosen = serializers.BooleanField(help_text="Whether I chose it by hand.")
     resource_share = serializers.FloatField(allow_null=True, help_text="My share for it; null: the default share.")
@@ -141,7 +141,7 @@ class ProjectResult(serializers.ModelSerializer[Project]):
 
 
 class NoteResult(serializers.Serializer[Any]):
-    """Something to know about a computer's reports of one day."""
+    """A note about a computer's reports on one day."""
 
     id = serializers.IntegerField()
     day = serializers.DateField()
@@ -151,7 +151,7 @@ class NoteResult(serializers.Serializer[Any]):
     happened = serializers.CharField()
     meaning = serializers.CharField()
     to_do = serializers.CharField(allow_blank=True)
-    is_loss = serializers.BooleanField(help_text="Whether something that was reported does not count.")
+    is_loss = serializers.BooleanField(help_text="Whether some of the reported work does not count.")
     count = serializers.IntegerField(help_text="How often it happened on that day.")
     first_at = serializers.DateTimeField()
     last_at = serializers.DateTimeField()

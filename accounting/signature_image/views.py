@@ -52,7 +52,7 @@ def signature_image(request: HttpRequest) -> HttpResponse:
     form = SignatureImageForm(request.POST if request.method == "POST" else None, instance=image)
     if request.method == "POST" and form.is_valid():
         links.save(user, form.cleaned_data, now)
-        messages.success(request, _("Saved. The picture is drawn anew."))
+        messages.success(request, _("Saved. The picture is being redrawn."))
         return redirect("signature_image")
     context: dict[str, object] = {"form": form, "image": None, "cached_minutes": CACHED_SECS // 60}
     if image is not None:

@@ -18,6 +18,7 @@ from emulator.models import DAYS_MAX, POLICIES
 from emulator.pages import stored_texts, variant_texts
 from emulator.pages.drafts import Change, ProjectFacts, draft
 from emulator.runs.experiments import PARAMETERS, SEEDS_MAX, VARIANTS_MAX, Variant
+from portal.templatetags.display import localised
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrOrPromise as Text
@@ -135,7 +136,9 @@ class UploadForm(PlainForm):
             limit = STATE_BYTES_MAX if name == "client_state" else SETTINGS_BYTES_MAX
             if file is not None and file.size > limit:
                 too_large = gettext("This file has %(size)s bytes. The limit is %(limit)s bytes.")
-                self.add_error(name, too_large % {"size": f"{file.size:,}", "limit": f"{limit:,}"})
+                self.add_error(
+                    name, too_large % {"size": localised(f"{file.size:,}"), "limit": localised(f"{limit:,}")}
+                )
         return cleaned
 
     def files_by_name(self) -> dict[str, bytes]:
@@ -229,7 +232,7 @@ class TrialForm(PlainForm):
             if not values:
                 self.add_error("values", gettext("Enter the values to try."))
             elif not all(low <= value <= high for value in values):
-                limits = {"low": f"{low:g}", "high": f"{high:g}", "unit": unit}
+                limits = {"low": localised(f"{low:g}"), "high": localised(f"{high:g}"), "unit": unit}
                 self.add_error("values", gettext("Enter values from %(low)s to %(high)s %(unit)s.") % limits)
         return cleaned
 

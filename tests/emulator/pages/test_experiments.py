@@ -161,7 +161,7 @@ def test_a_file_that_cannot_be_read_is_told_with_its_line(signed_in: Client, con
 def test_a_file_that_is_too_large_is_refused(signed_in: Client) -> None:
     large = SimpleUploadedFile("client_state.xml", b"x" * (16 * 1024 * 1024 + 1))
     answer = signed_in.post(reverse("emulate_files"), {"client_state": large})
-    assert "The limit is 16,777,216 bytes." in text_of(answer)
+    assert "The limit is 16 777 216 bytes." in text_of(answer)
     assert not Experiment.objects.exists()
 
 

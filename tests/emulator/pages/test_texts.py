@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ import emulator
 from emulator.engine.timeline.reasons import Reason
 from emulator.files.presets import PRESETS
 from emulator.pages import decision_texts, preset_texts, stored_texts, variant_texts
+from tests.support.raised_texts import said_by
 
 ROOT = Path(emulator.__file__).parent
 READERS = [
@@ -33,23 +32,8 @@ ENGLISH_ALONE = (
 )
 
 
-def said_by(path: Path) -> Iterator[str]:
-    """The sentences that a module raises or notes, with X for each of its facts."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if not isinstance(node, ast.Call):
-            continue
-        place = RAISERS.get(getattr(node.func, "attr", getattr(node.func, "id", "")))
-        if place is None or len(node.args) <= place:
-            continue
-        text = node.args[place]
-        if isinstance(text, ast.Constant) and isinstance(text.value, str):
-            yield text.value
-        elif isinstance(text, ast.JoinedStr):
-            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "X" for part in text.values)
-
-
 def test_the_pages_know_every_fault_and_note_of_the_readers() -> None:
-    said = {text for path in READERS for text in said_by(path)}
+    said = {text for path in READERS for text in said_by(path, RAISERS)}
     assert len(said) > 40
     unknown = [
         text
