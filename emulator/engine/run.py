@@ -15,6 +15,7 @@ from emulator.engine.client import Client
 from emulator.engine.contact import Contact
 from emulator.engine.figures import RunTotals, figures_of_merit
 from emulator.engine.policy import Policy
+from emulator.engine.present import PresentState
 from emulator.engine.quirks import Quirks
 from emulator.engine.random_numbers import random_stream
 from emulator.engine.scenario import (
@@ -108,18 +109,7 @@ class Run:
         self._reachable = True
         self._able_secs = [0.0] * len(processors)
         self._able_since = 0.0
-        for job in scenario.jobs:
-            self._start_with(job.project, job.app, job.version, job.size_flop, job.estimate_flop, job.deadline_secs)
-
-    def _start_with(
-        self, project: str, app: str, version: int, size_flop: float, estimate_flop: float, deadline_secs: float
-    ) -> None:
-        state = next(state for state in self._client.all_projects if state.name == project)
-        offers = [offer for known in state.apps if known.app.name == app for offer in known.offers]
-        for offer in offers:
-            if offer.number == version and state.attached:
-                self._client.arrive(self._client.server.job(offer, size_flop, estimate_flop, 0.0, deadline_secs))
-                return
+        self._present = PresentState(client, self._contact, scenario)
 
     @property
     def slice_steps(self) -> int:
@@ -135,6 +125,7 @@ class Run:
         """Runs it to its end."""
         self._policy.begin(self._client)
         self._set_state(0.0)
+        self._present.resume()
         self._loop()
         end = self._duration_secs
         self._policy.accrue(end)
@@ -317,6 +308,7 @@ class Run:
                 self._policy.job_ended(job, now)
             project.ready.clear()
             project.report_at_secs = NEVER
+            project.held = 0
             project.attached = False
         elif isinstance(event, NewApp):
             client.add_app(project, event.app)

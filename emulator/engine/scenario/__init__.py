@@ -40,7 +40,7 @@ from emulator.engine.scenario.events import (
 )
 from emulator.engine.scenario.host import Availability, Host, Processor
 from emulator.engine.scenario.preferences import Preferences
-from emulator.engine.scenario.projects import App, Normal, Project, Standing, StartJob, Version
+from emulator.engine.scenario.projects import App, Backoffs, Normal, Project, Standing, StartJob, StartState, Version
 from emulator.engine.scenario.whole import Scenario
 
 __all__ = [
@@ -64,6 +64,7 @@ __all__ = [
     "App",
     "Attach",
     "Availability",
+    "Backoffs",
     "ChangeBuffer",
     "ChangeShare",
     "Detach",
@@ -82,6 +83,7 @@ __all__ = [
     "ServerUp",
     "Standing",
     "StartJob",
+    "StartState",
     "Suspend",
     "Version",
 ]
