@@ -11,6 +11,7 @@ from emulator.engine.scenario.checks import (
     GPU_EFFICIENCY,
     MAX_APPS,
     MAX_EVENTS,
+    MAX_FAILURES,
     MAX_FLOP,
     MAX_FLOPS,
     MAX_INSTANCES,
@@ -41,6 +42,7 @@ from emulator.engine.scenario.events import (
 from emulator.engine.scenario.host import Availability, Host, Processor
 from emulator.engine.scenario.preferences import Preferences
 from emulator.engine.scenario.projects import App, Backoffs, Normal, Project, Standing, StartJob, StartState, Version
+from emulator.engine.scenario.unused import Unused
 from emulator.engine.scenario.whole import Scenario
 
 __all__ = [
@@ -49,6 +51,7 @@ __all__ = [
     "GPU_EFFICIENCY",
     "MAX_APPS",
     "MAX_EVENTS",
+    "MAX_FAILURES",
     "MAX_FLOP",
     "MAX_FLOPS",
     "MAX_INSTANCES",
@@ -85,5 +88,6 @@ __all__ = [
     "StartJob",
     "StartState",
     "Suspend",
+    "Unused",
     "Version",
 ]
