@@ -107,7 +107,8 @@ class Assembly:
         state.active = replace(state.active, trace=log.active, trace_secs=length)
         state.connected = replace(state.connected, trace=log.connected, trace_secs=length)
         self._note(
-            f"The computer is on, active and connected as in the last {log.days} days of time_stats_log, repeated"
+            "The computer is on, active and connected as time_stats_log says. Its last whole days are repeated: "
+            f"{log.days}"
         )
 
     def measure(self, file: str, log: JobLog) -> None:
@@ -123,7 +124,7 @@ class Assembly:
 
     def _note_bad_lines(self, file: str, bad: tuple[int, ...]) -> None:
         if bad:
-            self._note(f"{file[:100]}: {len(bad)} lines cannot be read and are left out, the first is line {bad[0]}")
+            self._note(f"{file[:100]}: lines that cannot be read are left out: {len(bad)}, the first is line {bad[0]}")
 
     def _note(self, text: str) -> None:
         if len(self.notes) < NOTES_MAX:

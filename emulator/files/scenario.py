@@ -61,7 +61,7 @@ def read_zip(data: bytes) -> Scenario:
     scenario = read_upload(files)
     if not nothers:
         return scenario
-    return replace(scenario, notes=(*scenario.notes, f"{nothers} other files of the ZIP were not opened"))
+    return replace(scenario, notes=(*scenario.notes, f"Other files of the ZIP, which were not opened: {nothers}"))
 
 
 def _read(path: Path, bytes_max: int) -> bytes:

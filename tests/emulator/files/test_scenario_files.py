@@ -69,7 +69,9 @@ def test_the_state_of_a_real_client_is_read_with_its_jobs_and_settings() -> None
     latency_secs = 4000000000 - 1795267142.447394
     assert (app.size, app.latency_bound_secs) == (Normal(3e11), latency_secs)  # as of its first job
     # It asked for the coprocessor in vain, and will again at 1795267632.774966; 2 s between RPCs.
-    assert prime.backoffs.kinds == (("CPU", 0, 0), ("miner_asic", pytest.approx(1795267632.774966 - now), 600))
+    cpu, (kind, until_secs, interval_secs) = prime.backoffs.kinds
+    assert (cpu, kind, interval_secs) == (("CPU", 0, 0), "miner_asic", 600)
+    assert until_secs == pytest.approx(1795267632.774966 - now)
     assert prime.request_delay_secs == pytest.approx(2)
     assert scenario.preferences.work_buf_min_days == 0.001
     assert scenario.preferences.report_at_once
