@@ -22,9 +22,11 @@ from emulator.files.sections import STATE_BYTES_MAX, ScenarioFileError
 from emulator.files.time_log import TIME_LOG_FILE, read_time_log
 from emulator.files.unused import Tally
 
-__all__ = ["read_folder", "read_upload", "read_zip", "url_folder"]
+__all__ = ["read_folder", "read_path", "read_upload", "read_zip", "url_folder"]
 
 APP_CONFIGS_MAX: Final = 200
+LIST_CHARS: Final = 1000
+ZIP_BYTES_MAX: Final = 64 << 20  # packed; a site takes less
 
 _PREFERENCE_FILES: Final = ("global_prefs.xml", "global_prefs_override.xml")
 _CC_CONFIG_FILE: Final = "cc_config.xml"
@@ -51,17 +53,30 @@ def read_folder(path: Path) -> Scenario:
     return replace(read_upload(files), name=folder.resolve().name)
 
 
+def read_path(path: Path) -> Scenario:
+    """Return the scenario of a folder, of the client_state.xml in it, or of a ZIP of it.
+
+    Raises ScenarioError, and OSError if a file cannot be read.
+    """
+    if path.suffix.lower() != ".zip":
+        return read_folder(path)
+    return replace(read_zip(_read(path, ZIP_BYTES_MAX)), name=path.stem)
+
+
 def read_zip(data: bytes) -> Scenario:
     """Return the scenario of a ZIP of a client's data folder. Raises ScenarioError, as `read_folder`.
 
     Only the files that `read_folder` would read are unpacked, in memory. Account files, which have the volunteer's
     keys, are not among them.
     """
+    if len(data) > ZIP_BYTES_MAX:
+        raise ScenarioFileError("ZIP", "", 0, f"the file is larger than {ZIP_BYTES_MAX >> 20} MiB")
     files, nothers = unpack(data)
     scenario = read_upload(files)
-    if not nothers:
-        return scenario
-    return replace(scenario, notes=(*scenario.notes, f"Other files of the ZIP, which were not opened: {nothers}"))
+    notes = [f"Files that were read: {', '.join(sorted(files))[:LIST_CHARS]}", *scenario.notes]
+    if nothers:
+        notes.append(f"Other files of the ZIP, which were not opened: {nothers}")
+    return replace(scenario, notes=tuple(notes))
 
 
 def _read(path: Path, bytes_max: int) -> bytes:

@@ -34,6 +34,7 @@ SENTENCES: Final = (
     gettext_noop("The %(kind)s is left out: the file does not say how fast it is"),
     gettext_noop("All GPUs are left out because cc_config.xml disables them"),
     gettext_noop("%(name)s: finished tasks in the file are left out"),  # of scenarios that an older release made
+    gettext_noop("Files that were read: %(files)s"),
     gettext_noop("The emulation begins at %(moment)s UTC, when the client wrote client_state.xml"),
     gettext_noop(
         "The computer is on, active and connected as time_stats_log says. Its last whole days are repeated: %(days)s"

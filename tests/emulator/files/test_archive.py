@@ -43,7 +43,11 @@ def refusal(data: bytes) -> str:
 def test_a_folder_is_read_wherever_it_is_in_the_zip(folder: str) -> None:
     found = read_zip(packed({folder + name: content for name, content in FILES.items()}))
     assert replace(found, name="client_at_work") == read_folder(AT_WORK)
-    assert found.notes == read_folder(AT_WORK).notes
+    assert found.notes == (
+        "Files that were read: cc_config.xml, client_state.xml, global_prefs_override.xml, "
+        "job_log_127.0.0.1_36765.txt, job_log_127.0.0.1_37359.txt, time_stats_log",
+        *read_folder(AT_WORK).notes,
+    )
 
 
 def test_all_that_a_data_folder_has_is_used() -> None:
