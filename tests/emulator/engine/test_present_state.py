@@ -179,12 +179,14 @@ def test_a_job_must_be_of_the_past(wrong: dict[str, float]) -> None:
         scenario(replace(job(), **wrong))  # type: ignore[arg-type]
 
 
-TWO_PROJECTS = Scenario(
-    Host((Processor(CPU, 2, 1e9),)),
+GPU_APP = App("g", (Version(2e9, 0.5, "NVIDIA", 1.0),), Normal(4e12), Normal(5e12), 4 * DAY)
+PROJECTS = Scenario(
+    Host((Processor(CPU, 2, 1e9), Processor("NVIDIA", 1, 1e10, 0.2))),
     (
         Project("A", 100, (APP,)),
         Project("B", 50, (App("b", (Version(1e9),), Normal(3e12), Normal(3.6e12), 3 * DAY),), request_delay_secs=120),
         Project("dry", 20, (APP,), has_work=False),
+        Project("G", 40, (GPU_APP,)),
     ),
     Preferences(0.1, 0.3),
 )
@@ -193,9 +195,9 @@ TWO_PROJECTS = Scenario(
 @settings(max_examples=15, deadline=None)
 @given(st.floats(0.01, 5))
 def test_an_exported_state_goes_on_as_the_emulation_it_was_taken_from(days: float) -> None:
-    before = Run(TWO_PROJECTS, make_policy(PolicyName.REC, TWO_PROJECTS, {}), days, 1)
+    before = Run(PROJECTS, make_policy(PolicyName.REC, PROJECTS, {}), days, 1)
     before.result()
-    exported = present_state(before, TWO_PROJECTS)
+    exported = present_state(before, PROJECTS)
     after = Run(exported, make_policy(PolicyName.REC, exported, {}), 0.001, 1)
     # The same jobs, with the same time left and the same time until their deadlines; the same back-offs.
     now = days * DAY
@@ -220,12 +222,12 @@ def test_an_exported_state_goes_on_as_the_emulation_it_was_taken_from(days: floa
 
 
 def test_the_parts_of_a_divided_emulation_make_the_whole() -> None:
-    whole = outcome(TWO_PROJECTS, days=20)
-    first = Run(TWO_PROJECTS, make_policy(PolicyName.REC, TWO_PROJECTS, {}), 10, 1)
+    whole = outcome(PROJECTS, days=20)
+    first = Run(PROJECTS, make_policy(PolicyName.REC, PROJECTS, {}), 10, 1)
     begun = first.result()
-    exported = present_state(first, TWO_PROJECTS)
+    exported = present_state(first, PROJECTS)
     rest = outcome(exported, days=10)
-    for project in range(2):
+    for project in (0, 1, 3):
         used = begun.projects[project].used_flop + rest.projects[project].used_flop
         assert used == pytest.approx(whole.projects[project].used_flop, rel=0.02)
     assert rest.figures.idle < 1e-9
