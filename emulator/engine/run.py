@@ -13,6 +13,7 @@ from typing import Final
 from emulator.engine.availability import UpDown
 from emulator.engine.client import Client
 from emulator.engine.contact import Contact
+from emulator.engine.entitlements import Entitlements
 from emulator.engine.figures import RunTotals, figures_of_merit
 from emulator.engine.policy import Policy
 from emulator.engine.present import PresentState
@@ -107,8 +108,8 @@ class Run:
         self.events = 0  # instants at which something happened
         self._state = HostState.COMPUTING
         self._reachable = True
-        self._able_secs = [0.0] * len(processors)
         self._able_since = 0.0
+        self._entitlements = Entitlements(client)
         self._present = PresentState(client, self._contact, scenario)
 
     @property
@@ -124,6 +125,7 @@ class Run:
     def result(self) -> Result:
         """Runs it to its end."""
         self._policy.begin(self._client)
+        self._entitlements.open(0.0)
         self._set_state(0.0)
         self._present.resume()
         self._loop()
@@ -131,9 +133,9 @@ class Run:
         self._policy.accrue(end)
         for job in self._client.running:
             self._client.settle(job, end)
-        self._book_able(end)
+        self._close_stretch(end)
         figures, projects = figures_of_merit(
-            RunTotals(self._client, end, self._able_secs, self._contact.rpcs, self._contact.sent)
+            RunTotals(self._client, self._entitlements, end, self._contact.rpcs, self._contact.sent)
         )
         return Result(
             self._policy.name,
@@ -143,6 +145,7 @@ class Run:
             projects,
             self._client.log.decisions(),
             self._recorder.timeline() if self._recorder is not None else None,
+            self._entitlements.stretches,
         )
 
     def _loop(self) -> None:
@@ -279,16 +282,22 @@ class Run:
     def _book_able(self, now: float) -> None:
         for kind, active in enumerate(self._client.kind_active):
             if active:
-                self._able_secs[kind] += now - self._able_since
+                self._entitlements.able(kind, now - self._able_since)
         self._able_since = now
+
+    def _close_stretch(self, now: float) -> None:
+        self._book_able(now)
+        self._entitlements.close(now)
 
     # Events of the scenario.
 
     def _apply_due_events(self, now: float) -> float:
         """Applies the events that are due; returns when the next one is."""
         events = self._events
+        self._close_stretch(now)
         while events and events[-1].at_secs <= now:
             self._apply_event(events.pop(), now)
+        self._entitlements.open(now)
         self._client.version += 1
         self._client.moves += 1  # forces a new choice
         self._policy.projects_changed(now)
@@ -302,7 +311,6 @@ class Run:
         project = next(state for state in client.all_projects if state.name == event.project)
         if isinstance(event, Attach):
             project.attached = True
-            project.gap_from_secs = now
         elif isinstance(event, Detach):
             for job in client.drop(project, now, Reason.DETACHED):
                 self._policy.job_ended(job, now)

@@ -37,10 +37,15 @@ FIGURES: Final[dict[str, tuple[_StrPromise, _StrPromise]]] = {
         _("Share violation"),
         _("0: every project got its share. 1: as far from the shares as possible."),
     ),
+    "share_violation_avoidable": (
+        _("Avoidable share violation"),
+        _("The share violation without the part that no schedule could have avoided here."),
+    ),
     "monotony": (_("Monotony"), _("0: the projects take turns all the time. 1: long periods with a single project.")),
     "rpcs_per_job": (_("Contacts per task"), _("How often projects were contacted for each task.")),
 }
-"""The five figures of merit; less is better."""
+"""The figures of merit, and what is left of the share violation without the unavoidable part; less is better. A run
+may lack the latter (emulator.runs.attainable)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +157,14 @@ def variants(runs: Sequence[Run]) -> list[VariantRow]:
     groups: dict[str, list[Run]] = {}
     for run in runs:
         groups.setdefault(run.variant, []).append(run)
-    return [_variant(label, group) for label, group in groups.items()]
+    names = figures_of(runs)
+    return [_variant(label, group, names) for label, group in groups.items()]
+
+
+def figures_of(runs: Sequence[Run]) -> list[str]:
+    """The names of the figures that all finished runs among these have."""
+    done = [run for run in runs if run.state == RunState.DONE]
+    return [name for name in FIGURES if all(run.figures.get(name) is not None for run in done)]
 
 
 def faults(runs: Sequence[Run]) -> list[RunFault]:
@@ -180,9 +192,9 @@ def _whose(same: Sequence[Run], number: int) -> str:
     return text % {"number": len(same)}
 
 
-def _variant(label: str, runs: list[Run]) -> VariantRow:
+def _variant(label: str, runs: list[Run], names: Sequence[str]) -> VariantRow:
     done = [run for run in runs if run.state == RunState.DONE]
-    figures = {name: _spread([run.figures[name] for run in done]) for name in FIGURES} if done else {}
+    figures = {name: _spread([run.figures[name] for run in done]) for name in names} if done else {}
     projects = len(done[0].projects) if done else 0
     return VariantRow(
         label=variant_texts.shown(label),
@@ -231,7 +243,7 @@ def chart(experiment: Experiment, rows: Sequence[VariantRow]) -> dict[str, Any] 
         return None
     series = {
         name: [[row.figures[name].mean, row.figures[name].low, row.figures[name].high] for row in finished]
-        for name in FIGURES
+        for name in finished[0].figures
     }
     sweep = experiment.parameter
     return {

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 from django.template.defaultfilters import floatformat
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from django.utils.functional import _StrPromise
 
 NAMED_MAX: Final = 12
+JOB_ROWS_MAX: Final = 200
 _STATES: Final[dict[HostState, _StrPromise]] = {
     HostState.COMPUTING: gettext_lazy("Can run tasks"),
     HostState.NO_GPU: gettext_lazy("Can run tasks, but not on GPUs"),
@@ -115,6 +118,14 @@ def state(packed: Packed, number: int) -> dict[str, Any]:
     """The computer's availability from a moment on, in words."""
     why = str(_STATES[HostState(int(packed["states.state"][number]))])
     return {"at_secs": float(packed["states.from_secs"][number]), "project": "", "project_number": 0, "why": why}
+
+
+def of_job(packed: Packed, job: int) -> list[dict[str, Any]]:
+    """All decisions about a job and all stretches in which it ran, in order of time: rows as above, at most
+    JOB_ROWS_MAX."""
+    made = [decision(packed, int(row)) for row in np.flatnonzero(packed["decisions.job"] == job)[:JOB_ROWS_MAX]]
+    ran = [block(packed, int(row)) for row in np.flatnonzero(packed["blocks.job"] == job)[:JOB_ROWS_MAX]]
+    return sorted([*made, *ran], key=itemgetter("at_secs"))[:JOB_ROWS_MAX]
 
 
 def _hours(secs: float) -> str:

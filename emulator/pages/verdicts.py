@@ -93,6 +93,15 @@ _SCALES: Final = {
             ),
         ),
     ),
+    "share_violation_avoidable": _Scale(
+        0.05,
+        0.2,
+        (
+            _("Projects got as near to their shares as any schedule could have brought them."),
+            _("Another schedule could have come somewhat nearer to the shares."),
+            _("Another schedule could have come much nearer to the shares."),
+        ),
+    ),
     "monotony": _Scale(
         0.3,
         0.6,
@@ -113,7 +122,7 @@ _SCALES: Final = {
     ),
 }
 # With a single project these say nothing.
-_OF_SEVERAL: Final = frozenset({"share_violation_normalised", "monotony"})
+_OF_SEVERAL: Final = frozenset({"share_violation_normalised", "share_violation_avoidable", "monotony"})
 _ALONE: Final = Verdict(Level.GOOD, _("There is one project, so nothing has to be shared."))
 
 

@@ -17,7 +17,8 @@ from emulator.engine.scenario import Scenario, ScenarioError
 from emulator.files.presets import preset
 from emulator.models import Experiment, RunState
 from emulator.pages import preset_texts, reads, stored_texts
-from emulator.pages.access import own_experiment, readable_experiment, share_url
+from emulator.pages.access import own_experiment, readable_experiment
+from emulator.pages.discussion import CommentForm, of_the_visitor
 from emulator.pages.drafts import changed
 from emulator.pages.forms import UPLOAD_BYTES_MAX, ComputerForm, TrialForm, UploadForm
 from emulator.pages.host_scenario import scenario_of
@@ -129,7 +130,7 @@ def experiment(request: HttpRequest, pk: int) -> HttpResponse:
     """Before the start: the set-up. Afterwards: the results."""
     found = own_experiment(request, pk)
     if found.started_at is not None:
-        return _results(request, found, str(pk))
+        return results_page(request, found, str(pk))
     if found.scenario is None:
         standing = reads.upload_standing(found, timezone.now())
         return render(
@@ -184,10 +185,13 @@ def _start(request: HttpRequest, found: Experiment, scenario: Scenario, form: Tr
 def shared(request: HttpRequest, key: str) -> HttpResponse:
     """The results of an experiment that its owner shared."""
     found = readable_experiment(request, key)
-    return _results(request, found, key)
+    return results_page(request, found, key)
 
 
-def _results(request: HttpRequest, found: Experiment, key: str) -> HttpResponse:
+def results_page(
+    request: HttpRequest, found: Experiment, key: str, comment_form: CommentForm | None = None
+) -> HttpResponse:
+    """The results of an experiment, or its progress."""
     runs = reads.read_runs(found)
     unfinished = reads.is_unfinished(runs)
     asks_progress = request.headers.get("HX-Target") == "progress"
@@ -195,31 +199,30 @@ def _results(request: HttpRequest, found: Experiment, key: str) -> HttpResponse:
         # The page has more to show than the progress now.
         return HttpResponse(headers={"HX-Refresh": "true", "Vary": VARY})
     rows = reads.variants(runs)
-    is_owner = request.user.is_authenticated and found.owner_id == request.user.pk
     if not unfinished and len(runs) == 1 and runs[0].state == RunState.DONE:
-        response = run_page(request, found, runs[0], key)
+        response = run_page(request, found, runs[0], key, comment_form)
         response.headers["Vary"] = VARY
         return response
     context = {
         "experiment": found,
         "origin": stored_texts.origin(found.origin),
         "key": key,
-        "is_owner": is_owner,
         "runs": runs,
         "is_unfinished": unfinished,
         "waiting": reads.waiting(runs, timezone.now()) if unfinished else None,
         "progress": reads.progress(runs),
         "rows": rows,
         "names": runs[0].projects and [row["name"] for row in runs[0].projects],
-        "figures": reads.FIGURES,
+        "figures": {name: reads.FIGURES[name] for name in reads.figures_of(runs)},
         "best": [(reads.FIGURES[name][0], best) for name, best in best_of(rows).items()],
         "faults": reads.faults(runs),
         "has_figures": any(row.figures for row in rows),
         "chart": reads.chart(found, rows),
         "processors": reads.processors_text(reads.scenario_of(found)),
-        "share_url": share_url(found),
+        **of_the_visitor(request, found, None, comment_form),
     }
-    response = render(request, "emulator/_progress.html" if asks_progress else "emulator/results.html", context)
+    template = "emulator/_progress.html" if asks_progress else "emulator/results.html"
+    response = render(request, template, context, status=400 if comment_form else 200)
     response.headers["Vary"] = VARY
     return response
 
@@ -232,10 +235,22 @@ def change(request: HttpRequest, pk: int) -> HttpResponse:
     if found.scenario is None:
         raise Http404("no scenario to copy")
     try:
-        return redirect("experiment", experiments.copy(found).pk)
+        return redirect("experiment", experiments.copy(found, found.owner).pk)
     except ExperimentRefusedError as refusal:
         messages.error(request, str(refusal))
         return redirect("experiment", pk)
+
+
+@require_POST
+@login_required
+def fork(request: HttpRequest, key: str) -> HttpResponse:
+    """Try something else with the scenario of an experiment that another person shared."""
+    found = readable_experiment(request, key)
+    try:
+        return redirect("experiment", experiments.copy(found, signed_in(request)).pk)
+    except ExperimentRefusedError as refusal:
+        messages.error(request, str(refusal))
+        return redirect("experiment_shared", key)
 
 
 @require_POST

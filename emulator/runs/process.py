@@ -59,6 +59,7 @@ def _run(order: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
     from emulator.engine.run import Run
     from emulator.engine.scenario import ScenarioError
     from emulator.files.scenario_json import from_json
+    from emulator.runs.attainable import figures_of_merit
     from emulator.runs.packed_timeline import pack
 
     try:
@@ -74,9 +75,11 @@ def _run(order: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
     result = run.result()
     done.set()
     reporter.join()
-    answer = result.as_json()
-    answer["projects"] = [_project(row) for row in result.projects]
-    answer["cpu_secs"] = time.process_time()
+    answer = {
+        "figures_of_merit": figures_of_merit(result),
+        "projects": [_project(row) for row in result.projects],
+        "cpu_secs": time.process_time(),
+    }
     return {"ok": answer}, pack(result) if order["timeline"] else b""
 
 

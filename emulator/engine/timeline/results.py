@@ -10,10 +10,12 @@ from __future__ import annotations
 from array import array
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+
+from emulator.engine.timeline.stretches import Stretch
 
 Floats = npt.NDArray[np.float64]
 
@@ -174,7 +176,7 @@ class ProjectResult:
     """The work of one project. FLOP are counted at the peak of the devices that its jobs occupied."""
 
     name: str
-    share: float  # its part of all shares, at the end
+    share: float  # the part of all work that it was entitled to (emulator.engine.entitlements)
     got_fraction: float  # its part of all FLOP used
     used_flop: float
     wasted_flop: float
@@ -197,14 +199,4 @@ class Result:
     projects: tuple[ProjectResult, ...]
     decisions: Decisions
     timeline: Timeline | None  # None if not recorded
-
-    def as_json(self) -> dict[str, Any]:
-        """Figures and projects as `manage.py emulate --json` prints them, less the time it took."""
-        figures = self.figures
-        return {
-            "figures_of_merit": {name: getattr(figures, name) for name in Figures.__slots__},
-            "projects": {
-                row.name: {"share": row.share, "got_fraction": row.got_fraction, "jobs": row.jobs, "late": row.late}
-                for row in self.projects
-            },
-        }
+    stretches: tuple[Stretch, ...]  # what could have run when

@@ -19,6 +19,7 @@ from emulator.engine.timeline.reasons import Reason
 from emulator.engine.timeline.results import Decisions, Result
 from emulator.files.scenario import read_path
 from emulator.pages import decision_texts
+from emulator.runs.attainable import figures_of_merit
 
 MAX_DAYS = 1_000_000
 
@@ -60,7 +61,7 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         cpu_secs = time.process_time() - started
         if options["json"]:
-            self.stdout.write(json.dumps({**result.as_json(), "cpu_secs": round(cpu_secs, 6)}))
+            self.stdout.write(json.dumps({**_as_json(result), "cpu_secs": round(cpu_secs, 6)}))
             return
         for note in scenario.notes:
             self.stdout.write(f"note: {note}")
@@ -83,12 +84,21 @@ class Command(BaseCommand):
             self.stdout.write(f"{made.at_secs[row]:14.1f} s  {why}")
 
     def _table(self, result: Result, cpu_secs: float) -> None:
-        figures = result.as_json()["figures_of_merit"]
-        for name, value in figures.items():
-            self.stdout.write(f"{name:<28}{value:.6f}")
+        for name, value in figures_of_merit(result).items():
+            self.stdout.write(f"{name:<28}{'not calculated' if value is None else f'{value:.6f}'}")
         self.stdout.write(f"\n{'project':<24}{'share':>9}{'got':>9}{'jobs':>9}{'late':>7}{'RPCs':>7}")
         for row in result.projects:
             self.stdout.write(
                 f"{row.name[:23]:<24}{row.share:>9.2%}{row.got_fraction:>9.2%}{row.jobs:>9}{row.late:>7}{row.rpcs:>7}"
             )
         self.stdout.write(f"\n{result.days:g} days in {cpu_secs:.3f} CPU seconds")
+
+
+def _as_json(result: Result) -> dict[str, Any]:
+    return {
+        "figures_of_merit": figures_of_merit(result),
+        "projects": {
+            row.name: {"share": row.share, "got_fraction": row.got_fraction, "jobs": row.jobs, "late": row.late}
+            for row in result.projects
+        },
+    }

@@ -88,6 +88,18 @@ def test_upload_run_zoom_compare_and_share(emulator: Page) -> None:
     expect(page.locator("html")).to_have_attribute("data-compared", "yes")
     table = page.get_by_role("group", name="Numbers")
     expect(table.get_by_role("row")).to_have_count(3)
+    # Both timelines show the same times, and a click on a task tells why it ran.
+    page.get_by_role("link", name="Timelines side by side").click()
+    timelines = page.locator("[data-timeline]")
+    expect(timelines).to_have_count(2)
+    for _ in range(3):
+        page.get_by_role("button", name="Zoom in").click()
+    for number in range(2):
+        expect(timelines.nth(number)).to_have_attribute("data-drawn", f"{5 * 37_800} {5 * 48_600}")
+    expect(timelines.first.locator("[data-timeline-text]")).to_contain_text("contact")
+    timelines.first.locator("canvas").click(position={"x": 400, "y": 40})
+    expect(timelines.first.locator("[data-job]")).to_contain_text("runs:")
+    page.go_back()
     table.get_by_role("link", name="Open").last.click()
     drawn(page)
     # Whoever has the link sees it without an account.

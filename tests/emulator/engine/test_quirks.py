@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
@@ -23,6 +23,7 @@ from emulator.engine.scenario import (
     Standing,
     Version,
 )
+from emulator.engine.timeline.results import Figures, ProjectResult
 from emulator.files.presets import preset
 
 HOUR_FLOP: Final = 3600e9
@@ -100,8 +101,9 @@ WHERE: Final[dict[str, Scenario]] = {
 }
 
 
-def outcome(scenario: Scenario, quirks: Quirks, days: float = 15.0) -> dict[str, Any]:
-    return run(scenario, Rec(), days, quirks=quirks, timeline=False).as_json()
+def outcome(scenario: Scenario, quirks: Quirks, days: float = 15.0) -> tuple[Figures, tuple[ProjectResult, ...]]:
+    result = run(scenario, Rec(), days, quirks=quirks, timeline=False)
+    return result.figures, result.projects
 
 
 def test_all_quirks_are_looked_at_and_boinc_has_them_all() -> None:
@@ -119,5 +121,6 @@ def test_each_changes_what_it_is_about(name: str) -> None:
 
 def test_a_computer_that_computes_while_off_is_never_idle() -> None:
     scenario = WHERE["computes_while_off"]
-    with_it = outcome(scenario, Quirks(computes_while_off=True))["projects"]["A"]["jobs"]
-    assert with_it > 1.5 * outcome(scenario, Quirks())["projects"]["A"]["jobs"]
+    _, (with_it, *_others) = outcome(scenario, Quirks(computes_while_off=True))
+    _, (without, *_others) = outcome(scenario, Quirks())
+    assert with_it.jobs > 1.5 * without.jobs

@@ -341,9 +341,16 @@ EMULATOR: Final = [
     # Shared by its owner with whoever has the address
     public("emulator/shared/<str:key>/", "emulator/shared/{shared}/"),
     public("emulator/shared/<str:key>/", "emulator/shared/none/", answer=404),
+    Line("emulator/<str:key>/timelines/", 200, 404, 404, 404, "emulator/{experiment}/timelines/"),
+    public("emulator/<str:key>/timelines/", "emulator/{shared}/timelines/"),
+    act("emulator/shared/<str:key>/fork/", "emulator/shared/{shared}/fork/"),
+    act("emulator/shared/<str:key>/fork/", "emulator/shared/none/fork/", answer=404),
+    act_on("emulator/<str:key>/comments/", "emulator/{experiment}/comments/", data={"text": "x"}),
+    act("emulator/<str:key>/comments/", "emulator/{shared}/comments/", data={"text": "x"}),
+    act_on("emulator/<str:key>/comments/<int:pk>/delete/", "emulator/{experiment}/comments/1/delete/"),
     *(
         line
-        for what, there in {"": 200, "window/": 404, "table/<slug:what>/": 404, "result.json": 404}.items()
+        for what, there in {"": 200, "window/": 404, "job/": 404, "table/<slug:what>/": 404, "result.json": 404}.items()
         for line in (
             # A failed run has no timeline, and nobody is told whether a run is there that is not theirs.
             Line(
