@@ -100,5 +100,5 @@ def _claim(project: ProjectState) -> Claim:
         for number, app in enumerate(project.apps)
         for offer in app.offers
     )
-    is_dry = not project.has_work or project.no_new_tasks or project.forced_down
+    is_dry = not project.has_work or project.no_new_tasks or project.forced_down or project.held > 0
     return Claim(project.index, tuple(supplies), project.project.max_concurrent or math.inf, is_dry)

@@ -16,6 +16,7 @@ from emulator.engine.contact import Contact
 from emulator.engine.entitlements import Entitlements
 from emulator.engine.figures import RunTotals, figures_of_merit
 from emulator.engine.policy import Policy
+from emulator.engine.present import PresentState
 from emulator.engine.quirks import Quirks
 from emulator.engine.random_numbers import random_stream
 from emulator.engine.scenario import (
@@ -109,18 +110,7 @@ class Run:
         self._reachable = True
         self._able_since = 0.0
         self._entitlements = Entitlements(client)
-        for job in scenario.jobs:
-            self._start_with(job.project, job.app, job.version, job.size_flop, job.estimate_flop, job.deadline_secs)
-
-    def _start_with(
-        self, project: str, app: str, version: int, size_flop: float, estimate_flop: float, deadline_secs: float
-    ) -> None:
-        state = next(state for state in self._client.all_projects if state.name == project)
-        offers = [offer for known in state.apps if known.app.name == app for offer in known.offers]
-        for offer in offers:
-            if offer.number == version and state.attached:
-                self._client.arrive(self._client.server.job(offer, size_flop, estimate_flop, 0.0, deadline_secs))
-                return
+        self._present = PresentState(client, self._contact, scenario)
 
     @property
     def slice_steps(self) -> int:
@@ -137,6 +127,7 @@ class Run:
         self._policy.begin(self._client)
         self._entitlements.open(0.0)
         self._set_state(0.0)
+        self._present.resume()
         self._loop()
         end = self._duration_secs
         self._policy.accrue(end)
@@ -325,6 +316,7 @@ class Run:
                 self._policy.job_ended(job, now)
             project.ready.clear()
             project.report_at_secs = NEVER
+            project.held = 0
             project.attached = False
         elif isinstance(event, NewApp):
             client.add_app(project, event.app)

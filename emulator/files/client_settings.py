@@ -10,6 +10,7 @@ from typing import Final
 from emulator.engine.scenario import DAY_SECS, MAX_INSTANCES, Preferences
 from emulator.files.client_state import gpu_kind
 from emulator.files.sections import SETTINGS_BYTES_MAX, Schema, Section, Source, read_sections
+from emulator.files.unused import Tally
 
 _PREFERENCES: Final[Schema] = {"venue": {}}
 _CC_CONFIG: Final[Schema] = {"options": {"exclude_gpu": {}}}
@@ -59,21 +60,29 @@ class AppConfig:
         return {*self.max_concurrent, *self.gpu_usage, *(app for app, _ in self.version_usage)}
 
 
-def read_preferences(data: bytes, file: str, venue: str, before: Preferences) -> Preferences:
+def read_preferences(
+    data: bytes, file: str, venue: str, before: Preferences, tally: Tally | None = None
+) -> Preferences:
     """Return the preferences with the file's settings. A `<venue>` of the computer's name replaces the general ones.
 
     Raises ScenarioFileError.
     """
     chosen: Section | None = None
     general: Section | None = None
+    sections: list[Section] = []
     for section in read_sections(Source(file, data), "global_preferences", _PREFERENCES, SETTINGS_BYTES_MAX):
+        sections.append(section)
         if section.name == "venue":
             if venue and section.attribute("name") == venue:
                 chosen = section
         else:
             general = section
     assert general is not None  # read_sections ends with the root, or raises
-    return _with_preferences(chosen or general, before)
+    preferences = _with_preferences(chosen or general, before)
+    for section in sections:
+        if tally is not None:
+            tally.add(section)
+    return preferences
 
 
 def _with_preferences(section: Section, before: Preferences) -> Preferences:
@@ -89,12 +98,14 @@ def _with_preferences(section: Section, before: Preferences) -> Preferences:
     )
 
 
-def read_cc_config(data: bytes, file: str = "cc_config.xml") -> CcConfig:
+def read_cc_config(data: bytes, file: str = "cc_config.xml", tally: Tally | None = None) -> CcConfig:
     """Return the options of cc_config.xml that the emulator models. Raises ScenarioFileError."""
     config = CcConfig()
     for section in read_sections(Source(file, data), "cc_config", _CC_CONFIG, SETTINGS_BYTES_MAX):
         if section.name == "options":
             config = _options(section)
+        if tally is not None:
+            tally.add(section)
     return config
 
 
@@ -122,7 +133,7 @@ def _options(section: Section) -> CcConfig:
     )
 
 
-def read_app_config(data: bytes, file: str) -> AppConfig:
+def read_app_config(data: bytes, file: str, tally: Tally | None = None) -> AppConfig:
     """Return the settings of a project's app_config.xml. Raises ScenarioFileError."""
     source = Source(file, data)
     config = AppConfig(source)
@@ -134,6 +145,8 @@ def read_app_config(data: bytes, file: str) -> AppConfig:
         else:
             app, plan_class = _name(section, "app_name"), section.text("plan_class")
             config.version_usage[app, plan_class] = _usage(section, "ngpus", "avg_ncpus")
+        if tally is not None:
+            tally.add(section)
     return config
 
 

@@ -68,6 +68,8 @@ _SENTENCES: Final[dict[Reason, _StrPromise]] = {
     Reason.REPORT_AT_ONCE: _("%(project)s is contacted: finished tasks are reported at once."),
     Reason.JOB_MET: _("Task %(job)s finished in time."),
     Reason.JOB_LATE: _("Task %(job)s finished %(time)s after its deadline."),
+    Reason.WAS_RUNNING: _("Task %(job)s keeps running: it was running when the emulation began."),
+    Reason.CONTACT_ASKED: _("%(project)s is contacted: it asked for that."),
 }
 
 

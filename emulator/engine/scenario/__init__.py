@@ -11,6 +11,7 @@ from emulator.engine.scenario.checks import (
     GPU_EFFICIENCY,
     MAX_APPS,
     MAX_EVENTS,
+    MAX_FAILURES,
     MAX_FLOP,
     MAX_FLOPS,
     MAX_INSTANCES,
@@ -20,6 +21,7 @@ from emulator.engine.scenario.checks import (
     MAX_PROJECTS,
     MAX_SECS,
     MAX_SHARE,
+    MAX_TRACE_INTERVALS,
     MAX_VERSIONS,
     MIN_JOB_FLOP,
     ScenarioError,
@@ -39,7 +41,8 @@ from emulator.engine.scenario.events import (
 )
 from emulator.engine.scenario.host import Availability, Host, Processor
 from emulator.engine.scenario.preferences import Preferences
-from emulator.engine.scenario.projects import App, Normal, Project, Standing, StartJob, Version
+from emulator.engine.scenario.projects import App, Backoffs, Normal, Project, Standing, StartJob, StartState, Version
+from emulator.engine.scenario.unused import Unused
 from emulator.engine.scenario.whole import Scenario
 
 __all__ = [
@@ -48,6 +51,7 @@ __all__ = [
     "GPU_EFFICIENCY",
     "MAX_APPS",
     "MAX_EVENTS",
+    "MAX_FAILURES",
     "MAX_FLOP",
     "MAX_FLOPS",
     "MAX_INSTANCES",
@@ -57,11 +61,13 @@ __all__ = [
     "MAX_PROJECTS",
     "MAX_SECS",
     "MAX_SHARE",
+    "MAX_TRACE_INTERVALS",
     "MAX_VERSIONS",
     "MIN_JOB_FLOP",
     "App",
     "Attach",
     "Availability",
+    "Backoffs",
     "ChangeBuffer",
     "ChangeShare",
     "Detach",
@@ -80,6 +86,8 @@ __all__ = [
     "ServerUp",
     "Standing",
     "StartJob",
+    "StartState",
     "Suspend",
+    "Unused",
     "Version",
 ]

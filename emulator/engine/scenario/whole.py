@@ -9,6 +9,7 @@ from emulator.engine.scenario.events import Event, check_event
 from emulator.engine.scenario.host import Host, check_host
 from emulator.engine.scenario.preferences import Preferences, check_preferences
 from emulator.engine.scenario.projects import Project, StartJob, check_job, check_project
+from emulator.engine.scenario.unused import Unused
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,7 @@ class Scenario:
     events: tuple[Event, ...] = ()
     name: str = ""
     notes: tuple[str, ...] = field(default=(), compare=False)  # omissions and assumptions of a reader of files
+    unused: tuple[Unused, ...] = field(default=(), compare=False)  # what it found in the files and did not use
 
     def __post_init__(self) -> None:
         check_host(self.host)

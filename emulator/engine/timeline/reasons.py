@@ -46,3 +46,6 @@ class Reason(IntEnum):
     REPORT_AT_ONCE = 49
     JOB_MET = 50
     JOB_LATE = 51
+    # What a client's own files said at the start.
+    WAS_RUNNING = 80
+    CONTACT_ASKED = 81

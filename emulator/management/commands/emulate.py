@@ -17,7 +17,7 @@ from emulator.engine.run import run
 from emulator.engine.scenario import Scenario, ScenarioError
 from emulator.engine.timeline.reasons import Reason
 from emulator.engine.timeline.results import Decisions, Result
-from emulator.files.scenario import read_folder
+from emulator.files.scenario import read_path
 from emulator.pages import decision_texts
 from emulator.runs.attainable import figures_of_merit
 
@@ -26,14 +26,14 @@ MAX_DAYS = 1_000_000
 
 class Command(BaseCommand):
     help = (
-        "Emulate what a client does for some days under a scheduling policy: the computer, its projects and its "
-        "preferences are read from a folder with client_state.xml and global_prefs.xml (or from the former alone). "
-        "The same seed gives the same result on any machine. Needs no database."
+        "Emulate what a client does for some days under a scheduling policy. The computer, its projects and what it is "
+        "doing are read from a client's data folder, from a ZIP of it, or from its client_state.xml alone. The same "
+        "seed gives the same result on any machine. Needs no database."
     )
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("path", type=Path, help="the folder, or its client_state.xml")
+        parser.add_argument("path", type=Path, help="the folder, its client_state.xml, or a ZIP of it")
         parser.add_argument(
             "--policy",
             choices=[*map(str, PolicyName)],
@@ -45,6 +45,7 @@ class Command(BaseCommand):
         parser.add_argument("--seed", type=int, default=1, help="of all random numbers; default: 1")
         parser.add_argument("--half-life", type=float, default=10.0, help="of REC, in days; default: 10")
         parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+        parser.add_argument("--unused", action="store_true", help="list the elements of the files that are not used")
         parser.add_argument("--explain", type=int, default=0, metavar="N", help="print the first N decisions")
 
     def handle(self, *args: Any, path: Path, days: float, half_life: float, **options: Any) -> None:
@@ -52,7 +53,7 @@ class Command(BaseCommand):
             raise CommandError(f"--days and --half-life take numbers above 0, up to {MAX_DAYS}")
         started = time.process_time()
         try:
-            scenario = read_folder(path)
+            scenario = read_path(path)
             policy = make_policy(options["policy"], scenario, {"half_life_days": half_life})
             quirks = BOINC if options["quirks"] else Quirks()
             result = run(scenario, policy, days, options["seed"], quirks, timeline=False)
@@ -64,6 +65,8 @@ class Command(BaseCommand):
             return
         for note in scenario.notes:
             self.stdout.write(f"note: {note}")
+        for row in scenario.unused if options["unused"] else ():
+            self.stdout.write(f"not used: {row.file}, {row.element} ({row.count}): {row.why}")
         self._table(result, cpu_secs)
         self._decisions(scenario, result.decisions, options["explain"])
 

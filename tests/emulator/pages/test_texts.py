@@ -9,6 +9,7 @@ from django.utils.translation import override
 
 import emulator
 from emulator.engine.timeline.reasons import Reason
+from emulator.files import unused
 from emulator.files.presets import PRESETS
 from emulator.pages import decision_texts, preset_texts, stored_texts, variant_texts
 from tests.support.raised_texts import said_by
@@ -53,6 +54,12 @@ def test_the_pages_know_every_fault_and_note_of_the_readers() -> None:
             "client_state.xml, Zeile 3, <p_ncpus>: keine ganze Zahl von 1 bis 4096",
         ),
         ("A: b.share: nan is not a number from 0 to 1", "A: b.share: nan ist keine Zahl von 0 bis 1"),
+        ("Files that were read: a, b", "Gelesene Dateien: a, b"),
+        (
+            "Other files of the ZIP, which were not opened: 3",
+            "Andere Dateien der ZIP-Datei, die nicht geöffnet wurden: 3",
+        ),
+        ("ZIP: it has more than 20000 files", "ZIP: Sie hat mehr als 20000 Dateien"),
         ("what an older release said", "what an older release said"),
     ],
 )
@@ -85,3 +92,9 @@ def test_every_example_and_every_decision_has_words(language: str) -> None:
     for reason in set(Reason) - {Reason.NONE}:
         words = decision_texts.in_words(sentences[reason], job=7, project="A", kind="CPU", amount_secs=1.0)
         assert "%" not in words and ("7" in words or "A" in words)
+
+
+def test_every_reason_why_an_element_is_not_used_has_words() -> None:
+    reasons = [value for name, value in vars(unused).items() if name.isupper() and isinstance(value, str)]
+    assert len(reasons) >= 12
+    assert [why for why in reasons if not stored_texts.is_known(why)] == []
