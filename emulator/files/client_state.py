@@ -11,6 +11,7 @@ from typing import Final
 
 from emulator.engine.scenario import (
     CPU,
+    DAY_SECS,
     GPU_EFFICIENCY,
     MAX_APPS,
     MAX_FLOP,
@@ -19,6 +20,7 @@ from emulator.engine.scenario import (
     MAX_JOBS,
     MAX_KINDS,
     MAX_PROJECTS,
+    MAX_RAM_BYTES,
     MAX_SECS,
     MAX_SHARE,
     MAX_VERSIONS,
@@ -78,6 +80,7 @@ class StateApp:
     estimate_flop: float | None
     size: Normal | None
     versions: list[StateVersion] = field(default_factory=list)
+    working_set_bytes: float = 0.0
 
 
 @dataclass(slots=True)
@@ -126,6 +129,10 @@ class ClientState:
     venue: str = ""
     projects: list[StateProject] = field(default_factory=list)
     jobs_count: int = 0
+    ram_bytes: float = 0.0
+    utc_offset_secs: float = 0.0
+    measured_at: float | None = None  # Unix time of the last measurement of availability; None if there was none
+    is_active_measured: bool = False
 
 
 def read_state(data: bytes, file: str = STATE_FILE) -> ClientState:
@@ -159,6 +166,8 @@ def _read_host(state: ClientState, section: Section) -> None:
     cpus = section.integer("p_ncpus", 1, 1, MAX_INSTANCES)
     state.processors = [Processor(CPU, cpus, section.number("p_fpops", 1e9, 1, MAX_FLOPS))]
     state.host_name = section.text("domain_name")
+    state.ram_bytes = section.number("m_nbytes", 0, 0, MAX_RAM_BYTES)
+    state.utc_offset_secs = section.number("timezone", 0, -DAY_SECS, DAY_SECS)
     gpus = [gpu for coprocs in section.named("coprocs") for gpu in coprocs.sections]
     for gpu in gpus:
         kind = gpu_kind(_COPROC_KINDS[gpu.name] or gpu.text("type"))
@@ -190,6 +199,9 @@ def _read_time_stats(state: ClientState, section: Section) -> None:
 
     state.on, state.connected = process("on"), process("connected")
     state.active, state.gpu_active = process("active"), process("gpu_active")
+    state.is_active_measured = "active_frac" in section.leaves
+    if "last_update" in section.leaves:
+        state.measured_at = section.number("last_update", 0, 0, MAX_SECS)
 
 
 def _project(section: Section) -> StateProject:
@@ -229,7 +241,12 @@ def _read_of_project(state: ClientState, section: Section) -> None:
         _read_version(state, project, section)
     elif section.name == "workunit":
         size = section.number("rsc_fpops_est", DEFAULT_JOB_FLOP, 0, MAX_FLOP)
-        project.workunits[_required(section, "name")] = (section.text("app_name"), max(size, MIN_JOB_FLOP))
+        app = section.text("app_name")
+        project.workunits[_required(section, "name")] = (app, max(size, MIN_JOB_FLOP))
+        # Until it has run a task, a client takes the project's bound for what it needs.
+        if app in project.apps and "working_set" not in project.apps[app].section.leaves:
+            bound = section.number("rsc_memory_bound", 0, 0, MAX_RAM_BYTES)
+            project.apps[app].working_set_bytes = max(project.apps[app].working_set_bytes, bound)
     else:
         _read_result(state, project, section)
 
@@ -264,6 +281,7 @@ def _read_app(project: StateProject, section: Section) -> None:
         latency_secs=latency,
         estimate_flop=estimate,
         size=size,
+        working_set_bytes=section.number("working_set", 0, 0, MAX_RAM_BYTES),
     )
 
 

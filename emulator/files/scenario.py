@@ -38,6 +38,7 @@ from emulator.files.client_state import (
     StateVersion,
     read_state,
 )
+from emulator.files.owner import time_of_week, with_use, without_hours
 from emulator.files.sections import SETTINGS_BYTES_MAX, STATE_BYTES_MAX, ScenarioFileError
 
 APP_CONFIG_FILE: Final = "app_config.xml"
@@ -139,11 +140,27 @@ class _Assembly:
             active=self.state.active,
             gpu_active=self.state.gpu_active,
             name=self.state.host_name,
+            ram_bytes=self.state.ram_bytes,
         )
+        host = self._with_owner(host)
+        week_secs = self._time_of_week()
+        notes = tuple(self.notes)
         try:
-            return Scenario(host, tuple(projects), self.preferences, tuple(jobs), notes=tuple(self.notes))
+            return Scenario(host, tuple(projects), self.preferences, tuple(jobs), notes=notes, week_secs=week_secs)
         except ScenarioError as error:  # a fault that belongs to no single line
             raise ScenarioFileError(STATE_FILE, error.field, 0, error.why) from None
+
+    def _with_owner(self, host: Host) -> Host:
+        if self.state.is_active_measured:
+            return without_hours(host, self.preferences, self._note)
+        return with_use(host, self.preferences, self.cc_config.exclusive, self._note)
+
+    def _time_of_week(self) -> float:
+        if self.state.measured_at:
+            return time_of_week(self.state.measured_at, self.state.utc_offset_secs)
+        if not (self.preferences.compute_hours.is_always and self.preferences.network_hours.is_always):
+            self._note("The file does not say when it was written. The scenario begins on Sunday at 0:00.")
+        return 0.0
 
     def _note(self, text: str) -> None:
         if len(self.notes) < NOTES_MAX:
@@ -228,7 +245,18 @@ class _Assembly:
             config = self.configs.get(index)
             limit = config.max_concurrent.get(app.name, app.max_concurrent) if config else app.max_concurrent
             versions = tuple(version for _, version in pairs)
-            apps.append(App(app.name, versions, size, Normal(estimate), latency, app.weight, limit))
+            apps.append(
+                App(
+                    app.name,
+                    versions,
+                    size,
+                    Normal(estimate),
+                    latency,
+                    app.weight,
+                    limit,
+                    working_set_bytes=app.working_set_bytes,
+                )
+            )
         return apps, kept
 
     def _job_sizes(self, found: StateProject, app: StateApp) -> tuple[Normal, float, float]:

@@ -40,6 +40,28 @@ SENTENCES: Final = (
     gettext_noop("%(file)s has no effect: no project has the folder %(folder)s"),
     gettext_noop("%(file)s has no effect: no project has all its applications"),
     gettext_noop("%(file)s has no effect: it names no application, so put it in its project's folder"),
+    # Notes of emulator.files.owner
+    gettext_noop(
+        "Tasks wait while the computer is in use. "
+        "The scenario assumes %(hours)s h a day, %(length)s h at a time on average."
+    ),
+    gettext_noop(
+        "Tasks wait while the computer runs on its battery. "
+        "The scenario assumes %(hours)s h a day, %(length)s h at a time on average."
+    ),
+    gettext_noop(
+        "Tasks wait while an exclusive application runs. "
+        "The scenario assumes %(hours)s h a day, %(length)s h at a time on average."
+    ),
+    gettext_noop(
+        "GPU tasks wait while an exclusive GPU application runs. "
+        "The scenario assumes %(hours)s h a day, %(length)s h at a time on average."
+    ),
+    gettext_noop(
+        "The client measured that tasks could run %(measured)s h a day. Its preferences allow %(allowed)s h a day. "
+        "In the rest of these hours something else stopped tasks, and the scenario assumes that this goes on."
+    ),
+    gettext_noop("The file does not say when it was written. The scenario begins on Sunday at 0:00."),
     # Faults of emulator.runs
     gettext_noop("It needs more than %(mib)s MiB of memory. Try fewer days or projects."),
     gettext_noop("It took more than %(secs)s s of processor time. Try fewer days, fewer projects or longer tasks."),
@@ -61,6 +83,9 @@ REASONS: Final = (
     gettext_noop("it is missing: a project needs one"),
     gettext_noop("it is missing: a coprocessor needs a type"),
     gettext_noop("it is missing: a distribution needs one"),
+    gettext_noop("it is missing: hours of a day need one, from 0 (Sunday) to 6"),
+    gettext_noop("%(value)s is not a number from 0 to 6"),
+    gettext_noop("two entries are for the same day"),
     gettext_noop("it is missing; all the other files are optional"),
     gettext_noop("<p_ncpus> and <p_fpops> are required"),
     gettext_noop("two entries for %(kind)s, or more than %(limit)s types of processor"),

@@ -18,6 +18,7 @@ from emulator.engine.scenario.checks import (
     MAX_KINDS,
     MAX_NAME_CHARS,
     MAX_PROJECTS,
+    MAX_RAM_BYTES,
     MAX_SECS,
     MAX_SHARE,
     MAX_VERSIONS,
@@ -38,6 +39,7 @@ from emulator.engine.scenario.events import (
     Suspend,
 )
 from emulator.engine.scenario.host import Availability, Host, Processor
+from emulator.engine.scenario.limits import HOUR_SECS, WEEK_SECS, DayHours, Hours, Use
 from emulator.engine.scenario.preferences import Preferences
 from emulator.engine.scenario.projects import App, Normal, Project, Standing, StartJob, Version
 from emulator.engine.scenario.whole import Scenario
@@ -46,6 +48,7 @@ __all__ = [
     "CPU",
     "DAY_SECS",
     "GPU_EFFICIENCY",
+    "HOUR_SECS",
     "MAX_APPS",
     "MAX_EVENTS",
     "MAX_FLOP",
@@ -55,19 +58,23 @@ __all__ = [
     "MAX_KINDS",
     "MAX_NAME_CHARS",
     "MAX_PROJECTS",
+    "MAX_RAM_BYTES",
     "MAX_SECS",
     "MAX_SHARE",
     "MAX_VERSIONS",
     "MIN_JOB_FLOP",
+    "WEEK_SECS",
     "App",
     "Attach",
     "Availability",
     "ChangeBuffer",
     "ChangeShare",
+    "DayHours",
     "Detach",
     "Event",
     "HasWork",
     "Host",
+    "Hours",
     "NewApp",
     "NoNewTasks",
     "Normal",
@@ -81,5 +88,6 @@ __all__ = [
     "Standing",
     "StartJob",
     "Suspend",
+    "Use",
     "Version",
 ]

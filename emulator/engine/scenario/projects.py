@@ -10,6 +10,7 @@ from emulator.engine.scenario.checks import (
     MAX_FLOP,
     MAX_FLOPS,
     MAX_INSTANCES,
+    MAX_RAM_BYTES,
     MAX_SECS,
     MAX_SHARE,
     MAX_VERSIONS,
@@ -54,7 +55,8 @@ class App:
     """An application: its jobs' real sizes, the server's estimate of them, and their time limit.
 
     Size and estimate are drawn independently. `weight` is the relative number of jobs of this application among
-    the project's; at most `max_concurrent` of its jobs run at once (0: no limit).
+    the project's; at most `max_concurrent` of its jobs run at once (0: no limit). A running job takes
+    `working_set_bytes` of RAM (0: not known, and not counted).
     """
 
     name: str
@@ -65,6 +67,7 @@ class App:
     weight: float = 1.0
     max_concurrent: int = 0
     non_cpu_intensive: bool = False  # such an application takes no part in scheduling and is left out
+    working_set_bytes: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +144,7 @@ def check_app(project: str, app: App) -> None:
     for name, normal in (("size", app.size), ("estimate", app.estimate)):
         check_number(f"{at}.{name}.mean", normal.mean, MIN_JOB_FLOP, MAX_FLOP)
         check_number(f"{at}.{name}.std_dev", normal.std_dev, 0, MAX_FLOP)
+    check_number(f"{at}.working_set_bytes", app.working_set_bytes, 0, MAX_RAM_BYTES)
     check_count(f"{at}.versions", app.versions, 0, MAX_VERSIONS)
     for version in app.versions:
         check_number(f"{at}.flops", version.flops, 1, MAX_FLOPS)

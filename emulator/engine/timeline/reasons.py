@@ -46,3 +46,9 @@ class Reason(IntEnum):
     REPORT_AT_ONCE = 49
     JOB_MET = 50
     JOB_LATE = 51
+    # Limits of the owner.
+    OUTSIDE_HOURS = 70
+    IN_USE = 71
+    ON_BATTERIES = 72
+    EXCLUSIVE_APP = 73
+    NO_MEMORY = 74

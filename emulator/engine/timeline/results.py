@@ -30,6 +30,10 @@ class HostState(IntEnum):
     NO_GPU = 1  # CPUs only
     INACTIVE = 2  # on, but nothing may compute
     OFF = 3
+    OUTSIDE_HOURS = 4  # on, but nothing may compute: for the reason of that name
+    IN_USE = 5
+    ON_BATTERIES = 6
+    EXCLUSIVE_APP = 7
 
 
 def _doubles() -> array[float]:
