@@ -32,6 +32,7 @@ from emulator.engine.scenario import (
     Scenario,
     ScenarioError,
     ServerUp,
+    StartJob,
     Suspend,
 )
 from emulator.engine.state import NEVER
@@ -116,18 +117,26 @@ class Run:
         self._reachable = True
         self._able_secs = [0.0] * len(processors)
         self._able_since = 0.0
+        self._names: dict[int, str] = {}
         for job in scenario.jobs:
-            self._start_with(job.project, job.app, job.version, job.size_flop, job.estimate_flop, job.deadline_secs)
+            self._start_with(job)
 
-    def _start_with(
-        self, project: str, app: str, version: int, size_flop: float, estimate_flop: float, deadline_secs: float
-    ) -> None:
-        state = next(state for state in self._client.all_projects if state.name == project)
-        offers = [offer for known in state.apps if known.app.name == app for offer in (*known.offers, *known.too_large)]
-        for offer in offers:
-            if offer.number == version and state.attached:
-                self._client.arrive(self._client.server.job(offer, size_flop, estimate_flop, 0.0, deadline_secs))
+    def _start_with(self, given: StartJob) -> None:
+        state = next(state for state in self._client.all_projects if state.name == given.project)
+        apps = [known for known in state.apps if known.app.name == given.app]
+        for offer in [offer for known in apps for offer in (*known.offers, *known.too_large)]:
+            if offer.number == given.version and state.attached:
+                server = self._client.server
+                job = server.job(offer, given.size_flop, given.estimate_flop, 0.0, given.deadline_secs)
+                if given.name:
+                    self._names[job.id] = given.name
+                self._client.arrive(job)
                 return
+
+    @property
+    def quirks(self) -> Quirks:
+        """Those of this run."""
+        return self._client.quirks
 
     @property
     def slice_steps(self) -> int:
@@ -160,6 +169,12 @@ class Run:
             projects,
             self._client.log.decisions(),
             self._recorder.timeline() if self._recorder is not None else None,
+            tuple(
+                (job.project.index, job.id, end - job.deadline_secs)
+                for job in self._client.jobs()
+                if job.deadline_secs < end
+            ),
+            self._names,
         )
 
     def _loop(self) -> None:

@@ -117,6 +117,7 @@ class StartJob:
     estimate_flop: float
     deadline_secs: float
     version: int = 0
+    name: str = ""
 
 
 def check_project(project: Project) -> None:

@@ -201,6 +201,9 @@ class Result:
     projects: tuple[ProjectResult, ...]
     decisions: Decisions
     timeline: Timeline | None  # None if not recorded
+    # Jobs that are not finished though their deadline is over: project, job, seconds since then.
+    overdue: tuple[tuple[int, int, float], ...] = ()
+    names: dict[int, str] = field(default_factory=dict)  # of the jobs that were there at the start, if they have one
 
     def as_json(self) -> dict[str, Any]:
         """Figures and projects as `manage.py emulate --json` prints them, less the time it took."""
