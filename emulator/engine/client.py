@@ -183,14 +183,19 @@ class Client:
                         state.too_large.append(offer)
                     else:
                         state.offers.append(offer)
-                        project.can_supply[kind] = True
+                        project.can_supply[kind] = version.kind not in project.project.not_asked
 
     # What policies ask.
 
     def can_ask(self, project: ProjectState, now: float) -> bool:
-        """Whether it may be asked for work now: attached, not suspended, new tasks allowed, no RPC delay."""
+        """Whether it may be asked for work now: attached, neither it nor a job suspended, new tasks allowed, no RPC
+        delay."""
         return (
-            project.rpc_allowed_secs <= now and project.attached and not project.suspended and not project.no_new_tasks
+            project.rpc_allowed_secs <= now
+            and project.attached
+            and not project.suspended
+            and not project.no_new_tasks
+            and not project.held
         )
 
     def backed_off(self, project: ProjectState, kind: int, now: float) -> bool:
@@ -290,23 +295,36 @@ class Client:
                 self.settle(job, now)
                 job.by_deadline = True
 
+    def _begin(self, job: Job) -> None:
+        """Moves a job from those that never ran to those that did."""
+        project, kind = job.project, job.kind
+        job.started = True
+        waiting = project.waiting[kind]
+        estimates = project.waiting_estimates[kind]
+        if waiting[0] is job:
+            waiting.popleft()
+            estimates.popleft()
+        else:
+            del estimates[waiting.index(job)]
+            waiting.remove(job)
+        # No rounding is carried on.
+        project.waiting_secs[kind] = project.waiting_secs[kind] - job.estimate_secs * job.usage if waiting else 0.0
+        project.begun[kind].append(job)
+
+    def arrive_begun(self, job: Job, done_fraction: float) -> None:
+        """A job is there of which so much was done before the start."""
+        self.arrive(job)
+        self._begin(job)
+        job.before_secs = job.size_secs * done_fraction
+        job.left = job.size_secs - job.before_secs
+        self._work[job.kind] -= job.estimate_secs * done_fraction * job.usage
+
     def _start(self, job: Job, now: float, reason: Reason) -> None:
         kind = job.kind
         project = job.project
         usage = job.usage
         if not job.started:
-            job.started = True
-            waiting = project.waiting[kind]
-            estimates = project.waiting_estimates[kind]
-            if waiting[0] is job:
-                waiting.popleft()
-                estimates.popleft()
-            else:
-                del estimates[waiting.index(job)]
-                waiting.remove(job)
-            # No rounding is carried on.
-            project.waiting_secs[kind] = project.waiting_secs[kind] - job.estimate_secs * usage if waiting else 0.0
-            project.begun[kind].append(job)
+            self._begin(job)
         job.running = True
         job.by_deadline = reason in BY_DEADLINE
         job.app.running += 1
@@ -402,7 +420,7 @@ class Client:
             return
         project.late += 1
         if not self.quirks.wasted_when_reported:
-            project.wasted_flop += job.size_secs * job.counted_flops
+            project.wasted_flop += (job.size_secs - job.before_secs) * job.counted_flops
         if self.recorder is not None:
             self.recorder.miss(now, job)
         self.log.add(now, ENDED, Reason.JOB_LATE, project.index, job.id, kind, late_secs)

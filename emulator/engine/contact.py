@@ -59,6 +59,11 @@ class Contact:
             project.report_at_secs = due
             self.report_at_secs = min(self.report_at_secs, max(due, project.rpc_allowed_secs))
 
+    def asked_for(self, project: ProjectState, at_secs: float) -> None:
+        """The project's server wants to be contacted then, whether or not there is something to report."""
+        project.report_at_secs = min(project.report_at_secs, at_secs)
+        self._plan()
+
     def _plan(self) -> None:
         """Finds when the next report is due."""
         soonest = NEVER
@@ -85,7 +90,9 @@ class Contact:
         if self._client.can_ask(due, now):
             request = self._policy.piggyback_request(due, now)
         reason = Reason.REPORT_HOUR
-        if self._client.report_at_once:
+        if not due.ready:
+            reason = Reason.CONTACT_ASKED
+        elif self._client.report_at_once:
             reason = Reason.REPORT_AT_ONCE
         elif len(due.ready) >= MAX_READY:
             reason = Reason.REPORT_MANY
@@ -126,8 +133,9 @@ class Contact:
         if self._client.quirks.wasted_when_reported:
             for job in project.ready:
                 # Judged by the time of the report, as the server of BOINC's emulator does.
-                if self._client.now > job.deadline_secs:
-                    project.wasted_flop += job.size_secs * job.counted_flops
+                # One that was finished before the start counts for no figure.
+                if self._client.now > job.deadline_secs and job.end_secs > 0:
+                    project.wasted_flop += (job.size_secs - job.before_secs) * job.counted_flops
                     if job.end_secs <= job.deadline_secs:
                         project.met -= 1
                         project.late += 1

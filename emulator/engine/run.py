@@ -16,6 +16,7 @@ from emulator.engine.contact import Contact
 from emulator.engine.figures import RunTotals, figures_of_merit
 from emulator.engine.limits import Limits
 from emulator.engine.policy import Policy
+from emulator.engine.present import PresentState
 from emulator.engine.quirks import Quirks
 from emulator.engine.random_numbers import random_stream
 from emulator.engine.scenario import (
@@ -32,7 +33,6 @@ from emulator.engine.scenario import (
     Scenario,
     ScenarioError,
     ServerUp,
-    StartJob,
     Suspend,
 )
 from emulator.engine.state import NEVER
@@ -117,21 +117,7 @@ class Run:
         self._reachable = True
         self._able_secs = [0.0] * len(processors)
         self._able_since = 0.0
-        self._names: dict[int, str] = {}
-        for job in scenario.jobs:
-            self._start_with(job)
-
-    def _start_with(self, given: StartJob) -> None:
-        state = next(state for state in self._client.all_projects if state.name == given.project)
-        apps = [known for known in state.apps if known.app.name == given.app]
-        for offer in [offer for known in apps for offer in (*known.offers, *known.too_large)]:
-            if offer.number == given.version and state.attached:
-                server = self._client.server
-                job = server.job(offer, given.size_flop, given.estimate_flop, 0.0, given.deadline_secs)
-                if given.name:
-                    self._names[job.id] = given.name
-                self._client.arrive(job)
-                return
+        self._present = PresentState(client, self._contact, scenario)
 
     @property
     def quirks(self) -> Quirks:
@@ -152,6 +138,7 @@ class Run:
         """Runs it to its end."""
         self._policy.begin(self._client)
         self._set_state(0.0)
+        self._present.resume()
         self._loop()
         end = self._duration_secs
         self._policy.accrue(end)
@@ -174,7 +161,7 @@ class Run:
                 for job in self._client.jobs()
                 if job.deadline_secs < end
             ),
-            self._names,
+            self._present.names,
         )
 
     def _loop(self) -> None:
@@ -355,6 +342,7 @@ class Run:
                 self._policy.job_ended(job, now)
             project.ready.clear()
             project.report_at_secs = NEVER
+            project.held = 0
             project.attached = False
         elif isinstance(event, NewApp):
             client.add_app(project, event.app)

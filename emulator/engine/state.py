@@ -29,6 +29,7 @@ class Job:
     __slots__ = (
         "app",
         "arrived_secs",
+        "before_secs",
         "bias",
         "by_deadline",
         "counted_flops",
@@ -65,6 +66,7 @@ class Job:
         self.pace = offer.pace  # the part of the time in which the CPU limit lets it run
         self.bias = estimate_secs / size_secs
         self.left = size_secs  # real run time left at settled_secs
+        self.before_secs = 0.0  # of its run time, what was done before the start
         self.rate = 0.0  # run time per second: 0, its pace, or less where CPUs are overcommitted
         self.settled_secs = 0.0
         self.arrived_secs = 0.0
@@ -141,6 +143,7 @@ class ProjectState:
         "gap_cubes",
         "gap_from_secs",
         "has_work",
+        "held",
         "index",
         "instance_secs",
         "late",
@@ -185,7 +188,8 @@ class ProjectState:
         self.begun: list[list[Job]] = [[] for _ in range(kinds)]  # running or preempted, in order of their starts
         self.waiting_secs = [0.0] * kinds  # estimated instance-seconds of `waiting`
         self.ready: list[Job] = []  # finished, not yet reported
-        self.report_at_secs = NEVER
+        self.report_at_secs = NEVER  # when it is contacted to report, or because it asked for that
+        self.held = 0  # jobs that the owner suspended
         self.running = 0
         self.busy = [0.0] * kinds  # instances its running jobs occupy (of GPU jobs the CPUs too)
         self.busy_flops = 0.0  # counted FLOPS of its running jobs; slowed CPU jobs count for as much less

@@ -73,6 +73,8 @@ _SENTENCES: Final[dict[Reason, _StrPromise]] = {
     Reason.ON_BATTERIES: _("Task %(job)s stops: the computer runs on its battery."),
     Reason.EXCLUSIVE_APP: _("Task %(job)s stops: an exclusive application runs."),
     Reason.NO_MEMORY: _("Task %(job)s waits: it needs more memory than is left of what preferences allow."),
+    Reason.WAS_RUNNING: _("Task %(job)s keeps running: it was running when the emulation began."),
+    Reason.CONTACT_ASKED: _("%(project)s is contacted: it asked for that."),
 }
 
 

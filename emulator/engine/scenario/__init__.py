@@ -21,6 +21,7 @@ from emulator.engine.scenario.checks import (
     MAX_RAM_BYTES,
     MAX_SECS,
     MAX_SHARE,
+    MAX_TRACE_INTERVALS,
     MAX_VERSIONS,
     MIN_JOB_FLOP,
     ScenarioError,
@@ -41,7 +42,7 @@ from emulator.engine.scenario.events import (
 from emulator.engine.scenario.host import Availability, Host, Processor
 from emulator.engine.scenario.limits import HOUR_SECS, WEEK_SECS, DayHours, Hours, Use
 from emulator.engine.scenario.preferences import Preferences
-from emulator.engine.scenario.projects import App, Normal, Project, Standing, StartJob, Version
+from emulator.engine.scenario.projects import App, Backoffs, Normal, Project, Standing, StartJob, StartState, Version
 from emulator.engine.scenario.whole import Scenario
 
 __all__ = [
@@ -61,12 +62,14 @@ __all__ = [
     "MAX_RAM_BYTES",
     "MAX_SECS",
     "MAX_SHARE",
+    "MAX_TRACE_INTERVALS",
     "MAX_VERSIONS",
     "MIN_JOB_FLOP",
     "WEEK_SECS",
     "App",
     "Attach",
     "Availability",
+    "Backoffs",
     "ChangeBuffer",
     "ChangeShare",
     "DayHours",
@@ -87,6 +90,7 @@ __all__ = [
     "ServerUp",
     "Standing",
     "StartJob",
+    "StartState",
     "Suspend",
     "Use",
     "Version",

@@ -11,6 +11,7 @@ from emulator.engine.scenario.checks import (
     MAX_KINDS,
     MAX_RAM_BYTES,
     MAX_SECS,
+    MAX_TRACE_INTERVALS,
     ScenarioError,
     check_count,
     check_name,
@@ -21,11 +22,27 @@ from emulator.engine.scenario.limits import Use, check_use
 
 @dataclass(frozen=True, slots=True)
 class Availability:
-    """A two-state process: up times are exponential with mean `mean_up_secs`, down times so that the long-run
-    part of the time it is up is `fraction`. It starts up with that probability. 1 is always up, 0 never."""
+    """When something is up: drawn at random, or as a trace says.
+
+    Drawn: up times are exponential with mean `mean_up_secs`, down times so that the long-run part of the time it is
+    up is `fraction`. It starts up with that probability. 1 is always up, 0 never.
+
+    With a trace, nothing is drawn. `trace` has the intervals in which it is up, each as (from, until), in order and
+    with gaps between them, within `trace_secs`; after that time the trace begins again. `fraction` is then only what
+    the client itself believes when it plans.
+    """
 
     fraction: float = 1.0
     mean_up_secs: float = 3600.0
+    trace: tuple[tuple[float, float], ...] = ()
+    trace_secs: float = 0.0  # 0: no trace
+
+    @classmethod
+    def of_trace(cls, trace: tuple[tuple[float, float], ...], trace_secs: float) -> Availability:
+        """A trace whose client knows the part of the time in which it is up. Raises ScenarioError."""
+        check_trace("trace", trace, trace_secs)
+        up_secs = sum([until - since for since, until in trace])
+        return cls(up_secs / trace_secs, trace=trace, trace_secs=trace_secs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +89,21 @@ class Host:
 def check_availability(name: str, process: Availability) -> None:
     check_number(f"{name}.fraction", process.fraction, 0, 1)
     check_number(f"{name}.mean_up_secs", process.mean_up_secs, 1, MAX_SECS)
+    if process.trace or process.trace_secs:
+        check_trace(f"{name}.trace", process.trace, process.trace_secs)
+
+
+def check_trace(name: str, trace: tuple[tuple[float, float], ...], trace_secs: float) -> None:
+    """Raises ScenarioError unless the intervals are in order, apart, and not too many for the time they cover."""
+    check_number(f"{name}_secs", trace_secs, 1, MAX_SECS)
+    check_count(name, trace, 0, min(MAX_TRACE_INTERVALS, int(trace_secs)))
+    before = -1.0
+    for since, until in trace:
+        check_number(name, since, 0, trace_secs)
+        check_number(name, until, 0, trace_secs)
+        if not before < since < until:
+            raise ScenarioError(name, f"the interval {since!r} to {until!r} is empty or does not follow the last")
+        before = until
 
 
 def check_host(host: Host) -> None:

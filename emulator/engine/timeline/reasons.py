@@ -52,3 +52,6 @@ class Reason(IntEnum):
     ON_BATTERIES = 72
     EXCLUSIVE_APP = 73
     NO_MEMORY = 74
+    # What a client's own files said at the start.
+    WAS_RUNNING = 80
+    CONTACT_ASKED = 81
