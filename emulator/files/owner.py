@@ -61,7 +61,7 @@ def without_hours(host: Host, preferences: Preferences, note: Callable[[str], No
     """The computer with its measured fractions less what the hours in the preferences explain of them."""
     spans = preferences.compute_hours.spans_secs()
     allowed = sum(end - start for start, end in spans) / WEEK_SECS
-    if allowed in (0.0, 1.0):
+    if allowed in (0.0, 1.0) or host.active.trace:
         return host
     measured = host.active.fraction
     if measured < allowed - 0.005:

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_safe
 from emulator.models import Experiment, Run, RunState
 from emulator.pages import downloads, reads, row_texts, stored_texts, variant_texts
 from emulator.pages.access import readable_run, share_url
+from emulator.pages.answer import answer_of
 from emulator.pages.verdicts import verdict_of
 from emulator.pages.window import WIDTH_MAX, window
 from emulator.runs.packed_timeline import Packed
@@ -62,6 +63,7 @@ def run_page(request: HttpRequest, found: Experiment, row: Run, key: str) -> Htt
             for name, (title, _) in reads.FIGURES.items()
             if row.figures
         ],
+        "answer": answer_of(row.answer),
         "texts": packed.texts if packed else None,
         "processors": reads.processors_text(reads.scenario_of(found)),
         "share_url": share_url(found),

@@ -25,8 +25,21 @@ GPU_JOB_TIMES_UNKNOWN: Final = gettext_noop(
 SPEED_UNKNOWN: Final = gettext_noop(
     "The speed of its processor has not been measured. The scenario assumes %(gflops)s GFLOPS."
 )
+JOB_TIMES_OF_TASKS: Final = gettext_noop(
+    "New tasks take as long as those on the computer now, and have as much time: %(projects)s."
+)
+TASKS_ASSUMED: Final = gettext_noop(
+    "The emulation goes on from %(tasks)s tasks that the client listed. Its list does not name their processors: they "
+    "count as CPU tasks wherever their project has a program for CPUs."
+)
+AVAILABILITY_UNKNOWN: Final = gettext_noop(
+    "The client has not reported how much the computer is on. The scenario assumes that it always is."
+)
 SENTENCES: Final = (
     JOB_TIMES_UNKNOWN,
+    JOB_TIMES_OF_TASKS,
+    TASKS_ASSUMED,
+    AVAILABILITY_UNKNOWN,
     GPU_JOB_TIMES_UNKNOWN,
     SPEED_UNKNOWN,
     # Notes of emulator.files.scenario

@@ -18,6 +18,7 @@ from emulator.files.presets import preset
 from emulator.models import Experiment, RunState
 from emulator.pages import preset_texts, reads, stored_texts
 from emulator.pages.access import own_experiment, readable_experiment, share_url
+from emulator.pages.answer import answer_of
 from emulator.pages.drafts import changed
 from emulator.pages.forms import ComputerForm, TrialForm, UploadForm
 from emulator.pages.host_scenario import scenario_of
@@ -210,6 +211,7 @@ def _results(request: HttpRequest, found: Experiment, key: str) -> HttpResponse:
         "rows": rows,
         "names": runs[0].projects and [row["name"] for row in runs[0].projects],
         "figures": reads.FIGURES,
+        "answer": answer_of(runs[0].answer),
         "best": [(reads.FIGURES[name][0], best) for name, best in best_of(rows).items()],
         "faults": reads.faults(runs),
         "has_figures": any(row.figures for row in rows),

@@ -141,8 +141,8 @@ class StartState(StrEnum):
 class StartJob:
     """A job that is there at the start; `version` counts from 0 in its application's versions.
 
-    `name` is what its project calls it. `size_flop` and `estimate_flop` are of the whole job, of which `done_fraction` is done. `received_secs` and
-    `finished_secs` are times before the start: 0 or negative.
+    `name` is its project's, or "". `size_flop` and `estimate_flop` are of the whole job, of which `done_fraction` is
+    done. `received_secs` and `finished_secs` are times before the start: 0 or negative.
     """
 
     project: str
@@ -214,6 +214,8 @@ def check_job(job: StartJob, projects: tuple[Project, ...], kinds: set[str]) -> 
         raise ScenarioError(at, f"the scenario has no application {job.app!r} of that project")
     if not 0 <= job.version < len(found[0].versions) or found[0].versions[job.version].kind not in kinds:
         raise ScenarioError(at, "its version cannot run on this computer")
+    if job.name:
+        check_name(f"{at}.name", job.name)
     check_number(f"{at}.size_flop", job.size_flop, MIN_JOB_FLOP, MAX_FLOP)
     check_number(f"{at}.estimate_flop", job.estimate_flop, MIN_JOB_FLOP, MAX_FLOP)
     check_number(f"{at}.deadline_secs", job.deadline_secs, -MAX_SECS, MAX_SECS)
