@@ -32,29 +32,45 @@ NOTHING_EXCLUSIVE: Final = Exclusive()
 
 def with_use(host: Host, preferences: Preferences, exclusive: Exclusive, note: Callable[[str], None]) -> Host:
     """The computer with the use that is assumed where the client measured nothing; notes say what."""
-    if not preferences.run_if_user_active or not preferences.run_gpu_if_user_active:
-        note(f"Tasks wait while the computer is in use. The scenario assumes {_amount(IN_USE)} on average.")
+    if not preferences.run_if_user_active:
+        note(
+            "Tasks wait while the computer is in use. "
+            f"The scenario assumes {_hours(IN_USE)} h a day, {_length(IN_USE)} h at a time on average."
+        )
+        host = replace(host, in_use=IN_USE)
+    elif not preferences.run_gpu_if_user_active and len(host.processors) > 1:
+        note(
+            "GPU tasks wait while the computer is in use. "
+            f"The scenario assumes {_hours(IN_USE)} h a day, {_length(IN_USE)} h at a time on average."
+        )
         host = replace(host, in_use=IN_USE)
     if not preferences.run_on_batteries:
         note(
             "Tasks wait while the computer runs on its battery. "
-            f"The scenario assumes {_amount(ON_BATTERIES)} on average."
+            f"The scenario assumes {_hours(ON_BATTERIES)} h a day, {_length(ON_BATTERIES)} h at a time on average."
         )
         host = replace(host, on_batteries=ON_BATTERIES)
     if exclusive.apps:
-        note(f"Tasks wait while an exclusive application runs. The scenario assumes {_amount(EXCLUSIVE)} on average.")
+        note(
+            "Tasks wait while an exclusive application runs. "
+            f"The scenario assumes {_hours(EXCLUSIVE)} h a day, {_length(EXCLUSIVE)} h at a time on average."
+        )
         host = replace(host, exclusive_app=EXCLUSIVE)
     if exclusive.gpu_apps:
         note(
             "GPU tasks wait while an exclusive GPU application runs. "
-            f"The scenario assumes {_amount(EXCLUSIVE)} on average."
+            f"The scenario assumes {_hours(EXCLUSIVE)} h a day, {_length(EXCLUSIVE)} h at a time on average."
         )
         host = replace(host, exclusive_gpu_app=EXCLUSIVE)
     return host
 
 
-def _amount(use: Use) -> str:
-    return f"{24 * use.fraction:g} h a day, {use.mean_secs / 3600:g} h at a time"
+def _hours(use: Use) -> str:
+    return f"{24 * use.fraction:g}"
+
+
+def _length(use: Use) -> str:
+    return f"{use.mean_secs / 3600:g}"
 
 
 def without_hours(host: Host, preferences: Preferences, note: Callable[[str], None]) -> Host:

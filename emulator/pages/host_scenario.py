@@ -100,9 +100,7 @@ def _facts(line: ProjectLine, processors: list[Processor], known: Habits) -> Pro
     if known.run_hours is not None:
         # Without a word about processors, listed tasks count as those of the first kind, which is the CPU if it can be.
         hours[next(iter(hours))] = known.run_hours
-    return ProjectFacts(
-        line.project.name, round(100 * (line.share or 0), 4), hours, known.limit_days or LIMIT_DAYS
-    )
+    return ProjectFacts(line.project.name, round(100 * (line.share or 0), 4), hours, known.limit_days or LIMIT_DAYS)
 
 
 def _note_run_times(

@@ -29,8 +29,8 @@ JOB_TIMES_OF_TASKS: Final = gettext_noop(
     "New tasks take as long as those on the computer now, and have as much time: %(projects)s."
 )
 TASKS_ASSUMED: Final = gettext_noop(
-    "The emulation goes on from %(tasks)s tasks that the client listed. Its list does not name their processors: they "
-    "count as CPU tasks wherever their project has a program for CPUs."
+    "The emulation goes on from the tasks that the client listed (%(tasks)s). Its list does not name their processors: "
+    "they count as CPU tasks wherever their project has a program for CPUs."
 )
 AVAILABILITY_UNKNOWN: Final = gettext_noop(
     "The client has not reported how much the computer is on. The scenario assumes that it always is."
@@ -56,6 +56,10 @@ SENTENCES: Final = (
     # Notes of emulator.files.owner
     gettext_noop(
         "Tasks wait while the computer is in use. "
+        "The scenario assumes %(hours)s h a day, %(length)s h at a time on average."
+    ),
+    gettext_noop(
+        "GPU tasks wait while the computer is in use. "
         "The scenario assumes %(hours)s h a day, %(length)s h at a time on average."
     ),
     gettext_noop(

@@ -44,7 +44,7 @@ def test_it_has_the_tasks_of_its_list(alice: User, projects: list[Project]) -> N
     (app,) = [app for app in found.project(projects[0].name).apps if app.versions[0].kind == CPU]
     assert app.size.mean == pytest.approx(job.size_flop)
     assert any(projects[0].name in note for note in found.notes)
-    assert any("goes on from 1 tasks" in note for note in found.notes)
+    assert any("tasks that the client listed (1)" in note for note in found.notes)
     assert 0 <= found.week_secs < 7 * 86400
     assert job.deadline_secs == pytest.approx(DEADLINE - timezone.now().timestamp(), abs=7200)
 
@@ -105,7 +105,7 @@ def test_a_computers_page_leads_to_the_answer(signed_in: Client, alice: User, pr
     address = signed_in.post(reverse("emulate_computer", args=[host.pk]))["Location"]
     experiment = host.owner.experiments.get()
     set_up = text_of(signed_in.get(address))
-    assert "goes on from 2 tasks" in set_up
+    assert "tasks that the client listed (2)" in set_up
     signed_in.post(address, trial(experiment, days="5"))
     carry_out()
     answer = text_of(signed_in.get(address)).partition("The answer")[2]
