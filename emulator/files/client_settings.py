@@ -11,6 +11,7 @@ from emulator.engine.scenario import DAY_SECS, MAX_INSTANCES, DayHours, Hours, P
 from emulator.files.client_state import gpu_kind
 from emulator.files.owner import NOTHING_EXCLUSIVE, Exclusive
 from emulator.files.sections import SETTINGS_BYTES_MAX, Schema, Section, Source, read_sections
+from emulator.files.unused import Tally
 
 _PREFERENCES: Final[Schema] = {"venue": {"day_prefs": {}}, "day_prefs": {}}
 _CC_CONFIG: Final[Schema] = {"options": {"exclude_gpu": {}}}
@@ -61,7 +62,9 @@ class AppConfig:
         return {*self.max_concurrent, *self.gpu_usage, *(app for app, _ in self.version_usage)}
 
 
-def read_preferences(data: bytes, file: str, venue: str, before: Preferences) -> Preferences:
+def read_preferences(
+    data: bytes, file: str, venue: str, before: Preferences, tally: Tally | None = None
+) -> Preferences:
     """Return the preferences with the file's settings. A `<venue>` of the computer's name replaces the general ones.
 
     Raises ScenarioFileError.
@@ -69,7 +72,9 @@ def read_preferences(data: bytes, file: str, venue: str, before: Preferences) ->
     chosen: Section | None = None
     general: Section | None = None
     days: list[Section] = []
+    sections: list[Section] = []
     for section in read_sections(Source(file, data), "global_preferences", _PREFERENCES, SETTINGS_BYTES_MAX):
+        sections.append(section)
         if section.name == "venue":
             if venue and section.attribute("name") == venue:
                 chosen = section
@@ -78,9 +83,12 @@ def read_preferences(data: bytes, file: str, venue: str, before: Preferences) ->
         else:
             general = section
     assert general is not None  # read_sections ends with the root, or raises
-    if chosen is not None:
-        return _with_preferences(chosen, chosen.named("day_prefs"), before)
-    return _with_preferences(general, days, before)
+    own_days = days if chosen is None else chosen.named("day_prefs")
+    preferences = _with_preferences(chosen or general, own_days, before)
+    for section in sections:
+        if tally is not None:
+            tally.add(section)
+    return preferences
 
 
 def _with_preferences(section: Section, days: list[Section], before: Preferences) -> Preferences:
@@ -126,12 +134,14 @@ def _hours(section: Section, days: list[Section], tags: tuple[str, str], before:
     )
 
 
-def read_cc_config(data: bytes, file: str = "cc_config.xml") -> CcConfig:
+def read_cc_config(data: bytes, file: str = "cc_config.xml", tally: Tally | None = None) -> CcConfig:
     """Return the options of cc_config.xml that the emulator models. Raises ScenarioFileError."""
     config = CcConfig()
     for section in read_sections(Source(file, data), "cc_config", _CC_CONFIG, SETTINGS_BYTES_MAX):
         if section.name == "options":
             config = _options(section)
+        if tally is not None:
+            tally.add(section)
     return config
 
 
@@ -156,11 +166,11 @@ def _options(section: Section) -> CcConfig:
         report_at_once=section.flag("report_results_immediately"),
         exclusions=tuple(exclusions),
         left_out=tuple(dict.fromkeys(left_out)),
-        exclusive=Exclusive("exclusive_app" in section.leaves, "exclusive_gpu_app" in section.leaves),
+        exclusive=Exclusive(bool(section.text("exclusive_app")), bool(section.text("exclusive_gpu_app"))),
     )
 
 
-def read_app_config(data: bytes, file: str) -> AppConfig:
+def read_app_config(data: bytes, file: str, tally: Tally | None = None) -> AppConfig:
     """Return the settings of a project's app_config.xml. Raises ScenarioFileError."""
     source = Source(file, data)
     config = AppConfig(source)
@@ -172,6 +182,8 @@ def read_app_config(data: bytes, file: str) -> AppConfig:
         else:
             app, plan_class = _name(section, "app_name"), section.text("plan_class")
             config.version_usage[app, plan_class] = _usage(section, "ngpus", "avg_ncpus")
+        if tally is not None:
+            tally.add(section)
     return config
 
 

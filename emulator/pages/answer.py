@@ -180,8 +180,8 @@ def _no_advice(stored: Mapping[str, Any]) -> str:
     if not number:
         return gettext("No setting of the client would change that.")
     text = ngettext(
-        "%(number)s change was tried, and it does not help without making something else worse.",
-        "%(number)s changes were tried, and none helps without making something else worse.",
+        "%(number)s change was tried. It does not clearly help, or makes something else worse.",
+        "%(number)s changes were tried. Each of them does not clearly help, or makes something else worse.",
         number,
     )
     return text % {"number": number}

@@ -107,10 +107,13 @@ def _note_run_times(
     tasks: list[ListedTask], lines: list[ProjectLine], processors: list[Processor], notes: list[str]
 ) -> None:
     told = {task.project for task in tasks if task.run_secs is not None}
+    has_gpus = len(processors) > 1
     if told:
         notes.append(stored_texts.JOB_TIMES_OF_TASKS % {"projects": ", ".join(sorted(told))})
-    if len(told) < len(lines):
-        assumed = stored_texts.GPU_JOB_TIMES_UNKNOWN if len(processors) > 1 else stored_texts.JOB_TIMES_UNKNOWN
+        assumed = stored_texts.OTHER_JOB_TIMES_UNKNOWN
+    else:
+        assumed = stored_texts.GPU_JOB_TIMES_UNKNOWN if has_gpus else stored_texts.JOB_TIMES_UNKNOWN
+    if has_gpus or len(told) < len(lines):
         notes.append(assumed % {"cpu": f"{CPU_JOB_HOURS:g}", "gpu": f"{GPU_JOB_HOURS:g}"})
 
 

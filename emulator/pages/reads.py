@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,7 +16,7 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from accounting.models import Project as SiteProject
-from emulator.engine.scenario import CPU, Processor, Scenario
+from emulator.engine.scenario import CPU, Processor, Scenario, StartState
 from emulator.files.scenario_json import from_json
 from emulator.models import Experiment, Run, RunState, RunTimeline
 from emulator.pages import stored_texts, variant_texts
@@ -245,6 +246,21 @@ def chart(experiment: Experiment, rows: Sequence[VariantRow]) -> dict[str, Any] 
 
 def scenario_of(experiment: Experiment) -> Scenario:
     return from_json(experiment.scenario)
+
+
+def at_start(scenario: Scenario) -> list[str]:
+    """How many tasks are there at the start, by what they are doing: "2 running", "6 not started"."""
+    counts = Counter(job.state for job in scenario.jobs)
+    words = {
+        StartState.RUNNING: ngettext("%(number)s running", "%(number)s running", counts[StartState.RUNNING]),
+        StartState.BEGUN: ngettext("%(number)s preempted", "%(number)s preempted", counts[StartState.BEGUN]),
+        StartState.NEW: ngettext("%(number)s not started", "%(number)s not started", counts[StartState.NEW]),
+        StartState.SUSPENDED: ngettext("%(number)s suspended", "%(number)s suspended", counts[StartState.SUSPENDED]),
+        StartState.FINISHED: ngettext(
+            "%(number)s finished but not reported", "%(number)s finished but not reported", counts[StartState.FINISHED]
+        ),
+    }
+    return [text % {"number": counts[state]} for state, text in words.items() if counts[state]]
 
 
 def processors_text(scenario: Scenario) -> str:

@@ -20,7 +20,7 @@ from emulator.pages import preset_texts, reads, stored_texts
 from emulator.pages.access import own_experiment, readable_experiment, share_url
 from emulator.pages.answer import answer_of
 from emulator.pages.drafts import changed
-from emulator.pages.forms import ComputerForm, TrialForm, UploadForm
+from emulator.pages.forms import UPLOAD_BYTES_MAX, ComputerForm, TrialForm, UploadForm
 from emulator.pages.host_scenario import scenario_of
 from emulator.pages.run_views import VARY, run_page
 from emulator.pages.verdicts import best_of
@@ -28,7 +28,7 @@ from emulator.runs import experiments, worker
 from emulator.runs.experiments import ExperimentRefusedError
 from portal.people.access import get_own_host, own_hosts, signed_in
 
-UPLOAD_BYTES_MAX: Final = 32 * 1024 * 1024
+FORM_BYTES_MAX: Final = 64 * 1024  # of a form, besides the files
 DEFAULT_DAYS: Final = 30.0
 
 
@@ -97,8 +97,8 @@ def from_form(request: HttpRequest) -> HttpResponse:
 @login_required
 def from_files(request: HttpRequest) -> HttpResponse:
     """Start from a client's own files; a worker reads them."""
-    if int(request.META.get("CONTENT_LENGTH") or 0) > UPLOAD_BYTES_MAX:
-        messages.error(request, _("These files are too large. The limit for client_state.xml is 16 MiB."))
+    if int(request.META.get("CONTENT_LENGTH") or 0) > UPLOAD_BYTES_MAX + FORM_BYTES_MAX:
+        messages.error(request, _("These files are too large. The limit for all together is 32 MiB."))
         return redirect("emulator")
     form = UploadForm(request.POST, request.FILES)
     if not form.is_valid():
@@ -108,7 +108,7 @@ def from_files(request: HttpRequest) -> HttpResponse:
     except ExperimentRefusedError as refusal:
         messages.error(request, str(refusal))
         return redirect("emulator")
-    worker.store_upload(experiment, form.files_by_name())
+    worker.store_upload(experiment, form.archive_bytes())
     return redirect("experiment", experiment.pk)
 
 
@@ -153,6 +153,8 @@ def _set_up(request: HttpRequest, found: Experiment, scenario: Scenario, form: T
         "experiment": found,
         "scenario": scenario,
         "notes": [stored_texts.shown(note) for note in scenario.notes],
+        "unused": [(row, stored_texts.shown(row.why)) for row in scenario.unused],
+        "at_start": reads.at_start(scenario),
         "origin": stored_texts.origin(found.origin),
         "form": form,
         "processors": reads.processors_text(scenario),

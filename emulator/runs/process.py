@@ -3,19 +3,17 @@
 Uploads are not trusted, and a scenario may need more time or memory than there is. So the process limits itself
 before it reads its input, and its parent may kill it at any time.
 
-Standard input: one line of JSON, then, to read files, a zip of them. Standard output: lines ``progress <fraction>``,
+Standard input: one line of JSON, then, to read files, a ZIP of them. Standard output: lines ``progress <fraction>``,
 then one line of JSON, ``{"ok": …}`` or ``{"fault": …}``, with ``nbytes`` if a packed timeline follows.
 """
 
 from __future__ import annotations
 
-import io
 import json
 import resource
 import sys
 import threading
 import time
-import zipfile
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -46,13 +44,11 @@ def main() -> None:
 def _read(_: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
     """The scenario of the files, or their faults."""
     from emulator.engine.scenario import ScenarioError
-    from emulator.files.scenario import read_upload
+    from emulator.files.scenario import read_zip
     from emulator.files.scenario_json import to_json
 
-    with zipfile.ZipFile(io.BytesIO(sys.stdin.buffer.read())) as archive:
-        files = {name: archive.read(name) for name in archive.namelist()}
     try:
-        scenario = read_upload(files)
+        scenario = read_zip(sys.stdin.buffer.read())
     except ScenarioError as error:
         return {"fault": str(error)}, b""
     return {"ok": to_json(scenario)}, b""

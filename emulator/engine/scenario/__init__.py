@@ -11,6 +11,7 @@ from emulator.engine.scenario.checks import (
     GPU_EFFICIENCY,
     MAX_APPS,
     MAX_EVENTS,
+    MAX_FAILURES,
     MAX_FLOP,
     MAX_FLOPS,
     MAX_INSTANCES,
@@ -43,6 +44,7 @@ from emulator.engine.scenario.host import Availability, Host, Processor
 from emulator.engine.scenario.limits import HOUR_SECS, WEEK_SECS, DayHours, Hours, Use
 from emulator.engine.scenario.preferences import Preferences
 from emulator.engine.scenario.projects import App, Backoffs, Normal, Project, Standing, StartJob, StartState, Version
+from emulator.engine.scenario.unused import Unused
 from emulator.engine.scenario.whole import Scenario
 
 __all__ = [
@@ -52,6 +54,7 @@ __all__ = [
     "HOUR_SECS",
     "MAX_APPS",
     "MAX_EVENTS",
+    "MAX_FAILURES",
     "MAX_FLOP",
     "MAX_FLOPS",
     "MAX_INSTANCES",
@@ -92,6 +95,7 @@ __all__ = [
     "StartJob",
     "StartState",
     "Suspend",
+    "Unused",
     "Use",
     "Version",
 ]

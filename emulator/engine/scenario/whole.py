@@ -10,6 +10,7 @@ from emulator.engine.scenario.host import Host, check_host
 from emulator.engine.scenario.limits import WEEK_SECS
 from emulator.engine.scenario.preferences import Preferences, check_preferences
 from emulator.engine.scenario.projects import Project, StartJob, check_job, check_project
+from emulator.engine.scenario.unused import Unused
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,7 @@ class Scenario:
     name: str = ""
     notes: tuple[str, ...] = field(default=(), compare=False)  # omissions and assumptions of a reader of files
     week_secs: float = 0.0
+    unused: tuple[Unused, ...] = field(default=(), compare=False)  # what it found in the files and did not use
 
     def __post_init__(self) -> None:
         check_host(self.host)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import zipfile
+from pathlib import Path
+
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -10,6 +13,7 @@ from portal.models import User
 from tests.support.browser_visitor import colours, sign_in
 from tests.support.site_process import Site
 
+AT_WORK = Path(__file__).parents[2] / "data" / "emulator" / "client_at_work"
 RUN_MILLISECS = 60_000
 
 
@@ -18,6 +22,37 @@ def emulator(page: Page, site: Site, worker: None, alice: User) -> Page:
     sign_in(page.context, site, alice)
     page.goto("/emulator/")
     return page
+
+
+@pytest.fixture
+def data_folder(tmp_path: Path) -> Path:
+    """A ZIP of a client's data folder, with what else is there."""
+    path = tmp_path / "BOINC.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
+        for file in AT_WORK.iterdir():
+            made.write(file, f"BOINC/{file.name}")
+        made.writestr("BOINC/account_127.0.0.1_36765.xml", "<account><authenticator>secret</authenticator></account>")
+        made.writestr("BOINC/projects/127.0.0.1_36765/app_config.xml", "<app_config></app_config>")
+    return path
+
+
+def test_a_data_folder_is_uploaded_and_goes_on(emulator: Page, data_folder: Path) -> None:
+    page = emulator
+    page.get_by_label("ZIP of the data folder").set_input_files(data_folder)
+    page.get_by_role("button", name="Upload").click()
+    expect(page.get_by_role("heading", name="What to try")).to_be_visible(timeout=RUN_MILLISECS)
+    expect(page.locator("#content")).to_contain_text(
+        "10 tasks at the start (2 running, 6 not started, 1 suspended, 1 finished but not reported)"
+    )
+    expect(page.locator("#content")).to_contain_text("The emulation begins at 2026-11-23 19:25 UTC")
+    expect(page.locator("#content")).to_contain_text("Other files of the ZIP, which were not opened: 1")
+    page.get_by_text("kinds of elements in your files are not used").click()
+    expect(page.get_by_role("row", name="project/user_name")).to_contain_text("it says who the volunteer is")
+    page.get_by_label("Days", exact=True).fill("1")
+    page.get_by_role("button", name="Run", exact=True).click()
+    drawn(page)
+    page.get_by_text("Scheduling decisions").click()
+    expect(page.locator("#decisions")).to_contain_text("it was running when the emulation began")
 
 
 def drawn(page: Page) -> str:
@@ -29,6 +64,7 @@ def drawn(page: Page) -> str:
 
 def test_upload_run_zoom_compare_and_share(emulator: Page) -> None:
     page = emulator
+    page.get_by_text("Upload single files instead").click()
     page.get_by_label("client_state.xml").set_input_files(FOLDER / "s4_shares_60_30_10" / "client_state.xml")
     page.get_by_role("button", name="Upload").click()
     expect(page.get_by_role("heading", name="What to try")).to_be_visible(timeout=RUN_MILLISECS)

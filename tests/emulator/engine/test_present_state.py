@@ -176,7 +176,7 @@ def test_a_project_is_not_asked_for_a_kind_that_its_owner_forbids() -> None:
 )
 def test_a_job_must_be_of_the_past(wrong: dict[str, float]) -> None:
     with pytest.raises(ScenarioError):
-        scenario(job(**wrong))
+        scenario(replace(job(), **wrong))  # type: ignore[arg-type]
 
 
 TWO_PROJECTS = Scenario(

@@ -61,14 +61,25 @@ def test_the_state_of_a_real_client_is_read_with_its_jobs_and_settings() -> None
     assert (prime.no_new_tasks, fish.no_new_tasks) == (False, True)
     assert not prime.uses_dcf
     assert [job.project for job in scenario.jobs] == ["Prime count"] * 3 + ["Fish & chips@home"]
-    # Jobs begin anew with their whole time limit: report_deadline 4000000000 - received_time 1795267142.447394.
-    latency_secs = 4000000000 - 1795267142.447394
-    assert scenario.jobs[0] == StartJob("Prime count", "primes", 3e11, 3e11, latency_secs, 0)
+    # The first runs, and has no checkpoint yet.
+    first = scenario.jobs[0]
+    assert (first.size_flop, first.estimate_flop, first.state, first.done_fraction) == (3e11, 3e11, "running", 0)
+    assert [job.state for job in scenario.jobs[1:]] == ["new"] * 3
+    # The client wrote the file when it had been up for 80.387402 s since 1795267121.035618.
+    now = 1795267121.035618 + 80.387402
+    assert first.deadline_secs == pytest.approx(4000000000 - now)
+    assert first.received_secs == pytest.approx(1795267142.447394 - now)
     (app,) = prime.apps
+    latency_secs = 4000000000 - 1795267142.447394
     assert (app.size, app.latency_bound_secs) == (Normal(3e11), latency_secs)  # as of its first job
+    # It asked for the coprocessor in vain, and will again at 1795267632.774966; 2 s between RPCs.
+    cpu, (kind, until_secs, interval_secs) = prime.backoffs.kinds
+    assert (cpu, kind, interval_secs) == (("CPU", 0, 0), "miner_asic", 600)
+    assert until_secs == pytest.approx(1795267632.774966 - now)
+    assert prime.request_delay_secs == pytest.approx(2)
     assert scenario.preferences.work_buf_min_days == 0.001
     assert scenario.preferences.report_at_once
-    assert scenario.notes == ()
+    assert scenario.notes == ("The emulation begins at 2026-11-21 13:20 UTC, when the client wrote client_state.xml",)
 
 
 def test_tags_that_only_an_emulator_knows_are_read() -> None:
@@ -107,13 +118,13 @@ def test_projects_of_one_name_are_told_apart_by_their_address() -> None:
     assert [project.name for project in scenario.projects] == ["A (http://a.example/)", "A (http://b.example/)"]
 
 
-def test_finished_jobs_are_left_out() -> None:
+def test_jobs_of_a_file_without_a_time_have_their_whole_time_limit() -> None:
     workunit = b"<workunit><name>w</name><app_name>a</app_name><rsc_fpops_est>1e12</rsc_fpops_est></workunit>\n"
     result = b"<result><wu_name>w</wu_name><version_num>1</version_num><state>%d</state>"
-    result += b"<received_time>100</received_time><report_deadline>400</report_deadline></result>\n"
-    scenario = read_upload(state(HOST, PROJECT, APP, VERSION, workunit, result % 2, result % 5))
+    result += b"<received_time>0</received_time><report_deadline>300</report_deadline></result>\n"
+    scenario = read_upload(state(HOST, PROJECT, APP, VERSION, workunit, result % 2))
     assert scenario.jobs == (StartJob("A", "a", 1e12, 1e12, 300.0),)
-    assert scenario.notes == ("A: finished tasks in the file are left out",)
+    assert scenario.notes == ()
 
 
 def test_the_override_wins_over_the_preferences_tag_by_tag() -> None:
