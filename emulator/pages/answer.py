@@ -16,6 +16,8 @@ from django.utils.translation import gettext_lazy as _
 from emulator.advice.findings import Cause
 from emulator.advice.trials import FIGURES, Setting
 from emulator.engine.scenario import CPU
+from emulator.pages.forms import GPU_KINDS
+from portal.templatetags.display import significant
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrPromise
@@ -140,7 +142,10 @@ def _idle(idle: Mapping[str, Any]) -> str:
 
 
 def _kind(kind: str) -> str:
-    return "CPU" if kind == CPU else gettext("%(kind)s GPU") % {"kind": kind}
+    if kind == CPU:
+        return "CPU"
+    known = dict(GPU_KINDS).get(kind)
+    return str(known) if known is not None else gettext("%(kind)s GPU") % {"kind": kind}
 
 
 def _advice(advice: Mapping[str, Any], before: Mapping[str, float]) -> str:
@@ -156,7 +161,7 @@ def _advice(advice: Mapping[str, Any], before: Mapping[str, float]) -> str:
 
 
 def _change(change: Mapping[str, Any]) -> str:
-    before, after = ([floatformat(value, -2) for value in change[name]] for name in ("before", "after"))
+    before, after = ([significant(value) for value in change[name]] for name in ("before", "after"))
     project = {"project": change["project"]}
     if change["setting"] == Setting.BUFFER:
         numbers = {"min": after[0], "more": after[1], "min_now": before[0], "more_now": before[1]}
