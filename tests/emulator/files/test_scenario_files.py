@@ -363,3 +363,16 @@ def test_memory_is_that_of_the_computer_and_of_the_projects_bounds() -> None:
     measured = APP.replace(b"</app>", b"<working_set>5e8</working_set></app>")
     found = read_upload(state(host, PROJECT, measured, VERSION, work % (1, 2)))
     assert found.projects[0].apps[0].working_set_bytes == 5e8
+
+
+def test_what_tasks_were_seen_to_need_counts_more_than_the_projects_bound() -> None:
+    work = b"<workunit><name>w</name><app_name>a</app_name><rsc_memory_bound>4e9</rsc_memory_bound></workunit>\n"
+    result = b"<result><name>w_0</name><wu_name>w</wu_name><version_num>1</version_num><state>2</state></result>\n"
+    task = (
+        b"<active_task_set><active_task><project_master_url>http://a.example/</project_master_url>"
+        b"<result_name>w_0</result_name><working_set_size_smoothed>3e8</working_set_size_smoothed></active_task>"
+        b"</active_task_set>\n"
+    )
+    found = read_upload(state(HOST, PROJECT, APP, VERSION, work, result, task))
+    assert found.projects[0].apps[0].working_set_bytes == 3e8
+    assert [job.name for job in found.jobs] == ["w_0"]
