@@ -94,6 +94,8 @@ class Run(models.Model):
     cpu_secs = models.FloatField(null=True, blank=True)
     figures = models.JSONField(default=dict, blank=True)
     projects = models.JSONField(default=list, blank=True)
+    # Of those that keep a timeline: {"findings": emulator.advice.findings.Findings, "outcome": of trials, or null}
+    answer = models.JSONField(_("answer in words"), default=dict, db_default={}, blank=True)
 
     class Meta:
         ordering = ["experiment", "number"]

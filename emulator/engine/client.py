@@ -13,6 +13,7 @@ from typing import Final
 
 from emulator.engine.availability import UpDown
 from emulator.engine.decisions import Choice
+from emulator.engine.limits import allowed_fractions
 from emulator.engine.quirks import Quirks
 from emulator.engine.random_numbers import random_stream
 from emulator.engine.scenario import DAY_SECS, App, ChangeBuffer, Preferences, Scenario
@@ -51,6 +52,7 @@ class Client:
         "busy_projects",
         "contested",
         "count",
+        "cpu_limit",
         "cpu_rate",
         "deadlines",
         "ends",
@@ -69,6 +71,8 @@ class Client:
         "period_secs",
         "projects",
         "quirks",
+        "ram_bytes",
+        "ram_bytes_max",
         "recorder",
         "report_at_once",
         "running",
@@ -95,17 +99,23 @@ class Client:
         self.count: Final = [processor.instances for processor in processors]
         preferences = scenario.preferences
         self.instances = [float(count) for count in self.count]  # per kind: what preferences let jobs use
-        self.instances[0] = float(max(1, int(self.count[0] * preferences.max_cpus_percent / 100)))
+        self.instances[0] = float(preferences.usable_cpus(self.count[0]))
+        self.cpu_limit = preferences.cpu_usage_percent / 100  # the part of the time in which jobs of whole CPUs run
         self.instance_flops = [
             processor.counted_flops * (processor.instances if quirks.gpu_count_squared and kind else 1)
             for kind, processor in enumerate(processors)
         ]
         self.host_flops = sum(n * flops for n, flops in zip(self.instances, self.instance_flops, strict=True))
         host = scenario.host
+        # The part of the time in which a kind computes, as the client measures it: all that stops it counts.
+        allowed, gpus_allowed = allowed_fractions(scenario)
+        active = [host.active.fraction * allowed * self.cpu_limit, host.gpu_active.fraction * gpus_allowed]
         self.up_fraction = [
-            max(MIN_UP_FRACTION, host.on.fraction * (host.gpu_active if kind else host.active).fraction)
-            for kind in range(len(processors))
+            max(MIN_UP_FRACTION, host.on.fraction * active[min(kind, 1)]) for kind in range(len(processors))
         ]
+        self.ram_bytes = NEVER  # what running jobs may use now; infinity for no limit
+        most = max(preferences.ram_busy_fraction, preferences.ram_idle_fraction)
+        self.ram_bytes_max = host.ram_bytes * most if host.ram_bytes else NEVER
         self.kind_active = [True] * len(processors)  # per kind: jobs may run on it now (on, active, GPU active)
         self.period_secs = preferences.period_secs  # scheduling period
         self.report_at_once = preferences.report_at_once
@@ -126,7 +136,7 @@ class Client:
         self.contested = False  # two projects have jobs for the same kind, so they take turns
         self.running: list[Job] = []  # in order of their starts
         self.busy_projects: list[ProjectState] = []  # those with running jobs
-        self.cpu_rate = 1.0  # below 1 while the CPUs are overcommitted
+        self.cpu_rate = 1.0  # below 1 while the CPUs are overcommitted; times a job's pace it is its rate
         self.ends: list[tuple[float, int, Job]] = []  # heap; stale entries are skipped
         self.deadlines: list[list[tuple[float, int, Job]]] = [[] for _ in processors]  # heap per kind, stale too
         self.longest_secs = [0.0] * len(processors)  # no present job's estimate is longer
@@ -146,9 +156,9 @@ class Client:
         self._work_rate = [0.0] * len(processors)
         first = 0
         self.lanes = []
-        for count in self.count:
-            self.lanes.append(Lanes(first, count))
-            first += count
+        for usable in self.instances:
+            self.lanes.append(Lanes(first, int(usable)))
+            first += int(usable)
 
     def set_buffer(self, preferences: Preferences | ChangeBuffer) -> None:
         """The work buffer's two marks, from the preferences."""
@@ -167,10 +177,13 @@ class Client:
         for number, version in enumerate(app.versions):
             if version.kind in self.kinds and version.cpus <= self.count[0]:
                 kind = self.kinds.index(version.kind)
-                offer = Offer(project, state, number, version, kind, self.instance_flops)
+                offer = Offer(project, state, number, version, kind, self.instance_flops, self.cpu_limit)
                 if offer.usage <= self.count[kind]:
-                    state.offers.append(offer)
-                    project.can_supply[kind] = version.kind not in project.project.not_asked
+                    if app.working_set_bytes > self.ram_bytes_max:
+                        state.too_large.append(offer)
+                    else:
+                        state.offers.append(offer)
+                        project.can_supply[kind] = version.kind not in project.project.not_asked
 
     # What policies ask.
 
@@ -315,7 +328,7 @@ class Client:
         job.running = True
         job.by_deadline = reason in BY_DEADLINE
         job.app.running += 1
-        job.rate = rate = self.cpu_rate if kind == 0 else 1.0
+        job.rate = rate = self.cpu_rate * job.pace if kind == 0 else job.pace
         job.settled_secs = now
         self._will_end(job, now)
         job.lanes = self.lanes[kind].allocate(usage)
@@ -426,10 +439,11 @@ class Client:
             return
         self.cpu_rate = rate
         for job in self.running:
-            if job.kind == 0 and job.rate != rate:
+            its_rate = rate * job.pace
+            if job.kind == 0 and job.rate != its_rate:
                 self.settle(job, now)
-                self._load(job, rate - job.rate, now)
-                job.rate = rate
+                self._load(job, its_rate - job.rate, now)
+                job.rate = its_rate
                 self._will_end(job, now)
 
     def drop(self, project: ProjectState, now: float, reason: Reason) -> list[Job]:

@@ -20,6 +20,7 @@ class PresentState:
         self._client = client
         self._contact = contact
         self._running: list[Job] = []
+        self.names: dict[int, str] = {}  # of its jobs that have one, by their number
         self._projects = {state.name: state for state in client.all_projects}
         for state in client.projects:
             self._back_off(state)
@@ -48,6 +49,8 @@ class PresentState:
             offer.project.held += 1
             return
         job = client.server.job(offer, start.size_flop, start.estimate_flop, start.received_secs, start.deadline_secs)
+        if start.name:
+            self.names[job.id] = start.name
         if start.state is StartState.FINISHED:
             job.done, job.left, job.end_secs = True, 0.0, start.finished_secs
             self._contact.finished(job, start.finished_secs)
@@ -82,7 +85,7 @@ def _offer(project: ProjectState, job: StartJob) -> Offer | None:
     """The version that it is for; None if this computer cannot run it."""
     for app in project.apps:
         if app.app.name == job.app:
-            for offer in app.offers:
+            for offer in (*app.offers, *app.too_large):
                 if offer.number == job.version:
                     return offer
     return None

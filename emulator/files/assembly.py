@@ -34,6 +34,7 @@ from emulator.files.client_state import (
     StateVersion,
 )
 from emulator.files.job_log import JOB_LOG, JobLog, LoggedJob, RunTimes, by_app, run_times
+from emulator.files.owner import time_of_week, with_use, without_hours
 from emulator.files.present_state import Sizing, backoffs, start_job
 from emulator.files.present_tasks import StateJob
 from emulator.files.sections import ScenarioFileError
@@ -89,11 +90,27 @@ class Assembly:
             active=self.state.active,
             gpu_active=self.state.gpu_active,
             name=self.state.host_name,
+            ram_bytes=self.state.ram_bytes,
         )
+        host = self._with_owner(host)
+        week_secs = self._time_of_week()
+        notes = tuple(self.notes)
         try:
-            return Scenario(host, tuple(projects), self.preferences, tuple(jobs), notes=tuple(self.notes))
+            return Scenario(host, tuple(projects), self.preferences, tuple(jobs), notes=notes, week_secs=week_secs)
         except ScenarioError as error:  # a fault that belongs to no single line
             raise ScenarioFileError(STATE_FILE, error.field, 0, error.why) from None
+
+    def _with_owner(self, host: Host) -> Host:
+        if self.state.is_active_measured or host.active.trace:
+            return without_hours(host, self.preferences, self._note)
+        return with_use(host, self.preferences, self.cc_config.exclusive, self._note)
+
+    def _time_of_week(self) -> float:
+        if self.state.now:
+            return time_of_week(self.state.now, self.state.utc_offset_secs)
+        if not (self.preferences.compute_hours.is_always and self.preferences.network_hours.is_always):
+            self._note("The file does not say when it was written. The scenario begins on Sunday at 0:00.")
+        return 0.0
 
     def follow(self, log: TimeLog) -> None:
         """The computer is on, computes and has a network as the client's log says, again and again."""
@@ -211,7 +228,10 @@ class Assembly:
             config = self.configs.get(index)
             limit = config.max_concurrent.get(app.name, app.max_concurrent) if config else app.max_concurrent
             versions = tuple(version for _, version in pairs)
-            apps.append(App(app.name, versions, size, Normal(estimate), latency, app.weight, limit))
+            memory = app.working_set_bytes
+            apps.append(
+                App(app.name, versions, size, Normal(estimate), latency, app.weight, limit, working_set_bytes=memory)
+            )
         return apps, kept
 
     def _job_sizes(

@@ -7,12 +7,13 @@ dataclasses out.
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from emulator.engine.scenario import DAY_SECS, MAX_INSTANCES, Preferences
+from emulator.engine.scenario import DAY_SECS, MAX_INSTANCES, DayHours, Hours, Preferences
 from emulator.files.client_state import gpu_kind
+from emulator.files.owner import NOTHING_EXCLUSIVE, Exclusive
 from emulator.files.sections import SETTINGS_BYTES_MAX, Schema, Section, Source, read_sections
 from emulator.files.unused import Tally
 
-_PREFERENCES: Final[Schema] = {"venue": {}}
+_PREFERENCES: Final[Schema] = {"venue": {"day_prefs": {}}, "day_prefs": {}}
 _CC_CONFIG: Final[Schema] = {"options": {"exclude_gpu": {}}}
 _APP_CONFIG: Final[Schema] = {"app": {"gpu_versions": {}}, "app_version": {}}
 _IGNORED_DEVICES: Final = {
@@ -42,6 +43,7 @@ class CcConfig:
     report_at_once: bool = False
     exclusions: tuple[GpuExclusion, ...] = ()
     left_out: tuple[str, ...] = ()
+    exclusive: Exclusive = NOTHING_EXCLUSIVE
 
 
 @dataclass(slots=True)
@@ -69,23 +71,27 @@ def read_preferences(
     """
     chosen: Section | None = None
     general: Section | None = None
+    days: list[Section] = []
     sections: list[Section] = []
     for section in read_sections(Source(file, data), "global_preferences", _PREFERENCES, SETTINGS_BYTES_MAX):
         sections.append(section)
         if section.name == "venue":
             if venue and section.attribute("name") == venue:
                 chosen = section
+        elif section.name == "day_prefs":
+            days.append(section)
         else:
             general = section
     assert general is not None  # read_sections ends with the root, or raises
-    preferences = _with_preferences(chosen or general, before)
+    own_days = days if chosen is None else chosen.named("day_prefs")
+    preferences = _with_preferences(chosen or general, own_days, before)
     for section in sections:
         if tally is not None:
             tally.add(section)
     return preferences
 
 
-def _with_preferences(section: Section, before: Preferences) -> Preferences:
+def _with_preferences(section: Section, days: list[Section], before: Preferences) -> Preferences:
     # The client wants some buffer in any case; 0 for the percentage means no limit in its dialogue.
     percent = section.number("max_ncpus_pct", before.max_cpus_percent, 0, 100)
     minutes = section.number("cpu_scheduling_period_minutes", before.period_secs / 60, 1, 100 * DAY_SECS / 60)
@@ -95,6 +101,36 @@ def _with_preferences(section: Section, before: Preferences) -> Preferences:
         work_buf_additional_days=section.number("work_buf_additional_days", before.work_buf_additional_days, 0, 1000),
         period_secs=minutes * 60,
         max_cpus_percent=percent or 100.0,
+        max_ncpus=section.integer("max_cpus", before.max_ncpus, 0, MAX_INSTANCES),
+        cpu_usage_percent=section.number("cpu_usage_limit", before.cpu_usage_percent, 0, 100) or 100.0,
+        compute_hours=_hours(section, days, ("start_hour", "end_hour"), before.compute_hours),
+        network_hours=_hours(section, days, ("net_start_hour", "net_end_hour"), before.network_hours),
+        run_if_user_active=_switch(section, "run_if_user_active", before.run_if_user_active),
+        run_gpu_if_user_active=_switch(section, "run_gpu_if_user_active", before.run_gpu_if_user_active),
+        run_on_batteries=_switch(section, "run_on_batteries", before.run_on_batteries),
+        ram_busy_fraction=section.number("ram_max_used_busy_pct", 100 * before.ram_busy_fraction, 0, 100) / 100,
+        ram_idle_fraction=section.number("ram_max_used_idle_pct", 100 * before.ram_idle_fraction, 0, 100) / 100,
+    )
+
+
+def _switch(section: Section, tag: str, before: bool) -> bool:
+    return section.flag(tag) if tag in section.leaves else before
+
+
+def _hours(section: Section, days: list[Section], tags: tuple[str, str], before: Hours) -> Hours:
+    """The usual hours, and those of single days; of a day named twice the last one counts."""
+    start, end = tags
+    own = {each.day: each for each in before.days}
+    for each in days:
+        day = each.integer("day_of_week", -1, 0, 6)
+        if day < 0:
+            raise each.error("day_of_week", "it is missing: hours of a day need one, from 0 (Sunday) to 6")
+        if start in each.leaves or end in each.leaves:
+            own[day] = DayHours(day, each.number(start, 0, 0, 24), each.number(end, 0, 0, 24))
+    return Hours(
+        section.number(start, before.start_hour, 0, 24),
+        section.number(end, before.end_hour, 0, 24),
+        tuple(own[day] for day in sorted(own)),
     )
 
 
@@ -130,6 +166,7 @@ def _options(section: Section) -> CcConfig:
         report_at_once=section.flag("report_results_immediately"),
         exclusions=tuple(exclusions),
         left_out=tuple(dict.fromkeys(left_out)),
+        exclusive=Exclusive(bool(section.text("exclusive_app")), bool(section.text("exclusive_gpu_app"))),
     )
 
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from emulator.engine.scenario import (
     CPU,
+    DAY_SECS,
     GPU_EFFICIENCY,
     MAX_APPS,
     MAX_FAILURES,
@@ -20,6 +21,7 @@ from emulator.engine.scenario import (
     MAX_JOBS,
     MAX_KINDS,
     MAX_PROJECTS,
+    MAX_RAM_BYTES,
     MAX_SECS,
     MAX_SHARE,
     MAX_VERSIONS,
@@ -82,6 +84,7 @@ class StateApp:
     estimate_flop: float | None
     size: Normal | None
     versions: list[StateVersion] = field(default_factory=list)
+    working_set_bytes: float = 0.0
 
 
 @dataclass(slots=True)
@@ -130,6 +133,9 @@ class ClientState:
     venue: str = ""
     projects: list[StateProject] = field(default_factory=list)
     jobs_count: int = 0
+    ram_bytes: float = 0.0
+    utc_offset_secs: float = 0.0
+    is_active_measured: bool = False
     last_update: float = 0.0  # of time_stats
     now: float = 0.0  # when the client wrote it, as Unix time; 0: the file has no time
 
@@ -171,10 +177,18 @@ def read_state(data: bytes, file: str = STATE_FILE, tally: Tally | None = None) 
 
 def _add_progress(state: ClientState, tasks: list[ActiveTask]) -> None:
     jobs = {(project.url, job.name): job for project in state.projects for job in project.jobs}
+    apps = {(project.url, app.name): app for project in state.projects for app in project.apps.values()}
+    measured: dict[tuple[str, str], float] = {}
     for task in tasks:
         job = jobs.get((task.url, task.result))
         if job is not None:
             job.add_progress(task)
+            key = task.url, job.app
+            measured[key] = max(measured.get(key, 0.0), task.working_set_bytes)
+    # What its tasks were seen to need counts more than the project's bound.
+    for key, nbytes in measured.items():
+        if nbytes and key in apps and "working_set" not in apps[key].section.leaves:
+            apps[key].working_set_bytes = nbytes
 
 
 def _newest_time(state: ClientState) -> float:
@@ -190,6 +204,8 @@ def _read_host(state: ClientState, section: Section) -> None:
     cpus = section.integer("p_ncpus", 1, 1, MAX_INSTANCES)
     state.processors = [Processor(CPU, cpus, section.number("p_fpops", 1e9, 1, MAX_FLOPS))]
     state.host_name = section.text("domain_name")
+    state.ram_bytes = section.number("m_nbytes", 0, 0, MAX_RAM_BYTES)
+    state.utc_offset_secs = section.number("timezone", 0, -DAY_SECS, DAY_SECS)
     gpus = [gpu for coprocs in section.named("coprocs") for gpu in coprocs.sections]
     for gpu in gpus:
         kind = gpu_kind(_COPROC_KINDS[gpu.name] or gpu.text("type"))
@@ -228,6 +244,7 @@ def _read_time_stats(state: ClientState, section: Section) -> None:
     state.last_update = section.number("last_update", 0, 0, MAX_SECS)
     state.on, state.connected = process("on"), process("connected")
     state.active, state.gpu_active = process("active"), process("gpu_active")
+    state.is_active_measured = "active_frac" in section.leaves
 
 
 def _project(section: Section) -> StateProject:
@@ -289,7 +306,12 @@ def _read_of_project(state: ClientState, section: Section) -> None:
         _read_version(state, project, section)
     elif section.name == "workunit":
         size = section.number("rsc_fpops_est", DEFAULT_JOB_FLOP, 0, MAX_FLOP)
-        project.workunits[_required(section, "name")] = (section.text("app_name"), max(size, MIN_JOB_FLOP))
+        app = section.text("app_name")
+        project.workunits[_required(section, "name")] = (app, max(size, MIN_JOB_FLOP))
+        # Until it has run a task, a client takes the project's bound for what it needs.
+        if app in project.apps and "working_set" not in project.apps[app].section.leaves:
+            bound = section.number("rsc_memory_bound", 0, 0, MAX_RAM_BYTES)
+            project.apps[app].working_set_bytes = max(project.apps[app].working_set_bytes, bound)
     else:
         _read_result(state, project, section)
 
@@ -324,6 +346,7 @@ def _read_app(project: StateProject, section: Section) -> None:
         latency_secs=latency,
         estimate_flop=estimate,
         size=size,
+        working_set_bytes=section.number("working_set", 0, 0, MAX_RAM_BYTES),
     )
 
 

@@ -48,6 +48,7 @@ def start_job(job: StateJob, project: str, version: int, sizing: Sizing, now: fl
         done_fraction=1.0 if job.state is StartState.FINISHED else done_fraction,
         received_secs=min(0.0, job.received_at - now) if now else 0.0,
         finished_secs=min(0.0, job.completed_at - now) if now and job.completed_at else 0.0,
+        name=job.name,
     )
 
 

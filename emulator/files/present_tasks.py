@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from emulator.engine.random_numbers import expm1
-from emulator.engine.scenario import MAX_SECS, StartState
+from emulator.engine.scenario import MAX_RAM_BYTES, MAX_SECS, StartState
 from emulator.files.sections import Section
 
 # States of a result, and of an active task's process (BOINC client, lib/common_defs.h).
@@ -29,6 +29,7 @@ class ActiveTask:
     elapsed_secs: float
     fraction: float
     fraction_secs: float
+    working_set_bytes: float = 0.0
 
 
 @dataclass(slots=True)
@@ -120,4 +121,5 @@ def read_active_task(section: Section) -> ActiveTask:
         elapsed_secs=elapsed_secs,
         fraction=fraction if 0 <= fraction <= 1 else 0.0,  # an application may say nonsense
         fraction_secs=section.number("checkpoint_fraction_done_elapsed_time", elapsed_secs, 0, MAX_SECS),
+        working_set_bytes=section.number("working_set_size_smoothed", 0, 0, MAX_RAM_BYTES),
     )

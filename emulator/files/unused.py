@@ -17,11 +17,12 @@ STATISTICS: Final = "it is a statistic that decides nothing"
 TRANSFERS: Final = "transfers are not emulated: what is to be downloaded or uploaded counts as done"
 PROGRAMS: Final = "it is about programs and their files, which are not run"
 EXCHANGE: Final = "it is about messages between the client and servers"
-SPACE: Final = "memory and disk space are not emulated"
+SPACE: Final = "disk space and swapped memory are not emulated"
 MACHINE: Final = "it describes the computer, but does not change what it computes"
 CLIENT: Final = "it is about how the client program works, shows or logs"
 CHOSEN: Final = "what the owner chose for a time is not continued"
 NOT_MODELLED: Final = "the emulator does not model it"
+REPLACED: Final = "the preferences of the computer's place are used instead"
 OTHER_VENUE: Final = "it is for computers at another place"
 UNKNOWN: Final = "the emulator does not know it"
 
@@ -37,7 +38,7 @@ _WHYS: Final = {
     "bytes_received last_rpc_time",
     TRANSFERS: "net_stats file file_info file_transfer file_xfer persistent_file_xfer max_bytes_sec_down "
     "max_bytes_sec_up daily_xfer_limit_mb daily_xfer_period_days max_file_xfers max_file_xfers_per_project "
-    "download_backoff upload_backoff net_start_hour net_end_hour network_wifi_only",
+    "download_backoff upload_backoff network_wifi_only",
     PROGRAMS: "file_ref project_files symstore use_symlinks user_friendly_name api_version cmdline command_line "
     "file_prefix graphics_exec exec_filename stderr_out slot fraction_done_exact needs_network version_num "
     "app_version_num dont_throttle is_wrapper result_name platform once_ran_edf checkpoint_fraction_done_elapsed_time "
@@ -46,11 +47,10 @@ _WHYS: Final = {
     "code_sign_key trickle_up_url trickle_up_pending send_full_workload master_url_fetch_pending "
     "scheduler_rpc_in_progress attached_via_acct_mgr ams_resource_share_new detach_when_done ended "
     "host_venue got_server_ack report_immediately nbytes proxy_info source_project source_scheduler mod_time",
-    SPACE: "disk_usage disk_share desired_disk_usage m_nbytes m_cache m_swap d_total d_free swap_size virtual_size "
-    "working_set_size working_set_size_smoothed rsc_memory_bound rsc_disk_bound ram_max_used_busy_pct "
-    "ram_max_used_idle_pct vm_max_used_pct disk_max_used_gb disk_max_used_pct disk_min_free_gb disk_interval "
-    "leave_apps_in_memory strict_memory_bound working_set available_ram",
-    MACHINE: "timezone p_vendor p_model p_features p_iops p_membw p_calculated p_vm_extensions_disabled os_name "
+    SPACE: "disk_usage disk_share desired_disk_usage m_cache m_swap d_total d_free swap_size virtual_size "
+    "working_set_size rsc_disk_bound vm_max_used_pct disk_max_used_gb disk_max_used_pct disk_min_free_gb disk_interval "
+    "leave_apps_in_memory strict_memory_bound available_ram",
+    MACHINE: "p_vendor p_model p_features p_iops p_membw p_calculated p_vm_extensions_disabled os_name "
     "os_version n_usable_coprocs wsl_available product_name virtualbox_version docker_version docker_type wsl "
     "docker_compose_version docker_compose_type opencl_cpu_prop coproc_opencl name have_cuda have_cal have_opencl "
     "cudaVersion drvVersion totalGlobalMem clockRate major minor device_id domain_id bus_id model target "
@@ -61,10 +61,12 @@ _WHYS: Final = {
     "dont_contact_ref_site save_stats_days max_stdout_file_size max_stderr_file_size simple_gui_only no_alt_platform "
     "suppress_net_info process_priority process_priority_special lower_client_priority network_test_url",
     CHOSEN: "user_run_request user_run_prev_request user_gpu_request user_gpu_prev_request user_network_request",
-    NOT_MODELLED: "start_hour end_hour day_prefs run_if_user_active run_gpu_if_user_active run_on_batteries "
-    "suspend_cpu_usage niu_suspend_cpu_usage niu_max_ncpus_pct niu_cpu_usage_limit cpu_usage_limit idle_time_to_run "
-    "suspend_if_no_recent_input confirm_before_connecting hangup_if_dialed dont_verify_images max_cpus exclusive_app "
-    "exclusive_gpu_app fetch_minimal_work fetch_on_update start_delay use_all_gpus ngpus prioritize_gpu ignore_tty "
+    REPLACED: "start_hour end_hour net_start_hour net_end_hour run_if_user_active run_gpu_if_user_active "
+    "run_on_batteries cpu_usage_limit max_cpus max_ncpus_pct ram_max_used_busy_pct ram_max_used_idle_pct "
+    "work_buf_min_days work_buf_additional_days cpu_scheduling_period_minutes",
+    NOT_MODELLED: "suspend_cpu_usage niu_suspend_cpu_usage niu_max_ncpus_pct niu_cpu_usage_limit idle_time_to_run "
+    "suspend_if_no_recent_input confirm_before_connecting hangup_if_dialed dont_verify_images "
+    "fetch_minimal_work fetch_on_update start_delay use_all_gpus ngpus prioritize_gpu ignore_tty "
     "max_overdue_days max_tasks_reported os_random_only dont_suspend_nci rec_half_life_days ignore_nvidia_dev "
     "ignore_cuda_dev ignore_ati_dev ignore_intel_dev ignore_apple_dev coproc sporadic checkpoint_period no_rsc_config "
     "battery_charge_min_pct battery_max_temperature",

@@ -68,6 +68,11 @@ _SENTENCES: Final[dict[Reason, _StrPromise]] = {
     Reason.REPORT_AT_ONCE: _("%(project)s is contacted: finished tasks are reported at once."),
     Reason.JOB_MET: _("Task %(job)s finished in time."),
     Reason.JOB_LATE: _("Task %(job)s finished %(time)s after its deadline."),
+    Reason.OUTSIDE_HOURS: _("Task %(job)s stops: preferences do not let it run at this hour."),
+    Reason.IN_USE: _("Task %(job)s stops: the computer is in use."),
+    Reason.ON_BATTERIES: _("Task %(job)s stops: the computer runs on its battery."),
+    Reason.EXCLUSIVE_APP: _("Task %(job)s stops: an exclusive application runs."),
+    Reason.NO_MEMORY: _("Task %(job)s waits: it needs more memory than is left of what preferences allow."),
     Reason.WAS_RUNNING: _("Task %(job)s keeps running: it was running when the emulation began."),
     Reason.CONTACT_ASKED: _("%(project)s is contacted: it asked for that."),
 }

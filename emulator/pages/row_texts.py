@@ -26,6 +26,10 @@ _STATES: Final[dict[HostState, _StrPromise]] = {
     HostState.NO_GPU: gettext_lazy("Can run tasks, but not on GPUs"),
     HostState.INACTIVE: gettext_lazy("On, but not allowed to run tasks"),
     HostState.OFF: gettext_lazy("Off"),
+    HostState.OUTSIDE_HOURS: gettext_lazy("On, but preferences do not let tasks run at this hour"),
+    HostState.IN_USE: gettext_lazy("In use, so that no tasks run"),
+    HostState.ON_BATTERIES: gettext_lazy("On battery, so that no tasks run"),
+    HostState.EXCLUSIVE_APP: gettext_lazy("An exclusive application runs, so that no tasks run"),
 }
 
 

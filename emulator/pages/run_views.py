@@ -15,6 +15,7 @@ from django.views.decorators.http import require_safe
 from emulator.models import Experiment, Run, RunState
 from emulator.pages import downloads, reads, row_texts, stored_texts, variant_texts
 from emulator.pages.access import readable_experiment, readable_run
+from emulator.pages.answer import answer_of
 from emulator.pages.discussion import CommentForm, of_the_visitor
 from emulator.pages.verdicts import verdict_of
 from emulator.pages.window import WIDTH_MAX, window
@@ -64,6 +65,7 @@ def run_page(
         "verdicts": [
             (title, verdict_of(name, row.figures[name], len(row.projects))) for name, (title, _) in figures.items()
         ],
+        "answer": answer_of(row.answer),
         "texts": packed.texts if packed else None,
         "timeline": timeline_facts(row, packed, palette) if packed else None,
         "processors": reads.processors_text(reads.scenario_of(found)),

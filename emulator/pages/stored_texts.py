@@ -22,12 +22,30 @@ GPU_JOB_TIMES_UNKNOWN: Final = gettext_noop(
     "The run times of its tasks are not known. The scenario assumes %(cpu)s h on a CPU, %(gpu)s h on a GPU and a "
     "deadline of one week."
 )
+OTHER_JOB_TIMES_UNKNOWN: Final = gettext_noop(
+    "The run times of other tasks are not known. The scenario assumes %(cpu)s h on a CPU, %(gpu)s h on a GPU and a "
+    "deadline of one week."
+)
 SPEED_UNKNOWN: Final = gettext_noop(
     "The speed of its processor has not been measured. The scenario assumes %(gflops)s GFLOPS."
 )
+JOB_TIMES_OF_TASKS: Final = gettext_noop(
+    "New tasks take as long as those on the computer now, and have as much time: %(projects)s."
+)
+TASKS_ASSUMED: Final = gettext_noop(
+    "The emulation goes on from the tasks that the client listed (%(tasks)s). Its list does not name their processors: "
+    "they count as CPU tasks wherever their project has a program for CPUs."
+)
+AVAILABILITY_UNKNOWN: Final = gettext_noop(
+    "The client has not reported how much the computer is on. The scenario assumes that it always is."
+)
 SENTENCES: Final = (
     JOB_TIMES_UNKNOWN,
+    JOB_TIMES_OF_TASKS,
+    TASKS_ASSUMED,
+    AVAILABILITY_UNKNOWN,
     GPU_JOB_TIMES_UNKNOWN,
+    OTHER_JOB_TIMES_UNKNOWN,
     SPEED_UNKNOWN,
     # Notes of emulator.files.scenario
     gettext_noop("%(name)s is left out: it has no application that this computer can run"),
@@ -56,7 +74,8 @@ SENTENCES: Final = (
     gettext_noop("transfers are not emulated: what is to be downloaded or uploaded counts as done"),
     gettext_noop("it is about programs and their files, which are not run"),
     gettext_noop("it is about messages between the client and servers"),
-    gettext_noop("memory and disk space are not emulated"),
+    gettext_noop("disk space and swapped memory are not emulated"),
+    gettext_noop("the preferences of the computer's place are used instead"),
     gettext_noop("it describes the computer, but does not change what it computes"),
     gettext_noop("it is about how the client program works, shows or logs"),
     gettext_noop("what the owner chose for a time is not continued"),
@@ -69,6 +88,32 @@ SENTENCES: Final = (
     gettext_noop("%(file)s has no effect: no project has the folder %(folder)s"),
     gettext_noop("%(file)s has no effect: no project has all its applications"),
     gettext_noop("%(file)s has no effect: it names no application, so put it in its project's folder"),
+    # Notes of emulator.files.owner
+    gettext_noop(
+        "Tasks wait while the computer is in use. "
+        "The scenario assumes %(hours)s h a day, %(length)s h at a time on average."
+    ),
+    gettext_noop(
+        "GPU tasks wait while the computer is in use. "
+        "The scenario assumes %(hours)s h a day, %(length)s h at a time on average."
+    ),
+    gettext_noop(
+        "Tasks wait while the computer runs on its battery. "
+        "The scenario assumes %(hours)s h a day, %(length)s h at a time on average."
+    ),
+    gettext_noop(
+        "Tasks wait while an exclusive application runs. "
+        "The scenario assumes %(hours)s h a day, %(length)s h at a time on average."
+    ),
+    gettext_noop(
+        "GPU tasks wait while an exclusive GPU application runs. "
+        "The scenario assumes %(hours)s h a day, %(length)s h at a time on average."
+    ),
+    gettext_noop(
+        "The client measured that tasks could run %(measured)s h a day. Its preferences allow %(allowed)s h a day. "
+        "In the rest of these hours something else stopped tasks, and the scenario assumes that this goes on."
+    ),
+    gettext_noop("The file does not say when it was written. The scenario begins on Sunday at 0:00."),
     # Faults of emulator.runs
     gettext_noop("It needs more than %(mib)s MiB of memory. Try fewer days or projects."),
     gettext_noop("It took more than %(secs)s s of processor time. Try fewer days, fewer projects or longer tasks."),
@@ -90,6 +135,9 @@ REASONS: Final = (
     gettext_noop("it is missing: a project needs one"),
     gettext_noop("it is missing: a coprocessor needs a type"),
     gettext_noop("it is missing: a distribution needs one"),
+    gettext_noop("it is missing: hours of a day need one, from 0 (Sunday) to 6"),
+    gettext_noop("%(value)s is not a number from 0 to 6"),
+    gettext_noop("two entries are for the same day"),
     gettext_noop("it is missing; all the other files are optional"),
     gettext_noop("<p_ncpus> and <p_fpops> are required"),
     gettext_noop("two entries for %(kind)s, or more than %(limit)s types of processor"),

@@ -18,6 +18,7 @@ from emulator.files.presets import preset
 from emulator.models import Experiment, RunState
 from emulator.pages import preset_texts, reads, stored_texts
 from emulator.pages.access import own_experiment, readable_experiment
+from emulator.pages.answer import answer_of
 from emulator.pages.discussion import CommentForm, of_the_visitor
 from emulator.pages.drafts import changed
 from emulator.pages.forms import UPLOAD_BYTES_MAX, ComputerForm, TrialForm, UploadForm
@@ -229,6 +230,7 @@ def results_page(
         "rows": rows,
         "names": runs[0].projects and [row["name"] for row in runs[0].projects],
         "figures": {name: reads.FIGURES[name] for name in reads.figures_of(runs)},
+        "answer": answer_of(runs[0].answer),
         "best": [(reads.FIGURES[name][0], best) for name, best in best_of(rows).items()],
         "faults": reads.faults(runs),
         "has_figures": any(row.figures for row in rows),

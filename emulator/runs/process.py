@@ -14,9 +14,11 @@ import resource
 import sys
 import threading
 import time
+from dataclasses import asdict
 from typing import Any, Final
 
 PROGRESS_SECS: Final = 0.5
+TRIALS_PART: Final = 0.5  # of the processor time that is left, for trials
 
 
 def main() -> None:
@@ -75,12 +77,40 @@ def _run(order: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
     result = run.result()
     done.set()
     reporter.join()
-    answer = {
+    answer: dict[str, Any] = {
         "figures_of_merit": figures_of_merit(result),
         "projects": [_project(row) for row in result.projects],
-        "cpu_secs": time.process_time(),
     }
+    if order["timeline"]:
+        answer["answer"] = _answer(order, scenario, run, result)
+    answer["cpu_secs"] = time.process_time()
     return {"ok": answer}, pack(result) if order["timeline"] else b""
+
+
+def _answer(order: dict[str, Any], scenario: Any, run: Any, result: Any) -> dict[str, Any]:
+    """The findings and, if they are wanted, what came of the trials; without trials if they would take too long."""
+    from emulator.advice.findings import find
+    from emulator.advice.trials import TRIALS_MAX, trial_days, try_all
+    from emulator.engine.policies.registry import make_policy
+    from emulator.engine.run import Run
+    from emulator.engine.timeline.results import Result
+
+    findings = find(scenario, result)
+    if not order["tries"]:
+        return {"findings": asdict(findings), "outcome": None}
+    days = trial_days(order["days"], run.events)
+    used_secs = time.process_time()
+    # One more than the trials: the scenario as it is.
+    needed_secs = (TRIALS_MAX + 1) * used_secs * days / order["days"]
+    if needed_secs > TRIALS_PART * (order["secs_max"] - used_secs):
+        return {"findings": asdict(findings), "outcome": None, "are_trials_skipped": True}
+
+    def again(changed: Any, its_days: float) -> Result:
+        policy = make_policy(order["policy"], changed, order["parameters"])
+        return Run(changed, policy, its_days, order["seed"], run.quirks, timeline=False).result()
+
+    outcome = try_all(scenario, findings, result, days, again)
+    return {"findings": asdict(findings), "outcome": asdict(outcome)}
 
 
 def _project(row: Any) -> dict[str, Any]:

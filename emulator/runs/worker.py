@@ -114,6 +114,7 @@ def _order(run: Run) -> dict[str, Any]:
         "parameters": run.parameters,
         "seed": run.seed,
         "timeline": run.keeps_timeline,
+        "tries": run.number == 1,
     }
 
 
@@ -135,6 +136,7 @@ def _keep(run_id: int, answer: Answer) -> None:
         else:
             run.state, run.progress = RunState.DONE, 1.0
             run.figures, run.projects = answer.ok["figures_of_merit"], answer.ok["projects"]
+            run.answer = answer.ok.get("answer", {})
             run.cpu_secs = answer.ok["cpu_secs"]
             if answer.data:
                 RunTimeline.objects.update_or_create(run=run, defaults={"data": answer.data})

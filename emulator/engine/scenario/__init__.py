@@ -19,6 +19,7 @@ from emulator.engine.scenario.checks import (
     MAX_KINDS,
     MAX_NAME_CHARS,
     MAX_PROJECTS,
+    MAX_RAM_BYTES,
     MAX_SECS,
     MAX_SHARE,
     MAX_TRACE_INTERVALS,
@@ -40,6 +41,7 @@ from emulator.engine.scenario.events import (
     Suspend,
 )
 from emulator.engine.scenario.host import Availability, Host, Processor
+from emulator.engine.scenario.limits import HOUR_SECS, WEEK_SECS, DayHours, Hours, Use
 from emulator.engine.scenario.preferences import Preferences
 from emulator.engine.scenario.projects import App, Backoffs, Normal, Project, Standing, StartJob, StartState, Version
 from emulator.engine.scenario.unused import Unused
@@ -49,6 +51,7 @@ __all__ = [
     "CPU",
     "DAY_SECS",
     "GPU_EFFICIENCY",
+    "HOUR_SECS",
     "MAX_APPS",
     "MAX_EVENTS",
     "MAX_FAILURES",
@@ -59,21 +62,25 @@ __all__ = [
     "MAX_KINDS",
     "MAX_NAME_CHARS",
     "MAX_PROJECTS",
+    "MAX_RAM_BYTES",
     "MAX_SECS",
     "MAX_SHARE",
     "MAX_TRACE_INTERVALS",
     "MAX_VERSIONS",
     "MIN_JOB_FLOP",
+    "WEEK_SECS",
     "App",
     "Attach",
     "Availability",
     "Backoffs",
     "ChangeBuffer",
     "ChangeShare",
+    "DayHours",
     "Detach",
     "Event",
     "HasWork",
     "Host",
+    "Hours",
     "NewApp",
     "NoNewTasks",
     "Normal",
@@ -89,5 +96,6 @@ __all__ = [
     "StartState",
     "Suspend",
     "Unused",
+    "Use",
     "Version",
 ]

@@ -23,6 +23,7 @@ MAX_FLOPS: Final = 1e18
 MAX_FLOP: Final = 1e24
 MAX_SECS: Final = 2000 * 366 * DAY_SECS
 MAX_SHARE: Final = 1e9
+MAX_RAM_BYTES: Final = 1e16
 MIN_JOB_FLOP: Final = 1.0  # a drawn size or estimate below this, or negative, becomes this
 
 

@@ -13,6 +13,7 @@ from emulator.engine.scenario.checks import (
     MAX_FLOPS,
     MAX_INSTANCES,
     MAX_KINDS,
+    MAX_RAM_BYTES,
     MAX_SECS,
     MAX_SHARE,
     MAX_VERSIONS,
@@ -57,7 +58,8 @@ class App:
     """An application: its jobs' real sizes, the server's estimate of them, and their time limit.
 
     Size and estimate are drawn independently. `weight` is the relative number of jobs of this application among
-    the project's; at most `max_concurrent` of its jobs run at once (0: no limit).
+    the project's; at most `max_concurrent` of its jobs run at once (0: no limit). A running job takes
+    `working_set_bytes` of RAM (0: not known, and not counted).
     """
 
     name: str
@@ -68,6 +70,7 @@ class App:
     weight: float = 1.0
     max_concurrent: int = 0
     non_cpu_intensive: bool = False  # such an application takes no part in scheduling and is left out
+    working_set_bytes: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +141,8 @@ class StartState(StrEnum):
 class StartJob:
     """A job that is there at the start; `version` counts from 0 in its application's versions.
 
-    `size_flop` and `estimate_flop` are of the whole job, of which `done_fraction` is done. `received_secs` and
-    `finished_secs` are times before the start: 0 or negative.
+    `name` is its project's, or "". `size_flop` and `estimate_flop` are of the whole job, of which `done_fraction` is
+    done. `received_secs` and `finished_secs` are times before the start: 0 or negative.
     """
 
     project: str
@@ -152,6 +155,7 @@ class StartJob:
     done_fraction: float = 0.0
     received_secs: float = 0.0
     finished_secs: float = 0.0
+    name: str = ""
 
 
 def check_project(project: Project) -> None:
@@ -191,6 +195,7 @@ def check_app(project: str, app: App) -> None:
     for name, normal in (("size", app.size), ("estimate", app.estimate)):
         check_number(f"{at}.{name}.mean", normal.mean, MIN_JOB_FLOP, MAX_FLOP)
         check_number(f"{at}.{name}.std_dev", normal.std_dev, 0, MAX_FLOP)
+    check_number(f"{at}.working_set_bytes", app.working_set_bytes, 0, MAX_RAM_BYTES)
     check_count(f"{at}.versions", app.versions, 0, MAX_VERSIONS)
     for version in app.versions:
         check_number(f"{at}.flops", version.flops, 1, MAX_FLOPS)
@@ -209,6 +214,8 @@ def check_job(job: StartJob, projects: tuple[Project, ...], kinds: set[str]) -> 
         raise ScenarioError(at, f"the scenario has no application {job.app!r} of that project")
     if not 0 <= job.version < len(found[0].versions) or found[0].versions[job.version].kind not in kinds:
         raise ScenarioError(at, "its version cannot run on this computer")
+    if job.name:
+        check_name(f"{at}.name", job.name)
     check_number(f"{at}.size_flop", job.size_flop, MIN_JOB_FLOP, MAX_FLOP)
     check_number(f"{at}.estimate_flop", job.estimate_flop, MIN_JOB_FLOP, MAX_FLOP)
     check_number(f"{at}.deadline_secs", job.deadline_secs, -MAX_SECS, MAX_SECS)

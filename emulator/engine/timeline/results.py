@@ -32,6 +32,10 @@ class HostState(IntEnum):
     NO_GPU = 1  # CPUs only
     INACTIVE = 2  # on, but nothing may compute
     OFF = 3
+    OUTSIDE_HOURS = 4  # on, but nothing may compute: for the reason of that name
+    IN_USE = 5
+    ON_BATTERIES = 6
+    EXCLUSIVE_APP = 7
 
 
 def _doubles() -> array[float]:
@@ -200,3 +204,6 @@ class Result:
     decisions: Decisions
     timeline: Timeline | None  # None if not recorded
     stretches: tuple[Stretch, ...]  # what could have run when
+    # Jobs that are not finished though their deadline is over: project, job, seconds since then.
+    overdue: tuple[tuple[int, int, float], ...] = ()
+    names: dict[int, str] = field(default_factory=dict)  # of the jobs that were there at the start, if they have one

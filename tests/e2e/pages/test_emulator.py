@@ -1,16 +1,23 @@
-"""The emulator in a browser: upload a client's file, run it, look at the timeline, compare two policies."""
+"""The emulator in a browser: upload a client's file, run it, look at the timeline, compare two policies; and from
+a computer's page to the answer."""
 
 from __future__ import annotations
 
+import time
 import zipfile
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from accounting.models import Project
+from accounting.simulation.client import Task
 from emulator.files.presets import FOLDER
-from portal.models import User
+from portal.models import ClientKey, User
+from portal.people.accounts import issue_client_key
+from tests.support.am_rpc import make_computer
 from tests.support.browser_visitor import colours, sign_in
+from tests.support.keyword_projects import report
 from tests.support.site_process import Site
 
 AT_WORK = Path(__file__).parents[2] / "data" / "emulator" / "client_at_work"
@@ -110,3 +117,29 @@ def test_upload_run_zoom_compare_and_share(emulator: Page) -> None:
     page.goto(link)
     expect(page.get_by_role("heading", name="Figures of merit")).to_be_visible()
     expect(page.get_by_role("button", name="Delete")).to_have_count(0)
+
+
+def test_from_a_computers_page_to_the_answer(
+    emulator: Page, site: Site, alice: User, four_projects: dict[str, Project]
+) -> None:
+    """Its client reported a task with 60 hours left that is due in a day, so the answer names it."""
+    page = emulator
+    computer = make_computer(alice, authenticator=issue_client_key(alice, ClientKey.Origin.ATTACH))
+    report(site, computer)
+    due = time.time() + 86_400
+    computer.tasks = [
+        Task(four_projects["Sky"].master_url, "sky_survey_7_0", due, process=(1, 2), remaining_secs=60 * 3600.0)
+    ]
+    report(site, computer)
+    page.goto("/computers/")
+    page.get_by_role("link", name="studio").first.click()
+    page.get_by_role("button", name="Emulate this computer").click()
+    expect(page.get_by_text("tasks that the client listed (1)")).to_be_visible()
+    page.get_by_label("Days", exact=True).fill("5")
+    page.get_by_role("button", name="Run", exact=True).click()
+    answer = page.get_by_role("region", name="The answer")
+    expect(answer).to_contain_text("sky_survey_7_0 of Sky is finished", timeout=RUN_MILLISECS)
+    expect(answer).to_contain_text("after its deadline")
+    expect(answer.get_by_role("heading", name="What would help")).to_be_visible()
+    answer.get_by_text("What was tried").click()
+    expect(answer.get_by_role("row", name="As it is")).to_be_visible()

@@ -169,7 +169,7 @@ def test_a_zip_of_a_data_folder_becomes_a_scenario(signed_in: Client) -> None:
     assert not Upload.objects.exists()
     text = text_of(signed_in.get(reverse("experiment", args=[experiment.pk])))
     assert "10 tasks at the start (2 running, 6 not started, 1 suspended, 1 finished but not reported)" in text
-    assert "workunit/rsc_disk_bound" in text and "memory and disk space are not emulated" in text
+    assert "workunit/rsc_disk_bound" in text and "disk space and swapped memory are not emulated" in text
     assert "secret" not in str(experiment.scenario)
     signed_in.post(reverse("experiment", args=[experiment.pk]), trial(experiment))
     assert carry_out() == 1

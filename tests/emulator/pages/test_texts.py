@@ -20,7 +20,7 @@ READERS = [
     *sorted((ROOT / "engine" / "scenario").glob("*.py")),
     ROOT / "pages" / "drafts.py",
 ]
-RAISERS = {"error": 1, "ScenarioError": 1, "ScenarioFileError": 3, "_note": 0}
+RAISERS = {"error": 1, "ScenarioError": 1, "ScenarioFileError": 3, "_note": 0, "note": 0}
 # Frames of other sentences; said on the command line alone, or of JSON that no visitor writes.
 ENGLISH_ALONE = (
     "X has no effect: X",
