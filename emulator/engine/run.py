@@ -140,6 +140,7 @@ class Run:
         self._policy.accrue(end)
         for job in self._client.running:
             self._client.settle(job, end)
+        self._client.judge_rest(end)
         self._book_able(end)
         figures, projects = figures_of_merit(
             RunTotals(self._client, end, self._able_secs, self._contact.rpcs, self._contact.sent)

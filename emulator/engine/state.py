@@ -135,6 +135,8 @@ class ProjectState:
         "has_work",
         "index",
         "instance_secs",
+        "job_flop",
+        "job_secs",
         "late",
         "master_fetches",
         "met",
@@ -178,6 +180,9 @@ class ProjectState:
         self.waiting_secs = [0.0] * kinds  # estimated instance-seconds of `waiting`
         self.ready: list[Job] = []  # finished, not yet reported
         self.report_at_secs = NEVER
+        # What its jobs are estimated to be: means in which later jobs count more. 0 before the first.
+        self.job_secs = 0.0
+        self.job_flop = 0.0  # counted FLOP
         self.running = 0
         self.busy = [0.0] * kinds  # instances its running jobs occupy (of GPU jobs the CPUs too)
         self.busy_flops = 0.0  # counted FLOPS of its running jobs; slowed CPU jobs count for as much less

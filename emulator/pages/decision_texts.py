@@ -68,6 +68,9 @@ _SENTENCES: Final[dict[Reason, _StrPromise]] = {
     Reason.REPORT_AT_ONCE: _("%(project)s is contacted: finished tasks are reported at once."),
     Reason.JOB_MET: _("Task %(job)s finished in time."),
     Reason.JOB_LATE: _("Task %(job)s finished %(time)s after its deadline."),
+    Reason.JOB_REPORTED_LATE: _("Task %(job)s finished in time but was reported %(time)s after its deadline."),
+    Reason.JOB_UNREPORTED: _("Task %(job)s finished in time but has not been reported %(time)s after its deadline."),
+    Reason.JOB_UNFINISHED: _("Task %(job)s is not finished %(time)s after its deadline."),
 }
 
 

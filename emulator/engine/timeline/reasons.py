@@ -46,3 +46,6 @@ class Reason(IntEnum):
     REPORT_AT_ONCE = 49
     JOB_MET = 50
     JOB_LATE = 51
+    JOB_REPORTED_LATE = 54
+    JOB_UNREPORTED = 55
+    JOB_UNFINISHED = 56
