@@ -275,7 +275,9 @@ class Rec:
         if self._by_letter:
             busy_secs = self._simulation.busy_secs(now)
         else:
-            busy_secs = self._simulation.urgent_secs(now, project.job_secs)
+            missed = self._simulation.busy_secs(now)
+            urgent = self._simulation.urgent_secs(project, now)
+            busy_secs = [max(secs) for secs in zip(missed, urgent, strict=True)]
         return WorkRequest(project, [0.0] * kinds, [0.0] * kinds, reason, busy_secs, kind)
 
     def _ask(self, request: WorkRequest, kind: int, simulated: SimulationResult) -> None:

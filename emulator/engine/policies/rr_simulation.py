@@ -205,19 +205,18 @@ class RoundRobinSimulation:
             busy.append(loads[0] if loads else 0.0)
         return busy
 
-    def urgent_secs(self, now: float, new_secs: float) -> list[float]:
-        """Per kind, how long all instances together take for the jobs that cannot wait for a new job of that run time:
-        if it ran first, they would miss their deadlines."""
+    def urgent_secs(self, project: ProjectState, now: float) -> list[float]:
+        """Per kind, how long all instances together take for the project's jobs that cannot wait for a new one: if it
+        ran first, they would miss their deadlines."""
         client = self._client
         urgent = []
         for kind in self._kinds:
             up = client.up_fraction[kind]
             work_secs = 0.0
-            for project in client.with_jobs[kind]:
-                for job in (*project.begun[kind], *project.waiting[kind]):
-                    secs = job.left_secs(now)
-                    if now + (new_secs + secs) / up > job.deadline_secs:
-                        work_secs += secs * job.usage
+            for job in (*project.begun[kind], *project.waiting[kind]):
+                secs = job.left_secs(now)
+                if now + (project.job_secs + secs) / up > job.deadline_secs:
+                    work_secs += secs * job.usage
             urgent.append(work_secs / client.instances[kind] / up)
         return urgent
 
