@@ -19,6 +19,7 @@ DAYS_MAX = 36_525.0
 COMMENT_CHARS_MAX = 2000
 POLICIES = [
     (PolicyName.REC.value, _("Recent estimated credit (current clients)")),
+    (PolicyName.REC_LETTER.value, _("Recent estimated credit to the letter: the queue counts against the buffer")),
     (PolicyName.LTD.value, _("Long-term debt per processor type (client 6.6)")),
     (PolicyName.LTD_SINGLE.value, _("Single long-term debt, CPU time only (before 6.6)")),
     (PolicyName.DEBT.value, _("Debt with preemption (2005)")),

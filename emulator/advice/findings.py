@@ -25,7 +25,7 @@ SHORT_PART_MIN: Final = 0.1  # of the project's share
 class Cause(StrEnum):
     """Why a project got too little, or a processor idled, as far as the run shows it."""
 
-    SUSPENDED = "suspended"
+    SUSPENDED = "suspended"  # of a processor alone: a suspended project is entitled to nothing
     NO_NEW_TASKS = "no new tasks"
     NO_PROGRAM = "no program"  # for a kind of processor
     MEMORY = "memory"
@@ -95,8 +95,8 @@ def find(scenario: Scenario, result: Result) -> Findings:
     late = _late_jobs(result)
     return Findings(
         late=tuple(late[:NAMED_MAX]),
-        nlate=sum(row.late for row in result.projects) + len(result.overdue),
-        njobs=sum(row.jobs for row in result.projects) + len(result.overdue),
+        nlate=sum(row.late for row in result.projects),
+        njobs=sum(row.jobs for row in result.projects),
         short=tuple(
             _short(scenario, result, number, row) for number, row in enumerate(result.projects) if is_short(row)
         ),
@@ -117,9 +117,11 @@ def _late_jobs(result: Result) -> list[LateJob]:
     ]
     if result.timeline is not None:
         misses = result.timeline.misses
+        unfinished = {job for _, job, _ in result.overdue}
         found += [
             LateJob(result.projects[project].name, job, result.names.get(job, ""), late_secs, is_finished=True)
             for project, job, late_secs in zip(misses.project, misses.job, misses.late_secs, strict=True)
+            if job not in unfinished
         ]
     return sorted(found, key=lambda late: (not late.name, -late.late_secs, late.job))
 
@@ -128,9 +130,7 @@ def _short(scenario: Scenario, result: Result, number: int, row: ProjectResult) 
     project = scenario.project(row.name)
     reasons = _reasons(result, number)
     cause, kind = Cause.UNKNOWN, ""
-    if project.suspended:
-        cause = Cause.SUSPENDED
-    elif project.no_new_tasks:
+    if project.no_new_tasks:
         cause = Cause.NO_NEW_TASKS
     elif _lacks_memory(scenario, project) or reasons[Reason.NO_MEMORY]:
         cause = Cause.MEMORY

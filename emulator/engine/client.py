@@ -26,6 +26,7 @@ from emulator.engine.timeline.results import DecisionKind
 MIN_BUFFER_SECS: Final = 180.0
 MIN_UP_FRACTION: Final = 0.01
 MIN_HEAP: Final = 1000
+NEW_JOB_WEIGHT: Final = 0.1  # of a new job in its project's mean
 BY_DEADLINE: Final = (Reason.GPU_DEADLINE, Reason.CPU_DEADLINE)
 _index = attrgetter("index")
 # Members that each job needs: to look one up in its class takes as long as a function call.
@@ -218,6 +219,9 @@ class Client:
         work_secs = job.estimate_secs * job.usage
         project.waiting_secs[kind] += work_secs
         self._work[kind] += work_secs
+        weight = NEW_JOB_WEIGHT if project.job_secs else 1.0
+        project.job_secs += (job.estimate_secs - project.job_secs) * weight
+        project.job_flop += (job.estimate_secs * job.counted_flops - project.job_flop) * weight
         heap = self.deadlines[kind]
         heappush(heap, (job.deadline_secs, job.id, job))
         if len(heap) > self._compact_at[kind]:
@@ -415,15 +419,32 @@ class Client:
         self.version += 1
         late_secs = now - job.deadline_secs
         if late_secs <= 0.0:
-            project.met += 1
             self.log.add(now, ENDED, IN_TIME, project.index, job.id, kind)
-            return
+        elif self.quirks.wasted_when_reported:
+            self.log.add(now, ENDED, Reason.JOB_LATE, project.index, job.id, kind, late_secs)
+        else:
+            self.judge_late(job, now, Reason.JOB_LATE)
+
+    def judge_late(self, job: Job, now: float, reason: Reason) -> None:
+        """A job is late: what was done for it is wasted."""
+        project = job.project
         project.late += 1
-        if not self.quirks.wasted_when_reported:
-            project.wasted_flop += (job.size_secs - job.before_secs) * job.counted_flops
+        project.wasted_flop += (job.size_secs - job.before_secs - job.left) * job.counted_flops
         if self.recorder is not None:
             self.recorder.miss(now, job)
-        self.log.add(now, ENDED, Reason.JOB_LATE, project.index, job.id, kind, late_secs)
+        self.log.add(now, ENDED, reason, project.index, job.id, job.kind, now - job.deadline_secs)
+
+    def judge_rest(self, now: float) -> None:
+        """At the end of the run, with all jobs settled: those that can no longer be reported in time are late."""
+        if self.quirks.wasted_when_reported:
+            return
+        for project in self.projects:
+            for job in project.ready:
+                if 0.0 < job.end_secs <= job.deadline_secs < now:
+                    self.judge_late(job, now, Reason.JOB_UNREPORTED)
+        for job in self.jobs():
+            if job.deadline_secs < now:
+                self.judge_late(job, now, Reason.JOB_UNFINISHED)
 
     def set_cpu_rate(self, now: float) -> None:
         """Where CPU jobs use more CPUs than GPU jobs leave, they are slowed alike (section 3)."""

@@ -146,6 +146,7 @@ class Run:
         self._policy.accrue(end)
         for job in self._client.running:
             self._client.settle(job, end)
+        self._client.judge_rest(end)
         self._close_stretch(end)
         figures, projects = figures_of_merit(
             RunTotals(self._client, self._entitlements, end, self._contact.rpcs, self._contact.sent)

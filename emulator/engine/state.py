@@ -146,6 +146,8 @@ class ProjectState:
         "held",
         "index",
         "instance_secs",
+        "job_flop",
+        "job_secs",
         "late",
         "master_fetches",
         "met",
@@ -190,6 +192,9 @@ class ProjectState:
         self.ready: list[Job] = []  # finished, not yet reported
         self.report_at_secs = NEVER  # when it is contacted to report, or because it asked for that
         self.held = 0  # jobs that the owner suspended
+        # What its jobs are estimated to be: means in which later jobs count more. 0 before the first.
+        self.job_secs = 0.0
+        self.job_flop = 0.0  # counted FLOP
         self.running = 0
         self.busy = [0.0] * kinds  # instances its running jobs occupy (of GPU jobs the CPUs too)
         self.busy_flops = 0.0  # counted FLOPS of its running jobs; slowed CPU jobs count for as much less

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from django.utils.functional import _StrPromise
 
 _WHY_SHORT: Final[dict[str, _StrPromise]] = {
-    Cause.SUSPENDED: _("It is suspended."),
     Cause.NO_NEW_TASKS: _("It is set to get no new tasks."),
     Cause.NO_PROGRAM: _("It has no program for the %(kind)s."),
     Cause.MEMORY: _("Its tasks need more memory than preferences allow."),

@@ -75,6 +75,9 @@ _SENTENCES: Final[dict[Reason, _StrPromise]] = {
     Reason.NO_MEMORY: _("Task %(job)s waits: it needs more memory than is left of what preferences allow."),
     Reason.WAS_RUNNING: _("Task %(job)s keeps running: it was running when the emulation began."),
     Reason.CONTACT_ASKED: _("%(project)s is contacted: it asked for that."),
+    Reason.JOB_REPORTED_LATE: _("Task %(job)s finished in time but was reported %(time)s after its deadline."),
+    Reason.JOB_UNREPORTED: _("Task %(job)s finished in time but has not been reported %(time)s after its deadline."),
+    Reason.JOB_UNFINISHED: _("Task %(job)s is not finished %(time)s after its deadline."),
 }
 
 

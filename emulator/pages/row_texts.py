@@ -95,7 +95,7 @@ def miss(packed: Packed, number: int) -> dict[str, Any]:
     """A late task in words."""
     late = _hours(float(packed["misses.late_secs"][number]))
     job = int(packed["misses.job"][number])
-    why = _("Task %(job)s finished %(late)s after its deadline") % {"job": job, "late": late}
+    why = _("Task %(job)s is late: %(late)s past its deadline") % {"job": job, "late": late}
     return _row(packed, "misses.at_secs", number, int(packed["misses.project"][number]), why)
 
 

@@ -18,12 +18,11 @@ from typing import Final
 
 from emulator.engine.client import Client
 from emulator.engine.decisions import Choice
-from emulator.engine.policies.rr_simulation import RoundRobinSimulation
+from emulator.engine.policies.rr_simulation import MIN_MARGIN_SECS, RoundRobinSimulation
 from emulator.engine.state import NEVER, Job, ProjectState
 from emulator.engine.timeline.reasons import Reason
 from emulator.engine.timeline.results import DecisionKind
 
-MIN_MARGIN_SECS: Final = 60.0
 _NO_REASONS: Final[list[Reason]] = []
 _FIRST_IN_RANK: Final = [Reason.CPU_PRIORITY]
 

@@ -46,6 +46,9 @@ class Reason(IntEnum):
     REPORT_AT_ONCE = 49
     JOB_MET = 50
     JOB_LATE = 51
+    JOB_REPORTED_LATE = 54
+    JOB_UNREPORTED = 55
+    JOB_UNFINISHED = 56
     # Limits of the owner.
     OUTSIDE_HOURS = 70
     IN_USE = 71

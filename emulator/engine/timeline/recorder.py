@@ -215,7 +215,7 @@ class Recorder:
             rpcs.answered.append(answered)
 
     def miss(self, now: float, job: Job) -> None:
-        """A job finished late."""
+        """A job is late."""
         misses = self._misses
         if len(misses.at_secs) < MAX_RPCS:
             misses.at_secs.append(now)

@@ -94,7 +94,7 @@ class Rpcs:
 
 @dataclass(slots=True)
 class Misses:
-    """Jobs finished after their deadline."""
+    """Jobs that were not reported by their deadline, when that was certain."""
 
     at_secs: array[float] = field(default_factory=_doubles)
     project: array[int] = field(default_factory=_shorts)
@@ -185,9 +185,9 @@ class ProjectResult:
     used_flop: float
     wasted_flop: float
     instance_secs: tuple[float, ...]  # per kind
-    jobs: int  # finished
-    met: int
-    late: int
+    jobs: int  # met and late
+    met: int  # reported by their deadline
+    late: int  # finished or reported after it, or neither by the end of the run
     sent: int  # got from the server
     rpcs: int
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import time
 from pathlib import Path
 from typing import Any
@@ -43,18 +42,19 @@ class Command(BaseCommand):
         parser.add_argument("--quirks", choices=["boinc"], help="do as BOINC's own emulator where it differs")
         parser.add_argument("--days", type=float, default=10.0, help="simulated days; default: 10")
         parser.add_argument("--seed", type=int, default=1, help="of all random numbers; default: 1")
-        parser.add_argument("--half-life", type=float, default=10.0, help="of REC, in days; default: 10")
+        parser.add_argument("--half-life", type=float, default=None, help="of REC, in days; default: 10 or more")
         parser.add_argument("--json", action="store_true", help="print the figures as JSON")
         parser.add_argument("--unused", action="store_true", help="list the elements of the files that are not used")
         parser.add_argument("--explain", type=int, default=0, metavar="N", help="print the first N decisions")
 
-    def handle(self, *args: Any, path: Path, days: float, half_life: float, **options: Any) -> None:
-        if not 0 < days <= MAX_DAYS or not math.isfinite(half_life) or not 0.001 <= half_life <= MAX_DAYS:
+    def handle(self, *args: Any, path: Path, days: float, half_life: float | None, **options: Any) -> None:
+        if not 0 < days <= MAX_DAYS or (half_life is not None and not 0.001 <= half_life <= MAX_DAYS):
             raise CommandError(f"--days and --half-life take numbers above 0, up to {MAX_DAYS}")
         started = time.process_time()
         try:
             scenario = read_path(path)
-            policy = make_policy(options["policy"], scenario, {"half_life_days": half_life})
+            parameters = {} if half_life is None else {"half_life_days": half_life}
+            policy = make_policy(options["policy"], scenario, parameters)
             quirks = BOINC if options["quirks"] else Quirks()
             result = run(scenario, policy, days, options["seed"], quirks, timeline=False)
         except (OSError, ScenarioError) as error:

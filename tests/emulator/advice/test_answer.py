@@ -60,7 +60,6 @@ def test_a_run_without_trouble_has_no_findings() -> None:
 @pytest.mark.parametrize(
     ("second", "cause"),
     [
-        (replace(B, suspended=True), Cause.SUSPENDED),
         (replace(B, no_new_tasks=True), Cause.NO_NEW_TASKS),
         (replace(B, has_work=False), Cause.NO_WORK),
         (replace(B, available=Availability(0)), Cause.SERVER_DOWN),

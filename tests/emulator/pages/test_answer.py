@@ -85,7 +85,7 @@ def test_each_change_has_words(change: Change, said: str) -> None:
 
 
 def test_each_cause_has_words_in_german_too() -> None:
-    assert set(_WHY_SHORT) | {Cause.OFFLINE} == set(Cause)
+    assert set(_WHY_SHORT) | {Cause.OFFLINE, Cause.SUSPENDED} == set(Cause)
     assert set(_WHY_IDLE) | {Cause.UNKNOWN} == set(Cause)
     for text in (*_WHY_SHORT.values(), *_WHY_IDLE.values()):
         with override("de"):
