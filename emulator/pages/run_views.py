@@ -12,6 +12,7 @@ from django.utils.text import slugify
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
+from emulator.engine.policies.registry import policy_notes
 from emulator.models import Experiment, Run, RunState
 from emulator.pages import downloads, reads, row_texts, stored_texts, variant_texts
 from emulator.pages.access import readable_run, share_url
@@ -46,6 +47,7 @@ def run_page(request: HttpRequest, found: Experiment, row: Run, key: str) -> Htt
     """The page of a run; also of an experiment that has only this one."""
     packed = reads.read_timeline(row.pk) if row.state == RunState.DONE and row.keeps_timeline else None
     palette = reads.colours([project["name"] for project in row.projects])
+    scenario = reads.scenario_of(found)
     context = {
         "experiment": found,
         "run": row,
@@ -63,7 +65,8 @@ def run_page(request: HttpRequest, found: Experiment, row: Run, key: str) -> Htt
             if row.figures
         ],
         "texts": packed.texts if packed else None,
-        "processors": reads.processors_text(reads.scenario_of(found)),
+        "processors": reads.processors_text(scenario),
+        "notes": [stored_texts.shown(note) for note in policy_notes(row.policy, scenario)],
         "share_url": share_url(found),
         "tables": [(what, title, _table(packed, what, 0.0, "", palette)) for what, (title, *_rest) in _TABLES.items()]
         if packed

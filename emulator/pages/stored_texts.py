@@ -40,6 +40,8 @@ SENTENCES: Final = (
     gettext_noop("%(file)s has no effect: no project has the folder %(folder)s"),
     gettext_noop("%(file)s has no effect: no project has all its applications"),
     gettext_noop("%(file)s has no effect: it names no application, so put it in its project's folder"),
+    # Notes of emulator.engine.policies.registry
+    gettext_noop("Debt with preemption does not use GPUs: it neither asks for GPU tasks nor runs them."),
     # Faults of emulator.runs
     gettext_noop("It needs more than %(mib)s MiB of memory. Try fewer days or projects."),
     gettext_noop("It took more than %(secs)s s of processor time. Try fewer days, fewer projects or longer tasks."),

@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from emulator.engine.policies.registry import policy_notes
 from emulator.engine.scenario import Scenario, ScenarioError
 from emulator.files.presets import preset
 from emulator.models import Experiment, RunState
@@ -198,6 +199,8 @@ def _results(request: HttpRequest, found: Experiment, key: str) -> HttpResponse:
         response = run_page(request, found, runs[0], key)
         response.headers["Vary"] = VARY
         return response
+    scenario = reads.scenario_of(found)
+    notes = dict.fromkeys(note for row in rows for note in policy_notes(row.first.policy, scenario))
     context = {
         "experiment": found,
         "origin": stored_texts.origin(found.origin),
@@ -214,7 +217,8 @@ def _results(request: HttpRequest, found: Experiment, key: str) -> HttpResponse:
         "faults": reads.faults(runs),
         "has_figures": any(row.figures for row in rows),
         "chart": reads.chart(found, rows),
-        "processors": reads.processors_text(reads.scenario_of(found)),
+        "processors": reads.processors_text(scenario),
+        "notes": [stored_texts.shown(note) for note in notes],
         "share_url": share_url(found),
     }
     response = render(request, "emulator/_progress.html" if asks_progress else "emulator/results.html", context)

@@ -2,7 +2,9 @@
 
 Source: "BOINC client result computation scheduling" of 2005 (the 2005 text). Sections followed:
 
-* "A sketch of the result preemption algorithm" and "Pseudocode": `_preempt`, `_start`, `job_ended`;
+* "A sketch of the result preemption algorithm" and "Pseudocode": `_preempt`, `_start`, `job_ended`. As
+  `total_work_done_this_period` begins as `num_cpus * period_length`, the first call of `preempt_apps` credits every
+  project with its share of a whole period;
 * "Debt computation": `settle_debts` and the expected future debts;
 * "Scheduler RPC policy" and "need_to_get_work()": `need_to_get_work`, `fetch`.
 
@@ -30,14 +32,17 @@ from emulator.engine.timeline.reasons import Reason
 
 
 def settle_debts(
-    debts: Mapping[int, float], share_fractions: Mapping[int, float], work_secs: Mapping[int, float]
+    debts: Mapping[int, float],
+    share_fractions: Mapping[int, float],
+    work_secs: Mapping[int, float],
+    initial_secs: float = 0.0,
 ) -> dict[int, float]:
     """Return the debts after a period in which each project did that work (CPU-seconds; shares sum to 1).
 
     Each accrues its share of all work done and pays off what was done for it ("Debt computation"), so the sum of all
-    debts stays as it was.
+    debts stays as it was; except by `initial_secs`, which count as done, but for no project.
     """
-    total_secs = sum(work_secs.values())
+    total_secs = initial_secs + sum(work_secs.values())
     return {
         index: debts.get(index, 0.0) + fraction * total_secs - work_secs.get(index, 0.0)
         for index, fraction in share_fractions.items()
@@ -133,6 +138,7 @@ class Debt2005:
         self._debts: dict[int, float] = {}
         self._tasks: list[_Task] = []
         self._done_secs: dict[int, float] = {}  # by tasks that finished in this period, per project
+        self._initial_secs = 0.0  # of total_work_done_this_period before the first period
         self._period_from = 0.0
         self._next_period = 0.0
         self._pay_off_secs = 0.0  # expected of one CPU in a whole period
@@ -141,7 +147,7 @@ class Debt2005:
 
     def begin(self, client: Client) -> None:
         self._client = client
-        self._pay_off_secs = client.period_secs
+        self._initial_secs = client.instances[0] * client.period_secs
         self._debts = {project.index: self._start_debts.get(project.name, 0.0) for project in client.projects}
 
     def accrue(self, now: float) -> None:
@@ -190,8 +196,10 @@ class Debt2005:
         for task in self._tasks:
             self._book(task)
         cpus = self._client.instances[0]
-        total_secs = sum(self._done_secs.values())
-        self._debts = settle_debts(self._debts, _share_fractions(self._client.projects), self._done_secs)
+        initial_secs, self._initial_secs = self._initial_secs, 0.0
+        total_secs = initial_secs + sum(self._done_secs.values())
+        shares = _share_fractions(self._client.projects)
+        self._debts = settle_debts(self._debts, shares, self._done_secs, initial_secs)
         self._pay_off_secs = total_secs / cpus if total_secs > 0 else self._client.period_secs
         self._done_secs = {}
         self._period_from = now
