@@ -118,6 +118,7 @@ class Client:
         for state in self.all_projects:
             state.server = UpDown(state.project.available, random_stream(seed, "server", state.index))
             state.draws = random_stream(seed, "jobs", state.index)
+            state.error_draws = random_stream(seed, "errors", state.index)
             for app in state.project.apps:
                 self.add_app(state, app)
         self.projects = [state for state in self.all_projects if state.attached]
@@ -310,7 +311,7 @@ class Client:
         self.log.add(now, STARTED, reason, project.index, job.id, kind)
 
     def _will_end(self, job: Job, now: float) -> None:
-        job.end_secs = now + job.left / job.rate
+        job.end_secs = now + (job.left - job.left_at_error) / job.rate
         ends = self.ends
         heappush(ends, (job.end_secs, job.id, job))
         if len(ends) > MIN_HEAP + 4 * len(self.running):
@@ -368,8 +369,12 @@ class Client:
             self.log.add(now, DecisionKind.STOP, reason, project.index, job.id, job.kind)
 
     def finish(self, job: Job, now: float) -> None:
-        """A running job is done: it leaves the lists and waits to be reported."""
+        """A running job is done, or has failed: it leaves the lists and waits to be reported."""
         self.stop(job, now, NO_REASON)
+        if job.left_at_error:
+            self._work[job.kind] -= job.left_secs(now) * job.usage
+            job.project.failed += 1
+            job.project.wasted_flop += (job.size_secs - job.left) * job.counted_flops
         job.left = 0.0
         job.done = True
         self.running.remove(job)
@@ -382,6 +387,8 @@ class Client:
             self.with_jobs[kind].remove(project)
             self._update_contested()
         self.version += 1
+        if job.left_at_error:
+            return
         late_secs = now - job.deadline_secs
         if late_secs <= 0.0:
             project.met += 1

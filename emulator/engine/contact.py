@@ -59,6 +59,23 @@ class Contact:
             project.report_at_secs = due
             self.report_at_secs = min(self.report_at_secs, max(due, project.rpc_allowed_secs))
 
+    def failed(self, job: Job, now: float) -> None:
+        """A job has failed: its project is left alone for a while, whatever its back-offs per kind are (6.6 document,
+        "Per-resource-type backoff": the overall back-off)."""
+        project = job.project
+        wait = 0.0
+        if project.project.error_delay_secs:
+            wait = self._overall_wait(project, project.project.error_delay_secs)
+            project.rpc_allowed_secs = max(project.rpc_allowed_secs, now + wait)
+        self._client.log.add(now, DecisionKind.END, Reason.JOB_FAILED, project.index, job.id, job.kind, wait)
+
+    def _overall_wait(self, project: ProjectState, first_secs: float) -> float:
+        """Counts one more failure; returns how long to leave the project alone: doubled each time up to 4 hours, times
+        0.5 to 1 at random (section 4)."""
+        project.failures += 1
+        wait = min(first_secs * 2.0 ** min(project.failures, 20), max(FAILURE_MAX_SECS, first_secs))
+        return wait * (0.5 + 0.5 * self._waits.random())
+
     def _plan(self) -> None:
         """Finds when the next report is due."""
         soonest = NEVER
@@ -126,7 +143,7 @@ class Contact:
         if self._client.quirks.wasted_when_reported:
             for job in project.ready:
                 # Judged by the time of the report, as the server of BOINC's emulator does.
-                if self._client.now > job.deadline_secs:
+                if self._client.now > job.deadline_secs and not job.left_at_error:
                     project.wasted_flop += job.size_secs * job.counted_flops
                     if job.end_secs <= job.deadline_secs:
                         project.met -= 1
@@ -188,11 +205,9 @@ class Contact:
         return project.server.advance(now)
 
     def _failed(self, project: ProjectState, request: WorkRequest | None, now: float) -> None:
-        """The server is down: 1 minute, doubled each time up to 4 hours, times 0.5 to 1 at random (section 4)."""
+        """The server is down."""
         client = self._client
-        project.failures += 1
-        wait = min(FAILURE_FIRST_SECS * 2.0 ** min(project.failures, 20), FAILURE_MAX_SECS)
-        wait *= 0.5 + 0.5 * self._waits.random()
+        wait = self._overall_wait(project, FAILURE_FIRST_SECS)
         if client.quirks.one_day_retry:
             if project.failures >= MASTER_FETCH_FAILURES:
                 project.master_fetches += 1

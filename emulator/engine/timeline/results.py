@@ -184,6 +184,7 @@ class ProjectResult:
     late: int
     sent: int  # got from the server
     rpcs: int
+    failed: int = 0  # neither met nor late
 
 
 @dataclass(slots=True)
