@@ -60,6 +60,7 @@ class Client:
         "kind_active",
         "kinds",
         "lanes",
+        "limited",
         "log",
         "longest_secs",
         "max_usage",
@@ -111,6 +112,7 @@ class Client:
         self.report_at_once = preferences.report_at_once
         self.buffer_min_secs = self.buffer_total_secs = 0.0
         self.set_buffer(preferences)
+        self.limited = False  # a project or an application may run only so many jobs at once
         self.server = Server(quirks, self.instances, self.up_fraction)
         self.all_projects = [
             ProjectState(index, project, len(processors)) for index, project in enumerate(scenario.projects)
@@ -172,14 +174,50 @@ class Client:
                 if offer.usage <= self.count[kind]:
                     state.offers.append(offer)
                     project.can_supply[kind] = True
+        if app.max_concurrent or project.project.max_concurrent:
+            self.limited = True
+        self._find_most_used(project)
+
+    def _find_most_used(self, project: ProjectState) -> None:
+        """How many instances of each kind its jobs can occupy at once."""
+        limit = project.project.max_concurrent
+        for kind in range(len(self.kinds)):
+            largest, of_apps = 0.0, 0.0
+            for state in project.apps:
+                usage = max([offer.usage for offer in state.offers if offer.kind == kind], default=0.0)
+                largest = max(largest, usage)
+                if usage:
+                    of_apps += usage * state.app.max_concurrent if state.app.max_concurrent else NEVER
+            if largest:
+                project.most_used[kind] = min(of_apps, limit * largest) if limit else of_apps
 
     # What policies ask.
 
     def can_ask(self, project: ProjectState, now: float) -> bool:
         """Whether it may be asked for work now: attached, not suspended, new tasks allowed, no RPC delay."""
         return (
-            project.rpc_allowed_secs <= now and project.attached and not project.suspended and not project.no_new_tasks
+            project.rpc_allowed_secs <= now
+            and project.attached
+            and not project.suspended
+            and not project.no_new_tasks
+            and not (self.limited and self._has_enough(project, now))
         )
+
+    def _has_enough(self, project: ProjectState, now: float) -> bool:
+        """Whether it cannot run more jobs within the buffer than it has, because of its limits."""
+        return all(
+            self.usable_secs(project, kind, now) <= 0.0 for kind, able in enumerate(project.can_supply) if able
+        )
+
+    def usable_secs(self, project: ProjectState, kind: int, now: float) -> float:
+        """How much more work of that kind its limits let it do within the buffer; infinity if they do not matter."""
+        most = project.most_used[kind]
+        if most >= self.instances[kind]:
+            return NEVER
+        queued_secs = project.waiting_secs[kind]
+        for job in project.begun[kind]:
+            queued_secs += job.left_secs(now) * job.usage
+        return most * self.buffer_total_secs - queued_secs / self.up_fraction[kind]
 
     def backed_off(self, project: ProjectState, kind: int, now: float) -> bool:
         """Whether the client may not ask that project for jobs of that kind yet."""

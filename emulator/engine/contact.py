@@ -117,6 +117,10 @@ class Contact:
         """One RPC: reports, and asks if there is a request. Returns the jobs that came."""
         client = self._client
         self.free_secs = now + POLL_SECS
+        if request is not None and client.limited:
+            request = self._within_limits(request, now)
+            if request is None and not project.ready:
+                return []
         if request is not None:
             client.log.add(
                 now, DecisionKind.ASK, request.reason, project.index, -1, _first_asked(request), sum(request.secs)
@@ -137,6 +141,25 @@ class Contact:
             asked = sum(request.secs) if request is not None else 0.0
             client.recorder.rpc(now, project.index, asked, len(jobs), reported, True)
         return jobs
+
+    def _within_limits(self, request: WorkRequest, now: float) -> WorkRequest | None:
+        """A project that may run only so many jobs at once is asked for no more than these can do within the buffer:
+        more would not shorten the shortfall. None, and it is not tried again for a while, if nothing is left."""
+        client, project = self._client, request.project
+        asked = [secs > 0 or n > 0 for secs, n in zip(request.secs, request.instances, strict=True)]
+        for kind in range(len(asked)):
+            usable_secs = max(0.0, client.usable_secs(project, kind, now))
+            request.secs[kind] = min(request.secs[kind], usable_secs)
+            request.instances[kind] = min(request.instances[kind], project.most_used[kind] if usable_secs else 0.0)
+        if any(request.secs) or any(request.instances):
+            return request
+        again = now + BACKOFF_FIRST_SECS
+        if not self._policy.uses_backoffs:
+            project.rpc_allowed_secs = max(project.rpc_allowed_secs, again)
+        for kind, was_asked in enumerate(asked):
+            if was_asked:
+                project.backoff_until_secs[kind] = max(project.backoff_until_secs[kind], again)
+        return None
 
     def _take_reports(self, project: ProjectState) -> int:
         reported = len(project.ready)

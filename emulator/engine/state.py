@@ -142,6 +142,7 @@ class ProjectState:
         "late",
         "master_fetches",
         "met",
+        "most_used",
         "name",
         "no_new_tasks",
         "project",
@@ -174,6 +175,7 @@ class ProjectState:
         self.forced_down = False
         self.apps: list[AppState] = []
         self.can_supply = [False] * kinds  # per kind: it has an application for it
+        self.most_used = [NEVER] * kinds  # per kind: instances that its limits let its jobs occupy
         # Unfinished jobs, per kind of processor.
         self.unfinished = 0  # waiting and begun, of all kinds
         self.waiting: list[deque[Job]] = [deque() for _ in range(kinds)]  # never started, in order of arrival

@@ -12,8 +12,9 @@ from typing import Final
 
 from emulator.engine.client import Client
 from emulator.engine.decisions import Choice, Fetch, WorkRequest
+from emulator.engine.policies.forecast import SimulationResult
 from emulator.engine.policies.names import PolicyName
-from emulator.engine.policies.rr_simulation import RoundRobinSimulation, SimulationResult
+from emulator.engine.policies.rr_simulation import RoundRobinSimulation
 from emulator.engine.policies.run_list import RunList
 from emulator.engine.policy import MAX_UNFINISHED
 from emulator.engine.random_numbers import LN2, expm1
