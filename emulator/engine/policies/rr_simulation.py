@@ -20,12 +20,17 @@ from operator import attrgetter
 from typing import Final
 
 from emulator.engine.client import Client
-from emulator.engine.policies.forecast import Queue, SimulationResult, saturated_in_order, saturated_in_turns
-from emulator.engine.policies.rr_slices import LATE, MAX_SLICES, RoundRobinSlices
+from emulator.engine.policies.forecast import Queue, SimulationResult, busy_in_order, busy_in_turns
+from emulator.engine.policies.rr_slices import LATE, RoundRobinSlices
+from emulator.engine.policies.rr_turns import RoundRobinTurns
 from emulator.engine.state import NEVER, Job, ProjectState
 
 _id = attrgetter("id")
+MAX_SLICES: Final = 2000  # up to the end of the buffer
 SLACK_SECS: Final = 1.0  # the sum of work is kept up to date with rounding errors
+
+
+Ranking = Callable[[ProjectState], float]
 
 
 class RoundRobinSimulation:
@@ -205,43 +210,51 @@ class RoundRobinSimulation:
     def _forecast(self, now: float, horizon_secs: float) -> SimulationResult:
         client = self._client
         if client.uneven or client.limited:
-            slices = RoundRobinSlices(client, self._rank, self._unit, now, 0.0)
-            simulated = slices.forecast(horizon_secs)
-            client.slice_steps += slices.steps
+            slice_secs = self._slice_secs(horizon_secs)
+            turns = RoundRobinTurns(client, *self._ranking(), now, slice_secs)
+            simulated = turns.forecast(horizon_secs, horizon_secs + slice_secs)
+            client.slice_steps += turns.steps
             return simulated
-        n = int(client.instances[0])
-        idle, saturated, shortfall = self._alike(now, horizon_secs, n)
-        others = client.instances[1:]  # no GPU job has come yet
+        return self._alike(now, horizon_secs, int(client.instances[0]))
+
+    def _alike(self, now: float, horizon_secs: float, n: int) -> SimulationResult:
+        """If all jobs are for one CPU each; no GPU job has come yet. Without idle CPUs, and if all jobs are done before
+        the horizon in any order, only the saturated time depends on the order: it is found when it is asked for."""
+        client = self._client
+        gpus = client.instances[1:]
+        jobs = sum([project.unfinished for project in client.with_jobs[0] if not project.suspended])
+        if jobs >= n and not client.any_suspended:
+            spare_secs = horizon_secs - client.longest_secs[0] / client.up_fraction[0] - SLACK_SECS
+            work_secs = client.work_secs(0, now) / client.up_fraction[0]
+            if work_secs < n * spare_secs:
+                return SimulationResult(
+                    [0.0, *gpus],
+                    [n * horizon_secs - work_secs, *[each * horizon_secs for each in gpus]],
+                    lambda: [self._saturated_and_short(now, horizon_secs, n)[0], *[0.0] * len(gpus)],
+                )
+        saturated, short = self._saturated_and_short(now, horizon_secs, n)
         return SimulationResult(
-            [idle, *others],
-            [saturated, *[0.0] * len(others)],
-            [shortfall, *[each * horizon_secs for each in others]],
+            [float(max(0, n - jobs)), *gpus],
+            [short, *[each * horizon_secs for each in gpus]],
+            lambda: [saturated, *[0.0] * len(gpus)],
         )
 
-    def _alike(self, now: float, horizon_secs: float, n: int) -> tuple[float, float, float]:
-        """The three results for the CPUs, if all jobs are for one of them."""
+    def _saturated_and_short(self, now: float, horizon_secs: float, n: int) -> tuple[float, float]:
         queues = self._queues(now)
-        jobs = sum([len(queue.lefts) for queue in queues])
-        if jobs < n:
-            busy_secs = sum([min(left, horizon_secs) for queue in queues for left in queue.lefts])
-            return float(n - jobs), 0.0, n * horizon_secs - busy_secs
-        if n == 1 or len(queues) == 1:
-            loads = [sum([sum(queue.lefts) for queue in queues])]
-            if n > 1:
-                loads = saturated_in_order(queues[0].lefts, n)
-            return 0.0, loads[0], sum([horizon_secs - load for load in loads if load < horizon_secs])
-        period = self._client.period_secs
-        slice_secs = max(period, horizon_secs / MAX_SLICES)
-        saturated = saturated_in_turns(queues, n, slice_secs, horizon_secs + slice_secs)
-        rest_secs = max(0.0, horizon_secs - saturated)
-        if not rest_secs:
-            return 0.0, saturated, 0.0
-        busy_secs = sum([min(left, rest_secs) for queue in queues for left in queue.lefts])
-        return 0.0, saturated, n * rest_secs - busy_secs
+        slice_secs = self._slice_secs(horizon_secs)
+        longest = self._client.longest_secs[0] / self._client.up_fraction[0]
+        if n > 1 and len(queues) > 1 and longest > slice_secs:
+            return busy_in_turns(queues, n, slice_secs, horizon_secs, horizon_secs + slice_secs)
+        loads = busy_in_order(queues, n, horizon_secs + slice_secs)
+        return loads[0], sum([horizon_secs - load for load in loads if load < horizon_secs])
+
+    def _slice_secs(self, horizon_secs: float) -> float:
+        return max(self._client.period_secs, horizon_secs / MAX_SLICES)
 
     def _queues(self, now: float) -> list[Queue]:
         client = self._client
         up = client.up_fraction[0]
+        rank, unit = self._ranking()
         queues = []
         for project in client.with_jobs[0]:
             if project.suspended:
@@ -253,15 +266,14 @@ class RoundRobinSimulation:
             else:
                 lefts = [job.left_secs(now) / up for job in begun]
                 lefts += [secs / up for secs in project.waiting_estimates[0]]
-            rank, unit = self._start(project)
-            queues.append(Queue(lefts, rank, unit * (begun or waiting)[0].counted_flops))
+            queues.append(Queue(lefts, rank(project), unit(project) * (begun or waiting)[0].counted_flops))
         return queues
 
-    def _start(self, project: ProjectState) -> tuple[float, float]:
-        """A project's rank before the first pick, and by how much it grows per counted FLOP."""
+    def _ranking(self) -> tuple[Ranking, Ranking]:
+        """A project's rank before the first slice is given out, and by how much it grows per counted FLOP."""
         if self._client.quirks.last_project_first:
-            return float(-project.index), 0.0
-        return self._rank(project), self._unit(project)
+            return (lambda project: float(-project.index)), (lambda project: 0.0)
+        return self._rank, self._unit
 
 
 def _by_deadline(job: Job) -> tuple[float, bool, int]:

@@ -1,4 +1,4 @@
-"""The round-robin simulation in time slices (see rr_simulation, which avoids it where it can).
+"""The round-robin simulation in time slices: run only when a job may miss its deadline (see rr_simulation).
 
 At each step every kind of processor, GPUs first, is filled with jobs in order of arrival from the project of highest
 priority; the step lasts to the next end, or one slice. Where no project waits for another's turn it lasts to the
@@ -16,7 +16,6 @@ from heapq import heapify, heappop, heapreplace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
-from emulator.engine.policies.forecast import SimulationResult
 from emulator.engine.state import Job, ProjectState
 
 if TYPE_CHECKING:
@@ -24,16 +23,14 @@ if TYPE_CHECKING:
 
 LATE: Final = 1e-6  # a job late by less is not: rounding
 LONGEST_STEP_PARTS: Final = 10  # a step beyond ten slices is a tenth of the next end
-MAX_SLICES: Final = 2000  # up to the end of the buffer
 SHORT_STEPS: Final = 100  # so many steps at most are made short for a job that waits beside long ones
 
 _id = attrgetter("id")
 _deadline = attrgetter("deadline_secs")
 
 
-_Filled = tuple[float, "list[Job]", float, float, bool]
-"""How a kind with jobs of one project was filled: the CPUs free before, the jobs that run, instances and CPUs left, and
-whether a job waits."""
+_Filled = tuple[float, "list[Job]", float, float]
+"""How a kind with jobs of one project was filled: the CPUs free before, the jobs that run, instances and CPUs left."""
 
 
 class RoundRobinSlices:
@@ -55,17 +52,14 @@ class RoundRobinSlices:
         self._order = [*range(1, kinds), 0]
         self._ranks: dict[int, float] = {}
         self._units: dict[int, float] = {}
-        self._free: list[float] = []  # per kind, after it was filled last
         # Per kind and project: jobs to run in order of arrival, and the rest of each, in seconds.
         self._queues: list[dict[int, list[Job]]] = [{} for _ in range(kinds)]
         self._left: dict[int, float] = {}
         self._least_usage: dict[tuple[int, int], float] = {}  # of a project's jobs for a kind of GPU
         self._filled: dict[int, _Filled] = {}  # by kind, as long as it holds
-        self._slice_secs = client.period_secs
         self._limited = client.limited
         # For some kind two projects have jobs, or had.
         self._ranked = client.contested or client.limited
-        self._cramped: set[int] = set()  # kinds for which a job waits that is too large for what is free
         self._takes_turns = False  # another project's job may run before the next end
         for project in client.projects:
             if project.unfinished and not project.suspended:
@@ -120,38 +114,12 @@ class RoundRobinSlices:
             while pending and pending[-1].id in ends:
                 pending.pop()
 
-    def forecast(self, horizon_secs: float) -> SimulationResult:
-        """Simulates up to the horizon, and up to a slice beyond it for kinds that are saturated there."""
-        client = self._client
-        kinds = range(len(client.kinds))
-        self._slice_secs = slice_secs = max(client.period_secs, horizon_secs / MAX_SLICES)
-        stop = horizon_secs + slice_secs
-        saturated, shortfall = [stop] * len(kinds), [0.0] * len(kinds)
-        idle_now: list[float] = []
-        at = 0.0
-        while at < stop and (at < horizon_secs or stop in saturated):
-            active = self._fill()
-            idle = [0.0 if kind in self._cramped else max(0.0, self._free[kind]) for kind in kinds]
-            idle_now = idle_now or idle
-            step = min([self._left[job.id] for job in active], default=stop)
-            if self._takes_turns and step > slice_secs:
-                step = slice_secs
-            for kind in kinds:
-                if idle[kind] > 1e-9:
-                    saturated[kind] = min(saturated[kind], at)
-                    shortfall[kind] += idle[kind] * max(0.0, min(step, horizon_secs - at))
-            at += step
-            self._advance(active, step, at)
-            self.steps += 1
-        return SimulationResult(idle_now, saturated, shortfall)
-
     def _fill(self) -> list[Job]:
         """The jobs of the next step."""
-        self._free = free = list(self._client.instances)
+        free = list(self._client.instances)
         active: list[Job] = []
         ranks = self._ranks.copy() if self._ranked else None
         self._takes_turns = False
-        self._cramped.clear()
         for kind in self._order:
             queues = self._queues[kind]
             if not queues:
@@ -165,14 +133,12 @@ class RoundRobinSlices:
             filled = self._filled.get(kind)
             if filled is None or filled[0] != free[0]:
                 self._filled[kind] = filled = self._fill_from_one(kind, queues, free)
-            _, chosen, free[kind], free[0], waits = filled
+            _, chosen, free[kind], free[0] = filled
             active += chosen
-            if waits:
-                self._cramped.add(kind)
             if ranks is not None:
                 for job in chosen:
                     index = job.project.index
-                    ranks[index] += self._units[index] * job.counted_flops * self._slice_secs
+                    ranks[index] += self._units[index] * job.counted_flops * self._client.period_secs
         return active
 
     def _fill_from_one(self, kind: int, queues: dict[int, list[Job]], free: list[float]) -> _Filled:
@@ -189,7 +155,7 @@ class RoundRobinSlices:
                 active.append(job)
             elif least > n + 1e-9:
                 break  # none of them fits any more
-        return free[0], active, n, cpus, len(active) < len(jobs)
+        return free[0], active, n, cpus
 
     def _fill_in_turns(
         self,
@@ -201,9 +167,8 @@ class RoundRobinSlices:
     ) -> None:
         heap = [(ranks[index], index, 0) for index in queues]
         heapify(heap)
-        units, slice_secs = self._units, self._slice_secs
+        units, period = self._units, self._client.period_secs
         least_usage = self._least_usage
-        too_large: list[Job] = []
         while heap and free[kind] > 1e-9:
             rank, index, place = heap[0]
             jobs = queues[index]
@@ -216,18 +181,14 @@ class RoundRobinSlices:
                 if kind:
                     free[0] -= job.cpus
                 active.append(job)
-                rank += units[index] * job.counted_flops * slice_secs
+                rank += units[index] * job.counted_flops * period
                 ranks[index] = rank
-            else:
-                too_large.append(job)
-                if least_usage[kind, index] > free[kind] + 1e-9:
-                    place = len(jobs)  # none of them fits any more
+            elif least_usage[kind, index] > free[kind] + 1e-9:
+                place = len(jobs)  # none of them fits any more
             if place < len(jobs):
                 heapreplace(heap, (rank, index, place))
             else:
                 heappop(heap)
-        if too_large and not (self._limited and all([_at_limit(job, active) for job in too_large])):
-            self._cramped.add(kind)
 
     def _advance(self, active: list[Job], step: float, at: float) -> None:
         ranks, units, lefts = self._ranks, self._units, self._left

@@ -96,56 +96,65 @@ def may_run(job: Job, active: list[Job]) -> bool:
     return not (of_app and same_app >= of_app) and not (of_project and same_project >= of_project)
 
 
-def given_out(case: Case, jobs: list[Job], ranks: dict[int, float]) -> tuple[list[Job], list[float]]:
-    """Which jobs have the next slice, and the idle instances per kind.
+@dataclass
+class Running:
+    """A job that has an instance up to a time: the end of its slice, or its own."""
 
-    GPUs first: as long as an instance is free, the project with the smallest rank gives its first job that fits, and
-    its rank grows by a slice of that job. The last CPU job may take more CPUs than there are.
+    job: Job
+    until: float
+
+
+def give_out(
+    case: Case, at: float, ready: list[Job], running: list[Running], left: dict[int, float], ranks: dict[int, float]
+) -> list[float]:
+    """Gives free instances to ready jobs; returns the idle instances per kind.
+
+    GPUs first: as long as an instance is free, the project with the smallest rank gets a slice for its first job that
+    fits, and its rank grows by that slice. The last CPU job may take more CPUs than there are.
     """
-    client, ranks = case.client, dict(ranks)
-    active: list[Job] = []
-    free = list(client.instances)
-    cramped = set()
-    for kind in (*range(1, len(free)), 0):
-        while free[kind] > 1e-9:
-            ready = [j for j in jobs if j.kind == kind and j not in active and may_run(j, active)]
-            fitting = [job for job in ready if not kind or job.usage <= free[kind] + 1e-9]
-            if not fitting:
-                if ready:
-                    cramped.add(kind)
+    client = case.client
+    idle = [0.0] * len(client.kinds)
+    for kind in (*range(1, len(client.kinds)), 0):
+        while True:
+            active = [each.job for each in running]
+            used = sum(job.usage if job.kind == kind else 0.0 if kind else job.cpus for job in active)
+            free = client.instances[kind] - used
+            may = [job for job in ready if job.kind == kind and may_run(job, active)]
+            fitting = [job for job in may if not kind or job.usage <= free + 1e-9]
+            if free <= 1e-9 or not fitting:
+                idle[kind] = 0.0 if may else max(0.0, free)  # none, if one waits that is too large for what is free
                 break
             first = min(fitting, key=lambda job: (ranks[job.project.index], job.project.index, job.id))
-            active.append(first)
-            free[kind] -= first.usage
-            if kind:
-                free[0] -= first.cpus
-            index = first.project.index
-            ranks[index] += case.units[index] * first.counted_flops * client.period_secs
-    return active, [0.0 if kind in cramped else max(0.0, n) for kind, n in enumerate(free)]
+            secs = min(client.period_secs, left[first.id])
+            ready.remove(first)
+            running.append(Running(first, at + secs))
+            left[first.id] -= secs
+            ranks[first.project.index] += case.units[first.project.index] * first.counted_flops * secs
+    return idle
 
 
 def literally(case: Case) -> tuple[list[float], list[float], list[float]]:
-    """Idle instances, saturated times up to the horizon, shortfalls: slice by slice, or up to the next end of a job."""
+    """ "One-hour time slices are given to projects in turn": the idle instances, the saturated times up to the horizon,
+    and the shortfalls."""
     client, ranks = case.client, dict(case.ranks)
-    jobs = [job for job in client.jobs() if not job.project.suspended]
-    left = {job.id: job.left_secs(case.now) / client.up_fraction[job.kind] for job in jobs}
+    ready = [job for job in client.jobs() if not job.project.suspended]
+    left = {job.id: job.left_secs(case.now) / client.up_fraction[job.kind] for job in ready}
+    running: list[Running] = []
     kinds = range(len(client.kinds))
     saturated, shortfall = [case.horizon_secs for _ in kinds], [0.0 for _ in kinds]
     idle_now: list[float] = []
     at = 0.0
     while at < case.horizon_secs:
-        active, idle = given_out(case, jobs, ranks)
+        idle = give_out(case, at, ready, running, left, ranks)
         idle_now = idle_now or idle
-        step = min([client.period_secs, case.horizon_secs - at, *(left[job.id] for job in active)])
+        until = min([case.horizon_secs, *(each.until for each in running)])
         for kind in kinds:
-            shortfall[kind] += idle[kind] * step
+            shortfall[kind] += idle[kind] * (until - at)
             if idle[kind] > 1e-9:
                 saturated[kind] = min(saturated[kind], at)
-        for job in active:
-            left[job.id] -= step
-            ranks[job.project.index] += case.units[job.project.index] * job.counted_flops * step
-        jobs = [job for job in jobs if left[job.id] > 1e-6]
-        at += step
+        at = until
+        ready += [each.job for each in running if each.until <= at and left[each.job.id] > 1e-6]
+        running = [each for each in running if each.until > at]
     return idle_now, saturated, shortfall
 
 
