@@ -205,9 +205,7 @@ class Client:
 
     def _has_enough(self, project: ProjectState, now: float) -> bool:
         """Whether it cannot run more jobs within the buffer than it has, because of its limits."""
-        return all(
-            self.usable_secs(project, kind, now) <= 0.0 for kind, able in enumerate(project.can_supply) if able
-        )
+        return all(self.usable_secs(project, kind, now) <= 0.0 for kind, able in enumerate(project.can_supply) if able)
 
     def usable_secs(self, project: ProjectState, kind: int, now: float) -> float:
         """How much more work of that kind its limits let it do within the buffer; infinity if they do not matter."""

@@ -5,11 +5,10 @@ Its results are, per kind of processor, the idle instances now, the time up to w
 shortfall up to the end of the buffer; and which jobs would miss their deadline. A second simulation of those, by
 earliest deadline, gives the time for which all instances are busy with them ("busy time").
 
-The first results need no time slices: jobs are assigned to the instances in the order in which round-robin picks
-them, with a sort and one heap operation per job. A job that uses several instances is assigned as that many equal
-pieces, a job that uses part of one as one shorter piece. Time slices are simulated only if a job may miss its
-deadline, and only as far as needed. Usually a bound rules that out: whatever the order, as long as no instance idles
-while a job waits for it, all jobs are done after (work / instances + longest job).
+Simulations are avoided where a bound decides. Whatever the order, as long as no instance idles while a job waits for
+it, all jobs are done after (work / instances + longest job): then none misses its deadline before, and the shortfall is
+what the work leaves of the buffer. The forecast of the buffer is in `forecast` and `rr_turns`, that of late jobs, only as
+far as needed, in `rr_slices`.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ class RoundRobinSimulation:
         self._unit = unit
         self._kinds = range(len(client.kinds))
         self._simulated_at: tuple[float, int, float] | None = None
-        self._result = SimulationResult([], [], [])
+        self._result = SimulationResult([], [], list)
         self._judged_at: tuple[float, int] | None = None
         self._missed: list[list[Job]] = []
         self._ends: dict[int, float] = {}  # when jobs end in the last simulation
@@ -224,8 +223,17 @@ class RoundRobinSimulation:
         gpus = client.instances[1:]
         jobs = sum([project.unfinished for project in client.with_jobs[0] if not project.suspended])
         if jobs >= n and not client.any_suspended:
-            spare_secs = horizon_secs - client.longest_secs[0] / client.up_fraction[0] - SLACK_SECS
+            # While the last job to end waits, all CPUs are busy with others.
+            longest_secs = client.longest_secs[0] / client.up_fraction[0]
+            spare_secs = horizon_secs - longest_secs * (n - 1) / n - SLACK_SECS
             work_secs = client.work_secs(0, now) / client.up_fraction[0]
+            certainly_secs = self.min_saturated_secs(0, now)
+            if certainly_secs >= horizon_secs:
+                return SimulationResult(
+                    [0.0, *gpus],
+                    [0.0, *[each * horizon_secs for each in gpus]],
+                    lambda: [certainly_secs, *[0.0] * len(gpus)],
+                )
             if work_secs < n * spare_secs:
                 return SimulationResult(
                     [0.0, *gpus],

@@ -1,4 +1,4 @@
-"""The round-robin simulation in time slices: run only when a job may miss its deadline (see rr_simulation).
+"""The round-robin simulation that finds late jobs: run only when a job may miss its deadline (see rr_simulation).
 
 At each step every kind of processor, GPUs first, is filled with jobs in order of arrival from the project of highest
 priority; the step lasts to the next end, or one slice. Where no project waits for another's turn it lasts to the

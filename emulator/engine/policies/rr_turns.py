@@ -73,8 +73,11 @@ class RoundRobinTurns:
 
     def _give_out(self, at: float) -> list[float]:
         """Gives out what is free, GPUs first; returns how much of each kind stays idle."""
-        cramped = [kind for kind in self._order if self._give_out_kind(kind, at)]
-        return [0.0 if kind in cramped else max(0.0, free) for kind, free in enumerate(self._free)]
+        free, ready = self._free, self._ready
+        cramped = [
+            kind for kind in self._order if free[kind] > NONE_FREE and ready[kind] and self._give_out_kind(kind, at)
+        ]
+        return [0.0 if left < 0.0 or kind in cramped else left for kind, left in enumerate(free)]
 
     def _give_out_kind(self, kind: int, at: float) -> bool:
         """Returns whether a job waits that is only too large for what is free. The last CPU job may take more CPUs than
@@ -83,11 +86,12 @@ class RoundRobinTurns:
         turns = [(ranks[index], index, 0) for index in ready]
         heapify(turns)
         too_large: list[Job] = []
+        limited = self._client.limited
         while turns and free[kind] > NONE_FREE:
             rank, index, place = turns[0]
             jobs = ready[index]
             job = jobs[place]
-            if self._client.limited and self._at_limit(job):
+            if limited and self._at_limit(job):
                 place += 1  # the next one may be of another application
             elif kind and job.usage > free[kind] + NONE_FREE:
                 too_large.append(job)
@@ -101,7 +105,7 @@ class RoundRobinTurns:
                 heappop(turns)
                 if not jobs:
                     del ready[index]
-        return any([not self._at_limit(job) for job in too_large])
+        return bool(too_large) and not all([self._at_limit(job) for job in too_large])
 
     def _give(self, job: Job, at: float) -> float:
         """Returns its project's rank from then on."""
