@@ -7,8 +7,8 @@ earliest deadline, gives the time for which all instances are busy with them ("b
 
 Simulations are avoided where a bound decides. Whatever the order, as long as no instance idles while a job waits for
 it, all jobs are done after (work / instances + longest job): then none misses its deadline before, and the shortfall is
-what the work leaves of the buffer. The forecast of the buffer is in `forecast` and `rr_turns`, that of late jobs, only as
-far as needed, in `rr_slices`.
+what the work leaves of the buffer. The forecast of the buffer is in `forecast` and `rr_turns`; that of late jobs, only
+as far as needed, in `rr_slices`.
 """
 
 from __future__ import annotations
