@@ -63,6 +63,7 @@ class Client:
         "kind_active",
         "kinds",
         "lanes",
+        "limited",
         "log",
         "longest_secs",
         "max_usage",
@@ -122,6 +123,7 @@ class Client:
         self.report_at_once = preferences.report_at_once
         self.buffer_min_secs = self.buffer_total_secs = 0.0
         self.set_buffer(preferences)
+        self.limited = False  # a project or an application may run only so many jobs at once
         self.server = Server(quirks, self.instances, self.up_fraction)
         self.all_projects = [
             ProjectState(index, project, len(processors)) for index, project in enumerate(scenario.projects)
@@ -129,6 +131,7 @@ class Client:
         for state in self.all_projects:
             state.server = UpDown(state.project.available, random_stream(seed, "server", state.index))
             state.draws = random_stream(seed, "jobs", state.index)
+            state.error_draws = random_stream(seed, "errors", state.index)
             for app in state.project.apps:
                 self.add_app(state, app)
         self.projects = [state for state in self.all_projects if state.attached]
@@ -185,6 +188,22 @@ class Client:
                     else:
                         state.offers.append(offer)
                         project.can_supply[kind] = version.kind not in project.project.not_asked
+        if app.max_concurrent or project.project.max_concurrent:
+            self.limited = True
+        self._find_most_used(project)
+
+    def _find_most_used(self, project: ProjectState) -> None:
+        """How many instances of each kind its jobs can occupy at once."""
+        limit = project.project.max_concurrent
+        for kind in range(len(self.kinds)):
+            largest, of_apps = 0.0, 0.0
+            for state in project.apps:
+                usage = max([offer.usage for offer in state.offers if offer.kind == kind], default=0.0)
+                largest = max(largest, usage)
+                if usage:
+                    of_apps += usage * state.app.max_concurrent if state.app.max_concurrent else NEVER
+            if largest:
+                project.most_used[kind] = min(of_apps, limit * largest) if limit else of_apps
 
     # What policies ask.
 
@@ -197,7 +216,22 @@ class Client:
             and not project.suspended
             and not project.no_new_tasks
             and not project.held
+            and not (self.limited and self._has_enough(project, now))
         )
+
+    def _has_enough(self, project: ProjectState, now: float) -> bool:
+        """Whether it cannot run more jobs within the buffer than it has, because of its limits."""
+        return all(self.usable_secs(project, kind, now) <= 0.0 for kind, able in enumerate(project.can_supply) if able)
+
+    def usable_secs(self, project: ProjectState, kind: int, now: float) -> float:
+        """How much more work of that kind its limits let it do within the buffer; infinity if they do not matter."""
+        most = project.most_used[kind]
+        if most >= self.instances[kind]:
+            return NEVER
+        queued_secs = project.waiting_secs[kind]
+        for job in project.begun[kind]:
+            queued_secs += job.left_secs(now) * job.usage
+        return most * self.buffer_total_secs - queued_secs / self.up_fraction[kind]
 
     def backed_off(self, project: ProjectState, kind: int, now: float) -> bool:
         """Whether the client may not ask that project for jobs of that kind yet."""
@@ -345,7 +379,7 @@ class Client:
         self.log.add(now, STARTED, reason, project.index, job.id, kind)
 
     def _will_end(self, job: Job, now: float) -> None:
-        job.end_secs = now + job.left / job.rate
+        job.end_secs = now + (job.left - job.left_at_error) / job.rate
         ends = self.ends
         heappush(ends, (job.end_secs, job.id, job))
         if len(ends) > MIN_HEAP + 4 * len(self.running):
@@ -403,8 +437,12 @@ class Client:
             self.log.add(now, DecisionKind.STOP, reason, project.index, job.id, job.kind)
 
     def finish(self, job: Job, now: float) -> None:
-        """A running job is done: it leaves the lists and waits to be reported."""
+        """A running job is done, or has failed: it leaves the lists and waits to be reported."""
         self.stop(job, now, NO_REASON)
+        if job.left_at_error:
+            self._work[job.kind] -= job.left_secs(now) * job.usage
+            job.project.failed += 1
+            job.project.wasted_flop += (job.size_secs - job.left) * job.counted_flops
         job.left = 0.0
         job.done = True
         self.running.remove(job)
@@ -417,6 +455,8 @@ class Client:
             self.with_jobs[kind].remove(project)
             self._update_contested()
         self.version += 1
+        if job.left_at_error:
+            return
         late_secs = now - job.deadline_secs
         if late_secs <= 0.0:
             self.log.add(now, ENDED, IN_TIME, project.index, job.id, kind)
@@ -440,7 +480,7 @@ class Client:
             return
         for project in self.projects:
             for job in project.ready:
-                if 0.0 < job.end_secs <= job.deadline_secs < now:
+                if 0.0 < job.end_secs <= job.deadline_secs < now and not job.left_at_error:
                     self.judge_late(job, now, Reason.JOB_UNREPORTED)
         for job in self.jobs():
             if job.deadline_secs < now:

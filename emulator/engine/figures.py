@@ -86,4 +86,5 @@ def _row(project: ProjectState, share: float, got: float) -> ProjectResult:
         late=project.late,
         sent=project.sent,
         rpcs=project.rpcs,
+        failed=project.failed,
     )

@@ -42,6 +42,7 @@ class Job:
         "kind",
         "lanes",
         "left",
+        "left_at_error",
         "pace",
         "project",
         "rate",
@@ -68,6 +69,7 @@ class Job:
         self.left = size_secs  # real run time left at settled_secs
         self.before_secs = 0.0  # of its run time, what was done before the start
         self.rate = 0.0  # run time per second: 0, its pace, or less where CPUs are overcommitted
+        self.left_at_error = 0.0  # real run time left when it fails; 0: it does not. No policy may read it
         self.settled_secs = 0.0
         self.arrived_secs = 0.0
         self.deadline_secs = 0.0
@@ -138,6 +140,8 @@ class ProjectState:
         "busy_flops",
         "can_supply",
         "draws",
+        "error_draws",
+        "failed",
         "failures",
         "forced_down",
         "gap_cubes",
@@ -151,6 +155,7 @@ class ProjectState:
         "late",
         "master_fetches",
         "met",
+        "most_used",
         "name",
         "no_new_tasks",
         "project",
@@ -183,6 +188,7 @@ class ProjectState:
         self.forced_down = False
         self.apps: list[AppState] = []
         self.can_supply = [False] * kinds  # per kind: it has an application for it
+        self.most_used = [NEVER] * kinds  # per kind: instances that its limits let its jobs occupy
         # Unfinished jobs, per kind of processor.
         self.unfinished = 0  # waiting and begun, of all kinds
         self.waiting: list[deque[Job]] = [deque() for _ in range(kinds)]  # never started, in order of arrival
@@ -200,16 +206,17 @@ class ProjectState:
         self.busy_flops = 0.0  # counted FLOPS of its running jobs; slowed CPU jobs count for as much less
         # RPCs.
         self.rpc_allowed_secs = 0.0  # no RPC before, because of its own delay or of RPC failures
-        self.failures = 0
+        self.failures = 0  # of RPCs and jobs since it last answered
         self.master_fetches = 0
         self.backoff_until_secs = [0.0] * kinds  # per kind: asked in vain, not asked again before
         self.backoff_interval_secs = [0.0] * kinds  # per kind: 0 if the last request brought a job
         self.server: UpDown
         self.draws: random.Random
+        self.error_draws: random.Random
         # Accounts.
         self.used_flop = 0.0
         self.wasted_flop = 0.0
         self.instance_secs = [0.0] * kinds
-        self.sent = self.met = self.late = self.rpcs = 0
+        self.sent = self.met = self.late = self.failed = self.rpcs = 0
         self.gap_from_secs = 0.0  # since when none of its jobs runs
         self.gap_cubes = 0.0  # of the gaps so far

@@ -67,6 +67,7 @@ _SENTENCES: Final[dict[Reason, _StrPromise]] = {
     Reason.REPORT_MANY: _("%(project)s is contacted: many finished tasks are waiting to be reported."),
     Reason.REPORT_AT_ONCE: _("%(project)s is contacted: finished tasks are reported at once."),
     Reason.JOB_MET: _("Task %(job)s finished in time."),
+    Reason.JOB_FAILED: _("Task %(job)s failed. %(project)s is not contacted for %(time)s."),
     Reason.JOB_LATE: _("Task %(job)s finished %(time)s after its deadline."),
     Reason.OUTSIDE_HOURS: _("Task %(job)s stops: preferences do not let it run at this hour."),
     Reason.IN_USE: _("Task %(job)s stops: the computer is in use."),

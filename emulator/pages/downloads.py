@@ -7,7 +7,9 @@ import io
 from collections.abc import Iterator
 from typing import Any, Final
 
+from emulator.engine.policies.registry import policy_notes
 from emulator.engine.timeline.results import HostState
+from emulator.files.scenario_json import from_json
 from emulator.models import Run
 from emulator.pages import decision_texts, row_texts
 from emulator.runs.packed_timeline import BLOCK_COLUMNS, MISS_COLUMNS, RPC_COLUMNS, Packed
@@ -34,6 +36,7 @@ def as_json(run: Run) -> dict[str, Any]:
         "days": run.experiment.days,
         "figures_of_merit": run.figures,
         "projects": run.projects,
+        "notes": policy_notes(run.policy, from_json(run.experiment.scenario)),
         "cpu_secs": run.cpu_secs,
         "scenario": run.experiment.scenario,
     }

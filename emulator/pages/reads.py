@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 FIGURES: Final[dict[str, tuple[_StrPromise, _StrPromise]]] = {
     "idle": (_("Idle"), _("The part of the computer’s available speed that was not used.")),
-    "wasted": (_("Wasted"), _("The part that went into tasks that missed their deadline.")),
+    "wasted": (_("Wasted"), _("The part that went into tasks that missed their deadline or failed.")),
     "share_violation_normalised": (
         _("Share violation"),
         _("0: every project got its share. 1: as far from the shares as possible."),

@@ -114,6 +114,8 @@ SENTENCES: Final = (
         "In the rest of these hours something else stopped tasks, and the scenario assumes that this goes on."
     ),
     gettext_noop("The file does not say when it was written. The scenario begins on Sunday at 0:00."),
+    # Notes of emulator.engine.policies.registry
+    gettext_noop("Debt with preemption does not use GPUs: it neither asks for GPU tasks nor runs them."),
     # Faults of emulator.runs
     gettext_noop("It needs more than %(mib)s MiB of memory. Try fewer days or projects."),
     gettext_noop("It took more than %(secs)s s of processor time. Try fewer days, fewer projects or longer tasks."),

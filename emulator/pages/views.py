@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from emulator.engine.policies.registry import policy_notes
 from emulator.engine.scenario import Scenario, ScenarioError
 from emulator.files.presets import preset
 from emulator.models import Experiment, RunState
@@ -218,6 +219,8 @@ def results_page(
         response = run_page(request, found, runs[0], key, comment_form)
         response.headers["Vary"] = VARY
         return response
+    scenario = reads.scenario_of(found)
+    notes = dict.fromkeys(note for row in rows for note in policy_notes(row.first.policy, scenario))
     context = {
         "experiment": found,
         "origin": stored_texts.origin(found.origin),
@@ -235,7 +238,8 @@ def results_page(
         "faults": reads.faults(runs),
         "has_figures": any(row.figures for row in rows),
         "chart": reads.chart(found, rows),
-        "processors": reads.processors_text(reads.scenario_of(found)),
+        "processors": reads.processors_text(scenario),
+        "notes": [stored_texts.shown(note) for note in notes],
         **of_the_visitor(request, found, None, comment_form),
     }
     template = "emulator/_progress.html" if asks_progress else "emulator/results.html"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from emulator.engine.policies.debt_2005 import Debt2005
 from emulator.engine.policies.long_term_debt import LongTermDebt
@@ -12,6 +12,13 @@ from emulator.engine.policies.rec import Rec, RecLetter
 from emulator.engine.policies.single_debt import SingleDebt
 from emulator.engine.policy import Policy
 from emulator.engine.scenario import Scenario, ScenarioError
+
+NO_GPUS: Final = "Debt with preemption does not use GPUs: it neither asks for GPU tasks nor runs them."
+
+
+def policy_notes(name: str, scenario: Scenario) -> tuple[str, ...]:
+    """What to say beside the results of that policy, in English: parts of the scenario that it does not know."""
+    return (NO_GPUS,) if name == PolicyName.DEBT and len(scenario.host.processors) > 1 else ()
 
 
 def make_policy(name: str, scenario: Scenario, parameters: Mapping[str, Any]) -> Policy:

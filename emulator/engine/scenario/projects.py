@@ -59,7 +59,8 @@ class App:
 
     Size and estimate are drawn independently. `weight` is the relative number of jobs of this application among
     the project's; at most `max_concurrent` of its jobs run at once (0: no limit). A running job takes
-    `working_set_bytes` of RAM (0: not known, and not counted).
+    `working_set_bytes` of RAM (0: not known, and not counted). `error_rate` is the probability that a job fails, at a
+    random part of its run time.
     """
 
     name: str
@@ -71,6 +72,7 @@ class App:
     max_concurrent: int = 0
     non_cpu_intensive: bool = False  # such an application takes no part in scheduling and is left out
     working_set_bytes: float = 0.0
+    error_rate: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,8 @@ class Project:
     `attached` is False for one that an `Attach` event brings in. A server that `has_work` always has jobs of all
     its applications. `workload_check`: the server simulates all the client's jobs before it sends one, instead
     of the simple check (see docs/explanation/emulator.md). `request_delay_secs` is the least time between two RPCs.
+    `error_delay_secs`: after a failed job no RPC is made for between this and its double, doubled again with each
+    further failure, of a job or of an RPC, until the server answers; at most 4 hours, or this if it is longer.
     """
 
     name: str
@@ -125,6 +129,7 @@ class Project:
     max_concurrent: int = 0
     backoffs: Backoffs = Backoffs()
     not_asked: tuple[str, ...] = ()  # kinds of processor for which the project is never asked
+    error_delay_secs: float = 60.0
 
 
 class StartState(StrEnum):
@@ -164,6 +169,7 @@ def check_project(project: Project) -> None:
     check_number(f"{at}.share", project.share, 0, MAX_SHARE)
     check_number(f"{at}.request_delay_secs", project.request_delay_secs, 0, MAX_SECS)
     check_number(f"{at}.max_concurrent", project.max_concurrent, 0, MAX_INSTANCES)
+    check_number(f"{at}.error_delay_secs", project.error_delay_secs, 0, MAX_SECS)
     check_availability(f"{at}.available", project.available)
     check_number(f"{at}.rec", project.standing.rec, 0, 1e15)
     check_number(f"{at}.debt_secs", project.standing.debt_secs, -MAX_SECS, MAX_SECS)
@@ -192,6 +198,7 @@ def check_app(project: str, app: App) -> None:
     check_number(f"{at}.latency_bound_secs", app.latency_bound_secs, 1, MAX_SECS)
     check_number(f"{at}.weight", app.weight, 0, 1e9)
     check_number(f"{at}.max_concurrent", app.max_concurrent, 0, MAX_INSTANCES)
+    check_number(f"{at}.error_rate", app.error_rate, 0, 1)
     for name, normal in (("size", app.size), ("estimate", app.estimate)):
         check_number(f"{at}.{name}.mean", normal.mean, MIN_JOB_FLOP, MAX_FLOP)
         check_number(f"{at}.{name}.std_dev", normal.std_dev, 0, MAX_FLOP)

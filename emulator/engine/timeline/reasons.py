@@ -33,6 +33,7 @@ class Reason(IntEnum):
     FETCH_FEW_TASKS = 26
     FETCH_BUFFER = 27
     FETCH_PROJECT_SHORT = 28
+    JOB_FAILED = 29
     # Why a job stopped or a request brought nothing.
     PREEMPTED = 40
     UNAVAILABLE = 41

@@ -10,7 +10,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from emulator.engine.policies.names import PolicyName
-from emulator.engine.policies.registry import make_policy
+from emulator.engine.policies.registry import make_policy, policy_notes
 from emulator.engine.quirks import BOINC, Quirks
 from emulator.engine.run import run
 from emulator.engine.scenario import Scenario, ScenarioError
@@ -60,10 +60,11 @@ class Command(BaseCommand):
         except (OSError, ScenarioError) as error:
             raise CommandError(str(error)) from error
         cpu_secs = time.process_time() - started
+        notes = policy_notes(result.policy, scenario)
         if options["json"]:
-            self.stdout.write(json.dumps({**_as_json(result), "cpu_secs": round(cpu_secs, 6)}))
+            self.stdout.write(json.dumps({**_as_json(result), "notes": notes, "cpu_secs": round(cpu_secs, 6)}))
             return
-        for note in scenario.notes:
+        for note in (*scenario.notes, *notes):
             self.stdout.write(f"note: {note}")
         for row in scenario.unused if options["unused"] else ():
             self.stdout.write(f"not used: {row.file}, {row.element} ({row.count}): {row.why}")

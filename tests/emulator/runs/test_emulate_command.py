@@ -36,13 +36,14 @@ def test_it_prints_the_figures_as_json() -> None:
     done = emulate(str(FOLDER / "s1_two_equal_cpu"), "--policy", "rec", "--days", "3", "--seed", "5", "--json")
     assert done.returncode == 0, done.stderr
     printed = json.loads(done.stdout)
-    assert list(printed) == ["figures_of_merit", "projects", "cpu_secs"]
+    assert list(printed) == ["figures_of_merit", "projects", "notes", "cpu_secs"]
     figures = ["wasted", "idle", "share_violation", "share_violation_normalised", "monotony", "rpcs_per_job"]
     attainable = ["share_violation_least", "share_violation_avoidable"]
     assert list(printed["figures_of_merit"]) == figures + attainable
     assert set(printed["projects"]) == {"A", "B"}
     assert list(printed["projects"]["A"]) == ["share", "got_fraction", "jobs", "late"]
     assert printed["projects"]["A"]["share"] == 0.5
+    assert printed["notes"] == []
     assert printed["cpu_secs"] > 0
 
 
@@ -61,6 +62,13 @@ def test_it_goes_on_from_a_zip_of_a_data_folder_and_lists_what_is_not_used(
     path.write_bytes(b"PK")
     with pytest.raises(CommandError, match="ZIP: this is no ZIP file"):
         call_command("emulate", str(path))
+
+
+def test_it_says_what_a_policy_does_not_know() -> None:
+    folder = str(FOLDER / "s2_gpu_example1")
+    assert "note: Debt with preemption does not use GPUs" in emulate(folder, "--policy", "debt", "--days", "1").stdout
+    printed = json.loads(emulate(folder, "--policy", "debt", "--days", "1", "--json").stdout)
+    assert [note.partition(":")[0] for note in printed["notes"]] == ["Debt with preemption does not use GPUs"]
 
 
 def test_it_reads_a_state_file_alone_with_quirks_and_explains() -> None:
