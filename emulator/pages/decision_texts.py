@@ -68,6 +68,8 @@ _SENTENCES: Final[dict[Reason, _StrPromise]] = {
     Reason.REPORT_AT_ONCE: _("%(project)s is contacted: finished tasks are reported at once."),
     Reason.JOB_MET: _("Task %(job)s finished in time."),
     Reason.JOB_LATE: _("Task %(job)s finished %(time)s after its deadline."),
+    Reason.OWN_CHOICE: _("Task %(job)s runs: the policy chose it."),
+    Reason.OWN_REQUEST: _("%(project)s is asked for work: the policy chose it."),
 }
 
 

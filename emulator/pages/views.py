@@ -212,6 +212,7 @@ def _results(request: HttpRequest, found: Experiment, key: str) -> HttpResponse:
         "figures": reads.FIGURES,
         "best": [(reads.FIGURES[name][0], best) for name, best in best_of(rows).items()],
         "faults": reads.faults(runs),
+        "has_differences": any(row.differences for row in rows),
         "has_figures": any(row.figures for row in rows),
         "chart": reads.chart(found, rows),
         "processors": reads.processors_text(reads.scenario_of(found)),

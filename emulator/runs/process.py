@@ -5,20 +5,25 @@ before it reads its input, and its parent may kill it at any time.
 
 Standard input: one line of JSON, then, to read files, a zip of them. Standard output: lines ``progress <fraction>``,
 then one line of JSON, ``{"ok": …}`` or ``{"fault": …}``, with ``nbytes`` if a packed timeline follows.
+
+A policy from outside (``is_own_policy``) runs here too. The parent starts this process in a sandbox for it
+(emulator.runs.sandbox); what the policy prints does not get between the answer's lines.
 """
 
 from __future__ import annotations
 
 import io
 import json
+import os
 import resource
 import sys
 import threading
-import time
 import zipfile
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 PROGRESS_SECS: Final = 0.5
+_writing = threading.Lock()
+_out: list[BinaryIO] = [sys.stdout.buffer]
 
 
 def main() -> None:
@@ -28,6 +33,8 @@ def main() -> None:
     # The kernel ends the process some seconds after the soft limit, whatever it does.
     resource.setrlimit(resource.RLIMIT_CPU, (order["secs_max"], order["secs_max"] + 5))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if order.get("is_own_policy"):
+        _keep_apart()
     try:
         answer, data = (_read if order["do"] == "read" else _run)(order)
     except MemoryError:
@@ -35,10 +42,21 @@ def main() -> None:
             {"fault": f"It needs more than {limit / 2**20:.0f} MiB of memory. Try fewer days or projects."},
             b"",
         )
-    out = sys.stdout.buffer
-    out.write(json.dumps({**answer, "nbytes": len(data)}).encode() + b"\n")
-    out.write(data)
-    out.flush()
+    with _writing:
+        out = _out[0]
+        out.write(json.dumps({**answer, "nbytes": len(data)}).encode() + b"\n")
+        out.write(data)
+        out.flush()
+
+
+def _keep_apart() -> None:
+    """It may write no file, and its prints go nowhere."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+    _out[0] = os.fdopen(os.dup(1), "wb")
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
 
 
 def _read(_: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
@@ -58,41 +76,32 @@ def _read(_: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
 
 def _run(order: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
     """Figures and projects; the packed timeline if it is wanted."""
-    from emulator.engine.policies.registry import make_policy
-    from emulator.engine.quirks import BOINC, Quirks
-    from emulator.engine.run import Run
+    from emulator.engine.policy import PolicyError
     from emulator.engine.scenario import ScenarioError
-    from emulator.files.scenario_json import from_json
+    from emulator.runs.execution import answer_of, execute
     from emulator.runs.packed_timeline import pack
 
-    try:
-        scenario = from_json(order["scenario"])
-        quirks = BOINC if order["has_quirks"] else Quirks()
-        policy = make_policy(order["policy"], scenario, order["parameters"])
-        run = Run(scenario, policy, order["days"], order["seed"], quirks, timeline=order["timeline"])
-    except ScenarioError as error:
-        return {"fault": str(error)}, b""
     done = threading.Event()
-    reporter = threading.Thread(target=_report_progress, args=(run, done), daemon=True)
-    reporter.start()
-    result = run.result()
-    done.set()
-    reporter.join()
-    answer = result.as_json()
-    answer["projects"] = [_project(row) for row in result.projects]
-    answer["cpu_secs"] = time.process_time()
-    return {"ok": answer}, pack(result) if order["timeline"] else b""
 
+    def report(run: Any) -> None:
+        threading.Thread(target=_report_progress, args=(run, done), daemon=True).start()
 
-def _project(row: Any) -> dict[str, Any]:
-    return {name: getattr(row, name) for name in type(row).__slots__}
+    try:
+        result = execute(order, report)
+    except (ScenarioError, PolicyError) as error:
+        return {"fault": str(error)}, b""
+    finally:
+        done.set()
+    return {"ok": answer_of(result)}, pack(result) if order["timeline"] else b""
 
 
 def _report_progress(run: Any, done: threading.Event) -> None:
     while not done.wait(PROGRESS_SECS):
         line = f"progress {run.done_fraction:.4f}\n".encode()
-        sys.stdout.buffer.write(line)
-        sys.stdout.buffer.flush()
+        with _writing:
+            if not done.is_set():
+                _out[0].write(line)
+                _out[0].flush()
 
 
 if __name__ == "__main__":

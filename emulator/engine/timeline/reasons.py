@@ -46,3 +46,6 @@ class Reason(IntEnum):
     REPORT_AT_ONCE = 49
     JOB_MET = 50
     JOB_LATE = 51
+    # Of policies from outside, which have no reasons of their own.
+    OWN_CHOICE = 90
+    OWN_REQUEST = 91

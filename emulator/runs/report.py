@@ -1,0 +1,133 @@
+"""The results of `manage.py emulate` as tables, CSV and JSON. Pure."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from emulator.engine.timeline.results import Figures
+from emulator.runs.batch import Outcome
+from emulator.runs.comparison import CONFIDENCE, Compared, compare
+from emulator.runs.variants import Variant
+
+FIGURES: Final = tuple(Figures.__slots__)
+_WIDTH: Final = 12
+_SHORT: Final = {
+    "share_violation": "share viol.",
+    "share_violation_normalised": "normalised",
+    "rpcs_per_job": "RPCs/job",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """All runs: of each variant one per seed, in the order of the seeds."""
+
+    days: float
+    seeds: Sequence[int]
+    variants: Sequence[Variant]
+    outcomes: Sequence[Sequence[Outcome]]
+
+    def compared(self) -> list[Compared]:
+        """Each variant's figures over the seeds, and the differences between variants."""
+        figures = [
+            {seed: run.result["figures_of_merit"] for seed, run in zip(self.seeds, runs, strict=True)}
+            for runs in self.outcomes
+        ]
+        return compare(figures, [variant.value for variant in self.variants], FIGURES)
+
+    def rows(self) -> Iterator[tuple[Variant, int, Outcome]]:
+        for variant, runs in zip(self.variants, self.outcomes, strict=True):
+            for seed, run in zip(self.seeds, runs, strict=True):
+                yield variant, seed, run
+
+
+def as_json(found: Experiment) -> dict[str, Any]:
+    """A single run as it always was; several with each variant's figures and differences beside the runs."""
+    if len(found.variants) == 1 and len(found.seeds) == 1:
+        outcome = found.outcomes[0][0]
+        return {**outcome.result, "cpu_secs": round(outcome.cpu_secs, 6)}
+    return {
+        "days": found.days,
+        "runs": [
+            {
+                "variant": variant.label,
+                "policy": variant.policy,
+                "quirks": variant.has_quirks,
+                "parameters": variant.parameters,
+                "value": variant.value,
+                "seed": seed,
+                "figures_of_merit": run.result["figures_of_merit"],
+                "projects": run.projects,
+                "cpu_secs": round(run.cpu_secs, 6),
+            }
+            for variant, seed, run in found.rows()
+        ],
+        "variants": [
+            {
+                "variant": variant.label,
+                "figures": {name: asdict(spread) for name, spread in row.spreads.items()},
+                "compared_with": None if row.reference is None else found.variants[row.reference].label,
+                "differences": {name: asdict(difference) for name, difference in row.differences.items()},
+            }
+            for variant, row in zip(found.variants, found.compared(), strict=True)
+        ],
+    }
+
+
+def as_csv(found: Experiment) -> str:
+    """One line for each run: its variant, its figures, and what part of the work each project got."""
+    out = io.StringIO()
+    writer = csv.writer(out)
+    projects = [row["name"] for row in found.outcomes[0][0].projects]
+    columns = ["variant", "policy", "quirks", "value", "seed", "days", *FIGURES, "jobs", "late"]
+    writer.writerow([*columns, *(f"got {name}" for name in projects)])
+    for variant, seed, run in found.rows():
+        figures = run.result["figures_of_merit"]
+        value = "" if variant.value is None else variant.value
+        writer.writerow(
+            [
+                *(variant.label, variant.policy, int(variant.has_quirks), value, seed, found.days),
+                *(figures[name] for name in FIGURES),
+                *(sum(row[name] for row in run.projects) for name in ("jobs", "late")),
+                *(row["got_fraction"] for row in run.projects),
+            ]
+        )
+    return out.getvalue()
+
+
+def run_table(outcome: Outcome, days: float) -> str:
+    """The figures of a single run, and its projects."""
+    lines = [f"{name:<28}{value:.6f}" for name, value in outcome.result["figures_of_merit"].items()]
+    lines.append(f"\n{'project':<24}{'share':>9}{'got':>9}{'jobs':>9}{'late':>7}{'RPCs':>7}")
+    for row in outcome.projects:
+        lines.append(
+            f"{row['name'][:23]:<24}{row['share']:>9.2%}{row['got_fraction']:>9.2%}"
+            f"{row['jobs']:>9}{row['late']:>7}{row['rpcs']:>7}"
+        )
+    lines.append(f"\n{days:g} days in {outcome.cpu_secs:.3f} CPU seconds")
+    return "\n".join(lines)
+
+
+def comparison_table(found: Experiment) -> str:
+    """Each variant's mean figures; below, the differences over the seeds with their confidence intervals."""
+    compared = found.compared()
+    width = 2 + max(len(variant.label) for variant in found.variants)
+    head = f"{'':<{width}}" + "".join(f"{_SHORT.get(name, name):>{_WIDTH}}" for name in FIGURES)
+    of_seeds = "" if len(found.seeds) == 1 else f", means of {len(found.seeds)} seeds"
+    lines = [f"Figures of merit over {found.days:g} days{of_seeds} (lower is better)", head]
+    for variant, row in zip(found.variants, compared, strict=True):
+        lines.append(f"{variant.label:<{width}}" + "".join(f"{row.spreads[n].mean:>{_WIDTH}.6f}" for n in FIGURES))
+    for variant, row in zip(found.variants, compared, strict=True):
+        if row.reference is None or not row.differences:
+            continue
+        lines.append(f"\n{variant.label} less {found.variants[row.reference].label}, {CONFIDENCE:.0%} interval")
+        for name, difference in row.differences.items():
+            mark = "" if difference.is_clear else "  (may be chance)"
+            lines.append(
+                f"  {name:<28}{difference.mean:>+11.6f}  {difference.low:+.6f} to {difference.high:+.6f}{mark}"
+            )
+    return "\n".join(lines)
