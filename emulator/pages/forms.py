@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from emulator.engine.policies.names import PolicyName
 from emulator.engine.scenario import CPU, GPU_EFFICIENCY, MAX_INSTANCES, Preferences, Processor, Scenario, ScenarioError
 from emulator.files.sections import SETTINGS_BYTES_MAX, STATE_BYTES_MAX
+from emulator.files.trace_archive import read_trace, with_trace
 from emulator.models import DAYS_MAX, POLICIES
 from emulator.pages import own_policies, parameter_texts, stored_texts, variant_texts
 from emulator.pages.drafts import Change, ProjectFacts, draft
@@ -32,6 +33,7 @@ GPU_KINDS: Final = [
     ("apple_gpu", _("Apple GPU")),
 ]
 _LIMITS: Final = {"min_value": _("At least %(limit_value)s."), "max_value": _("At most %(limit_value)s.")}
+TRACE_BYTES_MAX: Final = 8 * 1024 * 1024
 LISTED_MAX: Final = 60
 """Of a scenario with more projects, the shares are not offered to be changed one by one."""
 
@@ -176,6 +178,15 @@ class TrialForm(PlainForm):
     )
     work_buf_min_days = _number(_("Minimum buffer (days)"), 0, 1000, 0.1)
     work_buf_additional_days = _number(_("Additional buffer (days)"), 0, 1000, 0.5)
+    trace = forms.FileField(
+        label=_("Availability trace"),
+        required=False,
+        help_text=format_lazy(
+            _("An event_trace.tab in the form of the Failure Trace Archive, up to {limit} MiB."),
+            limit=TRACE_BYTES_MAX // 2**20,
+        ),
+    )
+    node = forms.CharField(label=_("Node of the trace"), required=False, max_length=100)
 
     def __init__(self, scenario: Scenario, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -209,6 +220,20 @@ class TrialForm(PlainForm):
 
     def share_rows(self) -> list[forms.BoundField]:
         return [self[f"share{number}"] for number in range(len(self._listed()))]
+
+    def clean_trace(self) -> Any:
+        file = self.cleaned_data["trace"]
+        if file is not None and file.size > TRACE_BYTES_MAX:
+            too_large = gettext("This file has %(size)s bytes. The limit is %(limit)s bytes.")
+            raise ValidationError(too_large % {"size": f"{file.size:,}", "limit": f"{TRACE_BYTES_MAX:,}"})
+        return file
+
+    def on_trace(self, scenario: Scenario) -> Scenario:
+        """The scenario, available as the uploaded trace says if there is one. Raises ScenarioError."""
+        file = self.cleaned_data["trace"]
+        if file is None:
+            return scenario
+        return with_trace(scenario, read_trace(file, self.cleaned_data["node"].strip()))
 
     def clean_values(self) -> list[float]:
         try:

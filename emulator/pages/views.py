@@ -141,7 +141,7 @@ def experiment(request: HttpRequest, pk: int) -> HttpResponse:
     initial = {"title": found.title, "days": found.days}
     if request.method != "POST":
         return _set_up(request, found, scenario, TrialForm(scenario, initial=initial))
-    form = TrialForm(scenario, request.POST)
+    form = TrialForm(scenario, request.POST, request.FILES)
     if not form.is_valid():
         return _set_up(request, found, scenario, form)
     return _start(request, found, scenario, form)
@@ -164,7 +164,7 @@ def _start(request: HttpRequest, found: Experiment, scenario: Scenario, form: Tr
     try:
         experiments.start(
             found,
-            changed(scenario, form.change()),
+            form.on_trace(changed(scenario, form.change())),
             title=data["title"],
             days=data["days"],
             variants=form.variants(),

@@ -18,7 +18,7 @@ from emulator.engine.policies.own import installed, is_file
 from emulator.engine.policy import PolicyError
 from emulator.engine.scenario import Scenario, ScenarioError
 from emulator.files.presets import PRESETS
-from emulator.files.sources import read_source
+from emulator.runs.sources import on_trace, read_source
 from emulator.pages import decision_texts, downloads, row_texts
 from emulator.runs import paje, report
 from emulator.runs.batch import Outcome, run_all
@@ -95,6 +95,14 @@ class Command(BaseCommand):
             "--half-life", type=float, metavar="DAYS", help="of recent estimated credit (rec); default: 10"
         )
         tried.add_argument(
+            "--availability",
+            type=Path,
+            metavar="FILE",
+            help="when the computer is available: an event_trace.tab in the form of the Failure Trace Archive (a "
+            "component.tab beside it is read too)",
+        )
+        tried.add_argument("--node", default="", help="of that trace, by id or name; default: its first")
+        tried.add_argument(
             "--sweep",
             metavar="NAME=VALUES",
             help="vary a value: buffer, additional_buffer, half_life, period, cpus, max_cpus_percent, on_fraction, "
@@ -124,6 +132,8 @@ class Command(BaseCommand):
         days, seeds = self._checked(options)
         try:
             source = read_source(options["scenario"])
+            if options["availability"]:
+                source = on_trace(source, options["availability"], options["node"])
             days = source.days if days is None else days
             variants = self._variants(options)
             if (options["timeline"] or options["explain"]) and len(variants) > 1:
@@ -148,6 +158,8 @@ class Command(BaseCommand):
             raise _wrong("--jobs takes a number from 1 to 1024")
         if options["json"] and options["csv"]:
             raise _wrong("--json and --csv exclude each other")
+        if options["node"] and not options["availability"]:
+            raise _wrong("--node is for a trace: name its file with --availability")
         if options["timeline"] and options["timeline"].suffix not in (".csv", ".paje", ".trace"):
             raise _wrong("--timeline takes a file that ends in .csv, .paje or .trace")
         return days, list(range(options["seed"], options["seed"] + options["seeds"]))

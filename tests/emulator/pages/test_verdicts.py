@@ -6,7 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from emulator.pages.reads import FIGURES, Spread, VariantRow
+from emulator.pages.reads import FIGURES, VariantRow
+from emulator.runs.comparison import Spread
 from emulator.pages.verdicts import Level, best_of, verdict_of
 
 

@@ -147,8 +147,3 @@ def test_files_that_could_not_be_read_three_times_are_given_up(
     worker.requeue_lost(timezone.now())
     experiment = Experiment.objects.get()
     assert "failed to read them" in signed_in.get(reverse("experiment", args=[experiment.pk])).content.decode()
-
-
-def test_parameters_that_do_not_exist_are_refused() -> None:
-    with pytest.raises(ScenarioError, match="turbo"):
-        experiments.with_parameters(example(), {"turbo": 1})
