@@ -1,7 +1,7 @@
 """Read when a computer was available from a trace in the form of the Failure Trace Archive.
 
-The archive has traces of volunteers' computers (SETI@home), desktops, grids and clusters in one form of tables, separated
-by tabs. `event_trace.tab` has a line for each interval: event_id, component_id, node_id, platform_id, node_name,
+The archive has traces of volunteers' computers (SETI@home), desktops, grids and clusters in one form: tables with tabs
+between columns. `event_trace.tab` has a line for each interval: event_id, component_id, node_id, platform_id, node_name,
 event_type (1: available, 0: not), event_start_time, event_stop_time (seconds since 1970), event_end_reason. Lines that
 begin with "#" are remarks; one that names the columns gives their order. `component.tab` says from when to when each
 node was watched (trace_start, trace_end). Pure: lines in, a trace out.
@@ -51,8 +51,8 @@ class NodeTrace:
 def read_trace(lines: Iterable[bytes], node: str = "", watched: Interval | None = None) -> NodeTrace:
     """The trace of a node, by its id or name; the file's first if none is named.
 
-    Where the file says only when a node was not available, it counts as available between. `watched`: from when to when,
-    else from the first to the last event. Raises ScenarioFileError with the line, and ScenarioError.
+    Where the file says only when a node was not available, it counts as available between. `watched`: from when to
+    when; else from the first event to the last. Raises ScenarioFileError with the line, and ScenarioError.
     """
     found = _Node(node)
     for number, columns in _table(EVENTS, lines, _COLUMNS):

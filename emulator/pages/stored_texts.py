@@ -71,9 +71,7 @@ SENTENCES: Final = (
     gettext_noop(
         "The policy %(policy)s made a request whose %(list)s does not have one number for each kind of processor."
     ),
-    gettext_noop(
-        "The policy %(policy)s made a request with %(list)s that are negative, too large or not numbers."
-    ),
+    gettext_noop("The policy %(policy)s made a request with %(list)s that are negative, too large or not numbers."),
     gettext_noop("The policy %(policy)s returned something other than a finite number from standing."),
     gettext_noop(
         "The policy %(policy)s returned a Choice or Fetch from %(method)s whose recheck_secs is not a number."

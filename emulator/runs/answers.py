@@ -16,11 +16,15 @@ TIMELINE_BYTES_MAX: Final = 512 * 1024 * 1024  # unpacked
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The process's answer: ``ok`` and the bytes that came with it, or ``fault``, a sentence."""
+    """The process's answer: ``ok`` and the bytes that came with it, or ``fault``, a sentence.
+
+    ``has_begun`` is False if the process ended without any sign of life.
+    """
 
     ok: Any
     data: bytes
     fault: str
+    has_begun: bool = True
 
 
 def check_answer(answer: Answer, has_timeline: bool) -> None:

@@ -35,6 +35,7 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if order.get("is_own_policy"):
         _keep_apart()
+        _write_progress(0.0)  # the sandbox works: from here on the policy is to blame
     try:
         answer, data = (_read if order["do"] == "read" else _run)(order)
     except MemoryError:
@@ -97,11 +98,15 @@ def _run(order: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
 
 def _report_progress(run: Any, done: threading.Event) -> None:
     while not done.wait(PROGRESS_SECS):
-        line = f"progress {run.done_fraction:.4f}\n".encode()
         with _writing:
+            # Nothing may come after the answer.
             if not done.is_set():
-                _out[0].write(line)
-                _out[0].flush()
+                _write_progress(run.done_fraction)
+
+
+def _write_progress(fraction: float) -> None:
+    _out[0].write(f"progress {fraction:.4f}\n".encode())
+    _out[0].flush()
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ def as_json(found: Experiment) -> dict[str, Any]:
 def as_csv(found: Experiment) -> str:
     """One line for each run: its variant, its figures, and what part of the work each project got."""
     out = io.StringIO()
-    writer = csv.writer(out)
+    writer = csv.writer(out, lineterminator="\n")
     projects = [row["name"] for row in found.outcomes[0][0].projects]
     columns = ["variant", "policy", "quirks", "value", "seed", "days", *FIGURES, "jobs", "late"]
     writer.writerow([*columns, *(f"got {name}" for name in projects)])

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from time import monotonic
 from typing import Any, Final
 
@@ -119,11 +120,14 @@ def _answer_of(run: Run) -> Answer:
     if answer.fault == _too_long(secs_max):
         took = f"The policy {run.policy} took more than {secs_max} s of processor time, or waited for something."
         return Answer(None, b"", took)
+    ended = f"The policy {run.policy} ended its run without a result."
+    if answer.fault == _OUR_FAULT and answer.has_begun:
+        return Answer(None, b"", ended)
     try:
         check_answer(answer, run.keeps_timeline)
     except ValueError as error:
         log.warning("a policy answered no result", policy=run.policy, error=str(error))
-        return Answer(None, b"", f"The policy {run.policy} ended its run without a result.")
+        return Answer(None, b"", ended)
     return answer
 
 
@@ -220,7 +224,7 @@ def _read_answer(process: subprocess.Popen[bytes], secs_max: int, report: Callab
     """Reads its output until it ends; wall-clock time is limited to twice its processor time."""
     assert process.stdout is not None and process.stderr is not None
     out, errors = bytearray(), bytearray()
-    progress, ends_at, report_at = 0.0, monotonic() + 2 * secs_max, monotonic() + POLL_SECS
+    progress, ends_at, report_at = -1.0, monotonic() + 2 * secs_max, monotonic() + POLL_SECS
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ, out)
         selector.register(process.stderr, selectors.EVENT_READ, errors)
@@ -233,11 +237,11 @@ def _read_answer(process: subprocess.Popen[bytes], secs_max: int, report: Callab
             progress = _take_progress(out, progress)
             now = monotonic()
             if now >= report_at:
-                report(progress)
+                report(max(progress, 0.0))
                 report_at = now + POLL_SECS
             if now >= ends_at or len(out) > ANSWER_BYTES_MAX:
                 return Answer(None, b"", _too_long(secs_max))
-    return _answer(process, bytes(out), bytes(errors), secs_max)
+    return replace(_answer(process, bytes(out), bytes(errors), secs_max), has_begun=progress >= 0)
 
 
 def _take_progress(out: bytearray, progress: float) -> float:

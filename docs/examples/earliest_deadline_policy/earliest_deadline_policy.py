@@ -11,7 +11,7 @@ from emulator.engine.scenario import Scenario
 from emulator.engine.state import NEVER, Job, ProjectState
 from emulator.engine.timeline.reasons import Reason
 
-CHECK_SECS = 3600.0
+CHECK_SECS = 600.0
 
 
 class EarliestDeadline:
@@ -67,15 +67,17 @@ class EarliestDeadline:
         return project.used_flop / project.share if project.share else 1e30
 
     def _request(self, project: ProjectState, now: float) -> WorkRequest | None:
-        """What it takes to fill the buffer of each kind of processor; None if there is enough."""
+        """What it takes to fill the buffer of each kind of processor, and idle instances; None if nothing is needed."""
         client = self.client
         secs = [0.0] * len(client.kinds)
+        idle = [0.0] * len(client.kinds)
         for kind, instances in enumerate(client.instances):
             if not project.can_supply[kind] or client.backed_off(project, kind, now):
                 continue
             have = client.work_secs(kind, now)
-            if have < client.buffer_min_secs * instances:
-                secs[kind] = client.buffer_total_secs * instances - have
+            idle[kind] = max(0.0, instances - sum(job.usage for job in client.jobs() if job.kind == kind))
+            if idle[kind] or have < client.buffer_min_secs * instances:
+                secs[kind] = max(1.0, client.buffer_total_secs * instances - have)
         if not any(secs):
             return None
-        return WorkRequest(project, secs, [0.0] * len(secs), Reason.OWN_REQUEST)
+        return WorkRequest(project, secs, idle, Reason.OWN_REQUEST)

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 def described(error: BaseException) -> str:
     """An exception in one line."""
-    return f"{type(error).__name__}: {str(error)[:150]}".replace("\n", " ").rstrip(". ")
+    return f"{type(error).__name__}: {str(error)[:150]}".replace("\n", " ").rstrip(".: ")
 
 
 class GuardedPolicy:
@@ -47,7 +47,7 @@ class GuardedPolicy:
     def _call(self, method: Callable[..., T], *arguments: Any) -> T:
         try:
             return method(*arguments)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise PolicyError(f"The policy {self.name} failed in {method.__name__}: {described(error)}.") from error
 
     def begin(self, client: Client) -> None:

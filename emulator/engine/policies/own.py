@@ -56,7 +56,7 @@ def make_own_policy(name: str, scenario: Scenario, parameters: Mapping[str, Any]
         )
     try:
         policy = factory(scenario, parameters)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise PolicyError(f"The policy {shown} could not be made: {described(error)}.") from error
     return GuardedPolicy(policy, shown)
 
@@ -69,7 +69,7 @@ def _of_package(name: str) -> Factory:
         raise PolicyError(f"There is no policy {name!r}. These are installed: {known}.") from None
     try:
         factory: Factory = point.load()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise PolicyError(f"The policy {name} could not be loaded: {described(error)}.") from error
     return factory
 
@@ -84,6 +84,6 @@ def _of_file(name: str) -> Factory:
     try:
         spec.loader.exec_module(module)
         factory: Factory = getattr(module, attribute)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise PolicyError(f"The policy {attribute} could not be loaded from {path}: {described(error)}.") from error
     return factory

@@ -7,6 +7,7 @@ import math
 import os
 import sys
 from collections.abc import Sequence
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -18,12 +19,12 @@ from emulator.engine.policies.own import installed, is_file
 from emulator.engine.policy import PolicyError
 from emulator.engine.scenario import Scenario, ScenarioError
 from emulator.files.presets import PRESETS
-from emulator.runs.sources import on_trace, read_source
 from emulator.pages import decision_texts, downloads, row_texts
 from emulator.runs import paje, report
 from emulator.runs.batch import Outcome, run_all
 from emulator.runs.execution import order_of, policy_of
 from emulator.runs.packed_timeline import unpack
+from emulator.runs.sources import on_trace, read_source
 from emulator.runs.sweeps import read_values, split
 from emulator.runs.variants import Variant, swept
 
@@ -141,6 +142,8 @@ class Command(BaseCommand):
             found = self._run(source.scenario, variants, days, seeds, options)
         except (OSError, ScenarioError, PolicyError) as error:
             raise CommandError(str(error)) from error
+        except BrokenProcessPool as error:
+            raise CommandError("A process was ended from outside, or by a policy, or had no memory left.") from error
         self._print(found, source.scenario, options)
 
     def _checked(self, options: dict[str, Any]) -> tuple[float | None, list[int]]:

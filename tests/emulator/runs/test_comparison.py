@@ -10,7 +10,7 @@ from emulator.runs.variants import Variant, references, swept
 
 
 def test_the_interval_is_students_on_the_differences_at_each_seed() -> None:
-    # Differences 1, 2, 3: mean 2, standard deviation 1, t(0.975, 2) = 4.302653, half width 4.302653 / sqrt(3) = 2.484138.
+    # Differences 1, 2, 3: mean 2, standard deviation 1; t(0.975, 2) = 4.302653, and 4.302653 / sqrt(3) = 2.484138.
     found = paired_difference({1: 2, 2: 4, 3: 6}, {1: 1, 2: 2, 3: 3})
     assert found is not None
     assert (found.mean, found.pairs) == (2, 3)
