@@ -1,10 +1,10 @@
 """Read when a computer was available from a trace in the form of the Failure Trace Archive.
 
 The archive has traces of volunteers' computers (SETI@home), desktops, grids and clusters in one form: tables with tabs
-between columns. `event_trace.tab` has a line for each interval: event_id, component_id, node_id, platform_id, node_name,
-event_type (1: available, 0: not), event_start_time, event_stop_time (seconds since 1970), event_end_reason. Lines that
-begin with "#" are remarks; one that names the columns gives their order. `component.tab` says from when to when each
-node was watched (trace_start, trace_end). Pure: lines in, a trace out.
+between columns. `event_trace.tab` has a line for each interval: event_id, component_id, node_id, platform_id,
+node_name, event_type (1: available, 0: not), event_start_time, event_stop_time (seconds since 1970), event_end_reason.
+Lines that begin with "#" are remarks; one that names the columns gives their order. `component.tab` says from when to
+when each node was watched (trace_start, trace_end). Pure: lines in, a trace out.
 """
 
 from __future__ import annotations

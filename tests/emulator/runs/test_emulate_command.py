@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -27,10 +28,12 @@ from tests.support.emulator_experiments import begin, carry_out, trial
 ROOT = Path(__file__).parents[3]
 
 
-def emulate(*arguments: str) -> subprocess.CompletedProcess[str]:
+def emulate(*arguments: str, path: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Runs the command in an environment without any server's address."""
     servers = ("DATABASE_URL", "BROKER_URL", "CACHE_URL", "VAR_DIR")
     environment = {name: value for name, value in os.environ.items() if name not in servers}
+    if path is not None:
+        environment["PYTHONPATH"] = str(path)
     return subprocess.run(
         [sys.executable, "manage.py", "emulate", *arguments],
         cwd=ROOT,
@@ -190,6 +193,23 @@ def test_a_policy_of_ones_own_is_compared_by_the_name_of_its_class() -> None:
         said(S1, "--days", "1", "--policies", "rec", "--policy-file", f"{EXAMPLE}:EarliestDeadline", "--json")
     )
     assert [run["variant"] for run in printed["runs"]] == ["rec", "EarliestDeadline"]
+
+
+def test_the_example_package_installs_and_is_offered_by_name(tmp_path: Path) -> None:
+    # Building leaves files beside the source.
+    shutil.copytree(EXAMPLE.parent, tmp_path / "source")
+    target = tmp_path / "installed"
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
+    built = subprocess.run(
+        [*pip, "--target", str(target), str(tmp_path / "source")], capture_output=True, text=True, check=False
+    )
+    assert built.returncode == 0, built.stderr
+    done = emulate("--list", path=target)
+    assert "earliest-deadline" in done.stdout and "from earliest-deadline-policy" in done.stdout
+    done = emulate(S1, "--days", "1", "--policies", "rec,earliest-deadline", "--seeds", "2", "--csv", path=target)
+    assert done.returncode == 0, done.stderr
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    assert [row["policy"] for row in rows] == ["rec", "rec", "earliest-deadline", "earliest-deadline"]
 
 
 @pytest.mark.parametrize(

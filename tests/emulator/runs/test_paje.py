@@ -102,7 +102,8 @@ def busy_secs(trace: Trace, lane: str) -> dict[int, float]:
     found: dict[int, float] = defaultdict(float)
     for (kind, container), changes in trace.states.items():
         if kind == "WORK" and container.split("_")[0] == lane:
-            for (since, value, _job), (until, *_rest) in zip(changes, [*changes[1:], (trace.end,)], strict=True):
+            ends = [*(since for since, *_rest in changes[1:]), trace.end]
+            for (since, value, _job), until in zip(changes, ends, strict=True):
                 if value != "idle":
                     found[int(value[1:])] += until - since
     return dict(found)

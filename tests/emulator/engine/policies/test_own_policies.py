@@ -91,7 +91,7 @@ BROKEN: dict[str, tuple[str, Callable[[Any], Any], str]] = {
     "recheck is text": ("fetch", lambda policy: Fetch(None, "soon"), "recheck_secs is not a number"),  # type: ignore[arg-type]
     "jobs are None": ("choose", lambda policy: Choice(None, [], NEVER), "not a list"),  # type: ignore[arg-type]
     "reasons too few": ("choose", lambda policy: Choice(policy.client.jobs()[:1], [], 1.0), "one reason for each job"),
-    "no reason": ("choose", lambda policy: Choice(policy.client.jobs()[:1], ["why"], 1.0), "not in Reason"),
+    "no reason": ("choose", lambda policy: Choice(policy.client.jobs()[:1], ["why"], 1.0), "not in Reason"),  # type: ignore[list-item]
     "no job": ("choose", lambda policy: choice(policy, ["A"]), "not a job"),
     "twice": ("choose", lambda policy: choice(policy, [first(policy)] * 2), "twice"),
     "too many": ("choose", all_jobs, "chose too many jobs for 1 × "),
