@@ -186,7 +186,12 @@ class TrialForm(PlainForm):
             limit=TRACE_BYTES_MAX // 2**20,
         ),
     )
-    node = forms.CharField(label=_("Node of the trace"), required=False, max_length=100)
+    node = forms.CharField(
+        label=_("Node of the trace"),
+        required=False,
+        max_length=100,
+        help_text=_("By id or name. Empty: its first node."),
+    )
 
     def __init__(self, scenario: Scenario, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

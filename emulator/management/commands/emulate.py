@@ -6,13 +6,14 @@ import json
 import math
 import os
 import sys
+from argparse import RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser, DjangoHelpFormatter
 
 from emulator.engine.policies.names import PolicyName
 from emulator.engine.policies.own import installed, is_file
@@ -59,16 +60,15 @@ docs/how-to/emulator-command.md has more.
 """
 
 
+class Formatter(RawDescriptionHelpFormatter, DjangoHelpFormatter):
+    """Keeps the lines of the description and of the examples, and puts Django's own options last."""
+
+
 class Command(BaseCommand):
     help = DESCRIPTION
     requires_system_checks: list[str] = []
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
-        from argparse import RawDescriptionHelpFormatter
-
-        class Formatter(RawDescriptionHelpFormatter):
-            """Keeps the lines of the examples."""
-
         return super().create_parser(prog_name, subcommand, epilog=EXAMPLES, formatter_class=Formatter, **kwargs)
 
     def add_arguments(self, parser: CommandParser) -> None:
