@@ -13,6 +13,7 @@ from typing import Final
 
 from emulator.engine.availability import UpDown
 from emulator.engine.decisions import Choice
+from emulator.engine.limits import allowed_fractions
 from emulator.engine.quirks import Quirks
 from emulator.engine.random_numbers import random_stream
 from emulator.engine.scenario import DAY_SECS, App, ChangeBuffer, Preferences, Scenario
@@ -25,6 +26,7 @@ from emulator.engine.timeline.results import DecisionKind
 MIN_BUFFER_SECS: Final = 180.0
 MIN_UP_FRACTION: Final = 0.01
 MIN_HEAP: Final = 1000
+NEW_JOB_WEIGHT: Final = 0.1  # of a new job in its project's mean
 BY_DEADLINE: Final = (Reason.GPU_DEADLINE, Reason.CPU_DEADLINE)
 _index = attrgetter("index")
 # Members that each job needs: to look one up in its class takes as long as a function call.
@@ -51,6 +53,7 @@ class Client:
         "busy_projects",
         "contested",
         "count",
+        "cpu_limit",
         "cpu_rate",
         "deadlines",
         "ends",
@@ -69,6 +72,8 @@ class Client:
         "period_secs",
         "projects",
         "quirks",
+        "ram_bytes",
+        "ram_bytes_max",
         "recorder",
         "report_at_once",
         "running",
@@ -95,17 +100,23 @@ class Client:
         self.count: Final = [processor.instances for processor in processors]
         preferences = scenario.preferences
         self.instances = [float(count) for count in self.count]  # per kind: what preferences let jobs use
-        self.instances[0] = float(max(1, int(self.count[0] * preferences.max_cpus_percent / 100)))
+        self.instances[0] = float(preferences.usable_cpus(self.count[0]))
+        self.cpu_limit = preferences.cpu_usage_percent / 100  # the part of the time in which jobs of whole CPUs run
         self.instance_flops = [
             processor.counted_flops * (processor.instances if quirks.gpu_count_squared and kind else 1)
             for kind, processor in enumerate(processors)
         ]
         self.host_flops = sum(n * flops for n, flops in zip(self.instances, self.instance_flops, strict=True))
         host = scenario.host
+        # The part of the time in which a kind computes, as the client measures it: all that stops it counts.
+        allowed, gpus_allowed = allowed_fractions(scenario)
+        active = [host.active.fraction * allowed * self.cpu_limit, host.gpu_active.fraction * gpus_allowed]
         self.up_fraction = [
-            max(MIN_UP_FRACTION, host.on.fraction * (host.gpu_active if kind else host.active).fraction)
-            for kind in range(len(processors))
+            max(MIN_UP_FRACTION, host.on.fraction * active[min(kind, 1)]) for kind in range(len(processors))
         ]
+        self.ram_bytes = NEVER  # what running jobs may use now; infinity for no limit
+        most = max(preferences.ram_busy_fraction, preferences.ram_idle_fraction)
+        self.ram_bytes_max = host.ram_bytes * most if host.ram_bytes else NEVER
         self.kind_active = [True] * len(processors)  # per kind: jobs may run on it now (on, active, GPU active)
         self.period_secs = preferences.period_secs  # scheduling period
         self.report_at_once = preferences.report_at_once
@@ -126,7 +137,7 @@ class Client:
         self.contested = False  # two projects have jobs for the same kind, so they take turns
         self.running: list[Job] = []  # in order of their starts
         self.busy_projects: list[ProjectState] = []  # those with running jobs
-        self.cpu_rate = 1.0  # below 1 while the CPUs are overcommitted
+        self.cpu_rate = 1.0  # below 1 while the CPUs are overcommitted; times a job's pace it is its rate
         self.ends: list[tuple[float, int, Job]] = []  # heap; stale entries are skipped
         self.deadlines: list[list[tuple[float, int, Job]]] = [[] for _ in processors]  # heap per kind, stale too
         self.longest_secs = [0.0] * len(processors)  # no present job's estimate is longer
@@ -146,9 +157,9 @@ class Client:
         self._work_rate = [0.0] * len(processors)
         first = 0
         self.lanes = []
-        for count in self.count:
-            self.lanes.append(Lanes(first, count))
-            first += count
+        for usable in self.instances:
+            self.lanes.append(Lanes(first, int(usable)))
+            first += int(usable)
 
     def set_buffer(self, preferences: Preferences | ChangeBuffer) -> None:
         """The work buffer's two marks, from the preferences."""
@@ -167,17 +178,25 @@ class Client:
         for number, version in enumerate(app.versions):
             if version.kind in self.kinds and version.cpus <= self.count[0]:
                 kind = self.kinds.index(version.kind)
-                offer = Offer(project, state, number, version, kind, self.instance_flops)
+                offer = Offer(project, state, number, version, kind, self.instance_flops, self.cpu_limit)
                 if offer.usage <= self.count[kind]:
-                    state.offers.append(offer)
-                    project.can_supply[kind] = True
+                    if app.working_set_bytes > self.ram_bytes_max:
+                        state.too_large.append(offer)
+                    else:
+                        state.offers.append(offer)
+                        project.can_supply[kind] = version.kind not in project.project.not_asked
 
     # What policies ask.
 
     def can_ask(self, project: ProjectState, now: float) -> bool:
-        """Whether it may be asked for work now: attached, not suspended, new tasks allowed, no RPC delay."""
+        """Whether it may be asked for work now: attached, neither it nor a job suspended, new tasks allowed, no RPC
+        delay."""
         return (
-            project.rpc_allowed_secs <= now and project.attached and not project.suspended and not project.no_new_tasks
+            project.rpc_allowed_secs <= now
+            and project.attached
+            and not project.suspended
+            and not project.no_new_tasks
+            and not project.held
         )
 
     def backed_off(self, project: ProjectState, kind: int, now: float) -> bool:
@@ -200,6 +219,9 @@ class Client:
         work_secs = job.estimate_secs * job.usage
         project.waiting_secs[kind] += work_secs
         self._work[kind] += work_secs
+        weight = NEW_JOB_WEIGHT if project.job_secs else 1.0
+        project.job_secs += (job.estimate_secs - project.job_secs) * weight
+        project.job_flop += (job.estimate_secs * job.counted_flops - project.job_flop) * weight
         heap = self.deadlines[kind]
         heappush(heap, (job.deadline_secs, job.id, job))
         if len(heap) > self._compact_at[kind]:
@@ -277,27 +299,40 @@ class Client:
                 self.settle(job, now)
                 job.by_deadline = True
 
+    def _begin(self, job: Job) -> None:
+        """Moves a job from those that never ran to those that did."""
+        project, kind = job.project, job.kind
+        job.started = True
+        waiting = project.waiting[kind]
+        estimates = project.waiting_estimates[kind]
+        if waiting[0] is job:
+            waiting.popleft()
+            estimates.popleft()
+        else:
+            del estimates[waiting.index(job)]
+            waiting.remove(job)
+        # No rounding is carried on.
+        project.waiting_secs[kind] = project.waiting_secs[kind] - job.estimate_secs * job.usage if waiting else 0.0
+        project.begun[kind].append(job)
+
+    def arrive_begun(self, job: Job, done_fraction: float) -> None:
+        """A job is there of which so much was done before the start."""
+        self.arrive(job)
+        self._begin(job)
+        job.before_secs = job.size_secs * done_fraction
+        job.left = job.size_secs - job.before_secs
+        self._work[job.kind] -= job.estimate_secs * done_fraction * job.usage
+
     def _start(self, job: Job, now: float, reason: Reason) -> None:
         kind = job.kind
         project = job.project
         usage = job.usage
         if not job.started:
-            job.started = True
-            waiting = project.waiting[kind]
-            estimates = project.waiting_estimates[kind]
-            if waiting[0] is job:
-                waiting.popleft()
-                estimates.popleft()
-            else:
-                del estimates[waiting.index(job)]
-                waiting.remove(job)
-            # No rounding is carried on.
-            project.waiting_secs[kind] = project.waiting_secs[kind] - job.estimate_secs * usage if waiting else 0.0
-            project.begun[kind].append(job)
+            self._begin(job)
         job.running = True
         job.by_deadline = reason in BY_DEADLINE
         job.app.running += 1
-        job.rate = rate = self.cpu_rate if kind == 0 else 1.0
+        job.rate = rate = self.cpu_rate * job.pace if kind == 0 else job.pace
         job.settled_secs = now
         self._will_end(job, now)
         job.lanes = self.lanes[kind].allocate(usage)
@@ -384,15 +419,32 @@ class Client:
         self.version += 1
         late_secs = now - job.deadline_secs
         if late_secs <= 0.0:
-            project.met += 1
             self.log.add(now, ENDED, IN_TIME, project.index, job.id, kind)
-            return
+        elif self.quirks.wasted_when_reported:
+            self.log.add(now, ENDED, Reason.JOB_LATE, project.index, job.id, kind, late_secs)
+        else:
+            self.judge_late(job, now, Reason.JOB_LATE)
+
+    def judge_late(self, job: Job, now: float, reason: Reason) -> None:
+        """A job is late: what was done for it is wasted."""
+        project = job.project
         project.late += 1
-        if not self.quirks.wasted_when_reported:
-            project.wasted_flop += job.size_secs * job.counted_flops
+        project.wasted_flop += (job.size_secs - job.before_secs - job.left) * job.counted_flops
         if self.recorder is not None:
             self.recorder.miss(now, job)
-        self.log.add(now, ENDED, Reason.JOB_LATE, project.index, job.id, kind, late_secs)
+        self.log.add(now, ENDED, reason, project.index, job.id, job.kind, now - job.deadline_secs)
+
+    def judge_rest(self, now: float) -> None:
+        """At the end of the run, with all jobs settled: those that can no longer be reported in time are late."""
+        if self.quirks.wasted_when_reported:
+            return
+        for project in self.projects:
+            for job in project.ready:
+                if 0.0 < job.end_secs <= job.deadline_secs < now:
+                    self.judge_late(job, now, Reason.JOB_UNREPORTED)
+        for job in self.jobs():
+            if job.deadline_secs < now:
+                self.judge_late(job, now, Reason.JOB_UNFINISHED)
 
     def set_cpu_rate(self, now: float) -> None:
         """Where CPU jobs use more CPUs than GPU jobs leave, they are slowed alike (section 3)."""
@@ -408,10 +460,11 @@ class Client:
             return
         self.cpu_rate = rate
         for job in self.running:
-            if job.kind == 0 and job.rate != rate:
+            its_rate = rate * job.pace
+            if job.kind == 0 and job.rate != its_rate:
                 self.settle(job, now)
-                self._load(job, rate - job.rate, now)
-                job.rate = rate
+                self._load(job, its_rate - job.rate, now)
+                job.rate = its_rate
                 self._will_end(job, now)
 
     def drop(self, project: ProjectState, now: float, reason: Reason) -> list[Job]:

@@ -29,6 +29,7 @@ class Job:
     __slots__ = (
         "app",
         "arrived_secs",
+        "before_secs",
         "bias",
         "by_deadline",
         "counted_flops",
@@ -41,6 +42,7 @@ class Job:
         "kind",
         "lanes",
         "left",
+        "pace",
         "project",
         "rate",
         "running",
@@ -61,9 +63,11 @@ class Job:
         self.counted_flops = offer.counted_flops  # its counted FLOPS while it runs: the peak of all devices it occupies
         self.size_secs = size_secs  # real run time; no policy may read it
         self.estimate_secs = estimate_secs  # estimated run time of the whole job
+        self.pace = offer.pace  # the part of the time in which the CPU limit lets it run
         self.bias = estimate_secs / size_secs
         self.left = size_secs  # real run time left at settled_secs
-        self.rate = 0.0  # run time per second: 0, 1, or less where CPUs are overcommitted
+        self.before_secs = 0.0  # of its run time, what was done before the start
+        self.rate = 0.0  # run time per second: 0, its pace, or less where CPUs are overcommitted
         self.settled_secs = 0.0
         self.arrived_secs = 0.0
         self.deadline_secs = 0.0
@@ -81,20 +85,24 @@ class Job:
 
 
 class AppState:
-    """An application as its server sees it: the number of its running jobs, and its offers."""
+    """An application as its server sees it: the number of its running jobs, and its offers.
 
-    __slots__ = ("app", "offers", "running")
+    The server sends no jobs of `too_large`, which never fit into the RAM that preferences allow.
+    """
+
+    __slots__ = ("app", "offers", "running", "too_large")
 
     def __init__(self, app: App) -> None:
         self.app = app
         self.running = 0
         self.offers: list[Offer] = []
+        self.too_large: list[Offer] = []
 
 
 class Offer:
     """A version that this computer can run: the devices that one of its jobs occupies, and its counted FLOPS."""
 
-    __slots__ = ("app", "counted_flops", "cpus", "flops", "kind", "number", "project", "usage")
+    __slots__ = ("app", "counted_flops", "cpus", "flops", "kind", "number", "pace", "project", "usage")
 
     def __init__(
         self,
@@ -104,6 +112,7 @@ class Offer:
         version: Version,
         kind: int,
         instance_flops: list[float],
+        cpu_limit: float = 1.0,
     ) -> None:
         self.project = project
         self.app = app
@@ -112,6 +121,7 @@ class Offer:
         self.flops = version.flops
         self.cpus = version.cpus
         self.usage = version.gpus if kind else version.cpus
+        self.pace = cpu_limit if version.cpus >= 1 else 1.0  # the client throttles no other jobs
         self.counted_flops = version.cpus * instance_flops[0] + (version.gpus * instance_flops[kind] if kind else 0.0)
 
 
@@ -133,8 +143,11 @@ class ProjectState:
         "gap_cubes",
         "gap_from_secs",
         "has_work",
+        "held",
         "index",
         "instance_secs",
+        "job_flop",
+        "job_secs",
         "late",
         "master_fetches",
         "met",
@@ -177,7 +190,11 @@ class ProjectState:
         self.begun: list[list[Job]] = [[] for _ in range(kinds)]  # running or preempted, in order of their starts
         self.waiting_secs = [0.0] * kinds  # estimated instance-seconds of `waiting`
         self.ready: list[Job] = []  # finished, not yet reported
-        self.report_at_secs = NEVER
+        self.report_at_secs = NEVER  # when it is contacted to report, or because it asked for that
+        self.held = 0  # jobs that the owner suspended
+        # What its jobs are estimated to be: means in which later jobs count more. 0 before the first.
+        self.job_secs = 0.0
+        self.job_flop = 0.0  # counted FLOP
         self.running = 0
         self.busy = [0.0] * kinds  # instances its running jobs occupy (of GPU jobs the CPUs too)
         self.busy_flops = 0.0  # counted FLOPS of its running jobs; slowed CPU jobs count for as much less

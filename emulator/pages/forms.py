@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import math
+import zipfile
 from typing import TYPE_CHECKING, Any, Final
 
 from django import forms
@@ -13,7 +15,9 @@ from django.utils.translation import gettext_lazy as _
 
 from emulator.engine.policies.names import PolicyName
 from emulator.engine.scenario import CPU, GPU_EFFICIENCY, MAX_INSTANCES, Preferences, Processor, Scenario, ScenarioError
-from emulator.files.sections import SETTINGS_BYTES_MAX, STATE_BYTES_MAX
+from emulator.files.archive import bytes_max_of
+from emulator.files.sections import SETTINGS_BYTES_MAX
+from emulator.files.time_log import TIME_LOG_FILE
 from emulator.files.trace_archive import read_trace, with_trace
 from emulator.models import DAYS_MAX, POLICIES
 from emulator.pages import own_policies, parameter_texts, stored_texts, variant_texts
@@ -21,11 +25,13 @@ from emulator.pages.drafts import Change, ProjectFacts, draft
 from emulator.runs.experiments import SEEDS_MAX, VARIANTS_MAX
 from emulator.runs.sweeps import check_value, full_names, read_values, split
 from emulator.runs.variants import Variant, swept
+from portal.templatetags.display import localised
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrOrPromise as Text
 
 PROJECT_ROWS: Final = 5
+UPLOAD_BYTES_MAX: Final = 32 * 1024 * 1024
 GPU_KINDS: Final = [
     ("NVIDIA", _("NVIDIA GPU")),
     ("ATI", _("AMD GPU")),
@@ -125,26 +131,52 @@ def _optional(label: Text, low: float, high: float, initial: float | None) -> fo
 
 
 class UploadForm(PlainForm):
-    """A client's files. A worker reads them; here only their sizes are checked."""
+    """A ZIP of a client's data folder, or its files one by one. A worker reads them; here only sizes are checked."""
 
-    client_state = forms.FileField(label="client_state.xml", help_text=_("Up to 16 MiB."))
+    archive = forms.FileField(label=_("ZIP of the data folder"), required=False)
+    client_state = forms.FileField(label="client_state.xml", required=False)
     global_prefs = forms.FileField(label="global_prefs.xml", required=False)
     global_prefs_override = forms.FileField(label="global_prefs_override.xml", required=False)
     cc_config = forms.FileField(label="cc_config.xml", required=False)
     app_config = forms.FileField(label="app_config.xml", required=False)
+    time_stats_log = forms.FileField(label="time_stats_log", required=False)
+
+    def single_files(self) -> list[forms.BoundField]:
+        """The fields for single files, for the page."""
+        return [self[name] for name in self.fields if name != "archive"]
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
+        if not self.errors and not cleaned.get("archive") and not cleaned.get("client_state"):
+            self.add_error("archive", gettext("Choose a ZIP of the data folder, or client_state.xml."))
         for name, file in list(cleaned.items()):
-            limit = STATE_BYTES_MAX if name == "client_state" else SETTINGS_BYTES_MAX
+            limit = self._limit(name)
             if file is not None and file.size > limit:
                 too_large = gettext("This file has %(size)s bytes. The limit is %(limit)s bytes.")
-                self.add_error(name, too_large % {"size": f"{file.size:,}", "limit": f"{limit:,}"})
+                self.add_error(
+                    name, too_large % {"size": localised(f"{file.size:,}"), "limit": localised(f"{limit:,}")}
+                )
         return cleaned
 
-    def files_by_name(self) -> dict[str, bytes]:
-        """The uploaded files, by the names that clients give them."""
-        return {f"{name}.xml": file.read() for name, file in self.cleaned_data.items() if file is not None}
+    def _limit(self, name: str) -> int:
+        """How many bytes the file of a field may have."""
+        return UPLOAD_BYTES_MAX if name == "archive" else bytes_max_of(_file_name(name)) or SETTINGS_BYTES_MAX
+
+    def archive_bytes(self) -> bytes:
+        """The uploaded ZIP, or one of the single files, by the names that clients give them."""
+        files = {name: file for name, file in self.cleaned_data.items() if file is not None}
+        if "archive" in files:
+            whole: bytes = files["archive"].read()
+            return whole
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+            for name, file in files.items():
+                archive.writestr(_file_name(name), file.read())
+        return buffer.getvalue()
+
+
+def _file_name(field: str) -> str:
+    return field if field == TIME_LOG_FILE else f"{field}.xml"
 
 
 class TrialForm(PlainForm):
@@ -230,7 +262,8 @@ class TrialForm(PlainForm):
         file = self.cleaned_data["trace"]
         if file is not None and file.size > TRACE_BYTES_MAX:
             too_large = gettext("This file has %(size)s bytes. The limit is %(limit)s bytes.")
-            raise ValidationError(too_large % {"size": f"{file.size:,}", "limit": f"{TRACE_BYTES_MAX:,}"})
+            sizes = {"size": localised(f"{file.size:,}"), "limit": localised(f"{TRACE_BYTES_MAX:,}")}
+            raise ValidationError(too_large % sizes)
         return file
 
     def on_trace(self, scenario: Scenario) -> Scenario:

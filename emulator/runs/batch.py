@@ -12,7 +12,7 @@ from multiprocessing import get_context
 from time import process_time
 from typing import Any
 
-from emulator.runs.execution import execute, project_rows
+from emulator.runs.execution import answer_of, execute
 from emulator.runs.packed_timeline import pack
 
 Report = Callable[[int], None]
@@ -20,9 +20,9 @@ Report = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A run's figures and projects (as Result.as_json), all data of its projects, and the timeline if it was wanted."""
+    """A run's figures of merit, all data of its projects, and the timeline if it was wanted."""
 
-    result: dict[str, Any]
+    figures: dict[str, float | None]
     projects: list[dict[str, Any]]
     cpu_secs: float
     timeline: bytes | None
@@ -33,7 +33,8 @@ def run_order(order: dict[str, Any]) -> Outcome:
     began = process_time()
     result = execute(order)
     packed = pack(result) if order["timeline"] else None
-    return Outcome(result.as_json(), project_rows(result), process_time() - began, packed)
+    answer = answer_of(result)
+    return Outcome(answer["figures_of_merit"], answer["projects"], process_time() - began, packed)
 
 
 def run_all(orders: Sequence[dict[str, Any]], processes: int, report: Report) -> list[Outcome]:

@@ -13,9 +13,14 @@ from math import sqrt
 from statistics import fmean, stdev
 from typing import Final
 
+from emulator.engine.timeline.results import Figures
 from emulator.runs.variants import references
 
 CONFIDENCE: Final = 0.95
+ATTAINABLE: Final = ("share_violation_least", "share_violation_avoidable")
+"""Figures of emulator.runs.attainable, which a run may lack: then they are None."""
+FIGURES: Final = (*Figures.__slots__, *ATTAINABLE)
+"""All figures of merit of a run."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ An order is JSON: `scenario`, `days`, `policy`, `has_quirks`, `parameters`, `see
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -37,12 +36,16 @@ def order_of(scenario: Scenario, variant: Variant, days: float, seed: int, *, ti
 
 def execute(order: Mapping[str, Any], began: Callable[[Run], None] = lambda run: None) -> Result:
     """Runs it. `began` is called with the run before it starts. Raises ScenarioError and PolicyError."""
-    scenario = from_json(order["scenario"])
-    quirks = BOINC if order["has_quirks"] else Quirks()
-    policy = policy_of(order["policy"], scenario, order["parameters"])
-    run = Run(scenario, policy, order["days"], order["seed"], quirks, timeline=order["timeline"])
+    run = run_of(order, from_json(order["scenario"]), order["days"], timeline=order["timeline"])
     began(run)
     return run.result()
+
+
+def run_of(order: Mapping[str, Any], scenario: Scenario, days: float, *, timeline: bool) -> Run:
+    """The order's policy and seed on a scenario. Raises ScenarioError and PolicyError."""
+    quirks = BOINC if order["has_quirks"] else Quirks()
+    policy = policy_of(order["policy"], scenario, order["parameters"])
+    return Run(scenario, policy, days, order["seed"], quirks, timeline=timeline)
 
 
 def policy_of(name: str, scenario: Scenario, parameters: Mapping[str, Any]) -> Policy:
@@ -53,13 +56,9 @@ def policy_of(name: str, scenario: Scenario, parameters: Mapping[str, Any]) -> P
 
 
 def answer_of(result: Result) -> dict[str, Any]:
-    """Figures, and all data of each project in their order, as JSON; and the processor time of this process."""
-    answer = result.as_json()
-    answer["projects"] = project_rows(result)
-    answer["cpu_secs"] = time.process_time()
-    return answer
+    """All figures of merit, and all data of each project in their order, as JSON."""
+    # SciPy takes a while to load, and the worker that makes orders does not need it.
+    from emulator.runs.attainable import figures_of_merit
 
-
-def project_rows(result: Result) -> list[dict[str, Any]]:
-    """All data of each project."""
-    return [{name: getattr(row, name) for name in type(row).__slots__} for row in result.projects]
+    projects = [{name: getattr(row, name) for name in type(row).__slots__} for row in result.projects]
+    return {"figures_of_merit": figures_of_merit(result), "projects": projects}

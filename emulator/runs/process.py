@@ -3,7 +3,7 @@
 Uploads are not trusted, and a scenario may need more time or memory than there is. So the process limits itself
 before it reads its input, and its parent may kill it at any time.
 
-Standard input: one line of JSON, then, to read files, a zip of them. Standard output: lines ``progress <fraction>``,
+Standard input: one line of JSON, then, to read files, a ZIP of them. Standard output: lines ``progress <fraction>``,
 then one line of JSON, ``{"ok": …}`` or ``{"fault": …}``, with ``nbytes`` if a packed timeline follows.
 
 A policy from outside (``is_own_policy``) runs here too. The parent starts this process in a sandbox for it
@@ -12,16 +12,17 @@ A policy from outside (``is_own_policy``) runs here too. The parent starts this 
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import resource
 import sys
 import threading
-import zipfile
+import time
+from dataclasses import asdict
 from typing import Any, BinaryIO, Final
 
 PROGRESS_SECS: Final = 0.5
+TRIALS_PART: Final = 0.5  # of the processor time that is left, for trials
 _writing = threading.Lock()
 _out: list[BinaryIO] = [sys.stdout.buffer]
 
@@ -63,13 +64,11 @@ def _keep_apart() -> None:
 def _read(_: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
     """The scenario of the files, or their faults."""
     from emulator.engine.scenario import ScenarioError
-    from emulator.files.scenario import read_upload
+    from emulator.files.scenario import read_zip
     from emulator.files.scenario_json import to_json
 
-    with zipfile.ZipFile(io.BytesIO(sys.stdin.buffer.read())) as archive:
-        files = {name: archive.read(name) for name in archive.namelist()}
     try:
-        scenario = read_upload(files)
+        scenario = read_zip(sys.stdin.buffer.read())
     except ScenarioError as error:
         return {"fault": str(error)}, b""
     return {"ok": to_json(scenario)}, b""
@@ -83,8 +82,10 @@ def _run(order: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
     from emulator.runs.packed_timeline import pack
 
     done = threading.Event()
+    begun: list[Any] = []
 
     def report(run: Any) -> None:
+        begun.append(run)
         threading.Thread(target=_report_progress, args=(run, done), daemon=True).start()
 
     try:
@@ -93,7 +94,38 @@ def _run(order: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
         return {"fault": str(error)}, b""
     finally:
         done.set()
-    return {"ok": answer_of(result)}, pack(result) if order["timeline"] else b""
+    answer = answer_of(result)
+    # What a policy from outside answers is checked part by part; the findings are only for this project's policies.
+    if order["timeline"] and not order.get("is_own_policy"):
+        answer["answer"] = _answer(order, begun[0], result)
+    answer["cpu_secs"] = time.process_time()
+    return {"ok": answer}, pack(result) if order["timeline"] else b""
+
+
+def _answer(order: dict[str, Any], run: Any, result: Any) -> dict[str, Any]:
+    """The findings and, if they are wanted, what came of the trials; without trials if they would take too long."""
+    from emulator.advice.findings import find
+    from emulator.advice.trials import TRIALS_MAX, trial_days, try_all
+    from emulator.engine.timeline.results import Result
+    from emulator.files.scenario_json import from_json
+    from emulator.runs.execution import run_of
+
+    scenario = from_json(order["scenario"])
+    findings = find(scenario, result)
+    if not order["tries"]:
+        return {"findings": asdict(findings), "outcome": None}
+    days = trial_days(order["days"], run.events)
+    used_secs = time.process_time()
+    # One more than the trials: the scenario as it is.
+    needed_secs = (TRIALS_MAX + 1) * used_secs * days / order["days"]
+    if needed_secs > TRIALS_PART * (order["secs_max"] - used_secs):
+        return {"findings": asdict(findings), "outcome": None, "are_trials_skipped": True}
+
+    def again(changed: Any, its_days: float) -> Result:
+        return run_of(order, changed, its_days, timeline=False).result()
+
+    outcome = try_all(scenario, findings, result, days, again)
+    return {"findings": asdict(findings), "outcome": asdict(outcome)}
 
 
 def _report_progress(run: Any, done: threading.Event) -> None:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from emulator.engine.scenario import Scenario
 from emulator.files.presets import PRESETS, preset
-from emulator.files.scenario import read_folder, read_upload
+from emulator.files.scenario import read_path
 from emulator.files.scenario_json import from_json
-from emulator.files.sections import STATE_BYTES_MAX, ScenarioFileError
+from emulator.files.sections import ScenarioFileError
 from emulator.files.trace_archive import COMPONENTS, read_trace, read_watched, with_trace
 
 JSON_BYTES_MAX: Final = 64 * 1024 * 1024
 DEFAULT_DAYS: Final = 10.0
-_FILES: Final = ("client_state.xml", "global_prefs.xml", "global_prefs_override.xml", "cc_config.xml", "app_config.xml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +42,9 @@ def read_source(text: str) -> Source:
             0,
             "there is no such file or folder, and no example of this name (--list shows them)",
         )
-    if path.is_file() and zipfile.is_zipfile(path):
-        return Source(_read_zip(path), DEFAULT_DAYS)
     if path.suffix == ".json":
         return Source(_read_json(path), DEFAULT_DAYS)
-    return Source(read_folder(path), DEFAULT_DAYS)
+    return Source(read_path(path), DEFAULT_DAYS)
 
 
 def on_trace(source: Source, path: Path, node: str) -> Source:
@@ -76,17 +72,3 @@ def _read_json(path: Path) -> Scenario:
     except (ValueError, RecursionError) as error:
         raise ScenarioFileError(path.name, "", 0, f"it is not JSON: {error}") from None
     return from_json(data["scenario"] if isinstance(data, dict) and "scenario" in data else data)
-
-
-def _read_zip(path: Path) -> Scenario:
-    """The client's files in a ZIP of its data folder; others are passed over."""
-    with zipfile.ZipFile(path) as archive:
-        wanted = [info for info in archive.infolist() if Path(info.filename).name in _FILES]
-        if sum(info.file_size for info in wanted) > 2 * STATE_BYTES_MAX:
-            raise ScenarioFileError(path.name, "", 0, f"its files are larger than {2 * STATE_BYTES_MAX // 2**20} MiB")
-        files = {}
-        for info in wanted:
-            parts = Path(info.filename).parts
-            # A project's own file keeps its folder.
-            files["/".join(parts[-2:]) if parts[-1] == "app_config.xml" else parts[-1]] = archive.read(info)
-    return read_upload(files)

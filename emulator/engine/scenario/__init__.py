@@ -11,6 +11,7 @@ from emulator.engine.scenario.checks import (
     GPU_EFFICIENCY,
     MAX_APPS,
     MAX_EVENTS,
+    MAX_FAILURES,
     MAX_FLOP,
     MAX_FLOPS,
     MAX_INSTANCES,
@@ -18,6 +19,7 @@ from emulator.engine.scenario.checks import (
     MAX_KINDS,
     MAX_NAME_CHARS,
     MAX_PROJECTS,
+    MAX_RAM_BYTES,
     MAX_SECS,
     MAX_SHARE,
     MAX_TRACE_INTERVALS,
@@ -39,16 +41,20 @@ from emulator.engine.scenario.events import (
     Suspend,
 )
 from emulator.engine.scenario.host import Availability, Host, Processor
+from emulator.engine.scenario.limits import HOUR_SECS, WEEK_SECS, DayHours, Hours, Use
 from emulator.engine.scenario.preferences import Preferences
-from emulator.engine.scenario.projects import App, Normal, Project, Standing, StartJob, Version
+from emulator.engine.scenario.projects import App, Backoffs, Normal, Project, Standing, StartJob, StartState, Version
+from emulator.engine.scenario.unused import Unused
 from emulator.engine.scenario.whole import Scenario
 
 __all__ = [
     "CPU",
     "DAY_SECS",
     "GPU_EFFICIENCY",
+    "HOUR_SECS",
     "MAX_APPS",
     "MAX_EVENTS",
+    "MAX_FAILURES",
     "MAX_FLOP",
     "MAX_FLOPS",
     "MAX_INSTANCES",
@@ -56,20 +62,25 @@ __all__ = [
     "MAX_KINDS",
     "MAX_NAME_CHARS",
     "MAX_PROJECTS",
+    "MAX_RAM_BYTES",
     "MAX_SECS",
     "MAX_SHARE",
     "MAX_TRACE_INTERVALS",
     "MAX_VERSIONS",
     "MIN_JOB_FLOP",
+    "WEEK_SECS",
     "App",
     "Attach",
     "Availability",
+    "Backoffs",
     "ChangeBuffer",
     "ChangeShare",
+    "DayHours",
     "Detach",
     "Event",
     "HasWork",
     "Host",
+    "Hours",
     "NewApp",
     "NoNewTasks",
     "Normal",
@@ -82,6 +93,9 @@ __all__ = [
     "ServerUp",
     "Standing",
     "StartJob",
+    "StartState",
     "Suspend",
+    "Unused",
+    "Use",
     "Version",
 ]

@@ -9,6 +9,7 @@ from emulator.engine.scenario.checks import (
     MAX_FLOPS,
     MAX_INSTANCES,
     MAX_KINDS,
+    MAX_RAM_BYTES,
     MAX_SECS,
     MAX_TRACE_INTERVALS,
     ScenarioError,
@@ -16,6 +17,7 @@ from emulator.engine.scenario.checks import (
     check_name,
     check_number,
 )
+from emulator.engine.scenario.limits import Use, check_use
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,12 @@ class Processor:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A computer. `on` rules everything; `connected` only RPCs; `active` all computing; `gpu_active` that of GPUs."""
+    """A computer. `on` rules everything; `connected` only RPCs; `active` all computing; `gpu_active` that of GPUs.
+
+    `in_use`, `on_batteries` and the exclusive applications are what the owner does with it: preferences say which of
+    them stop computing. An exclusive application always does. `in_use` is use as the client sees it: it goes on until
+    there was no input for a while. `ram_bytes` 0: not known, and not limited.
+    """
 
     processors: tuple[Processor, ...]
     on: Availability = Availability()
@@ -72,6 +79,11 @@ class Host:
     active: Availability = Availability()
     gpu_active: Availability = Availability()
     name: str = ""
+    ram_bytes: float = 0.0
+    in_use: Use = Use()
+    on_batteries: Use = Use()
+    exclusive_app: Use = Use()
+    exclusive_gpu_app: Use = Use()
 
 
 def check_availability(name: str, process: Availability) -> None:
@@ -108,3 +120,6 @@ def check_host(host: Host) -> None:
         check_number(f"{processor.kind}.efficiency", processor.efficiency, 1e-6, 1)
     for name in ("on", "connected", "active", "gpu_active"):
         check_availability(name, getattr(host, name))
+    check_number("ram_bytes", host.ram_bytes, 0, MAX_RAM_BYTES)
+    for name in ("in_use", "on_batteries", "exclusive_app", "exclusive_gpu_app"):
+        check_use(name, getattr(host, name))

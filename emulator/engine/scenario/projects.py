@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from emulator.engine.scenario.checks import (
     CPU,
     MAX_APPS,
+    MAX_FAILURES,
     MAX_FLOP,
     MAX_FLOPS,
     MAX_INSTANCES,
+    MAX_KINDS,
+    MAX_RAM_BYTES,
     MAX_SECS,
     MAX_SHARE,
     MAX_VERSIONS,
@@ -54,7 +58,8 @@ class App:
     """An application: its jobs' real sizes, the server's estimate of them, and their time limit.
 
     Size and estimate are drawn independently. `weight` is the relative number of jobs of this application among
-    the project's; at most `max_concurrent` of its jobs run at once (0: no limit).
+    the project's; at most `max_concurrent` of its jobs run at once (0: no limit). A running job takes
+    `working_set_bytes` of RAM (0: not known, and not counted).
     """
 
     name: str
@@ -65,6 +70,7 @@ class App:
     weight: float = 1.0
     max_concurrent: int = 0
     non_cpu_intensive: bool = False  # such an application takes no part in scheduling and is left out
+    working_set_bytes: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +84,21 @@ class Standing:
     rec: float = 0.0
     ltd_secs: tuple[tuple[str, float], ...] = ()
     debt_secs: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Backoffs:
+    """What keeps the client from contacting a project at the start, or makes it do so. Seconds from the start.
+
+    `allowed_secs`: no RPC before. `next_rpc_secs`: the server asked to be contacted then (0: it did not).
+    `failures`: RPCs that failed in a row. `kinds`: per kind of processor (its name, until when it is not asked for,
+    the present interval, which doubles each time).
+    """
+
+    allowed_secs: float = 0.0
+    next_rpc_secs: float = 0.0
+    failures: int = 0
+    kinds: tuple[tuple[str, float, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +123,27 @@ class Project:
     uses_dcf: bool = False
     request_delay_secs: float = 0.0
     max_concurrent: int = 0
+    backoffs: Backoffs = Backoffs()
+    not_asked: tuple[str, ...] = ()  # kinds of processor for which the project is never asked
+
+
+class StartState(StrEnum):
+    """What a job that is there at the start is doing."""
+
+    NEW = "new"  # it has not run
+    BEGUN = "begun"  # it has run, and was preempted
+    RUNNING = "running"
+    SUSPENDED = "suspended"  # by the owner: it does not run, and its project is asked for nothing
+    FINISHED = "finished"  # it waits to be reported
 
 
 @dataclass(frozen=True, slots=True)
 class StartJob:
-    """A job that is there at the start, untouched; `version` counts from 0 in its application's versions."""
+    """A job that is there at the start; `version` counts from 0 in its application's versions.
+
+    `name` is its project's, or "". `size_flop` and `estimate_flop` are of the whole job, of which `done_fraction` is
+    done. `received_secs` and `finished_secs` are times before the start: 0 or negative.
+    """
 
     project: str
     app: str
@@ -114,6 +151,11 @@ class StartJob:
     estimate_flop: float
     deadline_secs: float
     version: int = 0
+    state: StartState = StartState.NEW
+    done_fraction: float = 0.0
+    received_secs: float = 0.0
+    finished_secs: float = 0.0
+    name: str = ""
 
 
 def check_project(project: Project) -> None:
@@ -127,9 +169,21 @@ def check_project(project: Project) -> None:
     check_number(f"{at}.debt_secs", project.standing.debt_secs, -MAX_SECS, MAX_SECS)
     for kind, debt_secs in project.standing.ltd_secs:
         check_number(f"{at}.ltd_secs[{kind}]", debt_secs, -MAX_SECS, MAX_SECS)
+    check_backoffs(at, project.backoffs)
+    check_count(f"{at}.not_asked", project.not_asked, 0, MAX_KINDS)
     check_count(f"{at}.apps", project.apps, 0, MAX_APPS)
     for app in project.apps:
         check_app(at, app)
+
+
+def check_backoffs(at: str, backoffs: Backoffs) -> None:
+    check_number(f"{at}.allowed_secs", backoffs.allowed_secs, 0, MAX_SECS)
+    check_number(f"{at}.next_rpc_secs", backoffs.next_rpc_secs, 0, MAX_SECS)
+    check_number(f"{at}.failures", backoffs.failures, 0, MAX_FAILURES)
+    check_count(f"{at}.backoffs.kinds", backoffs.kinds, 0, MAX_KINDS)
+    for kind, until_secs, interval_secs in backoffs.kinds:
+        check_number(f"{at}.backoffs[{kind}]", until_secs, 0, MAX_SECS)
+        check_number(f"{at}.backoffs[{kind}].interval", interval_secs, 0, MAX_SECS)
 
 
 def check_app(project: str, app: App) -> None:
@@ -141,6 +195,7 @@ def check_app(project: str, app: App) -> None:
     for name, normal in (("size", app.size), ("estimate", app.estimate)):
         check_number(f"{at}.{name}.mean", normal.mean, MIN_JOB_FLOP, MAX_FLOP)
         check_number(f"{at}.{name}.std_dev", normal.std_dev, 0, MAX_FLOP)
+    check_number(f"{at}.working_set_bytes", app.working_set_bytes, 0, MAX_RAM_BYTES)
     check_count(f"{at}.versions", app.versions, 0, MAX_VERSIONS)
     for version in app.versions:
         check_number(f"{at}.flops", version.flops, 1, MAX_FLOPS)
@@ -159,6 +214,11 @@ def check_job(job: StartJob, projects: tuple[Project, ...], kinds: set[str]) -> 
         raise ScenarioError(at, f"the scenario has no application {job.app!r} of that project")
     if not 0 <= job.version < len(found[0].versions) or found[0].versions[job.version].kind not in kinds:
         raise ScenarioError(at, "its version cannot run on this computer")
+    if job.name:
+        check_name(f"{at}.name", job.name)
     check_number(f"{at}.size_flop", job.size_flop, MIN_JOB_FLOP, MAX_FLOP)
     check_number(f"{at}.estimate_flop", job.estimate_flop, MIN_JOB_FLOP, MAX_FLOP)
     check_number(f"{at}.deadline_secs", job.deadline_secs, -MAX_SECS, MAX_SECS)
+    check_number(f"{at}.done_fraction", job.done_fraction, 0, 1)
+    check_number(f"{at}.received_secs", job.received_secs, -MAX_SECS, 0)
+    check_number(f"{at}.finished_secs", job.finished_secs, -MAX_SECS, 0)

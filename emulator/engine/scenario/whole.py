@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from emulator.engine.scenario.checks import MAX_EVENTS, MAX_JOBS, MAX_PROJECTS, ScenarioError, check_count
+from emulator.engine.scenario.checks import MAX_EVENTS, MAX_JOBS, MAX_PROJECTS, ScenarioError, check_count, check_number
 from emulator.engine.scenario.events import Event, check_event
 from emulator.engine.scenario.host import Host, check_host
+from emulator.engine.scenario.limits import WEEK_SECS
 from emulator.engine.scenario.preferences import Preferences, check_preferences
 from emulator.engine.scenario.projects import Project, StartJob, check_job, check_project
+from emulator.engine.scenario.unused import Unused
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """All that a run starts from. Raises ScenarioError when it cannot be run."""
+    """All that a run starts from. Raises ScenarioError when it cannot be run.
+
+    `week_secs` is the local time at the start, in seconds since Sunday 0:00.
+    """
 
     host: Host
     projects: tuple[Project, ...]
@@ -22,10 +27,13 @@ class Scenario:
     events: tuple[Event, ...] = ()
     name: str = ""
     notes: tuple[str, ...] = field(default=(), compare=False)  # omissions and assumptions of a reader of files
+    week_secs: float = 0.0
+    unused: tuple[Unused, ...] = field(default=(), compare=False)  # what it found in the files and did not use
 
     def __post_init__(self) -> None:
         check_host(self.host)
         check_preferences(self.preferences)
+        check_number("week_secs", self.week_secs, 0, WEEK_SECS)
         check_count("projects", self.projects, 1, MAX_PROJECTS)
         kinds = {processor.kind for processor in self.host.processors}
         for project in self.projects:

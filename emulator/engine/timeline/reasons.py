@@ -46,6 +46,18 @@ class Reason(IntEnum):
     REPORT_AT_ONCE = 49
     JOB_MET = 50
     JOB_LATE = 51
+    JOB_REPORTED_LATE = 54
+    JOB_UNREPORTED = 55
+    JOB_UNFINISHED = 56
+    # Limits of the owner.
+    OUTSIDE_HOURS = 70
+    IN_USE = 71
+    ON_BATTERIES = 72
+    EXCLUSIVE_APP = 73
+    NO_MEMORY = 74
+    # What a client's own files said at the start.
+    WAS_RUNNING = 80
+    CONTACT_ASKED = 81
     # Of policies from outside, which have no reasons of their own.
     OWN_CHOICE = 90
     OWN_REQUEST = 91

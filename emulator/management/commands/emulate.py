@@ -93,7 +93,7 @@ class Command(BaseCommand):
         tried.add_argument("--no-eligibility", action="store_true", help="ltd without its rule about who collects debt")
         tried.add_argument("--days", type=float, help="simulated days; default: the example's own, or 10")
         tried.add_argument(
-            "--half-life", type=float, metavar="DAYS", help="of recent estimated credit (rec); default: 10"
+            "--half-life", type=float, metavar="DAYS", help="of recent estimated credit (rec); default: 10 or more"
         )
         tried.add_argument(
             "--availability",
@@ -124,6 +124,7 @@ class Command(BaseCommand):
             help="write what ran when, for the first seed of a single policy, by the file's ending: .csv, or .paje "
             "(or .trace) for schedule viewers such as ViTE",
         )
+        shown.add_argument("--unused", action="store_true", help="list the elements of the files that are not used")
         shown.add_argument("--explain", type=int, default=0, metavar="N", help="print the first N decisions")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -222,6 +223,8 @@ class Command(BaseCommand):
             return
         for note in scenario.notes:
             self.stdout.write(f"note: {note}")
+        for row in scenario.unused if options["unused"] else ():
+            self.stdout.write(f"not used: {row.file}, {row.element} ({row.count}): {row.why}")
         is_single = len(found.variants) == 1 and len(found.seeds) == 1
         self.stdout.write(report.run_table(first, found.days) if is_single else report.comparison_table(found))
         if options["explain"]:

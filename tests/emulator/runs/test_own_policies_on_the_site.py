@@ -175,9 +175,13 @@ def test_without_the_program_of_the_sandbox_nothing_runs(
     assert run.state == RunState.FAILED and "fault of this site" in run.fault
 
 
-FIGURES = dict.fromkeys(
-    ("wasted", "idle", "share_violation", "share_violation_normalised", "monotony", "rpcs_per_job"), 0.5
-)
+FIGURES: dict[str, float | None] = {
+    **dict.fromkeys(
+        ("wasted", "idle", "share_violation", "share_violation_normalised", "monotony", "rpcs_per_job"), 0.5
+    ),
+    # A run may lack these two alone.
+    **dict.fromkeys(("share_violation_least", "share_violation_avoidable"), None),
+}
 PROJECT = {
     **dict.fromkeys(("share", "got_fraction", "used_flop", "wasted_flop"), 0.5),
     **dict.fromkeys(("jobs", "met", "late", "sent", "rpcs"), 1),
@@ -196,6 +200,8 @@ RESULT = {"figures_of_merit": FIGURES, "projects": [PROJECT], "cpu_secs": 1.0}
         {**RESULT, "more": 1},
         {**RESULT, "cpu_secs": "1"},
         {**RESULT, "figures_of_merit": {**FIGURES, "idle": float("nan")}},
+        {**RESULT, "figures_of_merit": {**FIGURES, "idle": None}},
+        {**RESULT, "figures_of_merit": {**FIGURES, "share_violation_least": "0"}},
         {**RESULT, "figures_of_merit": {**FIGURES, "<b>": 1}},
         {**RESULT, "projects": []},
         {**RESULT, "projects": [{**PROJECT, "name": "x" * 300}]},

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("emulator", "0002_texts"),
+        ("emulator", "0005_rec_letter"),
     ]
 
     operations = [
@@ -20,6 +20,7 @@ class Migration(migrations.Migration):
             field=models.CharField(
                 choices=[
                     ("rec", "Recent estimated credit (current clients)"),
+                    ("rec-letter", "Recent estimated credit to the letter: the queue counts against the buffer"),
                     ("ltd", "Long-term debt per processor type (client 6.6)"),
                     ("ltd-single", "Single long-term debt, CPU time only (before 6.6)"),
                     ("debt", "Debt with preemption (2005)"),
