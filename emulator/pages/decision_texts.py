@@ -79,6 +79,8 @@ _SENTENCES: Final[dict[Reason, _StrPromise]] = {
     Reason.JOB_REPORTED_LATE: _("Task %(job)s finished in time but was reported %(time)s after its deadline."),
     Reason.JOB_UNREPORTED: _("Task %(job)s finished in time but has not been reported %(time)s after its deadline."),
     Reason.JOB_UNFINISHED: _("Task %(job)s is not finished %(time)s after its deadline."),
+    Reason.OWN_CHOICE: _("Task %(job)s runs: the policy chose it."),
+    Reason.OWN_REQUEST: _("%(project)s is asked for work: the policy chose it."),
 }
 
 

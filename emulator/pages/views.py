@@ -144,7 +144,7 @@ def experiment(request: HttpRequest, pk: int) -> HttpResponse:
     initial = {"title": found.title, "days": found.days}
     if request.method != "POST":
         return _set_up(request, found, scenario, TrialForm(scenario, initial=initial))
-    form = TrialForm(scenario, request.POST)
+    form = TrialForm(scenario, request.POST, request.FILES)
     if not form.is_valid():
         return _set_up(request, found, scenario, form)
     return _start(request, found, scenario, form)
@@ -183,7 +183,7 @@ def _start(request: HttpRequest, found: Experiment, scenario: Scenario, form: Tr
     try:
         experiments.start(
             found,
-            changed(scenario, form.change()),
+            form.on_trace(changed(scenario, form.change())),
             title=data["title"],
             days=data["days"],
             variants=form.variants(),
@@ -236,6 +236,7 @@ def results_page(
         "answer": answer_of(runs[0].answer),
         "best": [(reads.FIGURES[name][0], best) for name, best in best_of(rows).items()],
         "faults": reads.faults(runs),
+        "has_differences": any(row.differences for row in rows),
         "has_figures": any(row.figures for row in rows),
         "chart": reads.chart(found, rows),
         "processors": reads.processors_text(scenario),

@@ -1,4 +1,4 @@
-"""Makes a policy by its name."""
+"""Makes a policy of this project by its name. Those from outside are in emulator.engine.policies.own."""
 
 from __future__ import annotations
 
@@ -19,6 +19,10 @@ NO_GPUS: Final = "Debt with preemption does not use GPUs: it neither asks for GP
 def policy_notes(name: str, scenario: Scenario) -> tuple[str, ...]:
     """What to say beside the results of that policy, in English: parts of the scenario that it does not know."""
     return (NO_GPUS,) if name == PolicyName.DEBT and len(scenario.host.processors) > 1 else ()
+
+
+POLICY_PARAMETERS: Final = frozenset({"half_life_days", "eligibility_rule"})
+"""What a policy is made with, besides the scenario."""
 
 
 def make_policy(name: str, scenario: Scenario, parameters: Mapping[str, Any]) -> Policy:
