@@ -40,7 +40,7 @@ def test_who_withdraws_while_the_credit_of_apps_is_being_counted_is_in_no_list(a
     def withdraw() -> None:
         try:
             consent.withdraw(alice, timezone.now())
-        except BaseException as fault:  # noqa: BLE001 - whatever it is, it fails the test
+        except BaseException as fault:
             faults.append(fault)
         finally:
             connection.close()
