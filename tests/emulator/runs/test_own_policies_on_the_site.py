@@ -184,7 +184,7 @@ FIGURES: dict[str, float | None] = {
 }
 PROJECT = {
     **dict.fromkeys(("share", "got_fraction", "used_flop", "wasted_flop"), 0.5),
-    **dict.fromkeys(("jobs", "met", "late", "sent", "rpcs"), 1),
+    **dict.fromkeys(("jobs", "met", "late", "failed", "sent", "rpcs"), 1),
     "name": "A",
     "instance_secs": [1.0],
 }
