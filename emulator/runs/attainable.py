@@ -5,8 +5,8 @@ to blame for that. The bound knows the whole run in advance: it fills the proces
 can, and then divides the work as near to the shares as possible. It ignores deadlines and the lengths of jobs.
 
 Unknowns are the job-seconds of each kind of job in each stretch of the run (emulator.engine.timeline.stretches). In a
-stretch in which a project's server gives no jobs, only as many can run as a work buffer holds that was full at the start
-of each spell without.
+stretch in which a project's server gives no jobs, only as many can run as a work buffer holds that was full when
+the spell without jobs began.
 """
 
 from __future__ import annotations

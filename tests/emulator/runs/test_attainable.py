@@ -84,7 +84,7 @@ def test_the_buffer_may_be_full_at_the_start_of_each_spell_without_work() -> Non
     often = result_of(a, b, gpu=False, events=tuple(quarters))
     # A can have 5 days and 20 times 0.2 of 10: 0.9, its share.
     assert least_violation(often) == pytest.approx(0, abs=1e-6)
-    fewer = result_of(a, b, gpu=False, events=tuple(quarters[:4]) + (HasWork(1.25 * DAY_SECS, "A", False),))
+    fewer = result_of(a, b, gpu=False, events=(*quarters[:4], HasWork(1.25 * DAY_SECS, "A", False)))
     # Two such spells, and one from 1.25 days on: 0.75 days with work and 3 times 0.2. (0.9 - 0.135) + (0.865 - 0.1).
     assert least_violation(fewer) == pytest.approx(1.53, abs=1e-6)
 
