@@ -42,6 +42,7 @@ class Contact:
         self.sent = 0
         self.free_secs = 0.0  # no RPC before
         self.report_at_secs = NEVER  # when the next report is due
+        self._asked: tuple[ProjectState, WorkRequest | None] | None = None  # whose reply has not come yet
 
     def finished(self, job: Job, now: float) -> None:
         """A job is finished and waits to be reported."""
@@ -96,8 +97,8 @@ class Contact:
         self._plan()
         return True
 
-    def rpc(self, project: ProjectState, request: WorkRequest | None, now: float) -> list[Job]:
-        """One RPC: reports, and asks if there is a request. Returns the jobs that came."""
+    def rpc(self, project: ProjectState, request: WorkRequest | None, now: float) -> None:
+        """One RPC: reports, and asks if there is a request. The reply comes at once, or when `reply` is called."""
         client = self._client
         self.free_secs = now + POLL_SECS
         if request is not None:
@@ -106,7 +107,34 @@ class Contact:
             )
         if not self._answers(project, now):
             self._failed(project, request, now)
-            return []
+            return
+        delay_secs = project.project.reply_delay_secs
+        if delay_secs:
+            self._asked = project, request
+            # The client makes one RPC at a time.
+            self.free_secs = now + max(POLL_SECS, delay_secs)
+            return
+        self._answered(project, request, now)
+
+    def reply(self, now: float) -> bool:
+        """Takes the reply that was waited for; returns whether there was one. `free_secs` is when it comes."""
+        if self._asked is None:
+            return False
+        project, request = self._asked
+        self._asked = None
+        self._answered(project, request, now)
+        self._plan()
+        return True
+
+    def left(self, project: ProjectState) -> None:
+        """The project was left: its reply does not matter any more."""
+        if self._asked is not None and self._asked[0] is project:
+            self._asked = None
+        self._plan()
+
+    def _answered(self, project: ProjectState, request: WorkRequest | None, now: float) -> None:
+        """The server took the reports, and sent what it has for the request."""
+        client = self._client
         project.failures = 0
         project.rpcs += 1
         self.rpcs += 1
@@ -119,15 +147,14 @@ class Contact:
         if client.recorder is not None:
             asked = sum(request.secs) if request is not None else 0.0
             client.recorder.rpc(now, project.index, asked, len(jobs), reported, True)
-        return jobs
 
     def _take_reports(self, project: ProjectState) -> int:
         reported = len(project.ready)
         if self._client.quirks.wasted_when_reported:
             for job in project.ready:
                 # Judged by the time of the report, as the server of BOINC's emulator does.
-                if self._client.now > job.deadline_secs:
-                    project.wasted_flop += job.size_secs * job.counted_flops
+                if self._client.now > job.deadline_secs and not job.fails_left:
+                    project.wasted_flop += job.spent_flop
                     if job.end_secs <= job.deadline_secs:
                         project.met -= 1
                         project.late += 1
@@ -181,7 +208,7 @@ class Contact:
         project.rpc_allowed_secs = now + (0.5 + self._waits.random()) * interval
 
     def _answers(self, project: ProjectState, now: float) -> bool:
-        if project.forced_down:
+        if project.forced_down or any(downtime.covers(now) for downtime in project.project.downtimes):
             return False
         if self._client.quirks.one_day_retry:
             return project.server.sample_once(now)

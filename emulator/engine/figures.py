@@ -16,11 +16,11 @@ from emulator.engine.timeline.results import Figures, ProjectResult
 
 @dataclass(frozen=True, slots=True)
 class RunTotals:
-    """The totals of a run that its projects do not hold. `able_secs` per kind."""
+    """The totals of a run that its projects do not hold. `able_flop`: the counted FLOP that it was able to do."""
 
     client: Client
     duration_secs: float
-    able_secs: list[float]
+    able_flop: float
     rpcs: int
     sent: int
 
@@ -29,9 +29,7 @@ def figures_of_merit(run: RunTotals) -> tuple[Figures, tuple[ProjectResult, ...]
     """The figures of merit, and the work of each project."""
     client = run.client
     projects = client.all_projects
-    total = sum(
-        n * flops * secs for n, flops, secs in zip(client.instances, client.instance_flops, run.able_secs, strict=True)
-    )
+    total = run.able_flop
     used = sum(project.used_flop for project in projects)
     shares = _fractions([project.share if project.attached else 0.0 for project in projects])
     got = _fractions([project.used_flop for project in projects])
@@ -79,4 +77,5 @@ def _row(project: ProjectState, share: float, got: float) -> ProjectResult:
         late=project.late,
         sent=project.sent,
         rpcs=project.rpcs,
+        failed=project.failed,
     )

@@ -7,13 +7,15 @@ that grow linearly change (and REC, which follows a known curve), so the jump lo
 
 from __future__ import annotations
 
+from dataclasses import replace
 from heapq import heappop
-from typing import Final
+from typing import Any, Final
 
 from emulator.engine.availability import UpDown
 from emulator.engine.client import Client
 from emulator.engine.contact import Contact
 from emulator.engine.figures import RunTotals, figures_of_merit
+from emulator.engine.hardware import change_processor
 from emulator.engine.policy import Policy
 from emulator.engine.quirks import Quirks
 from emulator.engine.random_numbers import random_stream
@@ -22,10 +24,13 @@ from emulator.engine.scenario import (
     MAX_SECS,
     Attach,
     ChangeBuffer,
+    ChangePreferences,
+    ChangeProcessor,
     ChangeShare,
     Detach,
     Event,
     HasWork,
+    HostEvent,
     NewApp,
     NoNewTasks,
     Scenario,
@@ -79,12 +84,12 @@ class Run:
         self._policy = policy
         self._seed = seed
         self._duration_secs = duration_secs = days * DAY_SECS
-        processors = scenario.host.processors
+        processors = scenario.all_processors()
         self._recorder = (
             Recorder(
                 duration_secs,
                 tuple(processor.kind for processor in processors),
-                [processor.instances for processor in processors],
+                scenario.most_instances(),
                 tuple(project.name for project in scenario.projects),
             )
             if timeline
@@ -106,8 +111,12 @@ class Run:
         self.events = 0  # instants at which something happened
         self._state = HostState.COMPUTING
         self._reachable = True
-        self._able_secs = [0.0] * len(processors)
+        self._may_compute = [True] * len(processors)  # per kind, as the availability processes have it
+        self._able_flop = 0.0  # until the hardware last changed
+        self._able_secs = [0.0] * len(processors)  # since then
         self._able_since = 0.0
+        for kind in range(len(processors)):
+            self._record_present(0.0, kind)
         for job in scenario.jobs:
             self._start_with(job.project, job.app, job.version, job.size_flop, job.estimate_flop, job.deadline_secs)
 
@@ -142,7 +151,7 @@ class Run:
             self._client.settle(job, end)
         self._book_able(end)
         figures, projects = figures_of_merit(
-            RunTotals(self._client, end, self._able_secs, self._contact.rpcs, self._contact.sent)
+            RunTotals(self._client, end, self._total_flop(), self._contact.rpcs, self._contact.sent)
         )
         return Result(
             self._policy.name,
@@ -195,7 +204,7 @@ class Run:
                 rpc_at = contact.free_secs if self._reachable else NEVER
             if rpc_at <= now:
                 version = client.version
-                if contact.report_at_secs <= now and contact.report(now):
+                if contact.reply(now) or (contact.report_at_secs <= now and contact.report(now)):
                     fetch_at = now
                 elif fetch_at <= now:
                     fetch_at = self._fetch(now)
@@ -274,8 +283,14 @@ class Run:
             self._state = state
             if self._recorder is not None:
                 self._recorder.state(now, state)
+        self._may_compute = [active] + [gpu] * (len(self._client.kinds) - 1)
+        self._activate(now)
+        return self._next_state()
+
+    def _activate(self, now: float) -> None:
+        """Stops the jobs of kinds that may not compute, or are not there."""
         client = self._client
-        client.kind_active = [active] + [gpu] * (len(client.kinds) - 1)
+        client.kind_active = [may and there for may, there in zip(self._may_compute, client.present, strict=True)]
         # A kind that was full or empty may not be any more, so no earlier choice counts.
         client.moves += 1
         for job in client.running:
@@ -283,13 +298,20 @@ class Run:
                 client.stop(job, now, Reason.UNAVAILABLE)
         client.running = [job for job in client.running if job.running]
         client.set_cpu_rate(now)
-        return self._next_state()
 
     def _book_able(self, now: float) -> None:
         for kind, active in enumerate(self._client.kind_active):
             if active:
                 self._able_secs[kind] += now - self._able_since
         self._able_since = now
+
+    def _total_flop(self) -> float:
+        """The counted FLOP that the computer was able to do so far."""
+        client = self._client
+        return self._able_flop + sum(
+            n * flops * secs
+            for n, flops, secs in zip(client.instances, client.instance_flops, self._able_secs, strict=True)
+        )
 
     # Events of the scenario.
 
@@ -305,8 +327,8 @@ class Run:
 
     def _apply_event(self, event: Event, now: float) -> None:
         client = self._client
-        if isinstance(event, ChangeBuffer):
-            client.set_buffer(event)
+        if isinstance(event, ChangeProcessor | ChangeBuffer | ChangePreferences):
+            self._apply_host_event(event, now)
             return
         project = next(state for state in client.all_projects if state.name == event.project)
         if isinstance(event, Attach):
@@ -318,6 +340,7 @@ class Run:
             project.ready.clear()
             project.report_at_secs = NEVER
             project.attached = False
+            self._contact.left(project)
         elif isinstance(event, NewApp):
             client.add_app(project, event.app)
         elif isinstance(event, HasWork):
@@ -333,6 +356,31 @@ class Run:
         client.projects = [state for state in client.all_projects if state.attached]
         client.any_suspended = any(state.suspended for state in client.projects)
         self._contact.dropped()
+
+    def _apply_host_event(self, event: HostEvent, now: float) -> None:
+        client = self._client
+        self._book_able(now)
+        self._able_flop = self._total_flop()
+        self._able_secs = [0.0] * len(client.kinds)
+        if isinstance(event, ChangeBuffer):
+            changes: dict[str, Any] = {
+                "work_buf_min_days": event.work_buf_min_days,
+                "work_buf_additional_days": event.work_buf_additional_days,
+            }
+            client.set_preferences(replace(client.preferences, **changes))
+        elif isinstance(event, ChangePreferences):
+            changes = event.changes()
+            client.set_preferences(replace(client.preferences, **changes))
+        else:
+            for job in change_processor(client, event, now):
+                self._policy.job_ended(job, now)
+            self._record_present(now, client.kinds.index(event.kind))
+            self._contact.dropped()
+        self._activate(now)
+
+    def _record_present(self, now: float, kind: int) -> None:
+        if self._recorder is not None:
+            self._recorder.present(now, kind, self._client.count[kind] if self._client.present[kind] else 0)
 
     def _sample(self, now: float) -> float:
         """Records the buffer and the projects' standings; returns when to do it next."""

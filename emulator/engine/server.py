@@ -37,6 +37,9 @@ class Server:
         self._next_id += 1
         job.arrived_secs = now
         job.deadline_secs = deadline_secs
+        error_rate = offer.app.app.error_rate
+        if error_rate and offer.project.errors.random() < error_rate:
+            job.fails_left = job.size_secs * (1.0 - offer.project.errors.random())
         return job
 
     def send(

@@ -31,12 +31,14 @@ class Job:
         "arrived_secs",
         "bias",
         "by_deadline",
+        "changed_flop",
         "counted_flops",
         "cpus",
         "deadline_secs",
         "done",
         "end_secs",
         "estimate_secs",
+        "fails_left",
         "id",
         "kind",
         "lanes",
@@ -73,7 +75,21 @@ class Job:
         self.running = False
         self.done = False
         self.by_deadline = False  # it was last started for its deadline
+        self.fails_left = 0.0  # run time left when it fails; 0: it does not. No policy may read it
+        self.changed_flop = 0.0  # what the present speeds do not say of the counted FLOP spent so far
         self.lanes: tuple[int, ...] = ()
+
+    @property
+    def spent_flop(self) -> float:
+        """Counted FLOP spent on it until it was last settled."""
+        return (self.size_secs - self.left) * self.counted_flops + self.changed_flop
+
+    def run_faster(self, times: float) -> None:
+        """From now on it runs so many times as fast; it must be settled."""
+        self.left /= times
+        self.fails_left /= times
+        self.size_secs /= times
+        self.estimate_secs /= times
 
     def left_secs(self, now: float) -> float:
         """Estimated run time left."""
@@ -81,14 +97,15 @@ class Job:
 
 
 class AppState:
-    """An application as its server sees it: the number of its running jobs, and its offers."""
+    """An application as its server sees it: the number of its running jobs, and its versions."""
 
-    __slots__ = ("app", "offers", "running")
+    __slots__ = ("app", "known", "offers", "running")
 
     def __init__(self, app: App) -> None:
         self.app = app
         self.running = 0
-        self.offers: list[Offer] = []
+        self.known: list[Offer] = []  # for kinds of processor that it has at some time
+        self.offers: list[Offer] = []  # those that it can run now
 
 
 class Offer:
@@ -112,7 +129,13 @@ class Offer:
         self.flops = version.flops
         self.cpus = version.cpus
         self.usage = version.gpus if kind else version.cpus
-        self.counted_flops = version.cpus * instance_flops[0] + (version.gpus * instance_flops[kind] if kind else 0.0)
+        self.count_at(instance_flops)
+
+    def count_at(self, instance_flops: list[float]) -> None:
+        """Sets the counted FLOPS of its jobs: the peak of all devices that one occupies."""
+        self.counted_flops = self.cpus * instance_flops[0]
+        if self.kind:
+            self.counted_flops += self.usage * instance_flops[self.kind]
 
 
 class ProjectState:
@@ -128,6 +151,8 @@ class ProjectState:
         "busy_flops",
         "can_supply",
         "draws",
+        "errors",
+        "failed",
         "failures",
         "forced_down",
         "gap_cubes",
@@ -189,10 +214,16 @@ class ProjectState:
         self.backoff_interval_secs = [0.0] * kinds  # per kind: 0 if the last request brought a job
         self.server: UpDown
         self.draws: random.Random
+        self.errors: random.Random  # decides which jobs fail
         # Accounts.
         self.used_flop = 0.0
         self.wasted_flop = 0.0
         self.instance_secs = [0.0] * kinds
-        self.sent = self.met = self.late = self.rpcs = 0
+        self.sent = self.met = self.late = self.failed = self.rpcs = 0
         self.gap_from_secs = 0.0  # since when none of its jobs runs
         self.gap_cubes = 0.0  # of the gaps so far
+
+    def jobs(self) -> list[Job]:
+        """Its unfinished jobs, in order of kind and start or arrival."""
+        rows = zip(self.begun, self.waiting, strict=True)
+        return [job for begun, waiting in rows for job in (*begun, *waiting)]

@@ -68,6 +68,8 @@ _SENTENCES: Final[dict[Reason, _StrPromise]] = {
     Reason.REPORT_AT_ONCE: _("%(project)s is contacted: finished tasks are reported at once."),
     Reason.JOB_MET: _("Task %(job)s finished in time."),
     Reason.JOB_LATE: _("Task %(job)s finished %(time)s after its deadline."),
+    Reason.JOB_FAILED: _("Task %(job)s failed."),
+    Reason.HARDWARE: _("Task %(job)s stops: the computer’s hardware changes."),
 }
 
 

@@ -66,6 +66,8 @@ class RoundRobinSimulation:
         """A time up to which all instances of that kind are certainly busy, or 0. With jobs assigned to n instances, no
         two of these differ by more than the longest job."""
         client = self._client
+        if not client.present[kind]:
+            return NEVER
         if client.any_suspended:
             return 0.0
         work_secs = client.work_secs(kind, now) / client.instances[kind] - client.longest_secs[kind] - SLACK_SECS
@@ -210,6 +212,11 @@ class RoundRobinSimulation:
         idle, saturated, shortfall = [], [], []
         beside = 0.0  # CPUs that GPU jobs take
         for kind in reversed(self._kinds):
+            if not client.present[kind]:
+                idle.append(0.0)
+                saturated.append(NEVER)
+                shortfall.append(0.0)
+                continue
             up = client.up_fraction[kind]
             horizon = horizon_secs * up
             n = client.instances[kind]

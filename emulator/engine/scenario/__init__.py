@@ -27,10 +27,13 @@ from emulator.engine.scenario.checks import (
 from emulator.engine.scenario.events import (
     Attach,
     ChangeBuffer,
+    ChangePreferences,
+    ChangeProcessor,
     ChangeShare,
     Detach,
     Event,
     HasWork,
+    HostEvent,
     NewApp,
     NoNewTasks,
     ProjectEvent,
@@ -39,7 +42,7 @@ from emulator.engine.scenario.events import (
 )
 from emulator.engine.scenario.host import Availability, Host, Processor
 from emulator.engine.scenario.preferences import Preferences
-from emulator.engine.scenario.projects import App, Normal, Project, Standing, StartJob, Version
+from emulator.engine.scenario.projects import App, Downtime, Normal, Project, Standing, StartJob, Version
 from emulator.engine.scenario.whole import Scenario
 
 __all__ = [
@@ -63,11 +66,15 @@ __all__ = [
     "Attach",
     "Availability",
     "ChangeBuffer",
+    "ChangePreferences",
+    "ChangeProcessor",
     "ChangeShare",
     "Detach",
+    "Downtime",
     "Event",
     "HasWork",
     "Host",
+    "HostEvent",
     "NewApp",
     "NoNewTasks",
     "Normal",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from emulator.engine.scenario.checks import (
     CPU,
@@ -10,10 +11,12 @@ from emulator.engine.scenario.checks import (
     MAX_INSTANCES,
     MAX_KINDS,
     MAX_SECS,
+    Between,
+    Count,
+    Label,
+    Name,
     ScenarioError,
-    check_count,
-    check_name,
-    check_number,
+    check_limits,
 )
 
 
@@ -22,8 +25,8 @@ class Availability:
     """A two-state process: up times are exponential with mean `mean_up_secs`, down times so that the long-run
     part of the time it is up is `fraction`. It starts up with that probability. 1 is always up, 0 never."""
 
-    fraction: float = 1.0
-    mean_up_secs: float = 3600.0
+    fraction: Annotated[float, Between(0, 1)] = 1.0
+    mean_up_secs: Annotated[float, Between(1, MAX_SECS)] = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +37,10 @@ class Processor:
     Credit, recent credit and all figures of merit count `peak_flops * efficiency` per instance.
     """
 
-    kind: str
-    instances: int
-    peak_flops: float
-    efficiency: float = 1.0
+    kind: Name
+    instances: Annotated[int, Between(1, MAX_INSTANCES)]
+    peak_flops: Annotated[float, Between(1, MAX_FLOPS)]
+    efficiency: Annotated[float, Between(1e-6, 1)] = 1.0
 
     @property
     def counted_flops(self) -> float:
@@ -49,30 +52,26 @@ class Processor:
 class Host:
     """A computer. `on` rules everything; `connected` only RPCs; `active` all computing; `gpu_active` that of GPUs."""
 
-    processors: tuple[Processor, ...]
+    processors: Annotated[tuple[Processor, ...], Count(1, MAX_KINDS)]
     on: Availability = Availability()
     connected: Availability = Availability()
     active: Availability = Availability()
     gpu_active: Availability = Availability()
-    name: str = ""
+    name: Label = ""
 
 
 def check_availability(name: str, process: Availability) -> None:
-    check_number(f"{name}.fraction", process.fraction, 0, 1)
-    check_number(f"{name}.mean_up_secs", process.mean_up_secs, 1, MAX_SECS)
+    check_limits(f"{name}.", process)
 
 
 def check_host(host: Host) -> None:
-    check_count("processors", host.processors, 1, MAX_KINDS)
+    check_limits("", host)
     if host.processors[0].kind != CPU:
         raise ScenarioError("processors", f"the first must be {CPU}")
     kinds = [processor.kind for processor in host.processors]
     if len(set(kinds)) < len(kinds):
         raise ScenarioError("processors", "two entries have the same type; use one entry with more instances")
     for processor in host.processors:
-        check_name("processor.kind", processor.kind)
-        check_number(f"{processor.kind}.instances", processor.instances, 1, MAX_INSTANCES)
-        check_number(f"{processor.kind}.peak_flops", processor.peak_flops, 1, MAX_FLOPS)
-        check_number(f"{processor.kind}.efficiency", processor.efficiency, 1e-6, 1)
+        check_limits(f"{processor.kind}.", processor)
     for name in ("on", "connected", "active", "gpu_active"):
         check_availability(name, getattr(host, name))

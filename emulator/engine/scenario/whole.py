@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Annotated, Final
 
-from emulator.engine.scenario.checks import MAX_EVENTS, MAX_JOBS, MAX_PROJECTS, ScenarioError, check_count
-from emulator.engine.scenario.events import Event, check_event
-from emulator.engine.scenario.host import Host, check_host
+from emulator.engine.scenario.checks import (
+    GPU_EFFICIENCY,
+    MAX_EVENTS,
+    MAX_JOBS,
+    MAX_KINDS,
+    MAX_PROJECTS,
+    Chars,
+    Count,
+    Label,
+    ScenarioError,
+    check_limits,
+    check_text,
+)
+from emulator.engine.scenario.events import ChangeProcessor, Event, check_event
+from emulator.engine.scenario.host import Host, Processor, check_host
 from emulator.engine.scenario.preferences import Preferences, check_preferences
 from emulator.engine.scenario.projects import Project, StartJob, check_job, check_project
+
+MAX_NOTES: Final = 10_000
+MAX_NOTE_CHARS: Final = 2000
+MIN_JOB_SECS: Final = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,17 +33,20 @@ class Scenario:
     """All that a run starts from. Raises ScenarioError when it cannot be run."""
 
     host: Host
-    projects: tuple[Project, ...]
+    projects: Annotated[tuple[Project, ...], Count(1, MAX_PROJECTS)]
     preferences: Preferences = Preferences()
-    jobs: tuple[StartJob, ...] = ()
-    events: tuple[Event, ...] = ()
-    name: str = ""
-    notes: tuple[str, ...] = field(default=(), compare=False)  # omissions and assumptions of a reader of files
+    jobs: Annotated[tuple[StartJob, ...], Count(0, MAX_JOBS)] = ()
+    events: Annotated[tuple[Event, ...], Count(0, MAX_EVENTS)] = ()
+    name: Label = ""
+    # Omissions and assumptions of a reader of files.
+    notes: Annotated[tuple[Annotated[str, Chars(0, MAX_NOTE_CHARS)], ...], Count(0, MAX_NOTES)] = field(
+        default=(), compare=False
+    )
 
     def __post_init__(self) -> None:
+        check_limits("", self)
         check_host(self.host)
         check_preferences(self.preferences)
-        check_count("projects", self.projects, 1, MAX_PROJECTS)
         kinds = {processor.kind for processor in self.host.processors}
         for project in self.projects:
             check_project(project)
@@ -35,12 +55,14 @@ class Scenario:
             raise ScenarioError("projects", "two projects have the same name")
         if all(project.share == 0 for project in self.projects):
             raise ScenarioError("share", "at least one project needs a share above 0")
-        check_count("jobs", self.jobs, 0, MAX_JOBS)
         for job in self.jobs:
             check_job(job, self.projects, kinds)
-        check_count("events", self.events, 0, MAX_EVENTS)
+        known = set(names)
         for event in self.events:
-            check_event(event, set(names))
+            check_event(event, known)
+        for note in self.notes:
+            check_text("notes", note, Chars(0, MAX_NOTE_CHARS))
+        self._check_speeds()
 
     def project(self, name: str) -> Project:
         """The project of that name; KeyError if there is none."""
@@ -48,3 +70,42 @@ class Scenario:
             if project.name == name:
                 return project
         raise KeyError(name)
+
+    def all_processors(self) -> tuple[Processor, ...]:
+        """The processors at the start, and then those of kinds that come later, as they first come.
+
+        Raises ScenarioError for an event that changes a kind which is not there.
+        """
+        found = {processor.kind: processor for processor in self.host.processors}
+        for event in sorted(self.events, key=lambda event: event.at_secs):
+            if not isinstance(event, ChangeProcessor) or event.kind in found:
+                continue
+            if not event.instances or event.peak_flops is None:
+                raise ScenarioError(
+                    "event.kind", f"the computer has no {event.kind} yet: give the number and the speed of new ones"
+                )
+            found[event.kind] = Processor(event.kind, event.instances, event.peak_flops, GPU_EFFICIENCY)
+        if len(found) > MAX_KINDS:
+            raise ScenarioError("events", f"there are {len(found)}; the limit is 1 to {MAX_KINDS}")
+        return tuple(found.values())
+
+    def most_instances(self) -> list[int]:
+        """Per kind of `all_processors`, the most processors that there are at any time."""
+        most = {processor.kind: processor.instances for processor in self.all_processors()}
+        for event in self.events:
+            if isinstance(event, ChangeProcessor) and event.instances:
+                most[event.kind] = max(most[event.kind], event.instances)
+        return list(most.values())
+
+    def _check_speeds(self) -> None:
+        """No job may become so short that time stands still."""
+        first = {processor.kind: processor.peak_flops for processor in self.all_processors()}
+        fastest = dict(first)
+        for event in self.events:
+            if isinstance(event, ChangeProcessor) and event.peak_flops:
+                fastest[event.kind] = max(fastest[event.kind], event.peak_flops)
+        for app in (app for project in self.projects for app in project.apps):
+            for version in app.versions:
+                times = fastest.get(version.kind, 1.0) / first.get(version.kind, 1.0)
+                if times > 1 and app.size.mean / version.flops / times < MIN_JOB_SECS:
+                    raise ScenarioError("event.peak_flops", "its tasks would take less than a millisecond")

@@ -46,3 +46,6 @@ class Reason(IntEnum):
     REPORT_AT_ONCE = 49
     JOB_MET = 50
     JOB_LATE = 51
+    # What the scenario does to jobs.
+    JOB_FAILED = 85
+    HARDWARE = 86

@@ -184,6 +184,7 @@ class ProjectResult:
     late: int
     sent: int  # got from the server
     rpcs: int
+    failed: int = 0  # jobs that ended with an error
 
 
 @dataclass(slots=True)
