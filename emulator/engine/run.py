@@ -369,7 +369,7 @@ class Run:
             }
             client.set_preferences(replace(client.preferences, **changes))
         elif isinstance(event, ChangePreferences):
-            changes = event.changes()
+            changes = dict(event.changes())
             client.set_preferences(replace(client.preferences, **changes))
         else:
             for job in change_processor(client, event, now):

@@ -1,18 +1,20 @@
 """Scenarios as JSON and back, to store them and to send them to another process or site. Pure.
 
 `to_json` and `from_json` do a scenario alone. A *document* is what people exchange, and what the site exports as
-``result.json``: a version number, the scenario, and what was tried with it, so that whoever reads it gets the same result.
-Events carry their class's name under ``event``; everything else is the dataclasses' own fields. The limits are published
-as a JSON Schema (emulator.files.scenario_schema).
+``result.json``: a version number, the scenario, and what was tried with it, so that whoever reads it gets the same
+result. Events carry their class's name under ``event``; everything else is the dataclasses' own fields. The limits are
+published as a JSON Schema (emulator.files.scenario_schema).
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Annotated, Any, Final, NoReturn, TypeVar, get_args
+from typing import Annotated, Any, Final, NoReturn, TypeVar, get_args, get_origin
 
 import cattrs
+from cattrs.cols import homogenous_tuple_structure_factory
 from cattrs.preconf.json import make_converter
 from cattrs.strategies import configure_tagged_union
 
@@ -108,7 +110,24 @@ def _policy(value: Any, _: Any) -> PolicyName:
     return PolicyName(value)
 
 
+def _is_list(kind: Any) -> bool:
+    return get_origin(kind) is tuple and get_args(kind)[-1] is Ellipsis
+
+
+def _list(kind: Any, converter: cattrs.BaseConverter) -> Callable[[Any, Any], Any]:
+    read_items = homogenous_tuple_structure_factory(kind, converter)
+
+    def read(value: Any, kind: Any) -> Any:
+        # Text and objects can be gone through, too.
+        if not isinstance(value, list | tuple):
+            raise ValueError("it is not a list")
+        return read_items(value, kind)
+
+    return read
+
+
 _converter = make_converter(forbid_extra_keys=True)
+_converter.register_structure_hook_factory(_is_list, _list)
 _converter.register_structure_hook(float, _number)
 _converter.register_structure_hook(int, _whole)
 _converter.register_structure_hook(bool, _bool)

@@ -86,7 +86,7 @@ def limits_of(part: type) -> tuple[tuple[str, Between | Chars | Count], ...]:
 
 def check_limits(before: str, part: Any) -> None:
     """Checks the limits of all fields of a dataclass. ``before``: what stands before a field's name in an error."""
-    for field, limit in limits_of(type(part)):
+    for field, limit in limits_of(part.__class__):
         value = getattr(part, field)
         if value is None:
             continue

@@ -37,15 +37,15 @@ HOUR_SECS = 3600.0
 HOUR_FLOP = 3600e9
 HOUR = Normal(HOUR_FLOP)
 APP = App("x", (Version(1e9),), HOUR, HOUR, 10 * DAY_SECS)
-GPU_APP = App(
-    "g", (Version(2e9, cpus=0.1, gpu="NVIDIA", gpus=1.0),), Normal(2 * HOUR_FLOP), Normal(2 * HOUR_FLOP), DAY_SECS
-)
+GPU_HOUR = Normal(2 * HOUR_FLOP)
+GPU_APP = App("g", (Version(2e9, cpus=0.1, gpu="NVIDIA", gpus=1.0),), GPU_HOUR, GPU_HOUR, DAY_SECS)
 A = Project("A", 100, (APP,))
 CPU_2 = Processor(CPU, 2, 1e9)
 GPU = Processor("NVIDIA", 1, 10e9, 0.2)
+HOST = Host((CPU_2,))
 
 
-def happen(*events: Event, host: Host = Host((CPU_2,)), project: Project = A, days: float = 10.0) -> Result:
+def happen(*events: Event, host: Host = HOST, project: Project = A, days: float = 10.0) -> Result:
     return run(Scenario(host, (project,), Preferences(0.1, 0.1), events=events), Rec(), days)
 
 
@@ -62,8 +62,8 @@ def test_more_cpus_are_used_from_then_on() -> None:
     result = happen(ChangeProcessor(5 * DAY_SECS, CPU, instances=4))
     assert result.projects[0].used_flop == pytest.approx(30 * DAY_SECS * 1e9, rel=1e-3)
     assert result.figures.idle == pytest.approx(0, abs=1e-3)
-    assert instance_days(result, 0, 5) == (pytest.approx(10, rel=1e-3), pytest.approx(10))  # two are not there yet
-    assert instance_days(result, 5, 10) == (pytest.approx(20, rel=1e-3), 0)
+    assert instance_days(result, 0, 5) == pytest.approx((10, 10), rel=1e-3)  # two are not there yet
+    assert instance_days(result, 5, 10) == pytest.approx((20, 0), rel=1e-3)
 
 
 def test_fewer_cpus_keep_the_jobs_that_have_room() -> None:
@@ -225,10 +225,12 @@ def test_a_job_that_always_fails_is_always_waste() -> None:
     assert result.figures.wasted > 0.95
 
 
-def test_without_errors_nothing_is_drawn_for_them() -> None:
-    assert (
-        happen(project=replace(A, apps=(replace(APP, size=Normal(HOUR_FLOP, HOUR_FLOP / 5)),))).projects[0].failed == 0
-    )
+def test_errors_change_no_other_random_number() -> None:
+    spread = replace(APP, size=Normal(HOUR_FLOP, HOUR_FLOP / 5))
+    never = happen(project=replace(A, apps=(spread,)))
+    hardly = happen(project=replace(A, apps=(replace(spread, error_rate=1e-12),)))
+    assert never.projects[0].failed == hardly.projects[0].failed == 0
+    assert never.figures == hardly.figures
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,9 @@ SMALL = Scenario(
 )
 
 
+LARGER = Parameters(work_buf_additional_days=1.0)
+
+
 def small(**changes: Any) -> dict[str, Any]:
     return {**document_json(Document(SMALL)), **changes}
 
@@ -65,9 +68,7 @@ def test_a_document_of_the_present_presets_fits_into_a_file() -> None:
 
 
 def test_the_same_figures_follow_from_a_document() -> None:
-    document = Document(
-        preset("s4_shares_60_30_10").scenario, 10.0, parameters=Parameters(work_buf_additional_days=1.0)
-    )
+    document = Document(preset("s4_shares_60_30_10").scenario, 10.0, parameters=LARGER)
     again = read_document(json.dumps(document_json(document)).encode())
     results = [
         run(each.applied(), make_policy(each.policy, each.scenario, each.parameters.as_dict()), each.days, each.seed)
@@ -139,5 +140,5 @@ def test_what_is_wrong_with_a_document_is_said_with_its_place(data: Any, said: s
     ids=["empty", "cut off", "NaN", "deep", "not UTF-8", "long number", "too large"],
 )
 def test_a_file_that_is_no_json_is_refused(text: bytes) -> None:
-    with pytest.raises(ScenarioError, match="document: the file is|document: it is not an object"):
+    with pytest.raises(ScenarioError, match=r"document: the file is|document: it is not an object"):
         read_document(text)
