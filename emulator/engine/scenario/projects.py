@@ -12,10 +12,12 @@ from emulator.engine.scenario.checks import (
     MAX_FLOPS,
     MAX_INSTANCES,
     MAX_KINDS,
+    MAX_NAME_CHARS,
     MAX_SECS,
     MAX_VERSIONS,
     MIN_JOB_FLOP,
     Between,
+    Chars,
     Count,
     Instances,
     Label,
@@ -25,6 +27,7 @@ from emulator.engine.scenario.checks import (
     Share,
     check_limits,
     check_number,
+    check_text,
 )
 from emulator.engine.scenario.host import Availability, check_availability
 
@@ -155,6 +158,7 @@ def check_project(project: Project) -> None:
     check_availability(f"{at}.available", project.available)
     check_limits(f"{at}.", project.standing)
     for kind, debt_secs in project.standing.ltd_secs:
+        check_text(f"{at}.ltd_secs", kind, Chars(1, MAX_NAME_CHARS))
         check_number(f"{at}.ltd_secs[{kind}]", debt_secs, -MAX_SECS, MAX_SECS)
     for downtime in project.downtimes:
         check_limits(f"{at}.downtime.", downtime)
