@@ -154,6 +154,12 @@ def to_json(scenario: Scenario) -> dict[str, Any]:
     return unstructured
 
 
+def part_to_json(part: Any) -> dict[str, Any]:
+    """The same of a part of a scenario, such as a project or an event."""
+    unstructured: dict[str, Any] = _converter.unstructure(part, Event if type(part) in get_args(Event) else type(part))
+    return unstructured
+
+
 def from_json(data: Any) -> Scenario:
     """The scenario; ScenarioError names the field that does not fit."""
     return _structured(data, Scenario)

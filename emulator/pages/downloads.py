@@ -7,7 +7,11 @@ import io
 from collections.abc import Iterator
 from typing import Any, Final
 
+from django.conf import settings
+from django.urls import reverse
+
 from emulator.engine.timeline.results import HostState
+from emulator.files.scenario_json import VERSION
 from emulator.models import Run
 from emulator.pages import decision_texts, row_texts
 from emulator.runs.packed_timeline import BLOCK_COLUMNS, MISS_COLUMNS, RPC_COLUMNS, Packed
@@ -23,8 +27,13 @@ _STATES: Final = {
 
 
 def as_json(run: Run) -> dict[str, Any]:
-    """The run and its figures: those of ``manage.py emulate --json``, with all data of each project."""
+    """The run and its figures: those of ``manage.py emulate --json``, with all data of each project.
+
+    It is a document (emulator.files.scenario_json), of which the same result follows.
+    """
     return {
+        "$schema": f"{settings.SITE_URL.rstrip('/')}{reverse('scenario_schema')}",
+        "version": VERSION,
         "experiment": run.experiment.title,
         "variant": run.variant,
         "policy": run.policy,

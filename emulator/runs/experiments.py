@@ -16,7 +16,7 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from emulator.engine.scenario import Scenario, ScenarioError
-from emulator.files.scenario_json import from_json, to_json
+from emulator.files.scenario_json import Document, from_json, to_json
 from emulator.models import Experiment, Run, RunState
 from portal.models import User
 from portal.requested_work import queue
@@ -59,8 +59,18 @@ class Variant:
 
 
 @transaction.atomic
-def create(owner: User, title: str, origin: str, scenario: Scenario | None, days: float) -> Experiment:
-    """A new experiment without runs. Raises ExperimentRefusedError when the owner has as many as they may."""
+def create(
+    owner: User,
+    title: str,
+    origin: str,
+    scenario: Scenario | None,
+    days: float,
+    trial: dict[str, Any] | None = None,
+) -> Experiment:
+    """A new experiment without runs; ``trial`` as `trial_of` makes it.
+
+    Raises ExperimentRefusedError when the owner has as many as they may.
+    """
     User.objects.select_for_update(no_key=True).only("pk").get(pk=owner.pk)
     if Experiment.objects.filter(owner=owner).count() >= settings.EMULATOR_EXPERIMENTS_MAX:
         raise ExperimentRefusedError(
@@ -78,7 +88,30 @@ def create(owner: User, title: str, origin: str, scenario: Scenario | None, days
         origin=origin[:200],
         scenario=kept,
         days=days,
+        draft={"trial": trial} if trial else {},
     )
+
+
+def trial_of(document: Document) -> dict[str, Any]:
+    """What a document says is to be tried, once its scenario has the parameters that are preferences."""
+    rest = {
+        "half_life_days": document.parameters.half_life_days,
+        "eligibility_rule": document.parameters.eligibility_rule,
+    }
+    parameters = {name: value for name, value in rest.items() if value is not None}
+    return {
+        "policy": document.policy.value,
+        "quirks": document.quirks,
+        "seed": document.seed,
+        "parameters": parameters,
+    }
+
+
+def edited(experiment: Experiment, scenario: Scenario, title: str, days: float) -> None:
+    """Store the scenario that the editor made; the experiment's row is locked, and it was not started."""
+    experiment.scenario, experiment.title, experiment.days = to_json(scenario), title[:100], days
+    experiment.draft.pop("editor", None)
+    experiment.save(update_fields=["scenario", "title", "days", "draft"])
 
 
 @transaction.atomic
@@ -122,7 +155,7 @@ def start(
             % {"number": waiting + number, "limit": settings.EMULATOR_RUNS_MAX}
         )
     fresh.title, fresh.days, fresh.parameter = title[:100] or fresh.title, days, parameter
-    fresh.scenario, fresh.started_at = to_json(scenario), now
+    fresh.scenario, fresh.started_at, fresh.draft = to_json(scenario), now, {}
     fresh.save()
     runs = Run.objects.bulk_create(
         Run(

@@ -111,7 +111,7 @@ def check_count(name: str, items: tuple[object, ...], least: int, most: int) -> 
 
 def check_text(name: str, value: str, limit: Chars) -> None:
     if limit.least and not limit.least <= len(value) <= limit.most:
-        raise ScenarioError(name, f"a name must have {limit.least} to {limit.most} characters")
+        raise ScenarioError(name, f"a name must have 1 to {limit.most} characters")
     if len(value) > limit.most:
         raise ScenarioError(name, f"longer than {limit.most} characters")
     try:
