@@ -43,10 +43,17 @@ class Experiment(models.Model):
     share_token = models.CharField(max_length=32, null=True, blank=True, unique=True, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     started_at = models.DateTimeField(_("runs requested"), null=True, blank=True)
+    # What makes a program's repeated request harmless
+    request_id = models.CharField(max_length=64, blank=True, editable=False)
 
     class Meta:
         ordering = ["-id"]
-        constraints = [CheckConstraint(condition=Q(days__gt=0, days__lte=DAYS_MAX), name="experiment_days_range")]
+        constraints = [
+            CheckConstraint(condition=Q(days__gt=0, days__lte=DAYS_MAX), name="experiment_days_range"),
+            models.UniqueConstraint(
+                fields=["owner", "request_id"], condition=~Q(request_id=""), name="experiment_request_id"
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.title

@@ -92,6 +92,28 @@ def create(
     )
 
 
+@transaction.atomic
+def create_once(
+    owner: User, title: str, origin: str, scenario: Scenario, days: float, *, request_id: str
+) -> tuple[Experiment, bool]:
+    """The owner's experiment of this request, and whether it is new; without a ``request_id`` it always is.
+
+    Raises ExperimentRefusedError, and ScenarioError if that request was for another scenario.
+    """
+    # The owner's row is locked, so that two such requests at once make one.
+    User.objects.select_for_update(no_key=True).only("pk").get(pk=owner.pk)
+    if request_id:
+        found = Experiment.objects.filter(owner=owner, request_id=request_id).first()
+        if found is not None:
+            if found.days != days or from_json(found.scenario) != scenario:
+                raise ScenarioError("request_id", "it was used for another scenario")
+            return found, False
+    made = create(owner, title, origin, scenario, days)
+    made.request_id = request_id
+    made.save(update_fields=["request_id"])
+    return made, True
+
+
 def trial_of(document: Document) -> dict[str, Any]:
     """What a document says is to be tried, once its scenario has the parameters that are preferences."""
     rest = {
