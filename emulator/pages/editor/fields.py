@@ -148,10 +148,10 @@ def _availability(name: str, percent: Text, hours: Text) -> list[Shown]:
 
 HOST: Final = [
     Shown("name", ("name",), name(_("Name of the computer"), required=False)),
-    *_availability("on", _("On (% of the time)"), _("Hours on at a time, on average")),
-    *_availability("active", _("May compute (% of the time on)"), _("Hours of computing at a time")),
-    *_availability("gpu_active", _("GPUs may compute (% of that)"), _("Hours of GPU computing at a time")),
-    *_availability("connected", _("Connected (% of the time on)"), _("Hours connected at a time")),
+    *_availability("on", _("Time on (%)"), _("Hours on at a time, on average")),
+    *_availability("active", _("Of the time on, may compute (%)"), _("Hours of computing at a time")),
+    *_availability("gpu_active", _("Of that, GPUs may compute (%)"), _("Hours of GPU computing at a time")),
+    *_availability("connected", _("Of the time on, connected (%)"), _("Hours connected at a time")),
 ]
 PROCESSOR: Final = [
     Shown("kind", ("kind",), choice(_("Type"))),
@@ -183,7 +183,7 @@ PROJECT: Final = [
     Shown("has_work", ("has_work",), check(_("Has work from the start"))),
     Shown("suspended", ("suspended",), check(_("Suspended"))),
     Shown("no_new_tasks", ("no_new_tasks",), check(_("No new tasks"))),
-    *_availability("available", _("Server up (% of the time)"), _("Hours up at a time, on average")),
+    *_availability("available", _("Server up (%)"), _("Hours up at a time, on average")),
     Shown(
         "request_delay_secs",
         ("request_delay_secs",),

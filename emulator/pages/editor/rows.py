@@ -171,7 +171,7 @@ class AppRow(Row):
             DAY_SECS,
         ),
         Shown(
-            "error_percent", ("error_rate",), number(App, "error_rate", gettext_lazy("Errors (% of tasks)"), 0.01), 0.01
+            "error_percent", ("error_rate",), number(App, "error_rate", gettext_lazy("Tasks that fail (%)"), 0.01), 0.01
         ),
         Shown("weight", ("weight",), number(App, "weight", gettext_lazy("Weight among the project’s applications"))),
         Shown(
