@@ -339,8 +339,9 @@ EMULATOR: Final = [
     mine("emulator/<int:pk>/", "emulator/{experiment}/"),
     by_token("api/v1/experiments/"),
     Line("api/v1/experiments/<int:pk>/", 200, 404, 404, 401, "api/v1/experiments/{experiment}/"),
+    # One that is done: tests/emulator/rest/test_experiments_api.py.
     Line(
-        *("api/v1/experiments/<int:pk>/runs/<int:number>/", 200, 404, 404, 401),
+        *("api/v1/experiments/<int:pk>/runs/<int:number>/", 404, 404, 404, 401),
         "api/v1/experiments/{experiment}/runs/1/",
     ),
     mine("emulator/<int:pk>/edit/", "emulator/{experiment}/edit/", answer=ON),
