@@ -180,6 +180,7 @@ class AppRow(Row):
             whole(App, "max_concurrent", gettext_lazy("Tasks at once (0: no limit)")),
         ),
     )
+    main_fields = ("name", "kind", "hours", "spread_percent", "deadline_days", "error_percent")
     version_fields = ("kind", "gflops", "cpus", "gpus")
 
     def add_fields(self) -> None:
@@ -191,7 +192,11 @@ class AppRow(Row):
         percent = forms.FloatField(label=gettext_lazy("Spread (%)"), min_value=0, max_value=1000)
         self.fields["hours"], self.fields["spread_percent"] = hours, percent
         self.fields["estimate_hours"] = forms.FloatField(
-            label=gettext_lazy("Estimated task (hours)"), min_value=1e-6, max_value=1e7
+            label=gettext_lazy("Estimated task (hours)"),
+            min_value=1e-6,
+            max_value=1e7,
+            required=False,
+            help_text=gettext_lazy("Empty: as long as the task is on average."),
         )
         self.fields["estimate_spread_percent"] = forms.FloatField(
             label=gettext_lazy("Spread of the estimate (%)"), min_value=0, max_value=1000
@@ -208,7 +213,8 @@ class AppRow(Row):
         }
         for key, (hours, spread) in _FLOP_FIELDS.items():
             normal = base[key]
-            found[hours] = as_text(normal["mean"] / version["flops"], HOUR_SECS)
+            is_same = key == "estimate" and normal["mean"] == base["size"]["mean"]
+            found[hours] = "" if is_same else as_text(normal["mean"] / version["flops"], HOUR_SECS)
             found[spread] = as_text(normal["std_dev"] / normal["mean"], 0.01)
         return found
 
@@ -236,10 +242,22 @@ class AppRow(Row):
             }
             data["versions"] = [version, *versions[1:]]
         for key, (hours, spread) in _FLOP_FIELDS.items():
-            if self.is_touched("gflops", hours, spread):
-                mean = given[hours] * HOUR_SECS * flops
+            if self.is_touched("gflops", "hours", hours, spread):
+                run_hours = given[hours] if given[hours] is not None else given["hours"]
+                mean = run_hours * HOUR_SECS * flops
                 data[key] = {"mean": mean, "std_dev": mean * given[spread] / 100}
         return data
+
+    def main(self) -> list[forms.BoundField]:
+        """The fields that most people change."""
+        return [self[key] for key in self.main_fields]
+
+    def more(self) -> list[forms.BoundField]:
+        """The others."""
+        return [bound for bound in self if bound.name not in self.main_fields]
+
+    def has_more_errors(self) -> bool:
+        return any(bound.errors for bound in self.more())
 
     @property
     def more_versions(self) -> int:

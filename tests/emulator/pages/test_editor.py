@@ -112,6 +112,8 @@ def test_a_whole_scenario_is_made(page: Page) -> None:
     first, second = new.apps
     # 2.5 hours at 4 GFLOPS, a tenth of it as deviation.
     assert (first.size.mean, first.size.std_dev) == (2.5 * 3600 * 4e9, 0.25 * 3600 * 4e9)
+    # The server's estimate is as long, without the spread.
+    assert (first.estimate.mean, first.estimate.std_dev) == (first.size.mean, 0)
     assert first.error_rate == pytest.approx(0.05)
     assert second.versions[0].gpu == "NVIDIA" and second.versions[0].gpus == 1
     # In order of time; the first was added last.
