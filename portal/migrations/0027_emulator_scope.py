@@ -5,15 +5,28 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('portal', '0026_language_and_zone'),
+        ("portal", "0026_language_and_zone"),
     ]
 
     operations = [
         migrations.AlterField(
-            model_name='apitoken',
-            name='scopes',
-            field=django.contrib.postgres.fields.ArrayField(base_field=models.CharField(choices=[('read:history', 'daily history and its totals'), ('read:hosts', 'computers'), ('read:projects', 'projects and my part in them'), ('read:notes', 'notes on reports'), ('write:jobs', 'submitting, following and cancelling jobs'), ('write:emulator', 'running, reading and deleting emulations')], max_length=32), size=None, verbose_name='scopes'),
+            model_name="apitoken",
+            name="scopes",
+            field=django.contrib.postgres.fields.ArrayField(
+                base_field=models.CharField(
+                    choices=[
+                        ("read:history", "daily history and its totals"),
+                        ("read:hosts", "computers"),
+                        ("read:projects", "projects and my part in them"),
+                        ("read:notes", "notes on reports"),
+                        ("write:jobs", "submitting, following and cancelling jobs"),
+                        ("write:emulator", "running, reading and deleting emulations"),
+                    ],
+                    max_length=32,
+                ),
+                size=None,
+                verbose_name="scopes",
+            ),
         ),
     ]

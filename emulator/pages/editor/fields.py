@@ -155,7 +155,7 @@ HOST: Final = [
 ]
 PROCESSOR: Final = [
     Shown("kind", ("kind",), choice(_("Type"))),
-    Shown("instances", ("instances",), whole(Processor, "instances", _("Number"))),
+    Shown("instances", ("instances",), whole(Processor, "instances", _("How many"))),
     Shown("gflops", ("peak_flops",), number(Processor, "peak_flops", _("Peak GFLOPS each"), GIGA), GIGA),
     Shown("efficiency", ("efficiency",), number(Processor, "efficiency", _("Counted part of the peak"))),
 ]
@@ -260,7 +260,7 @@ EVENTS: Final[dict[str, tuple[Text, list[Shown]]]] = {
         [
             _day(ChangeProcessor),
             Shown("kind", ("kind",), choice(_("Type"))),
-            Shown("instances", ("instances",), whole(ChangeProcessor, "instances", _("Number"), required=False)),
+            Shown("instances", ("instances",), whole(ChangeProcessor, "instances", _("How many"), required=False)),
             Shown(
                 "gflops",
                 ("peak_flops",),

@@ -203,7 +203,8 @@ class AppRow(Row):
         )
 
     def texts(self, base: Mapping[str, Any]) -> dict[str, str]:
-        version = base["versions"][0] if base["versions"] else {"flops": GIGA, "cpus": 1.0, "gpu": "", "gpus": 0.0}
+        none: dict[str, Any] = {"flops": GIGA, "cpus": 1.0, "gpu": "", "gpus": 0.0}
+        version = base["versions"][0] if base["versions"] else none
         found = {
             **super().texts(base),
             "kind": version["gpu"] or CPU,

@@ -97,20 +97,35 @@ class Rows:
     events: list[EventRows]
     faults: list[str] = field(default_factory=list)  # of the whole scenario, in no single field
 
-    def forms(self) -> Iterator[PlainForm]:
-        yield from (self.whole, self.host, self.preferences, *self.processors)
+    def named_forms(self) -> Iterator[tuple[str, PlainForm]]:
+        """All forms, each with what it is about: nothing for those that there is one of."""
+        for row in (self.whole, self.host, self.preferences):
+            yield "", row
+        for processor in self.processors:
+            yield processor.typed.get("kind", ""), processor
         for project in self.projects:
-            yield from (project.row, *project.apps)
+            name = project.row.typed.get("name", "")
+            yield name, project.row
+            for app in project.apps:
+                yield f"{name}, {app.typed.get('name', '')}", app
         for event in self.events:
-            yield event.row
+            yield str(event.row.title), event.row
             if event.app is not None:
-                yield event.app
+                yield str(event.row.title), event.app
+
+    def forms(self) -> Iterator[PlainForm]:
+        for _about, form in self.named_forms():
+            yield form
 
     def errors(self) -> list[tuple[str, str, str]]:
-        """The id of each field with an error, its label and the error."""
+        """The id of each field with an error, what it is of and its label, and the error."""
         return [
-            (form[name].id_for_label, str(form[name].label), " ".join(map(str, errors)))
-            for form in self.forms()
+            (
+                form[name].id_for_label,
+                f"{about}: {form[name].label}" if about else str(form[name].label),
+                " ".join(map(str, errors)),
+            )
+            for about, form in self.named_forms()
             for name, errors in form.errors.items()
         ]
 

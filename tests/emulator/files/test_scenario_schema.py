@@ -77,7 +77,7 @@ BETWEEN_FIELDS = re.compile(
     "needs a share above 0|must use some CPU|less than a millisecond|longer than the downtime|it changes nothing|"
     "at least one CPU|give the number and the speed"
 )
-OTHERS = (None, True, "x", "", "a\0", -1, 0, 1.5, 7, 1e30, [], [1], {}, {"x": 1})
+OTHERS: tuple[Any, ...] = (None, True, "x", "", "a\0", -1, 0, 1.5, 7, 1e30, [], [1], {}, {"x": 1})
 
 
 def test_it_is_a_schema_of_the_named_draft() -> None:
