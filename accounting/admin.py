@@ -12,7 +12,7 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin, TabularInline
 from unfold.decorators import action
@@ -51,6 +51,7 @@ from accounting.wire.requests import canonical_url
 from portal.admin import ReadOnlyAdmin
 from portal.audit.admin import AuditedAdmin, AuditedForm
 from portal.audit.record import record
+from portal.languages import fetch_texts
 from portal.templatetags.display import significant
 from portal.wire import signing
 
@@ -368,10 +369,20 @@ class SettlementAdmin(ReadOnlyAdmin):
         return f"{row.estimated / 1e6:,.0f}"
 
 
+_TASK_SOURCE_PROBLEMS = (
+    gettext_noop("It answered with an error (%(said)s)."),
+    gettext_noop("Its answer contains no task status (%(fault)s)."),
+)
+
+
 @admin.register(TaskSource)
 class TaskSourceAdmin(ReadOnlyAdmin):
-    list_display = ("project", "answered_at", "ask_after", "failures", "problem")
+    list_display = ("project", "answered_at", "ask_after", "failures", "shown_problem")
     list_select_related = ("project",)
+
+    @admin.display(description=_("problem"), ordering="problem")
+    def shown_problem(self, row: TaskSource) -> str:
+        return fetch_texts.shown(row.problem, *_TASK_SOURCE_PROBLEMS)
 
 
 @admin.register(HostClient)

@@ -26,12 +26,14 @@ class CreditConfig(AppConfig):
         from credit.statistics import host_merge
         from credit.statistics.check import CREDIT
         from credit.teams import membership
+        from credit.top_lists import consent as top_lists
         from credit.validator.metrics import Passes
         from portal.audit.register import audit
         from portal.computers.host_changes import merge_hooks
         from portal.dashboard.navigation import Page, pages
         from portal.maintenance import jobs as jobs_of_maintenance
         from portal.ops.metrics import app_collectors
+        from portal.people import consents
         from portal.people.deletion import erasure_hooks
         from portal.requested_work.queue import kinds
 
@@ -44,6 +46,8 @@ class CreditConfig(AppConfig):
         if "project" in settings.ROOMS:
             for figures in (jobs, credit_figures, public, export_figures):
                 figures.register()
+            for kind in (consent.STATISTICS, consent.HOSTS, top_lists.TOP_LISTS):
+                consents.add(kind)
             jobs_of_maintenance.add(CREDIT)
             jobs_of_maintenance.add(EXPORT)
             factors_page = (_("Factors from other projects"), "admin:version_factors", "credit.view_appversion")

@@ -7,6 +7,7 @@ from credit.experiments import views as laboratory
 from credit.export import views as export
 from credit.pages import views
 from credit.teams import views as teams
+from credit.top_lists import views as top_lists
 
 urlpatterns = [
     path("tasks/", views.tasks, name="tasks"),
@@ -23,6 +24,9 @@ urlpatterns = [
     path("project/teams/new/", teams.new, name="new_team"),
     path("project/teams/<int:pk>/", teams.team, name="team"),
     path("project/teams/<int:pk>/change/", teams.change, name="change_team"),
+    path("project/top/", top_lists.volunteers, name="top_volunteers"),
+    path("project/top/teams/", top_lists.teams, name="top_teams"),
+    path("project/top/choice/", top_lists.choose, name="top_lists_consent"),
     path("laboratory/", laboratory.overview, name="credit_laboratory"),
     path("laboratory/new/", laboratory.new, name="credit_experiment_new"),
     path("laboratory/<int:pk>/", laboratory.experiment, name="credit_experiment"),

@@ -16,8 +16,10 @@ from emulator.engine.policies.names import PolicyName
 from portal.models import User
 
 DAYS_MAX = 36_525.0
+COMMENT_CHARS_MAX = 2000
 POLICIES = [
     (PolicyName.REC.value, _("Recent estimated credit (current clients)")),
+    (PolicyName.REC_LETTER.value, _("Recent estimated credit to the letter: the queue counts against the buffer")),
     (PolicyName.LTD.value, _("Long-term debt per processor type (client 6.6)")),
     (PolicyName.LTD_SINGLE.value, _("Single long-term debt, CPU time only (before 6.6)")),
     (PolicyName.DEBT.value, _("Debt with preemption (2005)")),
@@ -41,6 +43,8 @@ class Experiment(models.Model):
     # The value that varies from run to run, for the axis of a chart; empty: policies, or nothing
     parameter = models.CharField(max_length=40, blank=True)
     share_token = models.CharField(max_length=32, null=True, blank=True, unique=True, editable=False)
+    # The shared experiment whose scenario this one began with
+    forked_from = models.ForeignKey("self", models.SET_NULL, null=True, blank=True, related_name="forks")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     started_at = models.DateTimeField(_("runs requested"), null=True, blank=True)
     # What makes a program's repeated request harmless
@@ -101,6 +105,8 @@ class Run(models.Model):
     cpu_secs = models.FloatField(null=True, blank=True)
     figures = models.JSONField(default=dict, blank=True)
     projects = models.JSONField(default=list, blank=True)
+    # Of those that keep a timeline: {"findings": emulator.advice.findings.Findings, "outcome": of trials, or null}
+    answer = models.JSONField(_("answer in words"), default=dict, db_default={}, blank=True)
 
     class Meta:
         ordering = ["experiment", "number"]
@@ -114,6 +120,29 @@ class Run(models.Model):
 
     def __str__(self) -> str:
         return f"{self.experiment} · {self.variant}"
+
+
+class Comment(models.Model):
+    """What somebody says about a shared experiment, or about a moment of one of its runs."""
+
+    experiment = models.ForeignKey(Experiment, models.CASCADE, related_name="comments", db_index=False)
+    author = models.ForeignKey(User, models.CASCADE, related_name="emulator_comments")
+    run = models.ForeignKey(Run, models.CASCADE, null=True, blank=True, related_name="comments")
+    at_secs = models.FloatField(_("moment of the run"), null=True, blank=True)
+    text = models.TextField(max_length=COMMENT_CHARS_MAX)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            CheckConstraint(
+                condition=Q(at_secs=None) | Q(run__isnull=False, at_secs__gte=0), name="comment_moment_is_of_a_run"
+            ),
+        ]
+        indexes = [models.Index(fields=["experiment", "id"], name="comment_experiment")]
+
+    def __str__(self) -> str:
+        return f"{self.author} on {self.experiment}"
 
 
 class RunTimeline(models.Model):

@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, path
 
-from emulator.pages import run_views, views
+from emulator.pages import comment_views, run_views, views
 from emulator.pages.editor import views as editor
 
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -17,12 +17,18 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("<int:pk>/", views.experiment, name="experiment"),
     path("<int:pk>/edit/", editor.edit, name="experiment_edit"),
     path("<int:pk>/scenario.json", editor.scenario_json, name="scenario_json"),
+    path("<int:pk>/estimate/", views.estimate_runs, name="experiment_estimate"),
     path("<int:pk>/change/", views.change, name="experiment_change"),
     path("<int:pk>/cancel/", views.cancel, name="experiment_cancel"),
     path("<int:pk>/share/", views.share, name="experiment_share"),
     path("<int:pk>/delete/", views.delete, name="experiment_delete"),
     path("shared/<str:key>/", views.shared, name="experiment_shared"),
+    path("shared/<str:key>/fork/", views.fork, name="experiment_fork"),
+    path("<str:key>/comments/", comment_views.add, name="emulator_comment"),
+    path("<str:key>/comments/<int:pk>/delete/", comment_views.delete, name="emulator_comment_delete"),
     path("<str:key>/runs/<int:number>/", run_views.run, name="emulator_run"),
+    path("<str:key>/timelines/", run_views.side_by_side, name="emulator_timelines"),
+    path("<str:key>/runs/<int:number>/job/", run_views.run_job, name="emulator_job"),
     path("<str:key>/runs/<int:number>/window/", run_views.run_window, name="emulator_window"),
     path("<str:key>/runs/<int:number>/table/<slug:what>/", run_views.run_table, name="emulator_table"),
     path("<str:key>/runs/<int:number>/result.json", run_views.run_json, name="emulator_json"),

@@ -39,6 +39,7 @@ from portal.models import (
     ApiToken,
     Change,
     ClientKey,
+    ConsentEvent,
     Host,
     MaintenanceRun,
     OperatingFigure,
@@ -49,6 +50,7 @@ from portal.models import (
 )
 from portal.operators.admin_pages import AccountAdmin, SupportActionAdmin
 from portal.operators.roles import ROLES
+from portal.people import consents
 from portal.people.accounts import revoke_client_key
 from portal.people.api_tokens import revoke_token
 from portal.people.recovery import revoke_access
@@ -368,6 +370,23 @@ class OperatingFigureAdmin(ReadOnlyAdmin):
 admin.site.register(Account, AccountAdmin)
 admin.site.register(MaintenanceRun, MaintenanceRunAdmin)
 admin.site.register(SupportAction, SupportActionAdmin)
+
+
+@admin.register(ConsentEvent)
+class ConsentEventAdmin(ReadOnlyAdmin):
+    """What volunteers agreed to and withdrew."""
+
+    list_display = ("at", "user", "consent", "is_given", "wording", "language", "origin")
+    list_filter = ("kind", "is_given", "origin")
+    list_select_related = ("user",)
+    search_fields = ("user__email",)
+    show_full_result_count = False
+    fields = list_display
+
+    @admin.display(description=_("consent"), ordering="kind")
+    def consent(self, event: ConsentEvent) -> str:
+        found = consents.kinds.get(event.kind)
+        return str(found.title) if found is not None else event.kind
 
 
 class SettingKindFilter(admin.SimpleListFilter):

@@ -289,6 +289,8 @@ if "project" in ROOMS:
         "feed": {"task": "credit.tasks.feed", "schedule": 600},
         "thin-snapshots": {"task": "credit.tasks.thin_snapshots", "schedule": 24 * 3600},
         "export-statistics": {"task": "credit.tasks.export_statistics", "schedule": STATISTICS_EXPORT_EVERY_SECS},
+        "count-top-lists": {"task": "credit.tasks.count_top_lists", "schedule": 600},
+        "count-top-lists-of-apps": {"task": "credit.tasks.count_top_lists_of_apps", "schedule": 24 * 3600},
         "measure-changes": {"task": "credit.tasks.measure_changes", "schedule": 24 * 3600},
         "collect-factors": {"task": "credit.tasks.collect_factors", "schedule": 3600},
         "transition": {"task": "scheduler.tasks.transition", "schedule": TRANSITIONER_EVERY_SECS},

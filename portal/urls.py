@@ -10,6 +10,7 @@ from portal.dashboard.status import server_status, status
 from portal.languages.scripts import script_texts
 from portal.ops.health import healthz, readyz
 from portal.ops.metrics import metrics
+from portal.people.pages.consent_views import consent_history
 from portal.people.pages.event_views import events
 from portal.people.pages.language_views import switch_language
 from portal.people.pages.token_views import replace, revoke, tokens
@@ -36,6 +37,7 @@ urlpatterns = [
     path("account/tokens/<int:pk>/revoke/", revoke, name="revoke_token"),
     path("account/tokens/<int:pk>/replace/", replace, name="replace_token"),
     path("account/events/", events, name="security_events"),
+    path("account/consents/", consent_history, name="consents"),
     path("account/sessions/", sessions, name="usersessions_list"),
     path("account/", include("allauth.urls")),
 ]

@@ -14,6 +14,7 @@ class SchedulerConfig(AppConfig):
         from credit import functions
         from credit.pages.app_reads import tested_versions
         from credit.statistics.check import archives
+        from credit.top_lists.count import archives as archived_app_credit
         from portal.audit.register import audit
         from portal.computers.host_changes import merge_hooks
         from portal.computers.host_programs import program_readers
@@ -21,17 +22,19 @@ class SchedulerConfig(AppConfig):
         from portal.dashboard.navigation import Page, pages
         from portal.maintenance import jobs
         from portal.ops.metrics import app_collectors
+        from portal.people import consents
         from scheduler.files.check import FILES
         from scheduler.lifecycle import figures, host_merge
-        from scheduler.lifecycle.archived_credit import archived_credit
+        from scheduler.lifecycle.archived_credit import archived_credit, archived_credit_for_apps
         from scheduler.lifecycle.host_programs import programs_run, programs_section
         from scheduler.lifecycle.metrics import Background
         from scheduler.models import AppKeyword, PlanClass
-        from scheduler.releases import rollout
+        from scheduler.releases import rollout, testers
         from scheduler.releases import steps as release_steps
         from scheduler.submission.batches import BATCH_NUMBERS
 
         archives.append(archived_credit)
+        archived_app_credit.append(archived_credit_for_apps)
         functions.built_in[functions.Kind.TRICKLE].append("scheduler.rpc.trickles.grant_partial_credit")
         merge_hooks.append(host_merge.follow)
         host_sections.append(programs_section)
@@ -39,6 +42,7 @@ class SchedulerConfig(AppConfig):
         app_collectors.append(Background())
         if "project" in settings.ROOMS:
             figures.register()
+            consents.add(testers.TESTING)
             pages.append(
                 Page(_("Apps and credit"), _("New code-signing key"), "admin:new_key", "scheduler.add_keychange")
             )

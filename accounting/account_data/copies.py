@@ -47,7 +47,17 @@ from accounting.models import (
     TaskList,
     UserProject,
 )
-from portal.models import ApiToken, ClientKey, Host, MailChoice, RequestedWork, SecurityEvent, SentMail, User
+from portal.models import (
+    ApiToken,
+    ClientKey,
+    ConsentEvent,
+    Host,
+    MailChoice,
+    RequestedWork,
+    SecurityEvent,
+    SentMail,
+    User,
+)
 from portal.requested_work import queue
 from portal.requested_work.queue import Standing
 
@@ -76,6 +86,7 @@ answers.json        the replies sent to each computer
 totals.json         the ledger: totals per computer and project, in 1e-6 credits, 1e-6 seconds, and tasks
 granted.json        what the projects’ exports say about your computers and accounts, in 1e-6 credits
 projects.json       your choice of projects
+consents.json       what you agreed to and withdrew, when, and which version of the text you were shown
 notes.json          notes about reports
 tasks.json          the tasks that your computers last listed, and what became of earlier ones
 alerts.json         where you want alerts, the troubles that were told, and the messages of the last week
@@ -164,6 +175,7 @@ def _documents(user: User) -> Iterator[tuple[str, object]]:
         },
     )
     yield "projects.json", _rows(UserProject.objects.filter(user=user).order_by("project_id"))
+    yield "consents.json", _rows(ConsentEvent.objects.filter(user=user).order_by("pk"))
     yield "notes.json", _rows(Note.objects.filter(host__owner=user).order_by("pk"))
     yield (
         "tasks.json",

@@ -9,7 +9,10 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Collection
 from contextlib import suppress
+from dataclasses import replace
+from hmac import compare_digest
 from typing import Final
+from uuid import UUID
 
 from django.conf import settings
 from django.db import connection, transaction
@@ -18,12 +21,12 @@ from django.urls import reverse
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
-from accounting.alerts.destinations import digest_of, sealed
+from accounting.alerts.destinations import UnreadableDestination, digest_of, opened, sealed
 from accounting.alerts.texts import test_line, test_title
 from accounting.engine.alerts import AlertKind
 from accounting.models import AlertChannel, AlertMessage, AlertTrouble, AlertWatch
 from accounting.models.alerts import TEST
-from accounting.wire.alerts import MAX_TITLE_CHARS, Destination, clean
+from accounting.wire.alerts import MAX_TITLE_CHARS, Destination, clean, new_secret
 from portal.celery import app
 from portal.models import User
 
@@ -42,8 +45,12 @@ class TooManyTests(Exception):
     """The volunteer has sent MAX_TESTS_PER_DAY tests today."""
 
 
-def add(user: User, kind: AlertChannel.Kind, name: str, host: str, destination: Destination) -> AlertChannel:
+def add(
+    user: User, kind: AlertChannel.Kind, name: str, host: str, destination: Destination, form_key: UUID | None = None
+) -> AlertChannel:
     """A new channel; a browser that is one already is taken into use again. Raises TooManyChannels.
+
+    ``form_key``: of the form. If it was sent before, its channel is there already, with the secret of then.
 
     A browser that somebody else used for their alerts is no longer theirs: they were signed in there before.
     """
@@ -59,7 +66,10 @@ def add(user: User, kind: AlertChannel.Kind, name: str, host: str, destination: 
                 known.paused_at, known.failing_since, known.fault = None, None, ""
                 known.save()
                 return known
-        ntheirs = AlertChannel.objects.filter(user=user).count()
+        theirs = AlertChannel.objects.filter(user=user)
+        if form_key is not None and (added := theirs.filter(form_key=form_key).first()) is not None:
+            return added
+        ntheirs = theirs.count()
         if ntheirs >= settings.ALERT_CHANNELS_MAX:
             raise TooManyChannels
         if ntheirs == 0:
@@ -71,8 +81,58 @@ def add(user: User, kind: AlertChannel.Kind, name: str, host: str, destination: 
             host=host[:255],
             destination=sealed(destination),
             digest=digest,
+            form_key=form_key,
             alert_kinds=list(DEFAULT_KINDS),
         )
+
+
+def move_browser(old: Destination, new: Destination, host: str) -> bool:
+    """Follow a browser whose push service gave it another address; False if nobody has the old one as a channel.
+
+    ``old`` has to be all of what the browser gave before: only the browser and this site know it.
+    """
+    known = find_browser(old)
+    if known is None:
+        return False
+    digest = digest_of(new.url)
+    with transaction.atomic():
+        _lock(known.user)
+        _lock_browser(digest)
+        _delete(AlertChannel.objects.filter(digest=digest).exclude(pk=known.pk))
+        rows = AlertChannel.objects.filter(pk=known.pk, digest=known.digest)
+        return bool(
+            rows.update(
+                destination=sealed(new), digest=digest, host=host[:255], paused_at=None, failing_since=None, fault=""
+            )
+        )
+
+
+def find_browser(destination: Destination) -> AlertChannel | None:
+    """The channel that leads to this browser, if the browser's keys are those that it has."""
+    found = AlertChannel.objects.filter(digest=digest_of(destination.url)).select_related("user").first()
+    if found is None:
+        return None
+    try:
+        kept = opened(found)
+    except UnreadableDestination:
+        return None
+    is_same = [compare_digest(getattr(kept, name), getattr(destination, name)) for name in ("url", "p256dh", "auth")]
+    return found if all(is_same) else None
+
+
+def renew_secret(user: User, pk: int) -> str | None:
+    """Give a webhook another secret, which signs from now on; the secret, or None if it is no webhook of this person.
+
+    Locks the channel's row.
+    """
+    rows = AlertChannel.objects.filter(user=user, pk=pk, kind=AlertChannel.Kind.WEBHOOK)
+    with transaction.atomic():
+        channel = rows.select_for_update(no_key=True).first()
+        if channel is None:
+            return None
+        renewed = replace(opened(channel), key=new_secret())
+        rows.update(destination=sealed(renewed))
+    return renewed.key
 
 
 def choose(user: User, pk: int, alert_kinds: Collection[str], *, tells_end: bool) -> bool:

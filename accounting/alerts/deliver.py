@@ -76,7 +76,12 @@ def delete_old(now: dt.datetime) -> int:
 def _give_up_old(now: dt.datetime) -> None:
     """What nobody could send in time, such as while the tasks were stopped."""
     old = AlertMessage.objects.filter(outcome=Outcome.WAITING, created_at__lte=now - KEPT_TRYING, due_at__lte=now)
-    old.update(outcome=Outcome.FAILED, finished_at=now, answer=_("It could not be sent within a day."))
+    # A statement for each language that somebody of them reads
+    for language in list(old.order_by().values_list("channel__user__language", flat=True).distinct()):
+        with written_for(User(language=language)):
+            answer = _("It could not be sent within a day.")
+        theirs = old.filter(channel__user__language=language)
+        theirs.update(outcome=Outcome.FAILED, finished_at=now, answer=answer)
 
 
 def _take(now: dt.datetime) -> list[AlertMessage]:
@@ -107,7 +112,7 @@ def _requests(messages: list[AlertMessage]) -> Iterator[tuple[AlertMessage, Requ
             yield message, request_for(message.channel, alert_of(message))
         except (UnreadableDestination, ValueError):
             with written_for(message.channel.user):
-                text = _("The address can no longer be read. Remove this channel, and add it again.")
+                text = _("The stored address can no longer be read. Remove this channel and add it again.")
             _note(message, _Answer(None, text, is_refused=True))
 
 

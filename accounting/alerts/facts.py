@@ -78,7 +78,7 @@ def _of_account(user: User, now: dt.datetime, since: dt.datetime) -> Iterator[Se
             "when": f"{row.at:%Y-%m-%d %H:%M} UTC",
             "browser": browser_name(row.user_agent),
         }
-        text = _("%(when)s: %(what)s, by %(browser)s.") if row.user_agent else _("%(when)s: %(what)s.")
+        text = _("%(when)s: %(what)s, in %(browser)s.") if row.user_agent else _("%(when)s: %(what)s.")
         yield Seen(AlertKind.SECURITY, f"security {row.pk}", text % words, reverse("security_events"))
 
 

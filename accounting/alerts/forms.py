@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import uuid4
 
 from django import forms
 from django.utils.translation import gettext_lazy as _
@@ -37,8 +38,8 @@ def host_of_address(url: str) -> str:
     except FetchError:
         raise forms.ValidationError(
             _(
-                "No server with a public address was found there. Look for a typing mistake. Alerts are only sent to "
-                "public addresses on the internet, without a login in them."
+                "No server with a public address was found there. Check the address for typing errors. Alerts are only "
+                "sent to public addresses on the internet, and the address must not contain a user name or password."
             )
         ) from None
 
@@ -51,8 +52,9 @@ class ChannelForm(forms.Form):
         label=_("Name"),
         max_length=MAX_NAME_CHARS,
         required=False,
-        help_text=_("So that you know it again. Empty: the name of its server."),
+        help_text=_("Helps you recognise it. If empty, the name of its server is used."),
     )
+    form_key = forms.UUIDField(required=False, widget=forms.HiddenInput, initial=uuid4)
     host = ""
 
     def clean_url(self) -> str:
@@ -78,7 +80,7 @@ class NtfyForm(ChannelForm):
         max_length=MAX_TOKEN_CHARS,
         required=False,
         widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
-        help_text=_("If your server wants one. It is stored encrypted and never shown."),
+        help_text=_("If your server requires one. It is stored encrypted and never shown."),
     )
 
     field_order = ("url", "token", "name")
@@ -86,7 +88,7 @@ class NtfyForm(ChannelForm):
     def clean_token(self) -> str:
         token: str = self.cleaned_data["token"]
         if not (token.isascii() and token.isprintable() and " " not in token):
-            raise forms.ValidationError(_("A token has only letters, digits and signs, and no blanks."))
+            raise forms.ValidationError(_("A token can only contain letters, digits and punctuation, without spaces."))
         return token
 
 
@@ -109,9 +111,9 @@ class KindsForm(forms.Form):
     """What a channel tells."""
 
     alert_kinds = forms.MultipleChoiceField(
-        label=_("Tell me when"),
+        label=_("Send an alert when"),
         choices=[(kind.value, KIND_LABELS[kind]) for kind in AlertKind],
         widget=forms.CheckboxSelectMultiple,
         required=False,
     )
-    tells_end = forms.BooleanField(label=_("Tell me also when a trouble is over"), required=False)
+    tells_end = forms.BooleanField(label=_("Also send an alert when a problem is over"), required=False)

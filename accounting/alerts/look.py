@@ -104,16 +104,24 @@ def _remember(user_id: int, rows: dict[str, AlertTrouble], looked: Looked, now: 
 
 
 def _write_messages(user_id: int, looked: Looked, now: dt.datetime) -> int:
-    """A message of each kind for each channel that wants it; beyond the limit of the day they are left out."""
+    """A message of each kind for each channel that wants it; beyond the limit of the day they are left out.
+
+    Those about the security of the account never are, and take no room from others.
+    """
     if not looked.begun and not looked.over:
         return 0
-    of_day = Q(messages__created_at__gt=now - DAY) & ~Q(messages__outcome="left_out") & ~Q(messages__kind=TEST)
+    of_day = (
+        Q(messages__created_at__gt=now - DAY)
+        & ~Q(messages__outcome="left_out")
+        & ~Q(messages__kind__in=[TEST, AlertKind.SECURITY])
+    )
     channels = AlertChannel.objects.filter(user=user_id, paused_at=None).annotate(nday=Count("messages", filter=of_day))
     messages = []
     for channel in channels:
         room = settings.ALERTS_PER_CHANNEL_DAY - channel.nday
         wanted = _messages(channel, looked, now)
-        for message in wanted[max(0, room) :]:
+        limited = [message for message in wanted if message.kind != AlertKind.SECURITY]
+        for message in limited[max(0, room) :]:
             message.outcome, message.finished_at = AlertMessage.Outcome.LEFT_OUT, now
         messages += wanted
     AlertMessage.objects.bulk_create(messages)

@@ -17,7 +17,7 @@ KIND_LABELS: Final[Mapping[AlertKind, Promise | str]] = {
     AlertKind.SILENT: gettext_lazy("A computer is silent"),
     AlertKind.FAILING: gettext_lazy("Tasks fail on a computer"),
     AlertKind.PROJECT: gettext_lazy("A project has no work, does not answer or has ended"),
-    AlertKind.SECURITY: gettext_lazy("Somebody signed in, or something changed that protects your account"),
+    AlertKind.SECURITY: gettext_lazy("Someone signs in, or something that protects your account changes"),
     AlertKind.NEWS: gettext_lazy("The operators publish news"),
 }
 
@@ -33,9 +33,9 @@ def _title(kind: AlertKind, count: int) -> str:
     if kind is AlertKind.SILENT:
         return ngettext("A computer is silent", "%(count)d computers are silent", count) % words
     if kind is AlertKind.FAILING:
-        return ngettext("Tasks fail on a computer", "Tasks fail on several computers or of several projects", count)
+        return ngettext("Tasks fail on a computer", "Tasks fail on several computers or from several projects", count)
     if kind is AlertKind.PROJECT:
-        return ngettext("Trouble with a project", "%(count)d troubles with projects", count) % words
+        return ngettext("Problem with a project", "%(count)d problems with projects", count) % words
     if kind is AlertKind.SECURITY:
         return ngettext("Your account at %(site)s", "Your account at %(site)s: %(count)d events", count) % words
     return _("News from %(site)s") % words
@@ -54,29 +54,29 @@ def test_title() -> str:
 
 
 def test_line() -> str:
-    return _("You asked for this message on the page Alerts. If you can read it, alerts arrive here.")
+    return _("You asked for this message on the Alerts page. If you can read it, alerts will arrive here.")
 
 
 def answer_text(status: int) -> str:
     """What a server's answer means, for the owner of the channel."""
     if 200 <= status < 300:
-        return _("It was taken (status %(status)d).") % {"status": status}
+        return _("The message was accepted (status %(status)d).") % {"status": status}
     if status in (404, 410):
-        return _("There is nothing at this address any more (status %(status)d).") % {"status": status}
+        return _("This address no longer exists (status %(status)d).") % {"status": status}
     if status in (401, 403):
-        return _("The server wants another token, or does not let this site in (status %(status)d).") % {
-            "status": status
-        }
+        return _(
+            "The server did not accept the token, or does not allow this site to send messages (status %(status)d)."
+        ) % {"status": status}
     if status == 413:
         return _("The server says that the message is too long (status 413).")
     if status == 429:
-        return _("The server says that it gets too many messages (status 429).")
+        return _("The server says that it is getting too many messages (status 429).")
     if 300 <= status < 400:
-        return _("The address leads on to another one (status %(status)d). Enter that one instead.") % {
+        return _("The address redirects to another one (status %(status)d). Enter the other one instead.") % {
             "status": status
         }
     if status >= 500:
-        return _("The server has a fault of its own (status %(status)d).") % {"status": status}
+        return _("The server reported an internal error (status %(status)d).") % {"status": status}
     return _("The server refused the message (status %(status)d).") % {"status": status}
 
 

@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from functools import wraps
 from types import MappingProxyType
 from typing import Final
+from urllib.parse import urlencode
 
-from allauth.account.internal.flows.reauthentication import raise_if_reauthentication_required
+from allauth.account.internal.flows.reauthentication import is_reauthentication_required
 from django.conf import settings
 from django.contrib import messages
+from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.contrib.auth.decorators import login_required
+from django.core.exceptions import ValidationError
 from django.forms import Form
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
+from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST, require_safe
 
 from accounting.alerts import channels
-from accounting.alerts.forms import BrowserForm, KindsForm, NtfyForm, WebhookForm
+from accounting.alerts.destinations import opened
+from accounting.alerts.forms import BrowserForm, KindsForm, NtfyForm, WebhookForm, host_of_address
 from accounting.alerts.reads import ChannelLine, read_channels
 from accounting.models import AlertChannel
-from accounting.wire.alerts import Destination, new_secret
+from accounting.wire.alerts import Destination, new_secret, parse_subscription
 from portal.ops.mail_choices import silent_after
 from portal.people.access import signed_in
 from portal.sign_in.browsers import browser_name
@@ -32,6 +39,7 @@ from portal.wire import web_push
 
 WORKER: Final = settings.BASE_DIR / "static" / "accounting" / "sw.js"
 Kind = AlertChannel.Kind
+_MAX_MOVE_BYTES: Final = 10_000
 _NONE_WRONG: Final[Mapping[str, Form]] = MappingProxyType({})
 
 
@@ -57,6 +65,7 @@ def _page(request: HttpRequest, *, secret: str = "", wrong: Mapping[str, Form] =
         "silent_days": silent_after(user).days,
         "most": settings.ALERT_CHANNELS_MAX,
         "per_day": settings.ALERTS_PER_CHANNEL_DAY,
+        "asks_password": _password_address() if is_reauthentication_required(request, app="accounting") else "",
         "has_room": len(lines) < settings.ALERT_CHANNELS_MAX,
         "push_key": web_push.public_key_text(web_push.parse_key(settings.VAPID_PRIVATE_KEY)),
     }
@@ -73,6 +82,26 @@ def _kinds_form(line: ChannelLine) -> KindsForm:
     return KindsForm(initial=chosen, auto_id=f"id_{line.channel.pk}_%s")
 
 
+def _after_password(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Ask for the password first. What was entered is not kept meanwhile: addresses and tokens of channels are secret.
+
+    The library would keep it in the session.
+    """
+
+    @wraps(view)
+    def asked(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
+        if is_reauthentication_required(request, app="accounting"):
+            messages.warning(request, _("Confirm that it is you first. Then fill in the form again: it was not kept."))
+            return redirect(_password_address())
+        return view(request, *args, **kwargs)
+
+    return asked
+
+
+def _password_address() -> str:
+    return f"{reverse('account_reauthenticate')}?{urlencode({REDIRECT_FIELD_NAME: reverse('alerts')})}"
+
+
 def _few_look_ups(view: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
     """Forms look up the address that was entered, which may keep a thread for seconds."""
 
@@ -81,7 +110,7 @@ def _few_look_ups(view: Callable[[HttpRequest], HttpResponse]) -> Callable[[Http
         try:
             admit_look_up(signed_in(request).pk)
         except Throttled:
-            messages.error(request, _("You have entered many addresses in this hour. Try again later."))
+            messages.error(request, _("You have entered too many addresses within an hour. Try again later."))
             return redirect("alerts")
         return view(request)
 
@@ -90,19 +119,20 @@ def _few_look_ups(view: Callable[[HttpRequest], HttpResponse]) -> Callable[[Http
 
 @require_POST
 @login_required
+@_after_password
 @_few_look_ups
 def add_browser(request: HttpRequest) -> HttpResponse:
     """Tell me in this browser."""
     form = BrowserForm(request.POST)
     if not form.is_valid():
         return _page(request, wrong={"browser_form": form})
-    raise_if_reauthentication_required(request, app="accounting")
     name = browser_name(request.META.get("HTTP_USER_AGENT", ""))
     return _added(request, form, Kind.PUSH, name, form.host, form.cleaned_data["subscription"], "browser_form")
 
 
 @require_POST
 @login_required
+@_after_password
 @_few_look_ups
 def add_webhook(request: HttpRequest) -> HttpResponse:
     """Tell a program of mine. The secret that signs what is sent is shown this once."""
@@ -110,19 +140,18 @@ def add_webhook(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         return _page(request, wrong={"webhook_form": form})
     to = Destination(form.cleaned_data["url"], key=new_secret())
-    raise_if_reauthentication_required(request, app="accounting")
     return _added(request, form, Kind.WEBHOOK, form.shown_name, form.host, to, "webhook_form")
 
 
 @require_POST
 @login_required
+@_after_password
 @_few_look_ups
 def add_ntfy(request: HttpRequest) -> HttpResponse:
     """Tell me by ntfy."""
     form = NtfyForm(request.POST)
     if not form.is_valid():
         return _page(request, wrong={"ntfy_form": form})
-    raise_if_reauthentication_required(request, app="accounting")
     to = Destination(form.cleaned_data["url"], token=form.cleaned_data["token"])
     return _added(request, form, Kind.NTFY, form.shown_name, form.host, to, "ntfy_form")
 
@@ -131,14 +160,53 @@ def _added(
     request: HttpRequest, form: Form, kind: Kind, name: str, host: str, to: Destination, what: str
 ) -> HttpResponse:
     try:
-        channels.add(signed_in(request), kind, name, host, to)
+        channel = channels.add(signed_in(request), kind, name, host, to, form.cleaned_data.get("form_key"))
     except channels.TooManyChannels:
         most = settings.ALERT_CHANNELS_MAX
-        text = ngettext("You have %(count)d channel already.", "You have %(count)d channels already.", most)
+        text = ngettext("You already have %(count)d channel.", "You already have %(count)d channels.", most)
         form.add_error(None, text % {"count": most} + " " + _("Remove one that you do not need."))
         return _page(request, wrong={what: form})
     messages.success(request, _("Added. Send a test to see whether alerts arrive."))
-    return _page(request, secret=to.key) if to.key else redirect("alerts")
+    # Of a form that was sent twice the second answer is seen: the secret is that of the channel which is there.
+    return _page(request, secret=opened(channel).key) if to.key else redirect("alerts")
+
+
+@csrf_exempt
+@require_POST
+def move_browser(request: HttpRequest) -> HttpResponse:
+    """A service worker tells that its browser has a new subscription.
+
+    It has neither a page nor a token, and its login may have ended. It shows that it is the browser by what nobody else
+    knows: the address and the keys of its old subscription.
+    """
+    try:
+        sent = json.loads(request.body[:_MAX_MOVE_BYTES])
+        old, new = (parse_subscription(json.dumps(sent[name])) for name in ("old", "new"))
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return HttpResponse("old and new have to be subscriptions\n", status=400, content_type="text/plain")
+    known = channels.find_browser(old)
+    if known is None:
+        return HttpResponse("no such browser\n", status=404, content_type="text/plain")
+    try:
+        admit_look_up(known.user_id)
+        host = host_of_address(new.url)
+    except Throttled:
+        return HttpResponse("too many addresses in this hour\n", status=429, content_type="text/plain")
+    except ValidationError as refused:
+        return HttpResponse(f"new: {' '.join(refused.messages)}\n", status=422, content_type="text/plain")
+    channels.move_browser(old, new, host)
+    return HttpResponse(status=204)
+
+
+@require_POST
+@login_required
+@_after_password
+def renew_secret(request: HttpRequest, pk: int) -> HttpResponse:
+    """Another secret for a webhook, shown this once; the old one signs nothing any more."""
+    secret = channels.renew_secret(signed_in(request), pk)
+    _found(secret is not None)
+    messages.success(request, _("The webhook has a new secret. The old one signs nothing any more."))
+    return _page(request, secret=secret or "")
 
 
 @require_POST
@@ -147,7 +215,7 @@ def choose(request: HttpRequest, pk: int) -> HttpResponse:
     """What a channel tells."""
     form = KindsForm(request.POST)
     if not form.is_valid():
-        messages.error(request, _("That was not saved: choose among the boxes."))
+        messages.error(request, _("Nothing was saved: one of the choices does not exist. Reload the page."))
         return redirect("alerts")
     chosen = form.cleaned_data
     _found(channels.choose(signed_in(request), pk, chosen["alert_kinds"], tells_end=chosen["tells_end"]))

@@ -21,7 +21,7 @@ def clean_shown_name(text: str) -> str:
     """A name as it can be shown to others: one line, without characters that hide or turn round others."""
     name = " ".join(text.split())
     if not name.isprintable():
-        raise ValidationError(_("The name has characters that cannot be seen. Type it anew."))
+        raise ValidationError(_("The name contains invisible characters. Type it again."))
     return name
 
 
@@ -31,21 +31,21 @@ class CertificateForm(forms.Form):
     first = forms.DateField(
         label=gettext_lazy("First day"),
         widget=forms.DateInput({"type": "date"}, "%Y-%m-%d"),
-        help_text=gettext_lazy("If your computers did their first work later, the certificate begins with that day."),
+        help_text=gettext_lazy("If your computers only started working later, the certificate begins on that day."),
     )
     last = forms.DateField(label=gettext_lazy("Last day"), widget=forms.DateInput({"type": "date"}, "%Y-%m-%d"))
     about = forms.ChoiceField(label=gettext_lazy("For"))
     name = forms.CharField(
-        label=gettext_lazy("Name on it"),
+        label=gettext_lazy("Name on the certificate"),
         max_length=MAX_SHOWN_NAME,
         required=False,
-        help_text=gettext_lazy("As you want others to read it. Without one, the certificate names nobody."),
+        help_text=gettext_lazy("Your name as others should read it. If empty, the certificate does not name anyone."),
     )
     shows = forms.MultipleChoiceField(
         label=gettext_lazy("What it shows"),
         choices=[(name, SHOWN_LABELS[name]) for name in SHOWN],
         widget=forms.CheckboxSelectMultiple,
-        error_messages={"required": gettext_lazy("Choose at least one thing that the certificate shows.")},
+        error_messages={"required": gettext_lazy("Choose at least one item for the certificate to show.")},
     )
 
     def __init__(
@@ -69,7 +69,7 @@ class CertificateForm(forms.Form):
         last: dt.date = self.cleaned_data["last"]
         if last > self.today:
             raise ValidationError(
-                _("This day has not come yet. The last day can be %(day)s (UTC) at most.") % {"day": self.today}
+                _("This day is in the future. The last day cannot be later than %(day)s (UTC).") % {"day": self.today}
             )
         return last
 
@@ -80,7 +80,7 @@ class CertificateForm(forms.Form):
             if first > last:
                 self.add_error("first", _("The first day is after the last one."))
             elif first < earliest_for(last):
-                self.add_error("first", _("A certificate is about %(years)s years at most.") % {"years": MAX_YEARS})
+                self.add_error("first", _("A certificate can cover at most %(years)s years.") % {"years": MAX_YEARS})
         return cleaned
 
     @property

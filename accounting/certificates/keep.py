@@ -7,6 +7,7 @@ import secrets
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
@@ -43,16 +44,24 @@ class Checked:
     revoked_on: dt.date | None = None
 
 
-def make(user: User, wanted: Wanted, abouts: Abouts, now: dt.datetime) -> Certificate:
-    """Make a certificate of what the ledger says now; raises TooMany, NoWork. One transaction; locks the user's row."""
+def make(user: User, wanted: Wanted, abouts: Abouts, now: dt.datetime, form_key: UUID | None = None) -> Certificate:
+    """Make a certificate of what the ledger says now; raises TooMany, NoWork. One transaction; locks the user's row.
+
+    ``form_key``: of the form. If it was sent before, the certificate is there already.
+    """
     code = "".join(secrets.choice(statements.ALPHABET) for _ in range(statements.CODE_LENGTH))
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
-        if Certificate.objects.filter(user=user).count() >= MAX_CERTIFICATES:
+        theirs = Certificate.objects.filter(user=user)
+        if form_key is not None and (known := theirs.filter(form_key=form_key).first()) is not None:
+            return known
+        if theirs.count() >= MAX_CERTIFICATES:
             raise TooMany
         statement = draft(user, wanted, abouts, now.astimezone(dt.UTC).date()) | {"code": code}
         signature = statements.sign(statement, statements.signing_key(settings.CERTIFICATE_SECRET))
-        return Certificate.objects.create(user=user, code=code, statement=statement, signature=signature, made_at=now)
+        return Certificate.objects.create(
+            user=user, code=code, statement=statement, signature=signature, made_at=now, form_key=form_key
+        )
 
 
 def revoke(certificate: Certificate, now: dt.datetime) -> None:

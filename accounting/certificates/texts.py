@@ -12,11 +12,10 @@ from django.utils.translation import gettext, gettext_lazy, ngettext
 from accounting.certificates.keep import check_address
 from accounting.drawing.fonts import unwritable
 from accounting.wire.statements import Statement, grouped_code
-from portal.templatetags.display import day
+from portal.templatetags.display import day, localised
 
 MOST_BADGES: Final = 24
 """Badges that are named on a certificate."""
-_THIN: Final = "\u202f"
 SHOWN_LABELS: Final = {
     "credit": gettext_lazy("Credit"),
     "run_time": gettext_lazy("CPU and GPU time"),
@@ -61,7 +60,7 @@ def shown(statement: Statement) -> Shown:
         sentence=_sentence(statement),
         lines=_lines(statement["facts"]),
         notes=_notes(statement),
-        made=gettext("Made by %(site)s on %(day)s (UTC), from the sums as they stood on that day.") % values,
+        made=gettext("Issued by %(site)s on %(day)s (UTC), based on the totals on that day.") % values,
         code=code,
         address=check_address(code) if code else "",
     )
@@ -79,7 +78,7 @@ def _sentence(statement: Statement) -> str:
     if about["kind"] == "subject":
         return (
             gettext(
-                "From %(first)s to %(last)s, the volunteer’s computers worked for projects about a subject: %(about)s."
+                "From %(first)s to %(last)s, the volunteer’s computers worked for projects on this subject: %(about)s."
             )
             % values
         )
@@ -123,23 +122,23 @@ def _notes(statement: Statement) -> list[str]:
     if "estimated_credits" in facts:
         found.append(
             gettext(
-                "Estimated credit is computed from run times and speeds that the computers reported. One credit is the "
-                "work of a 1 GFLOPS processor in 1/200 of a day."
+                "Estimated credit is calculated from the run times and speeds that the computers reported. One credit "
+                "is the work of a 1 GFLOPS processor in 1/200 of a day."
             )
         )
     if "granted_credits" in facts:
         found.append(
             gettext(
-                "Granted credit is what projects gave in these days after they had checked the results, as far as they "
-                "publish it. It is a second measure of the same work, not to be added."
+                "Granted credit is what projects granted on these days after checking the results, as far as they "
+                "publish it. It measures the same work a second time, so do not add the two."
             )
         )
     if "cpu_hours" in facts:
         found.append(gettext("CPU and GPU time are hours of run time, times the processors used."))
     if statement.get("name"):
-        found.append(gettext("The volunteer gave this name. The site did not check who they are."))
+        found.append(gettext("The volunteer entered this name. The site has not checked their identity."))
     return found
 
 
 def _grouped(number: int) -> str:
-    return f"{number:,}".replace(",", _THIN)
+    return localised(f"{number:,}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from typing import Final
+from uuid import uuid4
 
 from django.conf import settings
 from django.contrib import messages
@@ -23,6 +24,7 @@ from accounting.history.sums import read_first_day
 from accounting.models import Certificate
 from accounting.wire import statements
 from portal.people.access import signed_in
+from portal.people.pages.form_keys import FORM_KEY, read_form_key
 from portal.sign_in.throttle import Throttled, admit_drawing
 
 _TYPES: Final = {"pdf": "application/pdf", "png": "image/png"}
@@ -48,20 +50,22 @@ def new(request: HttpRequest) -> HttpResponse:
     abouts = facts.read_abouts(user)
     data = request.POST if request.method == "POST" else request.GET if "first" in request.GET else None
     form = CertificateForm(data, abouts=abouts, today=today, first=first)
-    context: dict[str, object] = {"form": form, "has_work": True}
+    context: dict[str, object] = {"form": form, "has_work": True, FORM_KEY: uuid4()}
     if form.is_valid():
         try:
             if request.method == "POST":
-                return redirect("certificate", keep.make(user, form.wanted, abouts, now).pk)
+                return redirect(
+                    "certificate", keep.make(user, form.wanted, abouts, now, read_form_key(request.POST)).pk
+                )
             context["shown"] = shown(facts.draft(user, form.wanted, abouts, today))
         except keep.TooMany:
             form.add_error(
                 None,
-                _("You have %(number)s certificates, and more are not kept. Delete one that you revoked.")
+                _("You have %(number)s certificates, which is the limit. Revoke and delete one first.")
                 % {"number": MAX_CERTIFICATES},
             )
         except facts.NoWork:
-            form.add_error(None, _("Your computers did no work for this in these days. Choose other days."))
+            form.add_error(None, _("Your computers did no such work on these days. Choose other days."))
     return render(request, "accounting/certificates/new.html", context)
 
 
@@ -87,7 +91,7 @@ def download(request: HttpRequest, pk: int, kind: str) -> HttpResponse:
     try:
         admit_drawing(found.user_id)
     except Throttled:
-        text = _("You had many files drawn in this hour. Try again later, or print the page.")
+        text = _("You have downloaded too many files within an hour. Try again later, or print the page.")
         return HttpResponse(f"{text}\n", status=429, content_type="text/plain; charset=utf-8")
     content = files.pdf(words, found.made_at) if kind == "pdf" else files.picture(words)
     headers = {
@@ -104,11 +108,11 @@ def change(request: HttpRequest, pk: int) -> HttpResponse:
     found = _own(request, pk)
     if "delete" in request.POST and found.revoked_at is not None:
         keep.delete(found)
-        messages.success(request, _("Deleted. This site does not know its code any more."))
+        messages.success(request, _("Deleted. Its code no longer exists on this site."))
         return redirect("certificates")
     if "revoke" in request.POST:
         keep.revoke(found, timezone.now())
-        messages.success(request, _("Revoked. Whoever checks it is told so, and sees nothing of it any more."))
+        messages.success(request, _("Revoked. Anyone who checks it is told so and can no longer see what it said."))
     return redirect("certificate", pk)
 
 

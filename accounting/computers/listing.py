@@ -121,8 +121,8 @@ def read_wanted(params: Mapping[str, str], groups: Iterable[str]) -> Wanted:
         problems.append(_("None of your computers is in the group “%(group)s”. All are shown.") % {"group": group[:30]})
         group = ""
     sort, is_turned = params.get("sort", Sort.CONTACT), False
-    if sort.startswith("-"):
-        sort, is_turned = sort[1:], True
+    if sort.removeprefix("-") in tuple(Sort):
+        sort, is_turned = sort.removeprefix("-"), sort.startswith("-")
     return Wanted(
         text[:MAX_TEXT_CHARS],
         _choice(params.get("status") or Status.USED, Status.USED, problems),

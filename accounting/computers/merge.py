@@ -25,7 +25,7 @@ from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.merge_rules import Lifetime, Record, Refusal, Rule, in_order, refusal
 from accounting.ledger.locks import lock_ledgers
 from accounting.ledger.sql import LOCK_MONTHS
-from accounting.models import Day, GrantedTotal, HostClient, HostProject, Note
+from accounting.models import DataCopy, Day, GrantedTotal, HostClient, HostProject, Note
 from accounting.reconciliation.merge import merge_settlements
 from accounting.running_tasks import follow
 from portal.computers.groups import MAX_GROUPS
@@ -171,6 +171,9 @@ def merge(owner_id: int, host_id: int, other_id: int) -> Host:
             cursor.execute(sql.MOVE_GRANTED_DAYS, {"owner": owner_id, "older": older.pk, "newer": newer.pk})
             cursor.execute(sql.MOVE_NOTES, {"older": older.pk, "newer": newer.pk})
         GrantedTotal.objects.filter(host=older).update(host=newer)
+        # A file of the older one's history that is not made yet would be empty.
+        unfinished = DataCopy.objects.filter(user=owner_id, state__in=[DataCopy.State.WAITING, DataCopy.State.WORKING])
+        unfinished.filter(only_host=older.pk).update(only_host=newer.pk)
         _move_totals(older, newer)
         follow.move(older.pk, newer.pk)
         for hook in merge_hooks:

@@ -57,12 +57,21 @@ def make(copy_id: int, write: Callable[[DataCopy, IO[bytes]], None]) -> None:
         return
     unfinished.update(state=DataCopy.State.WORKING, percent=0)
     try:
-        with tempfile.TemporaryFile() as file:
-            write(copy, file)
-            _store(copy, file)
+        while copy is not None and not _written(copy, write):
+            copy = unfinished.select_related("user").first()
     except Exception:  # of whatever kind: the owner is told that it failed, and the error goes on to the task's log
         unfinished.update(state=DataCopy.State.FAILED, finished_at=timezone.now())
         raise
+
+
+def _written(copy: DataCopy, write: Callable[[DataCopy, IO[bytes]], None]) -> bool:
+    """Write and keep the file; not if its computer became a part of another meanwhile, and so has no days any more."""
+    with tempfile.TemporaryFile() as file:
+        write(copy, file)
+        if DataCopy.objects.filter(pk=copy.pk).exclude(only_host=copy.only_host).exists():
+            return False
+        _store(copy, file)
+    return True
 
 
 def range_of(copy: DataCopy) -> DayRange:

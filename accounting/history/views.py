@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Page, Paginator
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
@@ -29,11 +29,13 @@ from accounting.reconciliation.reads import read_reconciled
 from portal.models import User
 from portal.people.access import signed_in
 from portal.templatetags.display import amount, count
+from portal.templatetags.display import day as day_text
 
 NOTES_SHOWN: Final = 20
 ROWS_A_PAGE: Final = 100
 # Per cent; above, times are easier to read.
 _TIMES_FROM: Final = 900
+_SHOWN_CHARS: Final = 20
 
 
 @require_safe
@@ -226,15 +228,22 @@ def _history_controls(period: Period, choices: Choices, today: dt.date) -> dict[
 def day(request: HttpRequest, text: str) -> HttpResponse:
     """What did each of my computers do for each project on that day, and is there anything to know of it?"""
     user, today = signed_in(request), timezone.now().date()
-    try:
-        date = dt.date.fromisoformat(text)
-    except ValueError:
-        raise Http404 from None
-    if date > today:
-        raise Http404
+    date, problem = _read_day(text, today)
     page = read_day(user, date, request.GET.get("page", "1"))
     is_more = request.headers.get("HX-Target") == "more-parts"
     template = "accounting/_history_day_rows.html" if is_more else "accounting/history_day.html"
-    response = render(request, template, {"page": page, "today": today})
+    response = render(request, template, {"page": page, "today": today, "problem": problem})
     response.headers["Vary"] = "Cookie, HX-Target"
     return response
+
+
+def _read_day(text: str, today: dt.date) -> tuple[dt.date, str]:
+    """The day of an address; today, and why, where there is no such day to show."""
+    try:
+        date = dt.date.fromisoformat(text)
+    except ValueError:
+        told = gettext("“%(text)s” is not a day, such as %(today)s. Today is shown.")
+        return today, told % {"text": text[:_SHOWN_CHARS], "today": today}
+    if date > today:
+        return today, gettext("%(day)s has not come yet. Today is shown.") % {"day": day_text(date)}
+    return date, ""

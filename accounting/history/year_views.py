@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from django.contrib.auth.decorators import login_required
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from accounting.history.records import USUAL_WEEKS, read_records
 from accounting.history.year import read_year
 from portal.people.access import signed_in
+
+FIRST_YEAR: Final = 1970
+_SHOWN_CHARS: Final = 20
 
 
 @require_safe
@@ -18,10 +24,15 @@ from portal.people.access import signed_in
 def year(request: HttpRequest, number: int) -> HttpResponse:
     """What did I give in that year? On paper, too. A year without work says so, and leads to others."""
     today = timezone.now().date()
-    if not 1970 <= number <= today.year:
-        raise Http404
+    problem = ""
+    if not FIRST_YEAR <= number <= today.year:
+        told = _("%(year)s is not a year from %(first)s to %(last)s. This year is shown.")
+        problem = told % {"year": str(number)[:_SHOWN_CHARS], "first": FIRST_YEAR, "last": today.year}
+        number = today.year
     found = read_year(signed_in(request), number, today)
-    return render(request, "accounting/history_year.html", {"year": found, "number": number, "today": today})
+    return render(
+        request, "accounting/history_year.html", {"year": found, "number": number, "today": today, "problem": problem}
+    )
 
 
 @require_safe

@@ -67,7 +67,7 @@ class MailChoiceForm(forms.ModelForm):
 
     silent_days = forms.IntegerField(
         label=_("After how many days"),
-        help_text=_("From then on, your pages also show it as silent."),
+        help_text=_("From then on, the site also shows it as silent."),
         min_value=1,
         max_value=MAX_SILENT_DAYS,
         error_messages={

@@ -34,6 +34,8 @@ class AlertChannel(models.Model):
     destination = models.BinaryField("address and keys, encrypted", editable=False)
     # SHA-256 of the address that a browser gave, so that a browser is one channel, of whoever uses it now
     digest = models.BinaryField(max_length=32, null=True, editable=False)
+    # Of the form that it was added with, which adds one however often it is sent
+    form_key = models.UUIDField(null=True, editable=False)
     alert_kinds = ArrayField(models.CharField(max_length=8), default=list, blank=True)
     tells_end = models.BooleanField("also when a trouble is over", default=False)
     created_at = models.DateTimeField(default=timezone.now)
@@ -47,6 +49,7 @@ class AlertChannel(models.Model):
         ordering = ["created_at", "pk"]
         constraints = [
             models.UniqueConstraint(fields=["digest"], name="alertchannel_browser_once"),
+            models.UniqueConstraint(fields=["user", "form_key"], name="alertchannel_form_once"),
             CheckConstraint(
                 condition=Q(alert_kinds__contained_by=[kind.value for kind in AlertKind]), name="alertchannel_kinds"
             ),

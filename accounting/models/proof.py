@@ -9,7 +9,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import CheckConstraint, Q, UniqueConstraint
 from django.utils import timezone
-from django.utils.translation import gettext
+from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from accounting.engine.badges import MAX_THRESHOLD, BadgeKind
@@ -32,9 +32,12 @@ class Certificate(models.Model):
     signature = models.CharField(max_length=88, editable=False)
     made_at = models.DateTimeField(default=timezone.now, editable=False)
     revoked_at = models.DateTimeField(null=True, blank=True)
+    # Of the form that it was made with, which makes one however often it is sent
+    form_key = models.UUIDField(null=True, editable=False)
 
     class Meta:
         ordering = ["-pk"]
+        constraints = [models.UniqueConstraint(fields=["user", "form_key"], name="certificate_form_once")]
 
     def __str__(self) -> str:
         return self.code
@@ -75,7 +78,7 @@ class Badge(models.Model):
     text = models.CharField(_("one line on what it means"), max_length=200, blank=True)
     kind = models.CharField(_("what is counted"), max_length=16, choices=KINDS)
     subject = models.PositiveIntegerField(
-        _("subject"),
+        pgettext_lazy("keyword", "subject"),
         choices=keyword_choices,
         null=True,
         blank=True,
@@ -84,7 +87,7 @@ class Badge(models.Model):
     threshold = models.PositiveBigIntegerField(
         _("how much"), validators=[MinValueValidator(1), MaxValueValidator(MAX_THRESHOLD)]
     )
-    is_active = models.BooleanField(_("awarded"), default=False, help_text=_("Off: nobody gets it any more."))
+    is_active = models.BooleanField(_("awarded"), default=False, help_text=_("If off, nobody gets it any more."))
     changed_at = models.DateTimeField(_("changed on"), auto_now=True)
 
     class Meta:
@@ -97,7 +100,7 @@ class Badge(models.Model):
                 condition=Q(kind=BadgeKind.SUBJECT_HOURS.value, subject__isnull=False)
                 | (~Q(kind=BadgeKind.SUBJECT_HOURS.value) & Q(subject__isnull=True)),
                 name="badge_subject",
-                violation_error_message=_("Choose a subject for the run time for a subject, and for nothing else."),
+                violation_error_message=_("Choose a subject only if the run time for a subject is counted."),
             ),
         ]
 
@@ -114,7 +117,7 @@ class Badge(models.Model):
         """A subject belongs to one kind of rule; the database has the last word."""
         if (self.kind == BadgeKind.SUBJECT_HOURS.value) != (self.subject is not None):
             raise ValidationError(
-                {"subject": gettext("Choose a subject for the run time for a subject, and for nothing else.")}
+                {"subject": gettext("Choose a subject only if the run time for a subject is counted.")}
             )
 
 

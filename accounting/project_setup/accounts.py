@@ -100,8 +100,8 @@ def _ask(url: str, query: dict[str, str], parse: Callable[[bytes], _T]) -> _T:
         return parse(fetch(f"{url}?{urlencode(query)}").body)
     except FetchError as error:
         if isinstance(error, StatusError) and error.status in _NOT_THERE:
-            what = f"{url.rpartition('/')[2]} ({error.host}: {error.reason})"
-            raise AccountProblem(f"The project has no {what}.", error.status) from error
+            page, why = url.rpartition("/")[2], f"{error.host}: {error.reason}"
+            raise AccountProblem(f"The project has no {page} ({why}).", error.status) from error
         raise AccountProblem(f"The project could not be asked: {error}") from error
     except ProjectRefused as error:
         raise AccountProblem(f"The project refused: {error} (error {error.error_num}).") from error

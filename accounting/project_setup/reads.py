@@ -16,7 +16,7 @@ from accounting.choosing.texts import trouble_text
 from accounting.engine.choice.facts import Trouble, TroubleKind
 from accounting.engine.states import NoteKind
 from accounting.models import Project, ProjectProfile
-from accounting.project_setup import said_history, sql
+from accounting.project_setup import said_history, sql, texts
 from accounting.project_setup.accounts import web_rpc_base
 from accounting.project_setup.changes import Change, described, fingerprint, master_url_problem, states, unseen
 from accounting.project_setup.steps import StepRefused, account_key, is_signed, obstacles
@@ -63,6 +63,8 @@ def read_set_up(project: Project, user: User) -> dict[str, Any]:
     return {
         "project": project,
         "profile": profile,
+        "problem": texts.shown(profile.problem) if profile is not None else "",
+        "tried_text": texts.shown(profile.tried_text) if profile is not None else "",
         "config": config,
         "rows": described(config) if profile is not None and profile.said else [],
         "states": states(config, status_from_json(profile.status) if profile is not None else None),
@@ -106,6 +108,16 @@ class ProjectLine:
     without_work: int = 0
     last_good_at: dt.datetime | None = None
     refused: list[str] = field(default_factory=list)
+
+    @property
+    def problem(self) -> str:
+        """Why the project could not be asked, in the active language."""
+        return texts.shown(self.profile.problem) if self.profile is not None else ""
+
+    @property
+    def tried_text(self) -> str:
+        """What came of the last test, in the active language."""
+        return texts.shown(self.profile.tried_text) if self.profile is not None else ""
 
     @property
     def needs_attention(self) -> bool:

@@ -22,7 +22,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounting.models import Project
-from accounting.project_setup import accounts, asking, reads, steps
+from accounting.project_setup import accounts, asking, reads, steps, texts
 from accounting.project_setup.adding import AlreadyThere, add_project
 from accounting.project_setup.changes import TAKEN_OVER, described, master_url_problem, states
 from accounting.project_setup.forms import FoundForm, KeyForm, LookUpForm, SignatureForm, UrlForm
@@ -62,7 +62,7 @@ def add_by_url(request: HttpRequest) -> HttpResponse:
         try:
             answer = asking.ask(url)
         except asking.AskFailed as problem:
-            form.add_error("url", str(problem))
+            form.add_error("url", texts.shown(str(problem)))
         else:
             assert answer.config is not None  # no version was named that it could be unchanged from
             request.session[_FOUND] = {
@@ -147,12 +147,12 @@ def _step(what: str) -> Callable[[Callable[[HttpRequest, Project], str | HttpRes
             try:
                 said = step(request, project)
             except (steps.StepRefused, accounts.AccountProblem) as problem:
-                messages.error(request, str(problem))
+                messages.error(request, texts.shown(str(problem)))
                 return _to_set_up(pk)
             if isinstance(said, HttpResponse):
                 return said
             if said:
-                messages.success(request, said)
+                messages.success(request, texts.shown(said))
             if what:
                 admin.site._registry[Project].log_change(request, project, what)
             return _to_set_up(pk)

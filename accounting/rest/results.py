@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db.models import QuerySet, Sum
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
@@ -40,12 +41,12 @@ class FlaggedResult(AmountsResult):
 
     flags = serializers.ListField(
         child=serializers.ChoiceField(choices=[name.lower() for name in DayFlag.__members__]),
-        help_text="What is to be known of the amounts; docs/reference/api.md explains each.",
+        help_text="Facts about the amounts; docs/reference/api.md explains each.",
     )
 
 
 class DayResult(FlaggedResult):
-    """What one computer was credited at one project on one UTC day."""
+    """The amounts credited to one computer at one project on one UTC day."""
 
     day = serializers.DateField()
     project_id = serializers.IntegerField()
@@ -55,12 +56,12 @@ class DayResult(FlaggedResult):
     host = serializers.CharField(help_text="The computer's name.")
     granted_credit = AmountField(
         allow_null=True,
-        help_text="Credit that the project granted, on the day of the statistics that told of it; null: not known.",
+        help_text="Credit that the project granted, on the day of the statistics that reported it; null: not known.",
     )
 
 
 class SumResult(FlaggedResult):
-    """The sums of one step of a range, as far as it is in the range."""
+    """The totals of one step, as far as it lies within the range."""
 
     first = serializers.DateField()
     last = serializers.DateField()
@@ -69,7 +70,7 @@ class SumResult(FlaggedResult):
 
 
 class SumsResult(serializers.Serializer[Any]):
-    """Sums of a range, and of each step of it that has work."""
+    """Totals of a range and of each of its steps with work."""
 
     total = AmountsResult()
     results = SumResult(many=True)
@@ -78,7 +79,11 @@ class SumsResult(serializers.Serializer[Any]):
 class HostResult(serializers.ModelSerializer[Host]):
     """A computer: speeds in FLOPS and operations/s, sizes in bytes."""
 
-    name = serializers.CharField(help_text="The owner's name for it, else the one that it reports.")
+    name = serializers.CharField(help_text="The name that the owner gave it, or else the one that it reports.")
+    groups = serializers.ListField(child=serializers.CharField(), help_text="The groups that the owner put it into.")
+    granted_credit = AmountField(
+        allow_null=True, help_text="Credit that projects granted to it, by their statistics; null: not known."
+    )
     coprocs = serializers.ListField(child=serializers.DictField(), help_text="GPUs and other coprocessors.")
 
     class Meta:
@@ -87,6 +92,8 @@ class HostResult(serializers.ModelSerializer[Host]):
             "id",
             "name",
             "venue",
+            "groups",
+            "granted_credit",
             "created_at",
             "last_contact_at",
             "retired_at",
@@ -107,9 +114,9 @@ class HostResult(serializers.ModelSerializer[Host]):
 
 
 class ProjectResult(serializers.ModelSerializer[Project]):
-    """A project, and my part in it; what is summed up is some minutes old."""
+    """A project and my work for it; totals are a few minutes old."""
 
-    total_credit = AmountField(help_text="My estimated credit there, all computers together.")
+    total_credit = AmountField(help_text="My estimated credit there, on all computers together.")
     recent_credit_per_day = serializers.FloatField(help_text="My recent average (half-life one week).")
     is_chosen = serializers.BooleanField(help_text="Whether I chose it by hand.")
     resource_share = serializers.FloatField(allow_null=True, help_text="My share for it; null: the default share.")
@@ -134,7 +141,7 @@ class ProjectResult(serializers.ModelSerializer[Project]):
 
 
 class NoteResult(serializers.Serializer[Any]):
-    """Something to know about a computer's reports of one day."""
+    """A note about a computer's reports on one day."""
 
     id = serializers.IntegerField()
     day = serializers.DateField()
@@ -144,7 +151,7 @@ class NoteResult(serializers.Serializer[Any]):
     happened = serializers.CharField()
     meaning = serializers.CharField()
     to_do = serializers.CharField(allow_blank=True)
-    is_loss = serializers.BooleanField(help_text="Whether something that was reported does not count.")
+    is_loss = serializers.BooleanField(help_text="Whether some of the reported work does not count.")
     count = serializers.IntegerField(help_text="How often it happened on that day.")
     first_at = serializers.DateTimeField()
     last_at = serializers.DateTimeField()
@@ -155,7 +162,14 @@ def day_result(row: DayRow, names: Names) -> dict[str, Any]:
     return row_values(row, names)
 
 
-def host_result(host: Host) -> dict[str, Any]:
+def with_grants(hosts: QuerySet[Host]) -> QuerySet[Any]:
+    """Each with ``granted_micro``: the sum of what projects granted to it; NULL: nothing is known."""
+    return hosts.annotate(granted_micro=Sum("granted_totals__total_credit"))
+
+
+def host_result(host: Any) -> dict[str, Any]:
+    """Of a row of `with_grants`."""
+    host.granted_credit = None if host.granted_micro is None else format_micro(int(host.granted_micro))
     return dict(HostResult(host).data)
 
 

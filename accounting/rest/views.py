@@ -52,11 +52,11 @@ def _groups(_language: str) -> dict[str, list[Operation]]:
 class _Range(serializers.Serializer[Any]):
     """A range of UTC days, both ends included; without one, the last thirty."""
 
-    to = serializers.DateField(required=False, help_text="The last day; without it, today.")
+    to = serializers.DateField(required=False, help_text="The last day; if left out, today.")
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
         # "from" is a word of Python's, so it cannot be a class attribute.
-        first = serializers.DateField(required=False, help_text="The first day; without it, 29 days before the last.")
+        first = serializers.DateField(required=False, help_text="The first day; if left out, 29 days before the last.")
         return {"from": first, **super().get_fields()}
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -86,7 +86,7 @@ class SumsQuery(_Range):
     """What is summed up."""
 
     step = serializers.ChoiceField(choices=[str(step) for step in Step], default="day")
-    by = serializers.ChoiceField(choices=["none", "project", "host"], default="none", help_text="Split the sums.")
+    by = serializers.ChoiceField(choices=["none", "project", "host"], default="none", help_text="Split the totals.")
 
 
 class NotesQuery(_Range, PageQuery):
@@ -96,7 +96,7 @@ class NotesQuery(_Range, PageQuery):
 
 
 class DaysView(ApiView):
-    """Daily history, a row for each computer at each project, the oldest first."""
+    """Daily history: a row for each computer at each project, oldest first."""
 
     scope = ApiToken.Scope.HISTORY
     query_class = DaysQuery
@@ -130,7 +130,7 @@ def _read_place(query: dict[str, Any]) -> Place | None:
 
 
 class SumsView(ApiView):
-    """Sums per day, week (from Monday) or month; those without work are left out."""
+    """Totals per day, week (from Monday) or month; steps without work are left out."""
 
     scope = ApiToken.Scope.HISTORY
     query_class = SumsQuery
@@ -164,7 +164,7 @@ def _sum(cell: Cell, period: Period, by: By) -> dict[str, Any]:
 
 
 class HostsView(ApiView):
-    """All computers, also retired ones; merged records are part of the one that stays."""
+    """All computers, including retired ones; merged records are part of the remaining one."""
 
     scope = ApiToken.Scope.HOSTS
     query_class = PageQuery
@@ -172,7 +172,8 @@ class HostsView(ApiView):
     @extend_schema(operation_id="hosts_list", parameters=[PageQuery], responses=page_of(results.HostResult, "Hosts"))
     def get(self, request: HttpRequest) -> Response:
         query = self.query()
-        rows = own_hosts(self.volunteer).filter(pk__gt=read_id_cursor(query)).order_by("pk")[: query["limit"] + 1]
+        hosts = results.with_grants(own_hosts(self.volunteer))
+        rows = hosts.filter(pk__gt=read_id_cursor(query)).order_by("pk")[: query["limit"] + 1]
         return self.page(list(rows), query["limit"], lambda host: str(host.pk), results.host_result)
 
 
@@ -184,14 +185,14 @@ class HostView(ApiView):
     @extend_schema(responses=results.HostResult)
     def get(self, request: HttpRequest, pk: int) -> Response:
         self.query()
-        host = own_hosts(self.volunteer).filter(pk=pk).first()
+        host = results.with_grants(own_hosts(self.volunteer)).filter(pk=pk).first()
         if host is None:
             raise NotFound("There is no such computer of yours.")
         return Response(results.host_result(host))
 
 
 class ProjectsView(ApiView):
-    """All projects that computers can be attached to, or could."""
+    """All projects to which computers can be attached, or could be attached earlier."""
 
     scope = ApiToken.Scope.PROJECTS
     query_class = PageQuery
@@ -227,7 +228,7 @@ class ProjectView(ApiView):
 
 
 class NotesView(ApiView):
-    """What is to be known about reports, the latest first."""
+    """Notes about reports, latest first."""
 
     scope = ApiToken.Scope.NOTES
     query_class = NotesQuery

@@ -38,6 +38,7 @@ class TaskLine:
     colour: int
     state: TaskState
     fraction_done: float | None
+    elapsed_secs: float | None
     remaining_secs: float | None
     deadline: dt.datetime | None
     reported_at: dt.datetime
@@ -146,6 +147,7 @@ def _line(
         colour=colour,
         state=TaskState(task["state"]),
         fraction_done=task["fraction_done"],
+        elapsed_secs=task["elapsed_secs"],
         remaining_secs=task["remaining_secs"],
         deadline=dt.datetime.fromtimestamp(deadline, dt.UTC) if deadline else None,
         reported_at=at,

@@ -21,19 +21,21 @@ class SignatureImageForm(forms.ModelForm):
         model = SignatureImage
         fields = ("shown_name", "shows_total", "shows_average", "shows_projects", "shows_badges")
         labels = {
-            "shown_name": gettext_lazy("Name on it"),
+            "shown_name": gettext_lazy("Name on the certificate"),
             "shows_total": gettext_lazy("Estimated credit"),
             "shows_average": gettext_lazy("Recent average credit a day"),
             "shows_projects": gettext_lazy("The three projects with most credit"),
             "shows_badges": gettext_lazy("How many badges you have"),
         }
-        help_texts = {"shown_name": gettext_lazy("As you want others to read it. Without one, it names nobody.")}
+        help_texts = {
+            "shown_name": gettext_lazy("Your name as others should read it. If empty, the image does not name anyone.")
+        }
 
     def clean_shown_name(self) -> str:
         name = clean_shown_name(str(self.cleaned_data["shown_name"]))
         if lacks := unwritable(name):
             raise ValidationError(
-                _("The picture cannot have these characters: %(characters)s. It has Latin, Greek, Cyrillic, "
+                _("The picture cannot contain these characters: %(characters)s. It can contain Latin, Greek, Cyrillic, "
                   "Chinese, Japanese and Korean letters.") % {"characters": " ".join(lacks)}
             )  # fmt: skip
         return name
@@ -41,5 +43,5 @@ class SignatureImageForm(forms.ModelForm):
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
         if not any(cleaned.get(name) for name in self.Meta.fields):
-            raise ValidationError(_("Choose at least one thing that the image shows."))
+            raise ValidationError(_("Choose at least one item for the image to show."))
         return cleaned

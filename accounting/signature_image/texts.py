@@ -6,8 +6,7 @@ from django.conf import settings
 from django.utils.translation import gettext, ngettext
 
 from accounting.signature_image.reads import ImageFacts
-
-_THIN = "\u202f"
+from portal.templatetags.display import localised
 
 
 def lines(facts: ImageFacts) -> list[str]:
@@ -38,5 +37,5 @@ def alternative(facts: ImageFacts) -> str:
 
 
 def grouped(number: int) -> str:
-    """1234567 as "1 234 567", with thin spaces."""
-    return f"{number:,}".replace(",", _THIN)
+    """1234567 as "1 234 567", with thin spaces, or as the page's language writes it."""
+    return localised(f"{number:,}")

@@ -11,6 +11,7 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.cache import get_conditional_response
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods, require_safe
 
 from accounting.models import SignatureImage
@@ -23,6 +24,17 @@ CACHED_SECS: Final = 600
 """For so long browsers and other sites may show a picture without asking again."""
 
 
+def told(what: str) -> str:
+    """What was done, and how long others may not notice: their copies cannot be taken away."""
+    minutes = CACHED_SECS // 60
+    later = ngettext(
+        "Pages that have shown the picture may show it for up to %(count)d minute more.",
+        "Pages that have shown the picture may show it for up to %(count)d minutes more.",
+        minutes,
+    )
+    return f"{what} {later % {'count': minutes}}"
+
+
 @require_http_methods(["GET", "HEAD", "POST"])
 @login_required
 def signature_image(request: HttpRequest) -> HttpResponse:
@@ -31,16 +43,16 @@ def signature_image(request: HttpRequest) -> HttpResponse:
     image = SignatureImage.objects.filter(user=user).first()
     if request.method == "POST" and "revoke" in request.POST:
         links.revoke(user)
-        messages.success(request, _("Revoked. The link shows nothing any more."))
+        messages.success(request, told(_("Revoked. The link shows nothing any more.")))
         return redirect("signature_image")
     if request.method == "POST" and "renew" in request.POST:
         links.renew(user, now)
-        messages.success(request, _("You have a new link. The old one shows nothing any more."))
+        messages.success(request, told(_("You have a new link. The old one shows nothing any more.")))
         return redirect("signature_image")
     form = SignatureImageForm(request.POST if request.method == "POST" else None, instance=image)
     if request.method == "POST" and form.is_valid():
         links.save(user, form.cleaned_data, now)
-        messages.success(request, _("Saved. The picture is drawn anew."))
+        messages.success(request, _("Saved. The picture is being redrawn."))
         return redirect("signature_image")
     context: dict[str, object] = {"form": form, "image": None, "cached_minutes": CACHED_SECS // 60}
     if image is not None:

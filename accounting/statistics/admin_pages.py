@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from kombu.exceptions import OperationalError
 
 from accounting.models import StatisticsImport
-from accounting.statistics import run
+from accounting.statistics import run, texts
 from portal.audit.admin import AuditedAdmin, AuditedForm
 from portal.celery import app
 from portal.templatetags.display import count
@@ -35,12 +35,12 @@ class StatisticsImportAdmin(AuditedAdmin):
     """What each project's export said last, what stands in the way, and where it is."""
 
     form = ImportForm
-    list_display = ("project", "trouble", "update_time", "computers", "accounts", "credit", "is_on")
+    list_display = ("project", "shown_trouble", "update_time", "computers", "accounts", "credit", "is_on")
     list_filter = ("is_on", ("trouble", admin.EmptyFieldListFilter))
     list_select_related = ("project",)
     readonly_fields = (
         "folder", "update_time", "first_update_time", "imported_at", "computers", "accounts", "credit", "asked_at",
-        "next_at", "trouble", "trouble_since", "failures",
+        "next_at", "shown_trouble", "trouble_since", "failures",
     )  # fmt: skip
     fieldsets = (
         (None, {"fields": ("project", "is_on", "url", "account_email")}),
@@ -56,6 +56,10 @@ class StatisticsImportAdmin(AuditedAdmin):
     def save_settings(self, request: HttpRequest, obj: StatisticsImport, form: Any, change: bool) -> None:
         # An import may be writing the other columns.
         obj.save(update_fields=("is_on", "url", "account_email") if change else None)
+
+    @admin.display(description=_("problem"), ordering="trouble")
+    def shown_trouble(self, row: StatisticsImport) -> str:
+        return texts.shown(row.trouble)
 
     @admin.display(description=_("address"))
     def folder(self, row: StatisticsImport) -> str:

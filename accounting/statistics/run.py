@@ -184,7 +184,7 @@ def _fetch(found: StatisticsImport, now: dt.datetime) -> _Export | None:
         # A project changes all of its files at once. If this one is the same, so were the others.
         again = _tables(fetch(f"{url}tables.xml", limits=_TABLES_LIMITS).body, now)
         if again.update_time != tables.update_time:
-            raise StatisticsError("tables.xml", "the project made a new export meanwhile")
+            raise StatisticsError("tables.xml", "the project made a new export in the meantime")
         return paths
 
     return _Export(tables, answer.version, download)

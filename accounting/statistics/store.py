@@ -72,7 +72,7 @@ def keep(
         counts.users_kept = session.execute(sql.WRITE_ACCOUNTS, params).rowcount
         done = session.execute(sql.DONE, params | _numbers(counts))
         if done.rowcount != 1:
-            raise StatisticsError("tables.xml", "is not newer than what was read meanwhile")
+            raise StatisticsError("tables.xml", "is not newer than the export that was read in the meantime")
     return counts
 
 

@@ -114,7 +114,7 @@ def _count(where: str, body: bytes, tag: bytes, most: int) -> int | None:
     text = found[1].strip()
     # Some write the time with a fraction.
     if not re.fullmatch(rb"\d{1,19}(?:\.\d{0,20})?", text) or int(text.partition(b".")[0]) > most:
-        raise StatisticsError(where, f"{tag.decode()} is no number from 0 to {most:,}")
+        raise StatisticsError(where, f"{tag.decode()} is not a number from 0 to {most:,}")
     return int(text.partition(b".")[0])
 
 
@@ -133,12 +133,12 @@ def unpack(kind: Kind, packed: Iterable[bytes]) -> Iterator[bytes]:
             try:
                 piece = inflate.decompress(block, _BLOCK_BYTES)
             except zlib.error:
-                raise StatisticsError(where, "is no gzip file, is damaged, or has something else behind it") from None
+                raise StatisticsError(where, "is not a gzip file, is damaged, or has other data after it") from None
             nbytes += len(piece)
             if nbytes > MAX_UNPACKED_BYTES:
                 raise StatisticsError(where, f"unpacks to more than the limit of {MAX_UNPACKED_BYTES:,} bytes")
             if nparts > MAX_PARTS:
-                raise StatisticsError(where, f"is packed in more parts than the limit of {MAX_PARTS:,}")
+                raise StatisticsError(where, f"consists of more compressed parts than the limit of {MAX_PARTS:,}")
             waiting.append(piece)
             if len(piece) == _BLOCK_BYTES or sum(map(len, waiting)) >= _BLOCK_BYTES or len(waiting) > 100:
                 yield b"".join(waiting)
@@ -148,7 +148,7 @@ def unpack(kind: Kind, packed: Iterable[bytes]) -> Iterator[bytes]:
             is_more = bool(block) or (not inflate.eof and len(piece) == _BLOCK_BYTES)
     yield b"".join(waiting)
     if not inflate.eof:
-        raise StatisticsError(where, "was cut off, its compression has no end")
+        raise StatisticsError(where, "was cut off: its compressed data have no end")
 
 
 def records(
@@ -178,9 +178,9 @@ def records(
     root = kind.root.decode()
     tail = left.strip()
     if not tail.startswith(b"</%b>" % kind.root):
-        raise StatisticsError(where, f"does not end with </{root}>: it was cut off, or has another form")
+        raise StatisticsError(where, f"does not end with </{root}>: it was cut off or has a different format")
     if tail != b"</%b>" % kind.root:
-        raise StatisticsError(where, f"has something else behind </{root}>")
+        raise StatisticsError(where, f"has other data after </{root}>")
 
 
 def _behind_head(kind: Kind, source: Iterator[bytes]) -> bytes:
@@ -202,7 +202,7 @@ def _behind_head(kind: Kind, source: Iterator[bytes]) -> bytes:
 def _check_encoding(where: str, declaration: bytes) -> None:
     named = _ENCODING.search(declaration)
     if named is not None and named[1].lower() not in _ENCODINGS:
-        raise StatisticsError(where, "is in an encoding that is not read: only UTF-8 and ISO-8859-1 are")
+        raise StatisticsError(where, "is in an unsupported encoding: only UTF-8 and ISO-8859-1 are read")
 
 
 class _Reader:
@@ -295,8 +295,8 @@ class _Reader:
             except ValueError:
                 is_fine = False
             if not is_fine:
-                return StatisticsError(self._where, f"{name} is no number from {low:,.0f} to {high:,.0f}")
-        return StatisticsError(self._where, "id or create_time is no whole number")
+                return StatisticsError(self._where, f"{name} is not a number from {low:,.0f} to {high:,.0f}")
+        return StatisticsError(self._where, "id or create_time is not a whole number")
 
 
 def _last(text: bytes, tag: bytes, begin: int) -> bytes:

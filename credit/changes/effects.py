@@ -16,6 +16,7 @@ from credit.changes.events import credit_changes
 from credit.models import App, AppVersion, CreditChange
 from portal.audit.steps import Section
 from portal.models import Change
+from portal.templatetags.display import localised
 
 MEASURED: Final = dt.timedelta(days=7)
 """Before and after a change; less where another change of the app's credit is nearer."""
@@ -177,7 +178,12 @@ def sentence(effects: Effects, change: Change) -> str:
             "There is nothing to compare with: no result was granted credit in the period before the change."
         )
     flops, days = after[0] / before[0] - 1 if before[0] else None, after[1] / before[1] - 1 if before[1] else None
-    facts = {"flops": _moved(flops), "days": _moved(days), "before": f"{before[2]:,}", "after": f"{after[2]:,}"}
+    facts = {
+        "flops": _moved(flops),
+        "days": _moved(days),
+        "before": localised(f"{before[2]:,}"),
+        "after": localised(f"{after[2]:,}"),
+    }
     if effects.is_part:
         text = gettext(
             "Credit per estimated FLOP: %(flops)s. Results read: %(before)s before, %(after)s after. Other things may "

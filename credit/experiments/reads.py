@@ -14,7 +14,7 @@ from credit.laboratory.experiment import Experiment
 from credit.laboratory.parameters import PARAMETERS
 from credit.models import CreditExperiment
 from portal.requested_work import queue
-from portal.templatetags.display import significant
+from portal.templatetags.display import localised, significant
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def _row(name: str, results: Sequence[Mapping[str, Any]]) -> Row:
 def _in_words(name: str, value: float) -> str:
     if name.startswith(FACTOR):
         return significant(value)
-    return f"{100 * value:.2f}\u202f%".replace("-", "−")
+    return localised(f"{100 * value:.2f}\u202f%").replace("-", "−")
 
 
 def download(kept: CreditExperiment) -> dict[str, Any]:

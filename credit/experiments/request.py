@@ -14,6 +14,7 @@ from credit.laboratory.experiment import Experiment
 from credit.models import CreditExperiment
 from portal.models import User
 from portal.requested_work import queue
+from portal.templatetags.display import localised
 
 KIND: Final = "credit_experiment"
 MAX_UNFINISHED: Final = 4
@@ -54,7 +55,7 @@ def ask(owner: User, title: str, experiment: Experiment, *, is_operator: bool) -
                 "That makes %(number)s simulated jobs, and there may be %(most)s. Choose fewer jobs, populations or "
                 "rules."
             )
-            % {"number": f"{experiment.total_jobs:,}", "most": f"{most:,}"}
+            % {"number": localised(f"{experiment.total_jobs:,}"), "most": localised(f"{most:,}")}
         )
     if experiment.is_document:
         _check_document(experiment, is_operator=is_operator)

@@ -8,6 +8,7 @@ from django.utils.translation import gettext, gettext_noop
 
 from credit.laboratory.parameters import Parameter
 from portal.languages.stored import translated
+from portal.templatetags.display import localised
 
 WAYS: Final = (gettext_noop("single results"), gettext_noop("adaptive replication"), gettext_noop("two replicas"))
 FAULT: Final = gettext_noop("The experiment failed because of a fault of this site. The operators can see why.")
@@ -91,7 +92,7 @@ def label(parameter: Parameter) -> str:
 
 def help_text(parameter: Parameter) -> str:
     """What is said of the parameter, with its range."""
-    limits = {"low": f"{parameter.low:g}", "high": f"{parameter.high:g}", "usual": f"{parameter.usual:g}"}
+    limits = {name: localised(f"{getattr(parameter, name):g}") for name in ("low", "high", "usual")}
     text = gettext("%(low)s to %(high)s; usually %(usual)s.") % limits
     return f"{_filled(parameter.help, parameter)} {text}".strip()
 

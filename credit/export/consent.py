@@ -3,13 +3,46 @@
 from __future__ import annotations
 
 import datetime as dt
+from typing import Final
 
 from django.db import connection, transaction
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from credit.export import sql
 from credit.models import ExportConsent
-from portal.models import User
+from portal.models import ConsentEvent, User
+from portal.people import consents
+from portal.people.consents import Kind, Wording
+
+STATISTICS: Final = Kind(
+    "statistics",
+    _("Name and credit on statistics sites"),
+    "statistics_consent",
+    (
+        Wording(
+            _("Publish my display name and credit"),
+            _(
+                "The list also gives the date you joined, your team, and an id that is the same at all projects where "
+                "you use this e-mail address. Your address is not published."
+            ),
+        ),
+    ),
+)
+HOSTS: Final = Kind(
+    "statistics_hosts",
+    _("Computers on statistics sites"),
+    "statistics_consent",
+    (
+        Wording(
+            _("Publish my computers too"),
+            _(
+                "The list gives their hardware, operating system and credit, and that they are yours. Their names are "
+                "not published. This only works together with the first choice."
+            ),
+        ),
+    ),
+)
 
 
 def read(user: User) -> ExportConsent:
@@ -17,8 +50,15 @@ def read(user: User) -> ExportConsent:
     return ExportConsent.objects.filter(user=user).first() or ExportConsent(user=user)
 
 
-def save(user: User, *, exports_statistics: bool | None = None, shows_hosts: bool, now: dt.datetime) -> None:
-    """Keep the choice. Who is no longer published is listed as gone, so that readers drop them.
+def save(
+    user: User,
+    *,
+    exports_statistics: bool | None = None,
+    shows_hosts: bool,
+    now: dt.datetime,
+    origin: ConsentEvent.Origin = ConsentEvent.Origin.PAGE,
+) -> None:
+    """Keep the choice, and what changed of it. Who is no longer published is listed as gone, so that readers drop them.
 
     None leaves the present choice. One transaction. Locks the user's row, then the rows of the lists, computers by
     number.
@@ -29,6 +69,9 @@ def save(user: User, *, exports_statistics: bool | None = None, shows_hosts: boo
         leave(user.pk, now)
         if exports_statistics is not None and exports_statistics != choice.exports_statistics:
             choice.exports_statistics, choice.changed_at = exports_statistics, now
+            consents.record(user.pk, STATISTICS, is_given=exports_statistics, now=now, origin=origin)
+        if shows_hosts != choice.shows_hosts:
+            consents.record(user.pk, HOSTS, is_given=shows_hosts, now=now, origin=origin)
         choice.shows_hosts = shows_hosts
         choice.save()
 

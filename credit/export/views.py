@@ -67,4 +67,5 @@ def choose(request: HttpRequest) -> HttpResponse:
         )
         messages.success(request, gettext("Saved. This takes effect with the next export."))
         return redirect("statistics_consent")
-    return render(request, "credit/export/consent.html", {"choice": consent.read(user)})
+    context = {"choice": consent.read(user), "statistics": consent.STATISTICS.shown, "hosts": consent.HOSTS.shown}
+    return render(request, "credit/export/consent.html", context)

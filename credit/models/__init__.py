@@ -19,6 +19,7 @@ from credit.models.outcomes import ResultHour, ResultHourMark
 from credit.models.previews import LoggedPass, Preview
 from credit.models.statistics import AppSnapshot, AppVersionSnapshot
 from credit.models.teams import Membership, Team, TeamType
+from credit.models.top_lists import ListedAppCredit, ListedTeam, ListedVolunteer
 from credit.models.work import (
     MAX_FLOPS_COUNT,
     MAX_RESULTS_PER_WORKUNIT,
@@ -55,6 +56,9 @@ __all__ = [
     "HostAppVersion",
     "HostCredit",
     "HostRecordSnapshot",
+    "ListedAppCredit",
+    "ListedTeam",
+    "ListedVolunteer",
     "LoggedPass",
     "Membership",
     "Outcome",

@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from credit.engine.explanation import DEFAULT_RULES, ClaimRule, Explanation, Grant, GrantRule
 from credit.engine.facts import WorkunitFacts
+from portal.templatetags.display import localised
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +153,7 @@ def _raw_steps(claim: Explanation, reported_secs: float | None) -> list[Step]:
         if reported_secs is not None and reported_secs > claim.elapsed_secs:
             sentence = gettext(
                 "The time between sending and report. The computer reported more than that: %(secs)s s."
-            ) % {"secs": f"{reported_secs:.6g}"}
+            ) % {"secs": localised(f"{reported_secs:.6g}")}
         steps.append(Step(gettext("Run time (s)"), claim.elapsed_secs, sentence))
     if claim.raw_pfc is not None and rule is not ClaimRule.FIXED_PER_JOB:
         usual = gettext("Run time × peak speed of the processors used by the task.")
@@ -167,7 +168,7 @@ def _default_steps(claim: Explanation, workunit: WorkunitFacts) -> list[Step]:
     else:
         sentence = gettext(
             "The claim is therefore the default: the app’s average of %(average)s × the task’s estimate."
-        ) % {"average": f"{claim.min_avg_pfc:.6g}"}
+        ) % {"average": localised(f"{claim.min_avg_pfc:.6g}")}
     return [
         Step(gettext("Estimate (FLOPs)"), workunit.fpops_est, str(DEFAULT_REASONS[claim.claim_rule])),
         Step(gettext("Claim (FLOPs)"), claim.claimed_pfc, sentence),
@@ -211,13 +212,13 @@ def _version_sentence(rule: ClaimRule, is_received: bool) -> str:
 
 def _host_sentence(claim: Explanation) -> str:
     """The origin of the host's factor: the average of all, or the app's, divided by the host's own."""
-    facts = {"own": f"{claim.host_pfc_avg:.6g}", "own_number": claim.host_pfc_n}
+    facts = {"own": localised(f"{claim.host_pfc_avg:.6g}"), "own_number": claim.host_pfc_n}
     if claim.claim_rule is ClaimRule.ANONYMOUS_NORMALISED:
         return gettext(
             "The app’s average, %(average)s, divided by this computer’s average, %(own)s (samples: %(own_number)s), "
             "within limits."
-        ) % {**facts, "average": f"{claim.min_avg_pfc or 0.0:.6g}"}
-    facts |= {"average": f"{claim.version_pfc_avg:.6g}", "number": claim.version_pfc_n}
+        ) % {**facts, "average": localised(f"{claim.min_avg_pfc or 0.0:.6g}")}
+    facts |= {"average": localised(f"{claim.version_pfc_avg:.6g}"), "number": claim.version_pfc_n}
     whole = (claim.version_pfc_avg or 0.0) / (claim.host_pfc_avg or 1.0)
     if not claim.on_probation and (claim.host_scale or 0.0) < whole * (1 - 1e-9):
         text = gettext(

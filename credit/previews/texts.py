@@ -14,6 +14,7 @@ from credit.engine.explanation import Grant as Granted
 from credit.engine.facts import WorkunitFacts
 from credit.pages.explanation_texts import Step, claim_steps, grant_steps
 from credit.previews.figures import EDGES, EXACT, FEWEST, MOVED, NO_CLASS, NO_VERSION, UNEQUAL
+from portal.templatetags.display import localised
 
 OTHER_GPU: Final = "another GPU"
 NO_GPU: Final = "CPUs only"
@@ -91,18 +92,18 @@ def summary(result: Mapping[str, Any]) -> list[str]:
                 number,
             )
         )
-        words.append(text % {"number": f"{number:,}"})
+        words.append(text % {"number": localised(f"{number:,}")})
     return words
 
 
 def _credit_sentence(result: Mapping[str, Any]) -> str:
     before, after, days = (result["total"][name] for name in ("before", "after", "days"))
-    facts = {"number": f"{result['window']['nworkunits']:,}"}
+    facts = {"number": localised(f"{result['window']['nworkunits']:,}")}
     if not before or abs(after - before) <= EXACT * before:
         return gettext("Most recent %(number)s granted workunits: the total credit stays the same.") % facts
     facts |= {
-        "percent": f"{abs(after - before) / before:.1%}".replace("%", " %"),
-        "credits": f"{abs(after - before) / days:,.0f}",
+        "percent": localised(f"{abs(after - before) / before:.1%}").replace("%", " %"),
+        "credits": localised(f"{abs(after - before) / days:,.0f}"),
     }
     if after > before:
         text = gettext(

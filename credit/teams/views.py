@@ -1,4 +1,4 @@
-"""The project's pages of teams, for who is signed in. Nothing here ranks teams or members."""
+"""The project's pages of teams. Of members only those are shown who agreed to it; joining is for who is signed in."""
 
 from __future__ import annotations
 
@@ -13,28 +13,36 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from credit.models import Team
 from credit.teams import membership, reads
 from credit.teams.forms import TeamForm
+from credit.top_lists import reads as top_lists
 from portal.people.access import signed_in
 
 
 @require_safe
-@login_required
 def teams(request: HttpRequest) -> HttpResponse:
     """Which teams are there, and which is mine?"""
-    found = reads.search(request.GET.get("q", "")[:100])
-    own = reads.team_of(signed_in(request))
-    return render(request, "credit/teams/teams.html", {"teams": found, "own": own, "words": request.GET.get("q", "")})
+    context: dict[str, Any] = {"teams": reads.search(request.GET.get("q", "")[:100]), "words": request.GET.get("q", "")}
+    if request.user.is_authenticated:
+        context["own"] = reads.team_of(signed_in(request))
+    return render(request, "credit/teams/teams.html", context)
 
 
 @require_safe
-@login_required
 def team(request: HttpRequest, pk: int) -> HttpResponse:
-    """What is this team?"""
-    user = signed_in(request)
+    """What is this team, who founded it, and who of its members agreed to be shown?"""
     found = get_object_or_404(Team, pk=pk)
-    context: dict[str, Any] = {"team": found, "sums": reads.sums([found])[found.pk]}
-    context["is_member"] = reads.team_of(user) == found
-    if found.founder_id == user.pk:
-        context["others"] = reads.others_in(found, user)
+    choice = top_lists.read_choice(request.GET.dict())
+    context: dict[str, Any] = {
+        "team": found,
+        "sums": reads.sums([found])[found.pk],
+        "founder": top_lists.founder(found),
+        "choice": choice,
+        "page": top_lists.members(found, choice),
+    }
+    if request.user.is_authenticated:
+        user = signed_in(request)
+        context["is_member"] = reads.team_of(user) == found
+        if found.founder_id == user.pk:
+            context["others"] = reads.others_in(found, user)
     return render(request, "credit/teams/team.html", context)
 
 

@@ -14,6 +14,7 @@ from typing import Final
 
 from emulator.engine.availability import UpDown
 from emulator.engine.decisions import Choice
+from emulator.engine.limits import allowed_fractions
 from emulator.engine.quirks import Quirks
 from emulator.engine.random_numbers import random_stream
 from emulator.engine.scenario import DAY_SECS, App, Preferences, Processor, Scenario
@@ -26,6 +27,7 @@ from emulator.engine.timeline.results import DecisionKind
 MIN_BUFFER_SECS: Final = 180.0
 MIN_UP_FRACTION: Final = 0.01
 MIN_HEAP: Final = 1000
+NEW_JOB_WEIGHT: Final = 0.1  # of a new job in its project's mean
 BY_DEADLINE: Final = (Reason.GPU_DEADLINE, Reason.CPU_DEADLINE)
 _index = attrgetter("index")
 # Members that each job needs: to look one up in its class takes as long as a function call.
@@ -52,6 +54,7 @@ class Client:
         "busy_projects",
         "contested",
         "count",
+        "cpu_limit",
         "cpu_rate",
         "deadlines",
         "ends",
@@ -73,6 +76,8 @@ class Client:
         "processors",
         "projects",
         "quirks",
+        "ram_bytes",
+        "ram_bytes_max",
         "recorder",
         "report_at_once",
         "running",
@@ -104,12 +109,17 @@ class Client:
         self.preferences = preferences = scenario.preferences
         self.instances = [float(count) for count in self.count]  # per kind: what preferences let jobs use
         self.instance_flops = [self._counted_flops(kind) for kind in range(len(processors))]
-        self._use_cpus()
+        self.cpu_limit = preferences.cpu_usage_percent / 100  # the part of the time in which jobs of whole CPUs run
         host = scenario.host
+        # The part of the time in which a kind computes, as the client measures it: all that stops it counts.
+        allowed, gpus_allowed = allowed_fractions(scenario)
+        active = [host.active.fraction * allowed * self.cpu_limit, host.gpu_active.fraction * gpus_allowed]
         self.up_fraction = [
-            max(MIN_UP_FRACTION, host.on.fraction * (host.gpu_active if kind else host.active).fraction)
-            for kind in range(len(processors))
+            max(MIN_UP_FRACTION, host.on.fraction * active[min(kind, 1)]) for kind in range(len(processors))
         ]
+        self.ram_bytes = NEVER  # what running jobs may use now; infinity for no limit
+        most = max(preferences.ram_busy_fraction, preferences.ram_idle_fraction)
+        self.ram_bytes_max = host.ram_bytes * most if host.ram_bytes else NEVER
         self.kind_active = [True] * len(processors)  # per kind: jobs may run on it now (on, active, GPU active)
         self.set_preferences(preferences)
         self.server = Server(quirks, self.instances, self.up_fraction)
@@ -119,7 +129,7 @@ class Client:
         for state in self.all_projects:
             state.server = UpDown(state.project.available, random_stream(seed, "server", state.index))
             state.draws = random_stream(seed, "jobs", state.index)
-            state.errors = random_stream(seed, "errors", state.index)
+            state.error_draws = random_stream(seed, "errors", state.index)
             for app in state.project.apps:
                 self.add_app(state, app)
         self.projects = [state for state in self.all_projects if state.attached]
@@ -128,7 +138,7 @@ class Client:
         self.contested = False  # two projects have jobs for the same kind, so they take turns
         self.running: list[Job] = []  # in order of their starts
         self.busy_projects: list[ProjectState] = []  # those with running jobs
-        self.cpu_rate = 1.0  # below 1 while the CPUs are overcommitted
+        self.cpu_rate = 1.0  # below 1 while the CPUs are overcommitted; times a job's pace it is its rate
         self.ends: list[tuple[float, int, Job]] = []  # heap; stale entries are skipped
         self.deadlines: list[list[tuple[float, int, Job]]] = [[] for _ in processors]  # heap per kind, stale too
         self.longest_secs = [0.0] * len(processors)  # no present job's estimate is longer
@@ -148,12 +158,13 @@ class Client:
         self._work_rate = [0.0] * len(processors)
         first = 0
         self.lanes = []
-        for count in scenario.most_instances():
-            self.lanes.append(Lanes(first, count))
-            first += count
+        for most in scenario.most_usable():
+            self.lanes.append(Lanes(first, most))
+            first += most
 
     def set_preferences(self, preferences: Preferences) -> None:
-        """Follows the preferences: the work buffer's two marks, the time slice, the CPUs that jobs may use."""
+        """Follows the preferences that an event can change: the work buffer's two marks, the time slice, the CPUs that
+        jobs may use, whether finished jobs are reported at once."""
         self.preferences = preferences
         self.period_secs = preferences.period_secs  # scheduling period
         self.report_at_once = preferences.report_at_once
@@ -179,7 +190,7 @@ class Client:
 
     def _use_cpus(self) -> None:
         """The CPUs that preferences let jobs use, and the computer's counted FLOPS."""
-        self.instances[0] = float(max(1, int(self.count[0] * self.preferences.max_cpus_percent / 100)))
+        self.instances[0] = float(self.preferences.usable_cpus(self.count[0]))
         rows = zip(self.present, self.instances, self.instance_flops, strict=True)
         self.host_flops = sum(n * flops for present, n, flops in rows if present)
 
@@ -194,11 +205,16 @@ class Client:
         for number, version in enumerate(app.versions):
             if version.kind in self.kinds:
                 kind = self.kinds.index(version.kind)
-                offer = Offer(project, state, number, version, kind, self.instance_flops)
+                offer = Offer(project, state, number, version, kind, self.instance_flops, self.cpu_limit)
+                offer.too_large = app.working_set_bytes > self.ram_bytes_max
                 state.known.append(offer)
-                if self.can_run(offer):
-                    state.offers.append(offer)
-                    project.can_supply[kind] = True
+        self.find_offers(project, state)
+
+    def find_offers(self, project: ProjectState, app: AppState) -> None:
+        """Finds the versions of which the server may send jobs, with the processors that there are now."""
+        app.offers = [offer for offer in app.known if self.can_run(offer) and not offer.too_large]
+        for offer in app.offers:
+            project.can_supply[offer.kind] = self.kinds[offer.kind] not in project.project.not_asked
 
     def can_run(self, need: Offer | Job) -> bool:
         """Whether the computer has the processors that a version or a job needs."""
@@ -208,9 +224,14 @@ class Client:
     # What policies ask.
 
     def can_ask(self, project: ProjectState, now: float) -> bool:
-        """Whether it may be asked for work now: attached, not suspended, new tasks allowed, no RPC delay."""
+        """Whether it may be asked for work now: attached, neither it nor a job suspended, new tasks allowed, no RPC
+        delay."""
         return (
-            project.rpc_allowed_secs <= now and project.attached and not project.suspended and not project.no_new_tasks
+            project.rpc_allowed_secs <= now
+            and project.attached
+            and not project.suspended
+            and not project.no_new_tasks
+            and not project.held
         )
 
     def backed_off(self, project: ProjectState, kind: int, now: float) -> bool:
@@ -233,6 +254,9 @@ class Client:
         work_secs = job.estimate_secs * job.usage
         project.waiting_secs[kind] += work_secs
         self._work[kind] += work_secs
+        weight = NEW_JOB_WEIGHT if project.job_secs else 1.0
+        project.job_secs += (job.estimate_secs - project.job_secs) * weight
+        project.job_flop += (job.estimate_secs * job.counted_flops - project.job_flop) * weight
         heap = self.deadlines[kind]
         heappush(heap, (job.deadline_secs, job.id, job))
         if len(heap) > self._compact_at[kind]:
@@ -305,27 +329,41 @@ class Client:
                 self.settle(job, now)
                 job.by_deadline = True
 
+    def _begin(self, job: Job) -> None:
+        """Moves a job from those that never ran to those that did."""
+        project, kind = job.project, job.kind
+        job.started = True
+        waiting = project.waiting[kind]
+        estimates = project.waiting_estimates[kind]
+        if waiting[0] is job:
+            waiting.popleft()
+            estimates.popleft()
+        else:
+            del estimates[waiting.index(job)]
+            waiting.remove(job)
+        # No rounding is carried on.
+        project.waiting_secs[kind] = project.waiting_secs[kind] - job.estimate_secs * job.usage if waiting else 0.0
+        project.begun[kind].append(job)
+
+    def arrive_begun(self, job: Job, done_fraction: float) -> None:
+        """A job is there of which so much was done before the start."""
+        self.arrive(job)
+        self._begin(job)
+        job.before_secs = job.size_secs * done_fraction
+        job.left = job.size_secs - job.before_secs
+        job.left_at_error *= 1.0 - done_fraction  # it has not failed yet
+        self._work[job.kind] -= job.estimate_secs * done_fraction * job.usage
+
     def _start(self, job: Job, now: float, reason: Reason) -> None:
         kind = job.kind
         project = job.project
         usage = job.usage
         if not job.started:
-            job.started = True
-            waiting = project.waiting[kind]
-            estimates = project.waiting_estimates[kind]
-            if waiting[0] is job:
-                waiting.popleft()
-                estimates.popleft()
-            else:
-                del estimates[waiting.index(job)]
-                waiting.remove(job)
-            # No rounding is carried on.
-            project.waiting_secs[kind] = project.waiting_secs[kind] - job.estimate_secs * usage if waiting else 0.0
-            project.begun[kind].append(job)
+            self._begin(job)
         job.running = True
         job.by_deadline = reason in BY_DEADLINE
         job.app.running += 1
-        job.rate = rate = self.cpu_rate if kind == 0 else 1.0
+        job.rate = rate = self.cpu_rate * job.pace if kind == 0 else job.pace
         job.settled_secs = now
         self._will_end(job, now)
         job.lanes = self.lanes[kind].allocate(usage)
@@ -338,7 +376,7 @@ class Client:
         self.log.add(now, STARTED, reason, project.index, job.id, kind)
 
     def _will_end(self, job: Job, now: float) -> None:
-        job.end_secs = now + (job.left - job.fails_left) / job.rate
+        job.end_secs = now + (job.left - job.left_at_error) / job.rate
         ends = self.ends
         heappush(ends, (job.end_secs, job.id, job))
         if len(ends) > MIN_HEAP + 4 * len(self.running):
@@ -398,7 +436,7 @@ class Client:
     def finish(self, job: Job, now: float) -> None:
         """A running job is done, or fails: it leaves the lists and waits to be reported."""
         self.stop(job, now, NO_REASON)
-        job.left = job.fails_left
+        job.left = job.left_at_error
         job.done = True
         self.running.remove(job)
         project = job.project
@@ -410,7 +448,7 @@ class Client:
             self.with_jobs[kind].remove(project)
             self._update_contested()
         self.version += 1
-        if job.fails_left:
+        if job.left_at_error:
             self._work[kind] -= job.left_secs(now) * job.usage
             project.failed += 1
             project.wasted_flop += job.spent_flop
@@ -418,15 +456,32 @@ class Client:
             return
         late_secs = now - job.deadline_secs
         if late_secs <= 0.0:
-            project.met += 1
             self.log.add(now, ENDED, IN_TIME, project.index, job.id, kind)
-            return
+        elif self.quirks.wasted_when_reported:
+            self.log.add(now, ENDED, Reason.JOB_LATE, project.index, job.id, kind, late_secs)
+        else:
+            self.judge_late(job, now, Reason.JOB_LATE)
+
+    def judge_late(self, job: Job, now: float, reason: Reason) -> None:
+        """A job is late: what was done for it is wasted."""
+        project = job.project
         project.late += 1
-        if not self.quirks.wasted_when_reported:
-            project.wasted_flop += job.spent_flop
+        project.wasted_flop += job.spent_flop
         if self.recorder is not None:
             self.recorder.miss(now, job)
-        self.log.add(now, ENDED, Reason.JOB_LATE, project.index, job.id, kind, late_secs)
+        self.log.add(now, ENDED, reason, project.index, job.id, job.kind, now - job.deadline_secs)
+
+    def judge_rest(self, now: float) -> None:
+        """At the end of the run, with all jobs settled: those that can no longer be reported in time are late."""
+        if self.quirks.wasted_when_reported:
+            return
+        for project in self.projects:
+            for job in project.ready:
+                if 0.0 < job.end_secs <= job.deadline_secs < now and not job.left_at_error:
+                    self.judge_late(job, now, Reason.JOB_UNREPORTED)
+        for job in self.jobs():
+            if job.deadline_secs < now:
+                self.judge_late(job, now, Reason.JOB_UNFINISHED)
 
     def set_cpu_rate(self, now: float) -> None:
         """Where CPU jobs use more CPUs than GPU jobs leave, they are slowed alike (section 3)."""
@@ -442,10 +497,11 @@ class Client:
             return
         self.cpu_rate = rate
         for job in self.running:
-            if job.kind == 0 and job.rate != rate:
+            its_rate = rate * job.pace
+            if job.kind == 0 and job.rate != its_rate:
                 self.settle(job, now)
-                self._load(job, rate - job.rate, now)
-                job.rate = rate
+                self._load(job, its_rate - job.rate, now)
+                job.rate = its_rate
                 self._will_end(job, now)
 
     def give_up(self, jobs: list[Job], now: float, reason: Reason) -> None:

@@ -60,6 +60,11 @@ class Contact:
             project.report_at_secs = due
             self.report_at_secs = min(self.report_at_secs, max(due, project.rpc_allowed_secs))
 
+    def asked_for(self, project: ProjectState, at_secs: float) -> None:
+        """The project's server wants to be contacted then, whether or not there is something to report."""
+        project.report_at_secs = min(project.report_at_secs, at_secs)
+        self._plan()
+
     def _plan(self) -> None:
         """Finds when the next report is due."""
         soonest = NEVER
@@ -86,7 +91,9 @@ class Contact:
         if self._client.can_ask(due, now):
             request = self._policy.piggyback_request(due, now)
         reason = Reason.REPORT_HOUR
-        if self._client.report_at_once:
+        if not due.ready:
+            reason = Reason.CONTACT_ASKED
+        elif self._client.report_at_once:
             reason = Reason.REPORT_AT_ONCE
         elif len(due.ready) >= MAX_READY:
             reason = Reason.REPORT_MANY
@@ -102,9 +109,8 @@ class Contact:
         client = self._client
         self.free_secs = now + POLL_SECS
         if request is not None:
-            client.log.add(
-                now, DecisionKind.ASK, request.reason, project.index, -1, _first_asked(request), sum(request.secs)
-            )
+            kind = request.kind
+            client.log.add(now, DecisionKind.ASK, request.reason, project.index, -1, kind, request.secs[kind])
         if not self._answers(project, now):
             self._failed(project, request, now)
             return
@@ -139,7 +145,7 @@ class Contact:
         project.rpcs += 1
         self.rpcs += 1
         project.rpc_allowed_secs = now + project.project.request_delay_secs
-        reported = self._take_reports(project)
+        reported = self._take_reports(project, now)
         jobs: list[Job] = []
         if request is not None:
             jobs, refused = client.server.send(project, request, now, client.jobs)
@@ -148,16 +154,19 @@ class Contact:
             asked = sum(request.secs) if request is not None else 0.0
             client.recorder.rpc(now, project.index, asked, len(jobs), reported, True)
 
-    def _take_reports(self, project: ProjectState) -> int:
+    def _take_reports(self, project: ProjectState, now: float) -> int:
+        """The server has the project's finished jobs now; returns how many."""
         reported = len(project.ready)
-        if self._client.quirks.wasted_when_reported:
-            for job in project.ready:
-                # Judged by the time of the report, as the server of BOINC's emulator does.
-                if self._client.now > job.deadline_secs and not job.fails_left:
-                    project.wasted_flop += job.spent_flop
-                    if job.end_secs <= job.deadline_secs:
-                        project.met -= 1
-                        project.late += 1
+        client = self._client
+        for job in project.ready:
+            if job.end_secs <= 0.0 or job.left_at_error:
+                continue  # it was finished before the start and counts for no figure, or it failed
+            if job.end_secs > job.deadline_secs and not client.quirks.wasted_when_reported:
+                continue  # late since it finished
+            if now > job.deadline_secs:
+                client.judge_late(job, now, Reason.JOB_REPORTED_LATE)
+            else:
+                project.met += 1
         project.ready.clear()
         project.report_at_secs = NEVER
         return reported
@@ -231,11 +240,3 @@ class Contact:
         if client.recorder is not None:
             asked = sum(request.secs) if request is not None else 0.0
             client.recorder.rpc(now, project.index, asked, 0, 0, False)
-
-
-def _first_asked(request: WorkRequest) -> int:
-    """The first kind that was asked for."""
-    for kind, (secs, instances) in enumerate(zip(request.secs, request.instances, strict=True)):
-        if secs > 0 or instances > 0:
-            return kind
-    return 0

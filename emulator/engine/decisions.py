@@ -30,7 +30,8 @@ class Choice:
 
 @dataclass(slots=True)
 class WorkRequest:
-    """A request for work: per kind, instance-seconds and instances to fill. Both 0: not asked for.
+    """A request for work: per kind, instance-seconds and instances to fill. Both 0: not asked for. `kind` is the one
+    that `reason` is about; others may be asked for along with it.
 
     `delays_secs` per kind: how long new jobs certainly wait before they can start. The server adds it to a job's
     run time when it checks the deadline. Only the modern policy sends it (its busy time).
@@ -41,6 +42,7 @@ class WorkRequest:
     instances: list[float]
     reason: Reason
     delays_secs: list[float] | None = None
+    kind: int = 0
 
 
 @dataclass(slots=True)

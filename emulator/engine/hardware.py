@@ -56,7 +56,6 @@ def _change_speeds(client: Client, kind: int, faster: float) -> None:
 def _find_offers(client: Client) -> None:
     """Finds the versions that the computer can run now."""
     for project in client.all_projects:
+        project.can_supply = [False] * len(client.kinds)
         for app in project.apps:
-            app.offers = [offer for offer in app.known if client.can_run(offer)]
-        supplied = {offer.kind for app in project.apps for offer in app.offers}
-        project.can_supply = [kind in supplied for kind in range(len(client.kinds))]
+            client.find_offers(project, app)

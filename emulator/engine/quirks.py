@@ -27,8 +27,8 @@ class Quirks:
     jobs_kept_by_deadline: bool = False  # jobs once run for their deadline stay so while the project has misses
     share_of_instances: bool = False  # asks for at least the project's share of the instances
     reports_after_an_hour: bool = False  # reports finished jobs after one hour instead of two
-    request_not_counted: bool = False  # ranks projects for fetch by REC as it is, not as the request will make it
-    wasted_when_reported: bool = False  # late work counts when it is reported, not when it is finished
+    request_not_counted: bool = False  # ranks projects for fetch as RecLetter: by REC as it is
+    wasted_when_reported: bool = False  # late work counts only when it is reported
 
 
 BOINC: Final = Quirks(**dict.fromkeys(Quirks.__slots__, True))

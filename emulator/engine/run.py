@@ -14,9 +14,12 @@ from typing import Any, Final
 from emulator.engine.availability import UpDown
 from emulator.engine.client import Client
 from emulator.engine.contact import Contact
+from emulator.engine.entitlements import Entitlements
 from emulator.engine.figures import RunTotals, figures_of_merit
 from emulator.engine.hardware import change_processor
+from emulator.engine.limits import Limits
 from emulator.engine.policy import Policy
+from emulator.engine.present import PresentState
 from emulator.engine.quirks import Quirks
 from emulator.engine.random_numbers import random_stream
 from emulator.engine.scenario import (
@@ -44,6 +47,12 @@ from emulator.engine.timeline.recorder import DecisionLog, Recorder
 from emulator.engine.timeline.results import HostState, Result
 
 NO_QUIRKS: Final = Quirks()
+_LIMITED: Final = {
+    Reason.OUTSIDE_HOURS: HostState.OUTSIDE_HOURS,
+    Reason.IN_USE: HostState.IN_USE,
+    Reason.ON_BATTERIES: HostState.ON_BATTERIES,
+    Reason.EXCLUSIVE_APP: HostState.EXCLUSIVE_APP,
+}
 MIN_RECHECK_SECS: Final = 1.0  # a policy that wants to check again sooner is called after this
 
 
@@ -89,7 +98,7 @@ class Run:
             Recorder(
                 duration_secs,
                 tuple(processor.kind for processor in processors),
-                scenario.most_instances(),
+                scenario.most_usable(),
                 tuple(project.name for project in scenario.projects),
             )
             if timeline
@@ -108,27 +117,21 @@ class Run:
                 ("gpu_active", host.gpu_active),
             )
         )
+        self._limits = Limits(scenario, seed)
         self.events = 0  # instants at which something happened
         self._state = HostState.COMPUTING
         self._reachable = True
-        self._may_compute = [True] * len(processors)  # per kind, as the availability processes have it
-        self._able_flop = 0.0  # until the hardware last changed
-        self._able_secs = [0.0] * len(processors)  # since then
+        self._may_compute = [True] * len(processors)  # per kind, as availability and the owner's limits have it
         self._able_since = 0.0
+        self._entitlements = Entitlements(client)
         for kind in range(len(processors)):
-            self._record_present(0.0, kind)
-        for job in scenario.jobs:
-            self._start_with(job.project, job.app, job.version, job.size_flop, job.estimate_flop, job.deadline_secs)
+            self._record_usable(0.0, kind)
+        self._present = PresentState(client, self._contact, scenario)
 
-    def _start_with(
-        self, project: str, app: str, version: int, size_flop: float, estimate_flop: float, deadline_secs: float
-    ) -> None:
-        state = next(state for state in self._client.all_projects if state.name == project)
-        offers = [offer for known in state.apps if known.app.name == app for offer in known.offers]
-        for offer in offers:
-            if offer.number == version and state.attached:
-                self._client.arrive(self._client.server.job(offer, size_flop, estimate_flop, 0.0, deadline_secs))
-                return
+    @property
+    def quirks(self) -> Quirks:
+        """Those of this run."""
+        return self._client.quirks
 
     @property
     def slice_steps(self) -> int:
@@ -143,15 +146,18 @@ class Run:
     def result(self) -> Result:
         """Runs it to its end."""
         self._policy.begin(self._client)
+        self._entitlements.open(0.0)
         self._set_state(0.0)
+        self._present.resume()
         self._loop()
         end = self._duration_secs
         self._policy.accrue(end)
         for job in self._client.running:
             self._client.settle(job, end)
-        self._book_able(end)
+        self._client.judge_rest(end)
+        self._close_stretch(end)
         figures, projects = figures_of_merit(
-            RunTotals(self._client, end, self._total_flop(), self._contact.rpcs, self._contact.sent)
+            RunTotals(self._client, self._entitlements, end, self._contact.rpcs, self._contact.sent)
         )
         return Result(
             self._policy.name,
@@ -161,6 +167,13 @@ class Run:
             projects,
             self._client.log.decisions(),
             self._recorder.timeline() if self._recorder is not None else None,
+            self._entitlements.stretches,
+            tuple(
+                (job.project.index, job.id, end - job.deadline_secs)
+                for job in self._client.jobs()
+                if job.deadline_secs < end
+            ),
+            self._present.names,
         )
 
     def _loop(self) -> None:
@@ -262,64 +275,79 @@ class Run:
     # The computer's availability.
 
     def _next_state(self) -> float:
-        return min(process.until_secs for process in (self._on, self._connected, self._active, self._gpu_active))
+        soonest = min(process.until_secs for process in (self._on, self._connected, self._active, self._gpu_active))
+        return min(soonest, self._limits.next_change())
 
     def _set_state(self, now: float) -> float:
-        """Follows the availability processes; returns when one next changes."""
+        """Follows the availability processes and the limits; returns when one next changes."""
         self._book_able(now)
+        client, limits = self._client, self._limits
+        limits.advance(now)
         on = self._on.advance(now)
-        self._reachable = self._connected.advance(now) and on
+        connected, allowed = self._connected.advance(now), limits.lets_connect(now)
+        self._reachable = connected and allowed and on
         active = self._active.advance(now) and on
-        gpu = self._gpu_active.advance(now) and active
-        if self._client.quirks.computes_while_off:
+        gpu_active = self._gpu_active.advance(now)
+        if client.quirks.computes_while_off:
             # Its CPU jobs go on; no job is chosen and no project asked.
             active = True
-        state = HostState.COMPUTING
-        if not active:
-            state = HostState.INACTIVE if on else HostState.OFF
-        elif not gpu and len(self._client.kinds) > 1:
-            state = HostState.NO_GPU
-        if state != self._state or now == 0.0:
-            self._state = state
-            if self._recorder is not None:
-                self._recorder.state(now, state)
-        self._may_compute = [active] + [gpu] * (len(self._client.kinds) - 1)
+        self._may_compute = [active and not limits.reason]
+        self._may_compute += [active and gpu_active and not limits.gpu_reason] * (len(client.kinds) - 1)
+        client.ram_bytes = limits.ram_bytes(now)
+        self._note_state(on, active, now)
         self._activate(now)
         return self._next_state()
 
     def _activate(self, now: float) -> None:
         """Stops the jobs of kinds that may not compute, or are not there."""
-        client = self._client
+        client, limits = self._client, self._limits
         client.kind_active = [may and there for may, there in zip(self._may_compute, client.present, strict=True)]
         # A kind that was full or empty may not be any more, so no earlier choice counts.
         client.moves += 1
+        is_up = self._state not in (HostState.OFF, HostState.INACTIVE)
+        why = [limits.reason, limits.gpu_reason] if is_up else [Reason.NONE, Reason.NONE]
         for job in client.running:
             if not client.kind_active[job.kind]:
-                client.stop(job, now, Reason.UNAVAILABLE)
+                client.stop(job, now, why[min(job.kind, 1)] or Reason.UNAVAILABLE)
         client.running = [job for job in client.running if job.running]
         client.set_cpu_rate(now)
+
+    def _note_state(self, on: bool, active: bool, now: float) -> None:
+        """Records the computer's state if it has changed."""
+        able = self._may_compute
+        state = HostState.COMPUTING
+        if not active:
+            state = HostState.INACTIVE if on else HostState.OFF
+        elif not able[0]:
+            state = _LIMITED[self._limits.reason]
+        elif not all(able):
+            state = HostState.NO_GPU
+        if state != self._state or now == 0.0:
+            self._state = state
+            if self._recorder is not None:
+                self._recorder.state(now, state)
 
     def _book_able(self, now: float) -> None:
         for kind, active in enumerate(self._client.kind_active):
             if active:
-                self._able_secs[kind] += now - self._able_since
+                # Throttled CPUs are able to compute only for that part of the time.
+                part = 1.0 if kind else self._client.cpu_limit
+                self._entitlements.able(kind, (now - self._able_since) * part)
         self._able_since = now
 
-    def _total_flop(self) -> float:
-        """The counted FLOP that the computer was able to do so far."""
-        client = self._client
-        return self._able_flop + sum(
-            n * flops * secs
-            for n, flops, secs in zip(client.instances, client.instance_flops, self._able_secs, strict=True)
-        )
+    def _close_stretch(self, now: float) -> None:
+        self._book_able(now)
+        self._entitlements.close(now)
 
     # Events of the scenario.
 
     def _apply_due_events(self, now: float) -> float:
         """Applies the events that are due; returns when the next one is."""
         events = self._events
+        self._close_stretch(now)
         while events and events[-1].at_secs <= now:
             self._apply_event(events.pop(), now)
+        self._entitlements.open(now)
         self._client.version += 1
         self._client.moves += 1  # forces a new choice
         self._policy.projects_changed(now)
@@ -333,12 +361,12 @@ class Run:
         project = next(state for state in client.all_projects if state.name == event.project)
         if isinstance(event, Attach):
             project.attached = True
-            project.gap_from_secs = now
         elif isinstance(event, Detach):
             for job in client.drop(project, now, Reason.DETACHED):
                 self._policy.job_ended(job, now)
             project.ready.clear()
             project.report_at_secs = NEVER
+            project.held = 0
             project.attached = False
             self._contact.left(project)
         elif isinstance(event, NewApp):
@@ -359,9 +387,6 @@ class Run:
 
     def _apply_host_event(self, event: HostEvent, now: float) -> None:
         client = self._client
-        self._book_able(now)
-        self._able_flop = self._total_flop()
-        self._able_secs = [0.0] * len(client.kinds)
         if isinstance(event, ChangeBuffer):
             changes: dict[str, Any] = {
                 "work_buf_min_days": event.work_buf_min_days,
@@ -371,16 +396,18 @@ class Run:
         elif isinstance(event, ChangePreferences):
             changes = dict(event.changes())
             client.set_preferences(replace(client.preferences, **changes))
+            self._record_usable(now, 0)
         else:
             for job in change_processor(client, event, now):
                 self._policy.job_ended(job, now)
-            self._record_present(now, client.kinds.index(event.kind))
+            self._record_usable(now, client.kinds.index(event.kind))
             self._contact.dropped()
         self._activate(now)
 
-    def _record_present(self, now: float, kind: int) -> None:
+    def _record_usable(self, now: float, kind: int) -> None:
+        client = self._client
         if self._recorder is not None:
-            self._recorder.present(now, kind, self._client.count[kind] if self._client.present[kind] else 0)
+            self._recorder.present(now, kind, int(client.instances[kind]) if client.present[kind] else 0)
 
     def _sample(self, now: float) -> float:
         """Records the buffer and the projects' standings; returns when to do it next."""

@@ -38,8 +38,8 @@ class Server:
         job.arrived_secs = now
         job.deadline_secs = deadline_secs
         error_rate = offer.app.app.error_rate
-        if error_rate and offer.project.errors.random() < error_rate:
-            job.fails_left = job.size_secs * (1.0 - offer.project.errors.random())
+        if error_rate and offer.project.error_draws.random() < error_rate:
+            job.left_at_error = job.size_secs * (1.0 - offer.project.error_draws.random())
         return job
 
     def send(

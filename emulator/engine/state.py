@@ -29,6 +29,7 @@ class Job:
     __slots__ = (
         "app",
         "arrived_secs",
+        "before_secs",
         "bias",
         "by_deadline",
         "changed_flop",
@@ -38,11 +39,12 @@ class Job:
         "done",
         "end_secs",
         "estimate_secs",
-        "fails_left",
         "id",
         "kind",
         "lanes",
         "left",
+        "left_at_error",
+        "pace",
         "project",
         "rate",
         "running",
@@ -63,9 +65,11 @@ class Job:
         self.counted_flops = offer.counted_flops  # its counted FLOPS while it runs: the peak of all devices it occupies
         self.size_secs = size_secs  # real run time; no policy may read it
         self.estimate_secs = estimate_secs  # estimated run time of the whole job
+        self.pace = offer.pace  # the part of the time in which the CPU limit lets it run
         self.bias = estimate_secs / size_secs
         self.left = size_secs  # real run time left at settled_secs
-        self.rate = 0.0  # run time per second: 0, 1, or less where CPUs are overcommitted
+        self.before_secs = 0.0  # of its run time, what was done before the start
+        self.rate = 0.0  # run time per second: 0, its pace, or less where CPUs are overcommitted
         self.settled_secs = 0.0
         self.arrived_secs = 0.0
         self.deadline_secs = 0.0
@@ -75,19 +79,20 @@ class Job:
         self.running = False
         self.done = False
         self.by_deadline = False  # it was last started for its deadline
-        self.fails_left = 0.0  # run time left when it fails; 0: it does not. No policy may read it
+        self.left_at_error = 0.0  # run time left when it fails; 0: it does not. No policy may read it
         self.changed_flop = 0.0  # what the present speeds do not say of the counted FLOP spent so far
         self.lanes: tuple[int, ...] = ()
 
     @property
     def spent_flop(self) -> float:
-        """Counted FLOP spent on it until it was last settled."""
-        return (self.size_secs - self.left) * self.counted_flops + self.changed_flop
+        """Counted FLOP spent on it in this run, until it was last settled."""
+        return (self.size_secs - self.before_secs - self.left) * self.counted_flops + self.changed_flop
 
     def run_faster(self, times: float) -> None:
         """From now on it runs so many times as fast; it must be settled."""
         self.left /= times
-        self.fails_left /= times
+        self.before_secs /= times
+        self.left_at_error /= times
         self.size_secs /= times
         self.estimate_secs /= times
 
@@ -105,13 +110,13 @@ class AppState:
         self.app = app
         self.running = 0
         self.known: list[Offer] = []  # for kinds of processor that it has at some time
-        self.offers: list[Offer] = []  # those that it can run now
+        self.offers: list[Offer] = []  # those of which the server may send jobs now
 
 
 class Offer:
     """A version that this computer can run: the devices that one of its jobs occupies, and its counted FLOPS."""
 
-    __slots__ = ("app", "counted_flops", "cpus", "flops", "kind", "number", "project", "usage")
+    __slots__ = ("app", "counted_flops", "cpus", "flops", "kind", "number", "pace", "project", "too_large", "usage")
 
     def __init__(
         self,
@@ -121,6 +126,7 @@ class Offer:
         version: Version,
         kind: int,
         instance_flops: list[float],
+        cpu_limit: float = 1.0,
     ) -> None:
         self.project = project
         self.app = app
@@ -129,6 +135,8 @@ class Offer:
         self.flops = version.flops
         self.cpus = version.cpus
         self.usage = version.gpus if kind else version.cpus
+        self.pace = cpu_limit if version.cpus >= 1 else 1.0  # the client throttles no other jobs
+        self.too_large = False  # its jobs never fit into the RAM that preferences allow, so the server sends none
         self.count_at(instance_flops)
 
     def count_at(self, instance_flops: list[float]) -> None:
@@ -151,15 +159,18 @@ class ProjectState:
         "busy_flops",
         "can_supply",
         "draws",
-        "errors",
+        "error_draws",
         "failed",
         "failures",
         "forced_down",
         "gap_cubes",
         "gap_from_secs",
         "has_work",
+        "held",
         "index",
         "instance_secs",
+        "job_flop",
+        "job_secs",
         "late",
         "master_fetches",
         "met",
@@ -202,7 +213,11 @@ class ProjectState:
         self.begun: list[list[Job]] = [[] for _ in range(kinds)]  # running or preempted, in order of their starts
         self.waiting_secs = [0.0] * kinds  # estimated instance-seconds of `waiting`
         self.ready: list[Job] = []  # finished, not yet reported
-        self.report_at_secs = NEVER
+        self.report_at_secs = NEVER  # when it is contacted to report, or because it asked for that
+        self.held = 0  # jobs that the owner suspended
+        # What its jobs are estimated to be: means in which later jobs count more. 0 before the first.
+        self.job_secs = 0.0
+        self.job_flop = 0.0  # counted FLOP
         self.running = 0
         self.busy = [0.0] * kinds  # instances its running jobs occupy (of GPU jobs the CPUs too)
         self.busy_flops = 0.0  # counted FLOPS of its running jobs; slowed CPU jobs count for as much less
@@ -214,7 +229,7 @@ class ProjectState:
         self.backoff_interval_secs = [0.0] * kinds  # per kind: 0 if the last request brought a job
         self.server: UpDown
         self.draws: random.Random
-        self.errors: random.Random  # decides which jobs fail
+        self.error_draws: random.Random  # decides which jobs fail
         # Accounts.
         self.used_flop = 0.0
         self.wasted_flop = 0.0

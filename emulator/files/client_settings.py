@@ -7,11 +7,13 @@ dataclasses out.
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from emulator.engine.scenario import DAY_SECS, MAX_INSTANCES, Preferences
+from emulator.engine.scenario import DAY_SECS, MAX_INSTANCES, DayHours, Hours, Preferences
 from emulator.files.client_state import gpu_kind
+from emulator.files.owner import NOTHING_EXCLUSIVE, Exclusive
 from emulator.files.sections import SETTINGS_BYTES_MAX, Schema, Section, Source, read_sections
+from emulator.files.unused import Tally
 
-_PREFERENCES: Final[Schema] = {"venue": {}}
+_PREFERENCES: Final[Schema] = {"venue": {"day_prefs": {}}, "day_prefs": {}}
 _CC_CONFIG: Final[Schema] = {"options": {"exclude_gpu": {}}}
 _APP_CONFIG: Final[Schema] = {"app": {"gpu_versions": {}}, "app_version": {}}
 _IGNORED_DEVICES: Final = {
@@ -41,6 +43,7 @@ class CcConfig:
     report_at_once: bool = False
     exclusions: tuple[GpuExclusion, ...] = ()
     left_out: tuple[str, ...] = ()
+    exclusive: Exclusive = NOTHING_EXCLUSIVE
 
 
 @dataclass(slots=True)
@@ -59,24 +62,36 @@ class AppConfig:
         return {*self.max_concurrent, *self.gpu_usage, *(app for app, _ in self.version_usage)}
 
 
-def read_preferences(data: bytes, file: str, venue: str, before: Preferences) -> Preferences:
+def read_preferences(
+    data: bytes, file: str, venue: str, before: Preferences, tally: Tally | None = None
+) -> Preferences:
     """Return the preferences with the file's settings. A `<venue>` of the computer's name replaces the general ones.
 
     Raises ScenarioFileError.
     """
     chosen: Section | None = None
     general: Section | None = None
+    days: list[Section] = []
+    sections: list[Section] = []
     for section in read_sections(Source(file, data), "global_preferences", _PREFERENCES, SETTINGS_BYTES_MAX):
+        sections.append(section)
         if section.name == "venue":
             if venue and section.attribute("name") == venue:
                 chosen = section
+        elif section.name == "day_prefs":
+            days.append(section)
         else:
             general = section
     assert general is not None  # read_sections ends with the root, or raises
-    return _with_preferences(chosen or general, before)
+    own_days = days if chosen is None else chosen.named("day_prefs")
+    preferences = _with_preferences(chosen or general, own_days, before)
+    for section in sections:
+        if tally is not None:
+            tally.add(section)
+    return preferences
 
 
-def _with_preferences(section: Section, before: Preferences) -> Preferences:
+def _with_preferences(section: Section, days: list[Section], before: Preferences) -> Preferences:
     # The client wants some buffer in any case; 0 for the percentage means no limit in its dialogue.
     percent = section.number("max_ncpus_pct", before.max_cpus_percent, 0, 100)
     minutes = section.number("cpu_scheduling_period_minutes", before.period_secs / 60, 1, 100 * DAY_SECS / 60)
@@ -86,15 +101,47 @@ def _with_preferences(section: Section, before: Preferences) -> Preferences:
         work_buf_additional_days=section.number("work_buf_additional_days", before.work_buf_additional_days, 0, 1000),
         period_secs=minutes * 60,
         max_cpus_percent=percent or 100.0,
+        max_ncpus=section.integer("max_cpus", before.max_ncpus, 0, MAX_INSTANCES),
+        cpu_usage_percent=section.number("cpu_usage_limit", before.cpu_usage_percent, 0, 100) or 100.0,
+        compute_hours=_hours(section, days, ("start_hour", "end_hour"), before.compute_hours),
+        network_hours=_hours(section, days, ("net_start_hour", "net_end_hour"), before.network_hours),
+        run_if_user_active=_switch(section, "run_if_user_active", before.run_if_user_active),
+        run_gpu_if_user_active=_switch(section, "run_gpu_if_user_active", before.run_gpu_if_user_active),
+        run_on_batteries=_switch(section, "run_on_batteries", before.run_on_batteries),
+        ram_busy_fraction=section.number("ram_max_used_busy_pct", 100 * before.ram_busy_fraction, 0, 100) / 100,
+        ram_idle_fraction=section.number("ram_max_used_idle_pct", 100 * before.ram_idle_fraction, 0, 100) / 100,
     )
 
 
-def read_cc_config(data: bytes, file: str = "cc_config.xml") -> CcConfig:
+def _switch(section: Section, tag: str, before: bool) -> bool:
+    return section.flag(tag) if tag in section.leaves else before
+
+
+def _hours(section: Section, days: list[Section], tags: tuple[str, str], before: Hours) -> Hours:
+    """The usual hours, and those of single days; of a day named twice the last one counts."""
+    start, end = tags
+    own = {each.day: each for each in before.days}
+    for each in days:
+        day = each.integer("day_of_week", -1, 0, 6)
+        if day < 0:
+            raise each.error("day_of_week", "it is missing: hours of a day need one, from 0 (Sunday) to 6")
+        if start in each.leaves or end in each.leaves:
+            own[day] = DayHours(day, each.number(start, 0, 0, 24), each.number(end, 0, 0, 24))
+    return Hours(
+        section.number(start, before.start_hour, 0, 24),
+        section.number(end, before.end_hour, 0, 24),
+        tuple(own[day] for day in sorted(own)),
+    )
+
+
+def read_cc_config(data: bytes, file: str = "cc_config.xml", tally: Tally | None = None) -> CcConfig:
     """Return the options of cc_config.xml that the emulator models. Raises ScenarioFileError."""
     config = CcConfig()
     for section in read_sections(Source(file, data), "cc_config", _CC_CONFIG, SETTINGS_BYTES_MAX):
         if section.name == "options":
             config = _options(section)
+        if tally is not None:
+            tally.add(section)
     return config
 
 
@@ -119,10 +166,11 @@ def _options(section: Section) -> CcConfig:
         report_at_once=section.flag("report_results_immediately"),
         exclusions=tuple(exclusions),
         left_out=tuple(dict.fromkeys(left_out)),
+        exclusive=Exclusive(bool(section.text("exclusive_app")), bool(section.text("exclusive_gpu_app"))),
     )
 
 
-def read_app_config(data: bytes, file: str) -> AppConfig:
+def read_app_config(data: bytes, file: str, tally: Tally | None = None) -> AppConfig:
     """Return the settings of a project's app_config.xml. Raises ScenarioFileError."""
     source = Source(file, data)
     config = AppConfig(source)
@@ -134,6 +182,8 @@ def read_app_config(data: bytes, file: str) -> AppConfig:
         else:
             app, plan_class = _name(section, "app_name"), section.text("plan_class")
             config.version_usage[app, plan_class] = _usage(section, "ngpus", "avg_ncpus")
+        if tally is not None:
+            tally.add(section)
     return config
 
 

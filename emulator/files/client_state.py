@@ -3,7 +3,7 @@
 The file is a list: a project, then its applications, versions, workunits and results, then the next project. Tags
 that only an emulator knows (distributions, availability) are read too; the rest is ignored
 (docs/explanation/emulator-policies.md has the table). This module reads what the file says; emulator.files.scenario
-makes a scenario from it. Pure: bytes in, dataclasses out.
+makes a scenario from it. emulator.files.present_tasks reads its tasks. Pure: bytes in, dataclasses out.
 """
 
 from dataclasses import dataclass, field, replace
@@ -11,14 +11,17 @@ from typing import Final
 
 from emulator.engine.scenario import (
     CPU,
+    DAY_SECS,
     GPU_EFFICIENCY,
     MAX_APPS,
+    MAX_FAILURES,
     MAX_FLOP,
     MAX_FLOPS,
     MAX_INSTANCES,
     MAX_JOBS,
     MAX_KINDS,
     MAX_PROJECTS,
+    MAX_RAM_BYTES,
     MAX_SECS,
     MAX_SHARE,
     MAX_VERSIONS,
@@ -29,12 +32,14 @@ from emulator.engine.scenario import (
     Standing,
     Version,
 )
+from emulator.files.present_tasks import ActiveTask, StateJob, read_active_task, read_task
 from emulator.files.sections import STATE_BYTES_MAX, ScenarioFileError, Schema, Section, Source, read_sections
+from emulator.files.unused import Tally
 
 STATE_FILE: Final = "client_state.xml"
 DEFAULT_JOB_FLOP: Final = 3.6e14
 DEFAULT_LATENCY_SECS: Final = 10 * 86400.0
-RESULT_DONE_STATE: Final = 3  # this and above: computed, failed or aborted (BOINC protocol, states of a result)
+REQUEST_DELAY_MAX_SECS: Final = 86400.0  # a longer time between two RPCs is a back-off, not the server's rule
 
 _COPROC_KINDS: Final = {
     "coproc_cuda": "NVIDIA",
@@ -46,11 +51,12 @@ _COPROC_KINDS: Final = {
 _SCHEMA: Final[Schema] = {
     "host_info": {"coprocs": {name: {} for name in _COPROC_KINDS}},
     "time_stats": {},
-    "project": {"available": {}},
+    "project": {"available": {}, "rsc_backoff_time": {}, "rsc_backoff_interval": {}},
     "app": {"fpops": {}},
     "app_version": {"coproc": {}},
     "workunit": {},
     "result": {},
+    "active_task_set": {"active_task": {}},
 }
 
 
@@ -78,19 +84,19 @@ class StateApp:
     estimate_flop: float | None
     size: Normal | None
     versions: list[StateVersion] = field(default_factory=list)
+    working_set_bytes: float = 0.0
 
 
 @dataclass(slots=True)
-class StateJob:
-    """A job that is not finished, with its workunit's size."""
+class Contacts:
+    """When a client may and will contact a project, and for what it asks. Times are Unix times; 0: none."""
 
-    section: Section
-    app: str
-    version_num: int
-    platform: str
-    plan_class: str
-    estimate_flop: float
-    latency_secs: float
+    allowed_at: float
+    next_rpc_at: float
+    failures: int
+    request_delay_secs: float
+    backoffs: dict[str, tuple[float, float]]  # by kind of processor: until when, and the interval in seconds
+    not_asked: tuple[str, ...]  # kinds of processor
 
 
 @dataclass(slots=True)
@@ -106,10 +112,11 @@ class StateProject:
     suspended: bool
     no_new_tasks: bool
     uses_dcf: bool
+    dcf: float
+    contacts: Contacts
     apps: dict[str, StateApp] = field(default_factory=dict)
     workunits: dict[str, tuple[str, float]] = field(default_factory=dict)  # name: (application, FLOP)
     jobs: list[StateJob] = field(default_factory=list)
-    finished: int = 0
 
 
 @dataclass(slots=True)
@@ -126,11 +133,20 @@ class ClientState:
     venue: str = ""
     projects: list[StateProject] = field(default_factory=list)
     jobs_count: int = 0
+    ram_bytes: float = 0.0
+    utc_offset_secs: float = 0.0
+    is_active_measured: bool = False
+    last_update: float = 0.0  # of time_stats
+    now: float = 0.0  # when the client wrote it, as Unix time; 0: the file has no time
 
 
-def read_state(data: bytes, file: str = STATE_FILE) -> ClientState:
-    """Return the content of the file. Raises ScenarioFileError (file, line, tag, reason) if it cannot be used."""
+def read_state(data: bytes, file: str = STATE_FILE, tally: Tally | None = None) -> ClientState:
+    """Return the content of the file; `tally` counts what is not used of it.
+
+    Raises ScenarioFileError (file, line, tag, reason) if it cannot be used.
+    """
     state = ClientState()
+    tasks: list[ActiveTask] = []
     last: Section | None = None
     for section in read_sections(Source(file, data), "client_state", _SCHEMA, STATE_BYTES_MAX):
         last = section
@@ -144,13 +160,42 @@ def read_state(data: bytes, file: str = STATE_FILE) -> ClientState:
             state.projects.append(_project(section))
         elif section.name == "client_state":
             state.venue = section.text("host_venue")
+        elif section.name == "active_task_set":
+            tasks += [read_active_task(task) for task in section.named("active_task")]
         else:
             _read_of_project(state, section)
+        if tally is not None:
+            tally.add(section)
     if not state.processors:
         raise ScenarioFileError(file, "host_info", 0, "it is missing: the file does not describe the computer")
     if not state.projects:
         raise ScenarioFileError(file, "project", last.at if last else 0, "it is missing: the client has no projects")
+    _add_progress(state, tasks)
+    state.now = state.now or _newest_time(state)
     return state
+
+
+def _add_progress(state: ClientState, tasks: list[ActiveTask]) -> None:
+    jobs = {(project.url, job.name): job for project in state.projects for job in project.jobs}
+    apps = {(project.url, app.name): app for project in state.projects for app in project.apps.values()}
+    measured: dict[tuple[str, str], float] = {}
+    for task in tasks:
+        job = jobs.get((task.url, task.result))
+        if job is not None:
+            job.add_progress(task)
+            key = task.url, job.app
+            measured[key] = max(measured.get(key, 0.0), task.working_set_bytes)
+    # What its tasks were seen to need counts more than the project's bound.
+    for key, nbytes in measured.items():
+        if nbytes and key in apps and "working_set" not in apps[key].section.leaves:
+            apps[key].working_set_bytes = nbytes
+
+
+def _newest_time(state: ClientState) -> float:
+    """For a file that does not say when it was written: the newest time of its past; 0 if there is none."""
+    times = [job.received_at for project in state.projects for job in project.jobs]
+    times += [job.completed_at for project in state.projects for job in project.jobs]
+    return max([state.last_update, *times], default=0.0)
 
 
 def _read_host(state: ClientState, section: Section) -> None:
@@ -159,6 +204,8 @@ def _read_host(state: ClientState, section: Section) -> None:
     cpus = section.integer("p_ncpus", 1, 1, MAX_INSTANCES)
     state.processors = [Processor(CPU, cpus, section.number("p_fpops", 1e9, 1, MAX_FLOPS))]
     state.host_name = section.text("domain_name")
+    state.ram_bytes = section.number("m_nbytes", 0, 0, MAX_RAM_BYTES)
+    state.utc_offset_secs = section.number("timezone", 0, -DAY_SECS, DAY_SECS)
     gpus = [gpu for coprocs in section.named("coprocs") for gpu in coprocs.sections]
     for gpu in gpus:
         kind = gpu_kind(_COPROC_KINDS[gpu.name] or gpu.text("type"))
@@ -188,8 +235,16 @@ def _read_time_stats(state: ClientState, section: Section) -> None:
             raise section.error(f"{name}_frac", "it must be a number from 0 to 1, or -1 for unknown")
         return Availability(1 if fraction < 0 else fraction, section.number(f"{name}_lambda", 3600, 1, MAX_SECS))
 
+    # `now` is in what a client tells its manager. Its own file has no such tag, but how long the client had been up.
+    since, up_secs = (
+        section.number("client_start_time", 0, 0, MAX_SECS),
+        section.number("previous_uptime", 0, 0, MAX_SECS),
+    )
+    state.now = section.number("now", 0, 0, MAX_SECS) or (since + up_secs if since > 0 and up_secs > 0 else 0.0)
+    state.last_update = section.number("last_update", 0, 0, MAX_SECS)
     state.on, state.connected = process("on"), process("connected")
     state.active, state.gpu_active = process("active"), process("gpu_active")
+    state.is_active_measured = "active_frac" in section.leaves
 
 
 def _project(section: Section) -> StateProject:
@@ -216,6 +271,28 @@ def _project(section: Section) -> StateProject:
         suspended=section.flag("suspended_via_gui"),
         no_new_tasks=section.flag("dont_request_more_work"),
         uses_dcf=not section.flag("dont_use_dcf"),
+        dcf=section.number("duration_correction_factor", 1, 0, 1e6) or 1.0,
+        contacts=_contacts(section),
+    )
+
+
+def _contacts(section: Section) -> Contacts:
+    intervals = {
+        each.text("name"): each.number("value", 0, 0, MAX_SECS) for each in section.named("rsc_backoff_interval")
+    }
+    untils = {each.text("name"): each.number("value", 0, 0, MAX_SECS) for each in section.named("rsc_backoff_time")}
+    allowed_at = section.number("min_rpc_time", 0, 0, MAX_SECS)
+    failures = section.integer("nrpc_failures", 0, 0, 10**9)
+    # After an RPC that succeeded, the next one is allowed when the server's delay is over.
+    delay_secs = allowed_at - section.number("last_rpc_time", allowed_at, 0, MAX_SECS)
+    kinds = [kind for tag in ("no_rsc_pref", "no_rsc_apps", "no_rsc_ams") for kind in section.texts(tag)]
+    return Contacts(
+        allowed_at=allowed_at,
+        next_rpc_at=section.number("next_rpc_time", 0, 0, MAX_SECS),
+        failures=min(failures, MAX_FAILURES),
+        request_delay_secs=delay_secs if not failures and 0 < delay_secs <= REQUEST_DELAY_MAX_SECS else 0.0,
+        backoffs={gpu_kind(name): (until, intervals.get(name, 0.0)) for name, until in untils.items()},
+        not_asked=tuple(dict.fromkeys(map(gpu_kind, kinds)))[:MAX_KINDS],
     )
 
 
@@ -229,7 +306,12 @@ def _read_of_project(state: ClientState, section: Section) -> None:
         _read_version(state, project, section)
     elif section.name == "workunit":
         size = section.number("rsc_fpops_est", DEFAULT_JOB_FLOP, 0, MAX_FLOP)
-        project.workunits[_required(section, "name")] = (section.text("app_name"), max(size, MIN_JOB_FLOP))
+        app = section.text("app_name")
+        project.workunits[_required(section, "name")] = (app, max(size, MIN_JOB_FLOP))
+        # Until it has run a task, a client takes the project's bound for what it needs.
+        if app in project.apps and "working_set" not in project.apps[app].section.leaves:
+            bound = section.number("rsc_memory_bound", 0, 0, MAX_RAM_BYTES)
+            project.apps[app].working_set_bytes = max(project.apps[app].working_set_bytes, bound)
     else:
         _read_result(state, project, section)
 
@@ -258,12 +340,13 @@ def _read_app(project: StateProject, section: Section) -> None:
     project.apps[name] = StateApp(
         section=section,
         name=name,
-        non_cpu_intensive=section.flag("non_cpu_intensive"),
+        non_cpu_intensive=section.flag("non_cpu_intensive") or project.section.flag("non_cpu_intensive"),
         weight=section.number("weight", 1, 0, 1e9),
         max_concurrent=section.integer("max_concurrent", 0, 0, MAX_INSTANCES),
         latency_secs=latency,
         estimate_flop=estimate,
         size=size,
+        working_set_bytes=section.number("working_set", 0, 0, MAX_RAM_BYTES),
     )
 
 
@@ -294,24 +377,13 @@ def _read_version(state: ClientState, project: StateProject, section: Section) -
 
 
 def _read_result(state: ClientState, project: StateProject, section: Section) -> None:
-    if section.integer("state", 0, 0, 100) >= RESULT_DONE_STATE or section.flag("ready_to_report"):
-        project.finished += 1
-        return
     workunit = project.workunits.get(_required(section, "wu_name"))
     if workunit is None:
         raise section.error("wu_name", "the project has no workunit of this name")
+    job = read_task(section, workunit[0], workunit[1])
+    if job is None:
+        return
     state.jobs_count += 1
     if state.jobs_count > MAX_JOBS:
-        raise section.error("result", f"more than {MAX_JOBS} unfinished tasks")
-    received = section.number("received_time", 0, 0, MAX_SECS)
-    project.jobs.append(
-        StateJob(
-            section=section,
-            app=workunit[0],
-            version_num=section.integer("version_num", 0, 0, 10**9),
-            platform=section.text("platform"),
-            plan_class=section.text("plan_class"),
-            estimate_flop=workunit[1],
-            latency_secs=section.number("report_deadline", 0, 0, MAX_SECS) - received,
-        )
-    )
+        raise section.error("result", f"more than {MAX_JOBS} tasks")
+    project.jobs.append(job)

@@ -20,9 +20,11 @@ from emulator.engine.scenario import (
     Host,
     NewApp,
     Normal,
+    Preferences,
     Processor,
     Project,
     Scenario,
+    StartJob,
     Version,
 )
 from emulator.files.scenario import read_folder
@@ -106,6 +108,21 @@ def months_long_job() -> Scenario:
     return Scenario(_host(1), (a, Project("B", 100, (_cpu_app("b", 2 * _HOUR_SECS),))))
 
 
+def shortfall() -> Scenario:
+    """Client scheduling document, "Round-robin simulation", its picture: a shortfall of 13.
+
+    The text gives only the sum. Here the unit is an hour: four CPUs have jobs of 4, 6, 7 and 10 hours, and the buffer
+    holds 10, so (10 - 4) + (10 - 6) + (10 - 7) + (10 - 10) = 13 hours are short.
+    """
+    flops = [hours * _HOUR_SECS * _CPU_FLOPS for hours in (4, 6, 7, 10)]
+    return Scenario(
+        _host(4),
+        (Project("A", 100, (_cpu_app("a"),)),),
+        Preferences(work_buf_min_days=5 / 24, work_buf_additional_days=5 / 24),
+        jobs=tuple(StartJob("A", "a", flop, flop, 10 * DAY_SECS) for flop in flops),
+    )
+
+
 _DOCUMENTS: Final = (
     Preset("document-gpu-and-cpu", "rec", 100, gpu_and_cpu),
     Preset("document-year-long-job", "ltd", 3 * YEAR_DAYS, year_long_job),
@@ -113,6 +130,7 @@ _DOCUMENTS: Final = (
     Preset("document-late-gpu-app", "ltd", YEAR_DAYS + 30, late_gpu_app),
     Preset("document-two-processors", "debt", 20, two_processors_75_25),
     Preset("document-months-long-job", "debt", 100, months_long_job),
+    Preset("document-shortfall", "rec", 2, shortfall),
 )
 
 # Folder and days; all with today's policy.

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from enum import StrEnum
 from typing import Annotated, Any, Final, NoReturn, TypeVar, get_args, get_origin
 
 import cattrs
@@ -19,7 +20,7 @@ from cattrs.preconf.json import make_converter
 from cattrs.strategies import configure_tagged_union
 
 from emulator.engine.policies.names import PolicyName
-from emulator.engine.scenario import DAY_SECS, Event, Scenario, ScenarioError
+from emulator.engine.scenario import DAY_SECS, Event, Scenario, ScenarioError, StartState
 from emulator.engine.scenario.checks import Between, check_limits
 
 VERSION: Final = 1
@@ -104,10 +105,10 @@ def _text(value: Any, _: Any) -> str:
     return value
 
 
-def _policy(value: Any, _: Any) -> PolicyName:
-    if value not in list(PolicyName):
-        raise ValueError(f"{str(value)[:40]!r} is none of {', '.join(PolicyName)}")
-    return PolicyName(value)
+def _choice(value: Any, kind: type[StrEnum]) -> StrEnum:
+    if value not in list(kind):
+        raise ValueError(f"{str(value)[:40]!r} is none of {', '.join(kind)}")
+    return kind(value)
 
 
 def _is_list(kind: Any) -> bool:
@@ -132,7 +133,8 @@ _converter.register_structure_hook(float, _number)
 _converter.register_structure_hook(int, _whole)
 _converter.register_structure_hook(bool, _bool)
 _converter.register_structure_hook(str, _text)
-_converter.register_structure_hook(PolicyName, _policy)
+for _kind in (PolicyName, StartState):
+    _converter.register_structure_hook(_kind, _choice)
 configure_tagged_union(Event, _converter, tag_name=TAG)
 _event_of_its_class = _converter.get_structure_hook(Event)
 

@@ -52,6 +52,9 @@ class Source:
 class Section:
     """One element: its plain children by tag (the last of a name counts, as in the client) and its sections.
 
+    `used` are the tags of the children that were asked for; `skipped` counts the children with children that the
+    schema does not enter, by tag.
+
     The readers raise ScenarioFileError, with the child's line, for an invalid number or one out of range.
     """
 
@@ -60,11 +63,19 @@ class Section:
     at: int
     leaves: dict[str, tuple[bytes, int]] = field(default_factory=dict)
     sections: list["Section"] = field(default_factory=list)
+    used: set[str] = field(default_factory=set)
+    skipped: dict[str, int] = field(default_factory=dict)
+    earlier: list[tuple[str, bytes]] = field(default_factory=list)  # plain children with a later one of their tag
 
     def error(self, tag: str, why: str) -> ScenarioFileError:
         """The error about that child, or about the whole section when it has none of that tag."""
         at = self.leaves[tag][1] if tag in self.leaves else self.at
         return self.source.error(tag, at, why)
+
+    def has(self, tag: str) -> bool:
+        """Whether there is a plain child of that tag, which counts as used then."""
+        self.used.add(tag)
+        return tag in self.leaves
 
     def named(self, name: str) -> list["Section"]:
         """The sections of that name, in their order."""
@@ -72,7 +83,7 @@ class Section:
 
     def text(self, tag: str, default: str = "") -> str:
         """Return a child's text, entities decoded once; at most 255 characters."""
-        if tag not in self.leaves:
+        if not self.has(tag):
             return default
         raw, at = self.leaves[tag]
         try:
@@ -80,9 +91,14 @@ class Section:
         except ProtocolError as error:
             raise self.source.error(tag, at, error.limit_or_reason) from None
 
+    def texts(self, tag: str) -> list[str]:
+        """Return the texts of all children of that tag, in their order."""
+        before = [raw.decode(errors="replace").strip() for name, raw in self.earlier if name == tag]
+        return [*before, self.text(tag)] if self.has(tag) else []
+
     def number(self, tag: str, default: float, low: float, high: float) -> float:
         """Return a child's number from low to high, or the default when there is no such child."""
-        if tag not in self.leaves:
+        if not self.has(tag):
             return default
         raw, at = self.leaves[tag]
         try:
@@ -92,7 +108,7 @@ class Section:
 
     def integer(self, tag: str, default: int, low: int, high: int) -> int:
         """Return a child's integer from low to high, or the default when there is no such child."""
-        if tag not in self.leaves:
+        if not self.has(tag):
             return default
         raw, at = self.leaves[tag]
         try:
@@ -102,7 +118,7 @@ class Section:
 
     def flag(self, tag: str) -> bool:
         """Return whether a child is there and true (`<x/>`, or a number other than 0)."""
-        if tag not in self.leaves:
+        if not self.has(tag):
             return False
         raw, at = self.leaves[tag]
         try:
@@ -182,6 +198,11 @@ def _next_child(scanner: TagScanner, section: Section, name: str) -> bytes | Non
 
 def _keep_or_skip(scanner: TagScanner, section: Section, tag: bytes) -> None:
     if scanner.text is None:
+        name = tag.decode("latin-1")
+        section.skipped[name] = section.skipped.get(name, 0) + 1
         scanner.skip(tag)
     else:
-        section.leaves[tag.decode("latin-1")] = (scanner.text, scanner.start)
+        name = tag.decode("latin-1")
+        if name in section.leaves:
+            section.earlier.append((name, section.leaves[name][0]))
+        section.leaves[name] = (scanner.text, scanner.start)

@@ -70,6 +70,16 @@ _SENTENCES: Final[dict[Reason, _StrPromise]] = {
     Reason.JOB_LATE: _("Task %(job)s finished %(time)s after its deadline."),
     Reason.JOB_FAILED: _("Task %(job)s failed."),
     Reason.HARDWARE: _("Task %(job)s stops: the computer’s hardware changes."),
+    Reason.OUTSIDE_HOURS: _("Task %(job)s stops: preferences do not let it run at this hour."),
+    Reason.IN_USE: _("Task %(job)s stops: the computer is in use."),
+    Reason.ON_BATTERIES: _("Task %(job)s stops: the computer runs on its battery."),
+    Reason.EXCLUSIVE_APP: _("Task %(job)s stops: an exclusive application runs."),
+    Reason.NO_MEMORY: _("Task %(job)s waits: it needs more memory than is left of what preferences allow."),
+    Reason.WAS_RUNNING: _("Task %(job)s keeps running: it was running when the emulation began."),
+    Reason.CONTACT_ASKED: _("%(project)s is contacted: it asked for that."),
+    Reason.JOB_REPORTED_LATE: _("Task %(job)s finished in time but was reported %(time)s after its deadline."),
+    Reason.JOB_UNREPORTED: _("Task %(job)s finished in time but has not been reported %(time)s after its deadline."),
+    Reason.JOB_UNFINISHED: _("Task %(job)s is not finished %(time)s after its deadline."),
 }
 
 

@@ -23,6 +23,10 @@ _STATES: Final = {
     HostState.NO_GPU: "may compute, but not on GPUs",
     HostState.INACTIVE: "is on, but may not compute",
     HostState.OFF: "is off",
+    HostState.OUTSIDE_HOURS: "is on, but may not compute at this hour",
+    HostState.IN_USE: "is on, but may not compute while it is in use",
+    HostState.ON_BATTERIES: "is on, but may not compute on its battery",
+    HostState.EXCLUSIVE_APP: "is on, but may not compute beside an exclusive application",
 }
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import math
+import zipfile
 from typing import TYPE_CHECKING, Any, Final
 
 from django import forms
@@ -13,17 +15,21 @@ from django.utils.translation import gettext_lazy as _
 
 from emulator.engine.policies.names import PolicyName
 from emulator.engine.scenario import CPU, GPU_EFFICIENCY, MAX_INSTANCES, Preferences, Processor, Scenario, ScenarioError
-from emulator.files.sections import SETTINGS_BYTES_MAX, STATE_BYTES_MAX
+from emulator.files.archive import bytes_max_of
+from emulator.files.sections import SETTINGS_BYTES_MAX
+from emulator.files.time_log import TIME_LOG_FILE
 from emulator.models import DAYS_MAX, POLICIES
 from emulator.pages import stored_texts, variant_texts
 from emulator.pages.drafts import Change, ProjectFacts, draft
 from emulator.pages.editor.fields import GPU_KINDS
 from emulator.runs.experiments import PARAMETERS, SEEDS_MAX, VARIANTS_MAX, Variant
+from portal.templatetags.display import localised
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrOrPromise as Text
 
 PROJECT_ROWS: Final = 5
+UPLOAD_BYTES_MAX: Final = 32 * 1024 * 1024
 _LIMITS: Final = {"min_value": _("At least %(limit_value)s."), "max_value": _("At most %(limit_value)s.")}
 LISTED_MAX: Final = 60
 """Of a scenario with more projects, the shares are not offered to be changed one by one."""
@@ -116,26 +122,52 @@ def _optional(label: Text, low: float, high: float, initial: float | None) -> fo
 
 
 class UploadForm(PlainForm):
-    """A client's files. A worker reads them; here only their sizes are checked."""
+    """A ZIP of a client's data folder, or its files one by one. A worker reads them; here only sizes are checked."""
 
-    client_state = forms.FileField(label="client_state.xml", help_text=_("Up to 16 MiB."))
+    archive = forms.FileField(label=_("ZIP of the data folder"), required=False)
+    client_state = forms.FileField(label="client_state.xml", required=False)
     global_prefs = forms.FileField(label="global_prefs.xml", required=False)
     global_prefs_override = forms.FileField(label="global_prefs_override.xml", required=False)
     cc_config = forms.FileField(label="cc_config.xml", required=False)
     app_config = forms.FileField(label="app_config.xml", required=False)
+    time_stats_log = forms.FileField(label="time_stats_log", required=False)
+
+    def single_files(self) -> list[forms.BoundField]:
+        """The fields for single files, for the page."""
+        return [self[name] for name in self.fields if name != "archive"]
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
+        if not self.errors and not cleaned.get("archive") and not cleaned.get("client_state"):
+            self.add_error("archive", gettext("Choose a ZIP of the data folder, or client_state.xml."))
         for name, file in list(cleaned.items()):
-            limit = STATE_BYTES_MAX if name == "client_state" else SETTINGS_BYTES_MAX
+            limit = self._limit(name)
             if file is not None and file.size > limit:
                 too_large = gettext("This file has %(size)s bytes. The limit is %(limit)s bytes.")
-                self.add_error(name, too_large % {"size": f"{file.size:,}", "limit": f"{limit:,}"})
+                self.add_error(
+                    name, too_large % {"size": localised(f"{file.size:,}"), "limit": localised(f"{limit:,}")}
+                )
         return cleaned
 
-    def files_by_name(self) -> dict[str, bytes]:
-        """The uploaded files, by the names that clients give them."""
-        return {f"{name}.xml": file.read() for name, file in self.cleaned_data.items() if file is not None}
+    def _limit(self, name: str) -> int:
+        """How many bytes the file of a field may have."""
+        return UPLOAD_BYTES_MAX if name == "archive" else bytes_max_of(_file_name(name)) or SETTINGS_BYTES_MAX
+
+    def archive_bytes(self) -> bytes:
+        """The uploaded ZIP, or one of the single files, by the names that clients give them."""
+        files = {name: file for name, file in self.cleaned_data.items() if file is not None}
+        if "archive" in files:
+            whole: bytes = files["archive"].read()
+            return whole
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+            for name, file in files.items():
+                archive.writestr(_file_name(name), file.read())
+        return buffer.getvalue()
+
+
+def _file_name(field: str) -> str:
+    return field if field == TIME_LOG_FILE else f"{field}.xml"
 
 
 class TrialForm(PlainForm):
@@ -224,7 +256,7 @@ class TrialForm(PlainForm):
             if not values:
                 self.add_error("values", gettext("Enter the values to try."))
             elif not all(low <= value <= high for value in values):
-                limits = {"low": f"{low:g}", "high": f"{high:g}", "unit": unit}
+                limits = {"low": localised(f"{low:g}"), "high": localised(f"{high:g}"), "unit": unit}
                 self.add_error("values", gettext("Enter values from %(low)s to %(high)s %(unit)s.") % limits)
         return cleaned
 

@@ -1,29 +1,36 @@
-"""The scenario of one of a volunteer's computers: hardware, projects, shares and preferences as last known."""
+"""The scenario of one of a volunteer's computers: hardware, projects, shares, preferences and tasks as last known."""
 
 from __future__ import annotations
 
 import datetime as dt
 import math
+from dataclasses import replace
 from typing import Any, Final
 
 from django.utils.translation import gettext as _
 
-from accounting.computers.reads import read_host_page
+from accounting.computers.reads import ProjectLine, read_host_page
 from accounting.engine.choice.facts import CPU as CPU_TYPE
 from accounting.models import Project as AttachedProject
-from accounting.preferences.save import read_sets
+from accounting.preferences.save import EVERYWHERE, Saved, read_saved
+from accounting.running_tasks.reads import TaskLine, read_host_tasks
 from emulator.engine.scenario import (
     CPU,
     GPU_EFFICIENCY,
     MAX_INSTANCES,
     Availability,
+    DayHours,
+    Hours,
     Preferences,
     Processor,
     Scenario,
     ScenarioError,
 )
+from emulator.engine.scenario import Host as Machine
+from emulator.files.owner import NOTHING_EXCLUSIVE, time_of_week, with_use, without_hours
 from emulator.pages import stored_texts
 from emulator.pages.drafts import ProjectFacts, draft
+from emulator.pages.host_tasks import LIMIT_DAYS, Habits, ListedTask, habits, start_jobs
 from portal.models import Host, User
 
 UNKNOWN_CPU_FLOPS: Final = 4.3e9
@@ -43,27 +50,89 @@ def scenario_of(user: User, host: Host, now: dt.datetime) -> Scenario:
     notes: list[str] = []
     processors = _processors(host, notes)
     page = read_host_page(user, host, now)
-    shares = [(line.project, line.share) for line in page.lines if line.share is not None and line.share > 0]
-    if not shares:
+    lines = [line for line in page.lines if line.share]
+    if not lines:
         raise ScenarioError("projects", _("%(computer)s is not attached to any project yet") % {"computer": host.name})
-    kinds = [processor.kind for processor in processors]
-    projects = [
-        ProjectFacts(project.name, round(100 * share, 4), _job_hours(project, kinds))
-        for project, share in shares
-        if share
-    ]
-    assumed = stored_texts.GPU_JOB_TIMES_UNKNOWN if len(kinds) > 1 else stored_texts.JOB_TIMES_UNKNOWN
-    notes.append(assumed % {"cpu": f"{CPU_JOB_HOURS:g}", "gpu": f"{GPU_JOB_HOURS:g}"})
-    stats = _numbers(page.contact.get("time_stats"))
-    return draft(
+    listed = read_host_tasks(host, now)
+    at = listed.reported_at if listed.lines and listed.reported_at else now
+    tasks = [_task(line) for line in listed.lines]
+    preferences = _preferences(user, host)
+    scenario = draft(
         processors,
-        projects,
-        _preferences(user, host),
+        [_facts(line, processors, habits(tasks, line.project.name, at)) for line in lines],
+        preferences,
         name=host.name,
-        on=_availability(stats.get("on_frac")),
-        active=_availability(stats.get("active_frac")),
-        notes=notes,
     )
+    _note_run_times(tasks, lines, processors, notes)
+    jobs = start_jobs(tasks, scenario, at)
+    if jobs:
+        notes.append(stored_texts.TASKS_ASSUMED % {"tasks": len(jobs)})
+    projects = tuple(
+        replace(project, suspended=line.wish.suspended, no_new_tasks=line.wish.no_new_work)
+        for project, line in zip(scenario.projects, lines, strict=True)
+    )
+    return replace(
+        scenario,
+        host=_with_owner(scenario.host, host, preferences, _numbers(page.contact.get("time_stats")), notes),
+        projects=projects,
+        jobs=jobs,
+        notes=tuple(notes),
+        week_secs=time_of_week(at.timestamp(), host.timezone_secs or 0),
+    )
+
+
+def _task(line: TaskLine) -> ListedTask:
+    return ListedTask(
+        line.project_name,
+        line.name,
+        line.state,
+        line.fraction_done,
+        line.elapsed_secs,
+        line.remaining_secs,
+        line.deadline,
+    )
+
+
+def _facts(line: ProjectLine, processors: list[Processor], known: Habits) -> ProjectFacts:
+    """The project and what its tasks are like; shares count up to 100."""
+    kinds = [processor.kind for processor in processors]
+    hours = _job_hours(line.project, [kind for kind in kinds if kind not in line.wish.no_rsc] or kinds)
+    if known.run_hours is not None:
+        # Without a word about processors, listed tasks count as those of the first kind, which is the CPU if it can be.
+        hours[next(iter(hours))] = known.run_hours
+    return ProjectFacts(line.project.name, round(100 * (line.share or 0), 4), hours, known.limit_days or LIMIT_DAYS)
+
+
+def _note_run_times(
+    tasks: list[ListedTask], lines: list[ProjectLine], processors: list[Processor], notes: list[str]
+) -> None:
+    told = {task.project for task in tasks if task.run_secs is not None}
+    has_gpus = len(processors) > 1
+    if told:
+        notes.append(stored_texts.JOB_TIMES_OF_TASKS % {"projects": ", ".join(sorted(told))})
+        assumed = stored_texts.OTHER_JOB_TIMES_UNKNOWN
+    else:
+        assumed = stored_texts.GPU_JOB_TIMES_UNKNOWN if has_gpus else stored_texts.JOB_TIMES_UNKNOWN
+    if has_gpus or len(told) < len(lines):
+        notes.append(assumed % {"cpu": f"{CPU_JOB_HOURS:g}", "gpu": f"{GPU_JOB_HOURS:g}"})
+
+
+def _with_owner(
+    machine: Machine, host: Host, preferences: Preferences, stats: dict[str, float], notes: list[str]
+) -> Machine:
+    """The emulated computer with its memory, and with its availability as measured, or else as assumed."""
+    machine = replace(
+        machine,
+        ram_bytes=float(host.m_nbytes or 0),
+        on=_availability(stats.get("on_frac")),
+        connected=_availability(stats.get("connected_frac")),
+        active=_availability(stats.get("active_frac")),
+        gpu_active=_availability(stats.get("gpu_active_frac")),
+    )
+    if "active_frac" in stats:
+        return without_hours(machine, preferences, notes.append)
+    notes.append(stored_texts.AVAILABILITY_UNKNOWN)
+    return with_use(machine, preferences, NOTHING_EXCLUSIVE, notes.append)
 
 
 def _processors(host: Host, notes: list[str]) -> list[Processor]:
@@ -88,14 +157,31 @@ def _job_hours(project: AttachedProject, kinds: list[str]) -> dict[str, float]:
 
 
 def _preferences(user: User, host: Host) -> Preferences:
-    sets = read_sets(user)
-    chosen = sets.get(host.venue) or sets.get("") or {}
-    known = Preferences()
+    """Those that the client gets from here, by the computer's place; else the client's defaults."""
+    saved = read_saved(user)
+    found = saved.get(host.venue) or saved.get(EVERYWHERE)
+    if found is None:
+        return Preferences()
+    values = found.values
     return Preferences(
-        work_buf_min_days=chosen.get("work_buf_min_days", known.work_buf_min_days),
-        work_buf_additional_days=chosen.get("work_buf_additional_days", known.work_buf_additional_days),
-        max_cpus_percent=chosen.get("max_ncpus_pct") or known.max_cpus_percent,
+        work_buf_min_days=values["work_buf_min_days"],
+        work_buf_additional_days=values["work_buf_additional_days"],
+        period_secs=max(60.0, 60 * values["cpu_scheduling_period_minutes"]),
+        max_cpus_percent=values["max_ncpus_pct"],
+        cpu_usage_percent=values["cpu_usage_limit"],
+        compute_hours=_hours(found, "start_hour", "end_hour"),
+        network_hours=_hours(found, "net_start_hour", "net_end_hour"),
+        run_if_user_active=bool(values["run_if_user_active"]),
+        run_gpu_if_user_active=bool(values["run_gpu_if_user_active"]),
+        run_on_batteries=bool(values["run_on_batteries"]),
+        ram_busy_fraction=values["ram_max_used_busy_pct"] / 100,
+        ram_idle_fraction=values["ram_max_used_idle_pct"] / 100,
     )
+
+
+def _hours(saved: Saved, start: str, end: str) -> Hours:
+    days = [DayHours(day, own[start], own[end]) for day, own in sorted(saved.days.items()) if start in own]
+    return Hours(saved.values[start], saved.values[end], tuple(days))
 
 
 def _numbers(values: Any) -> dict[str, float]:

@@ -52,6 +52,13 @@ _TEXTS: Final[dict[str, tuple[_StrPromise, _StrPromise]]] = {
             "the buffer."
         ),
     ),
+    "document-shortfall": (
+        _("A shortfall of 13 (client scheduling document)"),
+        _(
+            "Four CPUs have tasks of 4, 6, 7 and 10 hours, and the buffer holds 10 hours. So 13 hours of work are "
+            "missing (6 + 4 + 3 + 0), and the first request asks for them."
+        ),
+    ),
     "s1_two_equal_cpu": (
         _("Two equal projects, four CPUs"),
         _("The simplest case: equal shares, and no deadline is at risk."),

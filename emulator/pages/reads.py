@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,10 +16,13 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from accounting.models import Project as SiteProject
-from emulator.engine.scenario import CPU, Processor, Scenario
+from emulator.engine.scenario import CPU, Processor, Scenario, StartState
 from emulator.files.scenario_json import from_json
 from emulator.models import Experiment, Run, RunState, RunTimeline
 from emulator.pages import stored_texts, variant_texts
+from emulator.pages.drafts import changed
+from emulator.pages.forms import TrialForm
+from emulator.runs.estimate import expected_jobs, run_secs
 from emulator.runs.experiments import PARAMETERS, READ, RUN, UNFINISHED
 from emulator.runs.packed_timeline import Packed, unpack
 from portal.models import User
@@ -36,10 +40,15 @@ FIGURES: Final[dict[str, tuple[_StrPromise, _StrPromise]]] = {
         _("Share violation"),
         _("0: every project got its share. 1: as far from the shares as possible."),
     ),
+    "share_violation_avoidable": (
+        _("Avoidable share violation"),
+        _("The share violation without the part that no schedule could have avoided here."),
+    ),
     "monotony": (_("Monotony"), _("0: the projects take turns all the time. 1: long periods with a single project.")),
     "rpcs_per_job": (_("Contacts per task"), _("How often projects were contacted for each task.")),
 }
-"""The five figures of merit; less is better."""
+"""The figures of merit, and what is left of the share violation without the unavoidable part; less is better. A run
+may lack the latter (emulator.runs.attainable)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +118,28 @@ def read_experiments(owner: User) -> QuerySet[Experiment]:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a filled-in set-up asks for: runs, jobs in each, processor time of all and of the longest (s), and whether
+    that one is likely to exceed the limit."""
+
+    nruns: int
+    njobs: int
+    total_secs: float
+    longest_secs: float
+    is_too_long: bool
+
+
+def estimate(form: TrialForm, limit_secs: float) -> Estimate:
+    """The estimate for a valid form. One statement."""
+    scenario = changed(form.scenario, form.change())
+    jobs = expected_jobs(scenario, form.cleaned_data["days"])
+    nseeds = len(form.seeds())
+    secs = run_secs([variant.policy for variant in form.variants()], jobs)
+    longest = max(secs)
+    return Estimate(len(secs) * nseeds, round(jobs), sum(secs) * nseeds, longest, longest > limit_secs)
+
+
 def read_runs(experiment: Experiment) -> list[Run]:
     return list(experiment.runs.order_by("number"))
 
@@ -151,7 +182,14 @@ def variants(runs: Sequence[Run]) -> list[VariantRow]:
     groups: dict[str, list[Run]] = {}
     for run in runs:
         groups.setdefault(run.variant, []).append(run)
-    return [_variant(label, group) for label, group in groups.items()]
+    names = figures_of(runs)
+    return [_variant(label, group, names) for label, group in groups.items()]
+
+
+def figures_of(runs: Sequence[Run]) -> list[str]:
+    """The names of the figures that all finished runs among these have."""
+    done = [run for run in runs if run.state == RunState.DONE]
+    return [name for name in FIGURES if all(run.figures.get(name) is not None for run in done)]
 
 
 def faults(runs: Sequence[Run]) -> list[RunFault]:
@@ -179,9 +217,9 @@ def _whose(same: Sequence[Run], number: int) -> str:
     return text % {"number": len(same)}
 
 
-def _variant(label: str, runs: list[Run]) -> VariantRow:
+def _variant(label: str, runs: list[Run], names: Sequence[str]) -> VariantRow:
     done = [run for run in runs if run.state == RunState.DONE]
-    figures = {name: _spread([run.figures[name] for run in done]) for name in FIGURES} if done else {}
+    figures = {name: _spread([run.figures[name] for run in done]) for name in names} if done else {}
     projects = len(done[0].projects) if done else 0
     return VariantRow(
         label=variant_texts.shown(label),
@@ -230,7 +268,7 @@ def chart(experiment: Experiment, rows: Sequence[VariantRow]) -> dict[str, Any] 
         return None
     series = {
         name: [[row.figures[name].mean, row.figures[name].low, row.figures[name].high] for row in finished]
-        for name in FIGURES
+        for name in finished[0].figures
     }
     sweep = experiment.parameter
     return {
@@ -245,6 +283,21 @@ def chart(experiment: Experiment, rows: Sequence[VariantRow]) -> dict[str, Any] 
 
 def scenario_of(experiment: Experiment) -> Scenario:
     return from_json(experiment.scenario)
+
+
+def at_start(scenario: Scenario) -> list[str]:
+    """How many tasks are there at the start, by what they are doing: "2 running", "6 not started"."""
+    counts = Counter(job.state for job in scenario.jobs)
+    words = {
+        StartState.RUNNING: ngettext("%(number)s running", "%(number)s running", counts[StartState.RUNNING]),
+        StartState.BEGUN: ngettext("%(number)s preempted", "%(number)s preempted", counts[StartState.BEGUN]),
+        StartState.NEW: ngettext("%(number)s not started", "%(number)s not started", counts[StartState.NEW]),
+        StartState.SUSPENDED: ngettext("%(number)s suspended", "%(number)s suspended", counts[StartState.SUSPENDED]),
+        StartState.FINISHED: ngettext(
+            "%(number)s finished but not reported", "%(number)s finished but not reported", counts[StartState.FINISHED]
+        ),
+    }
+    return [text % {"number": counts[state]} for state, text in words.items() if counts[state]]
 
 
 def processors_text(scenario: Scenario) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 from django.template.defaultfilters import floatformat
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
@@ -18,11 +20,16 @@ if TYPE_CHECKING:
     from django.utils.functional import _StrPromise
 
 NAMED_MAX: Final = 12
+JOB_ROWS_MAX: Final = 200
 _STATES: Final[dict[HostState, _StrPromise]] = {
     HostState.COMPUTING: gettext_lazy("Can run tasks"),
     HostState.NO_GPU: gettext_lazy("Can run tasks, but not on GPUs"),
     HostState.INACTIVE: gettext_lazy("On, but not allowed to run tasks"),
     HostState.OFF: gettext_lazy("Off"),
+    HostState.OUTSIDE_HOURS: gettext_lazy("On, but preferences do not let tasks run at this hour"),
+    HostState.IN_USE: gettext_lazy("In use, so that no tasks run"),
+    HostState.ON_BATTERIES: gettext_lazy("On battery, so that no tasks run"),
+    HostState.EXCLUSIVE_APP: gettext_lazy("An exclusive application runs, so that no tasks run"),
 }
 
 
@@ -88,7 +95,7 @@ def miss(packed: Packed, number: int) -> dict[str, Any]:
     """A late task in words."""
     late = _hours(float(packed["misses.late_secs"][number]))
     job = int(packed["misses.job"][number])
-    why = _("Task %(job)s finished %(late)s after its deadline") % {"job": job, "late": late}
+    why = _("Task %(job)s is late: %(late)s past its deadline") % {"job": job, "late": late}
     return _row(packed, "misses.at_secs", number, int(packed["misses.project"][number]), why)
 
 
@@ -115,6 +122,14 @@ def state(packed: Packed, number: int) -> dict[str, Any]:
     """The computer's availability from a moment on, in words."""
     why = str(_STATES[HostState(int(packed["states.state"][number]))])
     return {"at_secs": float(packed["states.from_secs"][number]), "project": "", "project_number": 0, "why": why}
+
+
+def of_job(packed: Packed, job: int) -> list[dict[str, Any]]:
+    """All decisions about a job and all stretches in which it ran, in order of time: rows as above, at most
+    JOB_ROWS_MAX."""
+    made = [decision(packed, int(row)) for row in np.flatnonzero(packed["decisions.job"] == job)[:JOB_ROWS_MAX]]
+    ran = [block(packed, int(row)) for row in np.flatnonzero(packed["blocks.job"] == job)[:JOB_ROWS_MAX]]
+    return sorted([*made, *ran], key=itemgetter("at_secs"))[:JOB_ROWS_MAX]
 
 
 def _hours(secs: float) -> str:

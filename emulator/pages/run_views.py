@@ -14,7 +14,9 @@ from django.views.decorators.http import require_safe
 
 from emulator.models import Experiment, Run, RunState
 from emulator.pages import downloads, reads, row_texts, stored_texts, variant_texts
-from emulator.pages.access import readable_run, share_url
+from emulator.pages.access import readable_experiment, readable_run
+from emulator.pages.answer import answer_of
+from emulator.pages.discussion import CommentForm, of_the_visitor
 from emulator.pages.verdicts import verdict_of
 from emulator.pages.window import WIDTH_MAX, window
 from emulator.runs.packed_timeline import Packed
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from django.utils.functional import _StrPromise
 
 ROWS_A_PAGE: Final = 100
+SIDE_BY_SIDE_MAX: Final = 8
 # The same address serves a page or a part of it: a cache must keep the two apart.
 VARY: Final = "Cookie, HX-Target"
 
@@ -42,34 +45,73 @@ def run(request: HttpRequest, key: str, number: int) -> HttpResponse:
     return run_page(request, found, row, key)
 
 
-def run_page(request: HttpRequest, found: Experiment, row: Run, key: str) -> HttpResponse:
+def run_page(
+    request: HttpRequest, found: Experiment, row: Run, key: str, comment_form: CommentForm | None = None
+) -> HttpResponse:
     """The page of a run; also of an experiment that has only this one."""
     packed = reads.read_timeline(row.pk) if row.state == RunState.DONE and row.keeps_timeline else None
     palette = reads.colours([project["name"] for project in row.projects])
+    figures = {name: reads.FIGURES[name] for name in reads.figures_of([row])} if row.figures else {}
     context = {
         "experiment": found,
         "run": row,
         "fault": stored_texts.shown(row.fault),
         "parameters": variant_texts.parameters(row.parameters),
         "key": key,
-        "is_owner": request.user.is_authenticated and found.owner_id == request.user.pk,
         "is_alone": not found.runs.exclude(pk=row.pk).exists(),
         "project_fractions": reads.project_fractions(row, palette),
         "palette": palette,
-        "figures": [(title, why, row.figures[name]) for name, (title, why) in reads.FIGURES.items() if row.figures],
+        "figures": [(title, why, row.figures[name]) for name, (title, why) in figures.items()],
         "verdicts": [
-            (title, verdict_of(name, row.figures[name], len(row.projects)))
-            for name, (title, _) in reads.FIGURES.items()
-            if row.figures
+            (title, verdict_of(name, row.figures[name], len(row.projects))) for name, (title, _) in figures.items()
         ],
+        "answer": answer_of(row.answer),
         "texts": packed.texts if packed else None,
+        "timeline": timeline_facts(row, packed, palette) if packed else None,
         "processors": reads.processors_text(reads.scenario_of(found)),
-        "share_url": share_url(found),
+        **of_the_visitor(request, found, row, comment_form),
         "tables": [(what, title, _table(packed, what, 0.0, "", palette)) for what, (title, *_rest) in _TABLES.items()]
         if packed
         else [],
     }
-    return render(request, "emulator/run.html", context)
+    return render(request, "emulator/run.html", context, status=400 if comment_form else 200)
+
+
+def timeline_facts(row: Run, packed: Packed, palette: list[int]) -> dict[str, Any]:
+    """What a timeline's drawing needs besides its windows: the run, and facts as JSON."""
+    facts = {name: packed.texts[name] for name in ("lanes", "projects", "kinds")}
+    return {"run": row, "duration_secs": packed.texts["duration_secs"], "facts": {**facts, "palette": palette}}
+
+
+@require_safe
+def side_by_side(request: HttpRequest, key: str) -> HttpResponse:
+    """The timelines of an experiment's variants, which all show the same times."""
+    found = readable_experiment(request, key)
+    runs = [run for run in reads.read_runs(found) if run.state == RunState.DONE and run.keeps_timeline]
+    palette = reads.colours([project["name"] for project in runs[0].projects]) if runs else []
+    read = [(run, reads.read_timeline(run.pk)) for run in runs[:SIDE_BY_SIDE_MAX]]
+    context = {
+        "experiment": found,
+        "key": key,
+        "timelines": [timeline_facts(run, packed, palette) for run, packed in read if packed is not None],
+        "nleft_out": max(0, len(runs) - SIDE_BY_SIDE_MAX),
+        "project_fractions": reads.project_fractions(runs[0], palette) if runs else [],
+    }
+    return render(request, "emulator/side_by_side.html", context)
+
+
+@require_safe
+def run_job(request: HttpRequest, key: str, number: int) -> HttpResponse:
+    """One job of a run: when and where it ran, and the decisions about it. For htmx only the part of a page."""
+    run, packed = _timeline(request, key, number)
+    asked = request.GET.get("job", "")
+    job = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 16 else None
+    rows = [] if job is None else row_texts.of_job(packed, job)
+    context = {"run": run, "key": key, "job": job, "asked": asked, "rows": rows}
+    template = "emulator/_job.html" if request.headers.get("HX-Request") else "emulator/job.html"
+    response = render(request, template, context)
+    response.headers["Vary"] = "Cookie, HX-Request"
+    return response
 
 
 def _seconds(request: HttpRequest, name: str, default: float) -> float:

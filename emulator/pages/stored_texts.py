@@ -22,24 +22,98 @@ GPU_JOB_TIMES_UNKNOWN: Final = gettext_noop(
     "The run times of its tasks are not known. The scenario assumes %(cpu)s h on a CPU, %(gpu)s h on a GPU and a "
     "deadline of one week."
 )
+OTHER_JOB_TIMES_UNKNOWN: Final = gettext_noop(
+    "The run times of other tasks are not known. The scenario assumes %(cpu)s h on a CPU, %(gpu)s h on a GPU and a "
+    "deadline of one week."
+)
 SPEED_UNKNOWN: Final = gettext_noop(
     "The speed of its processor has not been measured. The scenario assumes %(gflops)s GFLOPS."
 )
+JOB_TIMES_OF_TASKS: Final = gettext_noop(
+    "New tasks take as long as those on the computer now, and have as much time: %(projects)s."
+)
+TASKS_ASSUMED: Final = gettext_noop(
+    "The emulation goes on from the tasks that the client listed (%(tasks)s). Its list does not name their processors: "
+    "they count as CPU tasks wherever their project has a program for CPUs."
+)
+AVAILABILITY_UNKNOWN: Final = gettext_noop(
+    "The client has not reported how much the computer is on. The scenario assumes that it always is."
+)
 SENTENCES: Final = (
     JOB_TIMES_UNKNOWN,
+    JOB_TIMES_OF_TASKS,
+    TASKS_ASSUMED,
+    AVAILABILITY_UNKNOWN,
     GPU_JOB_TIMES_UNKNOWN,
+    OTHER_JOB_TIMES_UNKNOWN,
     SPEED_UNKNOWN,
     # Notes of emulator.files.scenario
     gettext_noop("%(name)s is left out: it has no application that this computer can run"),
     gettext_noop("The %(kind)s is left out: the file does not say how fast it is"),
     gettext_noop("All GPUs are left out because cc_config.xml disables them"),
-    gettext_noop("%(name)s: finished tasks in the file are left out"),
+    gettext_noop("%(name)s: finished tasks in the file are left out"),  # of scenarios that an older release made
+    gettext_noop("Files that were read: %(files)s"),
+    gettext_noop("The emulation begins at %(moment)s UTC, when the client wrote client_state.xml"),
+    gettext_noop(
+        "The computer is on, active and connected as time_stats_log says. Its last whole days are repeated: %(days)s"
+    ),
+    gettext_noop("time_stats_log is not used: it covers less than a day"),
+    gettext_noop("%(file)s: lines that cannot be read are left out: %(number)s, the first is line %(line)s"),
+    gettext_noop("Other files of the ZIP, which were not opened: %(number)s"),
+    gettext_noop("%(name)s: sizes of %(app)s are those of %(number)s tasks in its job log"),
+    gettext_noop(
+        "%(name)s: sizes of %(app)s are those of %(number)s tasks in the project's job log, which does not say of "
+        "which application they are"
+    ),
+    gettext_noop("%(name)s: tasks whose files are not downloaded yet can run at once"),
+    gettext_noop("%(name)s: tasks whose files are not uploaded yet can be reported"),
+    gettext_noop("%(name)s: suspended tasks stay suspended, so the project is not asked for new ones"),
+    # Why elements of files are not used (emulator.files.unused)
+    gettext_noop("it says who the volunteer is"),
+    gettext_noop("it is a statistic that decides nothing"),
+    gettext_noop("transfers are not emulated: what is to be downloaded or uploaded counts as done"),
+    gettext_noop("it is about programs and their files, which are not run"),
+    gettext_noop("it is about messages between the client and servers"),
+    gettext_noop("disk space and swapped memory are not emulated"),
+    gettext_noop("the preferences of the computer's place are used instead"),
+    gettext_noop("it describes the computer, but does not change what it computes"),
+    gettext_noop("it is about how the client program works, shows or logs"),
+    gettext_noop("what the owner chose for a time is not continued"),
+    gettext_noop("the emulator does not model it"),
+    gettext_noop("it is for computers at another place"),
+    gettext_noop("the emulator does not know it"),
     gettext_noop("%(name)s: %(app)s is left out because it hardly uses the CPU"),
     gettext_noop("%(name)s: %(app)s is left out because it has no version for this computer"),
     gettext_noop("%(name)s: tasks whose version this computer cannot run are left out"),
     gettext_noop("%(file)s has no effect: no project has the folder %(folder)s"),
     gettext_noop("%(file)s has no effect: no project has all its applications"),
     gettext_noop("%(file)s has no effect: it names no application, so put it in its project's folder"),
+    # Notes of emulator.files.owner
+    gettext_noop(
+        "Tasks wait while the computer is in use. "
+        "The scenario assumes %(hours)s h a day, %(length)s h at a time on average."
+    ),
+    gettext_noop(
+        "GPU tasks wait while the computer is in use. "
+        "The scenario assumes %(hours)s h a day, %(length)s h at a time on average."
+    ),
+    gettext_noop(
+        "Tasks wait while the computer runs on its battery. "
+        "The scenario assumes %(hours)s h a day, %(length)s h at a time on average."
+    ),
+    gettext_noop(
+        "Tasks wait while an exclusive application runs. "
+        "The scenario assumes %(hours)s h a day, %(length)s h at a time on average."
+    ),
+    gettext_noop(
+        "GPU tasks wait while an exclusive GPU application runs. "
+        "The scenario assumes %(hours)s h a day, %(length)s h at a time on average."
+    ),
+    gettext_noop(
+        "The client measured that tasks could run %(measured)s h a day. Its preferences allow %(allowed)s h a day. "
+        "In the rest of these hours something else stopped tasks, and the scenario assumes that this goes on."
+    ),
+    gettext_noop("The file does not say when it was written. The scenario begins on Sunday at 0:00."),
     # Faults of emulator.runs
     gettext_noop("It needs more than %(mib)s MiB of memory. Try fewer days or projects."),
     gettext_noop("It took more than %(secs)s s of processor time. Try fewer days, fewer projects or longer tasks."),
@@ -61,6 +135,9 @@ REASONS: Final = (
     gettext_noop("it is missing: a project needs one"),
     gettext_noop("it is missing: a coprocessor needs a type"),
     gettext_noop("it is missing: a distribution needs one"),
+    gettext_noop("it is missing: hours of a day need one, from 0 (Sunday) to 6"),
+    gettext_noop("%(value)s is not a number from 0 to 6"),
+    gettext_noop("two entries are for the same day"),
     gettext_noop("it is missing; all the other files are optional"),
     gettext_noop("<p_ncpus> and <p_fpops> are required"),
     gettext_noop("two entries for %(kind)s, or more than %(limit)s types of processor"),
@@ -72,7 +149,21 @@ REASONS: Final = (
     gettext_noop("a version without a coprocessor must use some CPU"),
     gettext_noop("more than %(limit)s projects"),
     gettext_noop("more than %(limit)s versions of an application"),
-    gettext_noop("more than %(limit)s unfinished tasks"),
+    gettext_noop("more than %(limit)s tasks"),
+    gettext_noop("this is the wrong kind of file: not a Unix time and an event"),
+    gettext_noop("this is the wrong kind of file: not a line of a job log"),
+    gettext_noop("it has more than %(limit)s files"),
+    gettext_noop("this is no ZIP file, or it is damaged"),
+    gettext_noop("more than %(limit)s of its files would have to be read"),
+    gettext_noop("the files to read are larger than %(limit)s MiB together"),
+    gettext_noop("its path leads out of the ZIP"),
+    gettext_noop("the ZIP does not have it: pack the client's whole data folder"),
+    gettext_noop("the ZIP has the data folders of several clients: pack one"),
+    gettext_noop("it is a link, not a file"),
+    gettext_noop("it is encrypted: pack the folder without a password"),
+    gettext_noop("it is packed to less than 1/%(limit)s of its size"),
+    gettext_noop("it cannot be unpacked: the ZIP is damaged"),
+    gettext_noop("the interval %(since)s to %(until)s is empty or does not follow the last"),
     gettext_noop("more than %(limit)s elements"),
     gettext_noop("more than %(limit)s elements are never closed"),
     gettext_noop("document types and entities are not accepted"),

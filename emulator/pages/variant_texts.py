@@ -12,6 +12,7 @@ from emulator.runs.experiments import PARAMETERS
 
 NAMES: Final = {
     PolicyName.REC: gettext_noop("Recent estimated credit"),
+    PolicyName.REC_LETTER: gettext_noop("Recent estimated credit to the letter"),
     PolicyName.LTD: gettext_noop("Long-term debt per processor type"),
     PolicyName.LTD_SINGLE: gettext_noop("Single long-term debt, CPU time only"),
     PolicyName.DEBT: gettext_noop("Debt with preemption"),

@@ -1,4 +1,4 @@
-"""What a figure of merit means, in a sentence: whether it is good, and what could make it better.
+"""What a figure of merit means, in a sentence: whether it is good. What would help is tried (emulator.advice).
 
 The bounds are ours: what a volunteer would notice on a computer, not a rule of the emulator document.
 """
@@ -62,11 +62,8 @@ _SCALES: Final = {
         0.1,
         (
             _("The processors were busy nearly all the time they could be."),
-            _("Some time was lost. A larger buffer of work, or one more project, would fill it."),
-            _(
-                "Much time was lost: there was often nothing to run. Look in the timeline whether projects had no "
-                "work, or whether the buffer was too small for the time between contacts."
-            ),
+            _("Some time was lost."),
+            _("Much time was lost: there was often nothing to run."),
         ),
     ),
     "wasted": _Scale(
@@ -74,11 +71,8 @@ _SCALES: Final = {
         0.02,
         (
             _("Practically every task was finished in time."),
-            _("A few tasks were finished after their deadline. A smaller buffer would avoid some of it."),
-            _(
-                "Much work came too late to count. Deadlines are too short for this computer and its buffer: make the "
-                "buffer smaller, or attach fewer projects."
-            ),
+            _("A few tasks were finished after their deadline."),
+            _("Much work came too late to count."),
         ),
     ),
     "share_violation_normalised": _Scale(
@@ -87,10 +81,16 @@ _SCALES: Final = {
         (
             _("Projects got their shares."),
             _("Projects got roughly their shares. Over a longer time the difference usually shrinks."),
-            _(
-                "Projects did not get their shares. Some may have had no work, no program for a processor, or "
-                "deadlines that came first."
-            ),
+            _("Projects did not get their shares."),
+        ),
+    ),
+    "share_violation_avoidable": _Scale(
+        0.05,
+        0.2,
+        (
+            _("Projects got as near to their shares as any schedule could have brought them."),
+            _("Another schedule could have come somewhat nearer to the shares."),
+            _("Another schedule could have come much nearer to the shares."),
         ),
     ),
     "monotony": _Scale(
@@ -107,13 +107,13 @@ _SCALES: Final = {
         1.0,
         (
             _("Several tasks are fetched and reported at once, which spares the servers of projects."),
-            _("Nearly every task is fetched and reported by itself. A larger buffer would spare the servers."),
+            _("Nearly every task is fetched and reported by itself."),
             _("Projects are contacted more often than there are tasks: many contacts brought nothing."),
         ),
     ),
 }
 # With a single project these say nothing.
-_OF_SEVERAL: Final = frozenset({"share_violation_normalised", "monotony"})
+_OF_SEVERAL: Final = frozenset({"share_violation_normalised", "share_violation_avoidable", "monotony"})
 _ALONE: Final = Verdict(Level.GOOD, _("There is one project, so nothing has to be shared."))
 
 

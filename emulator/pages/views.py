@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from django.conf import settings
 from django.contrib import messages
@@ -17,17 +17,19 @@ from emulator.engine.scenario import Scenario, ScenarioError
 from emulator.files.presets import preset
 from emulator.models import Experiment, RunState
 from emulator.pages import preset_texts, reads, stored_texts
-from emulator.pages.access import own_experiment, readable_experiment, share_url
+from emulator.pages.access import own_experiment, readable_experiment
+from emulator.pages.answer import answer_of
+from emulator.pages.discussion import CommentForm, of_the_visitor
 from emulator.pages.drafts import changed
-from emulator.pages.forms import ComputerForm, TrialForm, UploadForm, trial_initial
+from emulator.pages.forms import UPLOAD_BYTES_MAX, ComputerForm, TrialForm, UploadForm, trial_initial
 from emulator.pages.host_scenario import scenario_of
 from emulator.pages.run_views import VARY, run_page
 from emulator.pages.verdicts import best_of
-from emulator.runs import experiments, worker
+from emulator.runs import estimate, experiments, worker
 from emulator.runs.experiments import ExperimentRefusedError
 from portal.people.access import get_own_host, own_hosts, signed_in
 
-UPLOAD_BYTES_MAX: Final = 32 * 1024 * 1024
+FORM_BYTES_MAX: Final = 64 * 1024  # of a form, besides the files
 DEFAULT_DAYS: Final = 30.0
 
 
@@ -96,8 +98,8 @@ def from_form(request: HttpRequest) -> HttpResponse:
 @login_required
 def from_files(request: HttpRequest) -> HttpResponse:
     """Start from a client's own files; a worker reads them."""
-    if int(request.META.get("CONTENT_LENGTH") or 0) > UPLOAD_BYTES_MAX:
-        messages.error(request, _("These files are too large. The limit for client_state.xml is 16 MiB."))
+    if int(request.META.get("CONTENT_LENGTH") or 0) > UPLOAD_BYTES_MAX + FORM_BYTES_MAX:
+        messages.error(request, _("These files are too large. The limit for all together is 32 MiB."))
         return redirect("emulator")
     form = UploadForm(request.POST, request.FILES)
     if not form.is_valid():
@@ -107,7 +109,7 @@ def from_files(request: HttpRequest) -> HttpResponse:
     except ExperimentRefusedError as refusal:
         messages.error(request, str(refusal))
         return redirect("emulator")
-    worker.store_upload(experiment, form.files_by_name())
+    worker.store_upload(experiment, form.archive_bytes())
     return redirect("experiment", experiment.pk)
 
 
@@ -129,7 +131,7 @@ def experiment(request: HttpRequest, pk: int) -> HttpResponse:
     """Before the start: the set-up. Afterwards: the results."""
     found = own_experiment(request, pk)
     if found.started_at is not None:
-        return _results(request, found, str(pk))
+        return results_page(request, found, str(pk))
     if found.scenario is None:
         standing = reads.upload_standing(found, timezone.now())
         return render(
@@ -152,12 +154,28 @@ def _set_up(request: HttpRequest, found: Experiment, scenario: Scenario, form: T
         "experiment": found,
         "scenario": scenario,
         "notes": [stored_texts.shown(note) for note in scenario.notes],
+        "unused": [(row, stored_texts.shown(row.why)) for row in scenario.unused],
+        "at_start": reads.at_start(scenario),
         "origin": stored_texts.origin(found.origin),
         "form": form,
         "processors": reads.processors_text(scenario),
         "is_edited": "editor" in found.draft,
     }
     return render(request, "emulator/set_up.html", context, status=400 if form.errors else 200)
+
+
+@require_POST
+@login_required
+def estimate_runs(request: HttpRequest, pk: int) -> HttpResponse:
+    """How long the runs will take that the set-up form asks for, as it is filled in; nothing while it has faults."""
+    found = own_experiment(request, pk)
+    if found.scenario is None or found.started_at is not None:
+        raise Http404("nothing to set up")
+    form = TrialForm(reads.scenario_of(found), request.POST)
+    context: dict[str, Any] = {"estimate": None}
+    if form.is_valid():
+        context["estimate"] = reads.estimate(form, settings.EMULATOR_RUN_SECS_MAX)
+    return render(request, "emulator/_estimate.html", context)
 
 
 def _start(request: HttpRequest, found: Experiment, scenario: Scenario, form: TrialForm) -> HttpResponse:
@@ -183,10 +201,13 @@ def _start(request: HttpRequest, found: Experiment, scenario: Scenario, form: Tr
 def shared(request: HttpRequest, key: str) -> HttpResponse:
     """The results of an experiment that its owner shared."""
     found = readable_experiment(request, key)
-    return _results(request, found, key)
+    return results_page(request, found, key)
 
 
-def _results(request: HttpRequest, found: Experiment, key: str) -> HttpResponse:
+def results_page(
+    request: HttpRequest, found: Experiment, key: str, comment_form: CommentForm | None = None
+) -> HttpResponse:
+    """The results of an experiment, or its progress."""
     runs = reads.read_runs(found)
     unfinished = reads.is_unfinished(runs)
     asks_progress = request.headers.get("HX-Target") == "progress"
@@ -194,31 +215,32 @@ def _results(request: HttpRequest, found: Experiment, key: str) -> HttpResponse:
         # The page has more to show than the progress now.
         return HttpResponse(headers={"HX-Refresh": "true", "Vary": VARY})
     rows = reads.variants(runs)
-    is_owner = request.user.is_authenticated and found.owner_id == request.user.pk
     if not unfinished and len(runs) == 1 and runs[0].state == RunState.DONE:
-        response = run_page(request, found, runs[0], key)
+        response = run_page(request, found, runs[0], key, comment_form)
         response.headers["Vary"] = VARY
         return response
     context = {
         "experiment": found,
         "origin": stored_texts.origin(found.origin),
         "key": key,
-        "is_owner": is_owner,
         "runs": runs,
         "is_unfinished": unfinished,
         "waiting": reads.waiting(runs, timezone.now()) if unfinished else None,
         "progress": reads.progress(runs),
+        "remaining_secs": estimate.remaining_secs(runs, timezone.now()) if unfinished else None,
         "rows": rows,
         "names": runs[0].projects and [row["name"] for row in runs[0].projects],
-        "figures": reads.FIGURES,
+        "figures": {name: reads.FIGURES[name] for name in reads.figures_of(runs)},
+        "answer": answer_of(runs[0].answer),
         "best": [(reads.FIGURES[name][0], best) for name, best in best_of(rows).items()],
         "faults": reads.faults(runs),
         "has_figures": any(row.figures for row in rows),
         "chart": reads.chart(found, rows),
         "processors": reads.processors_text(reads.scenario_of(found)),
-        "share_url": share_url(found),
+        **of_the_visitor(request, found, None, comment_form),
     }
-    response = render(request, "emulator/_progress.html" if asks_progress else "emulator/results.html", context)
+    template = "emulator/_progress.html" if asks_progress else "emulator/results.html"
+    response = render(request, template, context, status=400 if comment_form else 200)
     response.headers["Vary"] = VARY
     return response
 
@@ -231,10 +253,22 @@ def change(request: HttpRequest, pk: int) -> HttpResponse:
     if found.scenario is None:
         raise Http404("no scenario to copy")
     try:
-        return redirect("experiment", experiments.copy(found).pk)
+        return redirect("experiment", experiments.copy(found, found.owner).pk)
     except ExperimentRefusedError as refusal:
         messages.error(request, str(refusal))
         return redirect("experiment", pk)
+
+
+@require_POST
+@login_required
+def fork(request: HttpRequest, key: str) -> HttpResponse:
+    """Try something else with the scenario of an experiment that another person shared."""
+    found = readable_experiment(request, key)
+    try:
+        return redirect("experiment", experiments.copy(found, signed_in(request)).pk)
+    except ExperimentRefusedError as refusal:
+        messages.error(request, str(refusal))
+        return redirect("experiment_shared", key)
 
 
 @require_POST

@@ -5,6 +5,7 @@ The browser draws only these, so its work depends on the width of the screen, no
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 import numpy as np
@@ -15,28 +16,35 @@ from emulator.runs.packed_timeline import Floats, Ints, Packed
 BLOCKS_MAX: Final = 4000
 MARKS_MAX: Final = 1500
 WIDTH_MAX: Final = 4096
+CELL_PIXELS: Final = 3
+"""The width of a stack of colours: a narrower one could not be told from its neighbours."""
 POINTS_MAX: Final = 800
+
+Cell = tuple[int, int, int, list[list[float]]]
+"""A lane, its first column, the column after the last, and the busy part of each project in these."""
 
 
 def window(packed: Packed, from_secs: float, to_secs: float, width: int) -> dict[str, Any]:
-    """Lanes, marks and lines between two times (s), for so many columns of pixels.
+    """Lanes, marks and lines between two times (s), for a drawing so many pixels wide.
 
     ``blocks``: rows [lane, start, end, project, usage, by_deadline, job]; or ``cells``: rows [lane, first column,
-    column after the last, project (−1: several), busy part]. ``rpcs``: [at, project, asked, got, answered];
+    column after the last, [[project, busy part], …]], of ``width`` columns.
+    ``rpcs``: [at, project, asked, got, answered];
     ``misses``: [at, project, job, late]; ``states``: [from, to, state] where the computer could not compute fully;
     ``levels``: times, work in the buffer per kind (instance-seconds), each project's standing.
     """
     width = max(1, min(width, WIDTH_MAX))
     start, end = packed["blocks.start_secs"], packed["blocks.end_secs"]
     inside = np.flatnonzero((end > from_secs) & (start < to_secs) & (packed["blocks.lane"] >= 0))
-    out: dict[str, Any] = {"from": from_secs, "to": to_secs, "width": width}
+    columns = math.ceil(width / CELL_PIXELS)
+    out: dict[str, Any] = {"from": from_secs, "to": to_secs, "width": columns}
     covered = packed.texts["blocks_complete"] or (len(end) > 0 and to_secs <= float(start[-1]))
     if not covered:
-        out["cells"] = _cells_of_bins(packed, from_secs, to_secs, width)
+        out["cells"] = _cells_of_bins(packed, from_secs, to_secs, columns)
     elif len(inside) <= BLOCKS_MAX:
         out["blocks"] = _blocks(packed, inside)
     else:
-        out["cells"] = _cells_of_blocks(packed, inside, from_secs, to_secs, width)
+        out["cells"] = _cells_of_blocks(packed, inside, from_secs, to_secs, columns)
     out["rpcs"] = _marks(packed, "rpcs", ("at_secs", "project", "asked_secs", "got", "answered"), from_secs, to_secs)
     out["misses"] = _marks(packed, "misses", ("at_secs", "project", "job", "late_secs"), from_secs, to_secs)
     out["states"] = _states(packed, from_secs, to_secs)
@@ -50,15 +58,15 @@ def _blocks(packed: Packed, rows: Ints) -> list[list[float]]:
     return [list(row) for row in zip(*columns, strict=True)]
 
 
-def _cells_of_blocks(packed: Packed, rows: Ints, from_secs: float, to_secs: float, width: int) -> list[list[float]]:
-    """Per lane and column of pixels: the project that had most of it, and how much of it was busy."""
+def _cells_of_blocks(packed: Packed, rows: Ints, from_secs: float, to_secs: float, width: int) -> list[Cell]:
+    """Per lane and column: how much of it was busy with which project."""
     lanes, projects = len(packed.texts["lanes"]), len(packed.texts["projects"])
     column_secs = (to_secs - from_secs) / width
     first = np.clip((packed["blocks.start_secs"][rows] - from_secs) / column_secs, 0, width)
     last = np.clip((packed["blocks.end_secs"][rows] - from_secs) / column_secs, 0, width)
     lane, project = packed["blocks.lane"][rows], packed["blocks.project"][rows]
     usage = packed["blocks.usage"][rows]
-    cells = []
+    cells: list[Cell] = []
     for each in range(lanes):
         of_lane = lane == each
         busy = np.zeros((projects, width))
@@ -82,27 +90,26 @@ def _cover(first: Floats, last: Floats, usage: Floats, width: int) -> Floats:
     return (np.cumsum(edge) + part)[:width]
 
 
-def _runs(lane: int, busy: Floats) -> list[list[float]]:
-    """Equal neighbours of a lane's columns joined."""
-    total = busy.sum(axis=0)
-    most = busy.argmax(axis=0)
-    share = np.round(np.minimum(total, 1.0), 2)
-    # A column that several projects share is drawn in the colour of the one that had most of it.
-    key = np.where(share > 0, most, -1)
-    change = np.flatnonzero((np.diff(key) != 0) | (np.diff(share) != 0)) + 1
+def _runs(lane: int, busy: Floats) -> list[Cell]:
+    """A lane's columns, equal neighbours joined: which part of each was busy with which project."""
+    part = np.round(busy, 2)
+    change = np.flatnonzero(np.diff(part, axis=1).any(axis=0)) + 1
     starts = np.concatenate(([0], change))
-    ends = np.concatenate((change, [len(key)]))
-    return [
-        [lane, int(a), int(b), int(key[a]), float(share[a])] for a, b in zip(starts, ends, strict=True) if share[a] > 0
-    ]
+    ends = np.concatenate((change, [part.shape[1]]))
+    cells: list[Cell] = []
+    for a, b in zip(starts, ends, strict=True):
+        stack = [[int(project), float(part[project, a])] for project in np.flatnonzero(part[:, a])]
+        if stack:
+            cells.append((lane, int(a), int(b), stack))
+    return cells
 
 
-def _cells_of_bins(packed: Packed, from_secs: float, to_secs: float, width: int) -> list[list[float]]:
+def _cells_of_bins(packed: Packed, from_secs: float, to_secs: float, width: int) -> list[Cell]:
     """From the account of the whole run in equal parts: a kind's lanes are filled one after another."""
     busy, bin_secs = packed["bins.busy"], packed.texts["bin_secs"]
     centres = from_secs + (np.arange(width) + 0.5) * (to_secs - from_secs) / width
     bins = np.clip((centres / bin_secs).astype(np.int64), 0, busy.shape[2] - 1)
-    cells = []
+    cells: list[Cell] = []
     for lane, (kind, number) in enumerate(packed.texts["lanes"]):
         index = packed.texts["kinds"].index(kind)
         part = busy[index][:, bins] / bin_secs  # instances per project and column

@@ -198,15 +198,14 @@ def start(
 
 
 @transaction.atomic
-def copy(experiment: Experiment) -> Experiment:
-    """A copy of the scenario, which can be changed and run again."""
-    return create(
-        experiment.owner,
-        experiment.title,
-        experiment.origin,
-        from_json(experiment.scenario),
-        experiment.days,
-    )
+def copy(experiment: Experiment, owner: User) -> Experiment:
+    """A copy of the scenario for this owner, which can be changed and run again. That of another person's experiment
+    says where it comes from."""
+    made = create(owner, experiment.title, experiment.origin, from_json(experiment.scenario), experiment.days)
+    if experiment.owner_id != owner.pk:
+        made.forked_from = experiment
+        made.save(update_fields=["forked_from"])
+    return made
 
 
 def cancel(experiment: Experiment, now: dt.datetime) -> int:

@@ -3,22 +3,22 @@
 Uploads are not trusted, and a scenario may need more time or memory than there is. So the process limits itself
 before it reads its input, and its parent may kill it at any time.
 
-Standard input: one line of JSON, then, to read files, a zip of them. Standard output: lines ``progress <fraction>``,
+Standard input: one line of JSON, then, to read files, a ZIP of them. Standard output: lines ``progress <fraction>``,
 then one line of JSON, ``{"ok": …}`` or ``{"fault": …}``, with ``nbytes`` if a packed timeline follows.
 """
 
 from __future__ import annotations
 
-import io
 import json
 import resource
 import sys
 import threading
 import time
-import zipfile
+from dataclasses import asdict
 from typing import Any, Final
 
 PROGRESS_SECS: Final = 0.5
+TRIALS_PART: Final = 0.5  # of the processor time that is left, for trials
 
 
 def main() -> None:
@@ -44,13 +44,11 @@ def main() -> None:
 def _read(_: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
     """The scenario of the files, or their faults."""
     from emulator.engine.scenario import ScenarioError
-    from emulator.files.scenario import read_upload
+    from emulator.files.scenario import read_zip
     from emulator.files.scenario_json import to_json
 
-    with zipfile.ZipFile(io.BytesIO(sys.stdin.buffer.read())) as archive:
-        files = {name: archive.read(name) for name in archive.namelist()}
     try:
-        scenario = read_upload(files)
+        scenario = read_zip(sys.stdin.buffer.read())
     except ScenarioError as error:
         return {"fault": str(error)}, b""
     return {"ok": to_json(scenario)}, b""
@@ -63,6 +61,7 @@ def _run(order: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
     from emulator.engine.run import Run
     from emulator.engine.scenario import ScenarioError
     from emulator.files.scenario_json import from_json
+    from emulator.runs.attainable import figures_of_merit
     from emulator.runs.packed_timeline import pack
 
     try:
@@ -78,10 +77,40 @@ def _run(order: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
     result = run.result()
     done.set()
     reporter.join()
-    answer = result.as_json()
-    answer["projects"] = [_project(row) for row in result.projects]
+    answer: dict[str, Any] = {
+        "figures_of_merit": figures_of_merit(result),
+        "projects": [_project(row) for row in result.projects],
+    }
+    if order["timeline"]:
+        answer["answer"] = _answer(order, scenario, run, result)
     answer["cpu_secs"] = time.process_time()
     return {"ok": answer}, pack(result) if order["timeline"] else b""
+
+
+def _answer(order: dict[str, Any], scenario: Any, run: Any, result: Any) -> dict[str, Any]:
+    """The findings and, if they are wanted, what came of the trials; without trials if they would take too long."""
+    from emulator.advice.findings import find
+    from emulator.advice.trials import TRIALS_MAX, trial_days, try_all
+    from emulator.engine.policies.registry import make_policy
+    from emulator.engine.run import Run
+    from emulator.engine.timeline.results import Result
+
+    findings = find(scenario, result)
+    if not order["tries"]:
+        return {"findings": asdict(findings), "outcome": None}
+    days = trial_days(order["days"], run.events)
+    used_secs = time.process_time()
+    # One more than the trials: the scenario as it is.
+    needed_secs = (TRIALS_MAX + 1) * used_secs * days / order["days"]
+    if needed_secs > TRIALS_PART * (order["secs_max"] - used_secs):
+        return {"findings": asdict(findings), "outcome": None, "are_trials_skipped": True}
+
+    def again(changed: Any, its_days: float) -> Result:
+        policy = make_policy(order["policy"], changed, order["parameters"])
+        return Run(changed, policy, its_days, order["seed"], run.quirks, timeline=False).result()
+
+    outcome = try_all(scenario, findings, result, days, again)
+    return {"findings": asdict(findings), "outcome": asdict(outcome)}
 
 
 def _project(row: Any) -> dict[str, Any]:

@@ -7,14 +7,12 @@ it once. The time of the worker's last report is stored: a run whose worker was 
 from __future__ import annotations
 
 import datetime as dt
-import io
 import json
 import os
 import selectors
 import subprocess
 import sys
-import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Final
@@ -54,14 +52,10 @@ class RunCancelledError(Exception):
     """The run was cancelled, or is no longer there."""
 
 
-def store_upload(experiment: Experiment, files: Mapping[str, bytes]) -> None:
-    """Keep files until a worker reads them, and queue that."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
+def store_upload(experiment: Experiment, archive: bytes) -> None:
+    """Keep a ZIP of a client's files, as it came, until a worker reads it, and queue that."""
     with transaction.atomic():
-        Upload.objects.create(experiment=experiment, files=buffer.getvalue())
+        Upload.objects.create(experiment=experiment, files=archive)
         queue.ask(experiment.owner_id, READ, [experiment.pk])
 
 
@@ -120,6 +114,7 @@ def _order(run: Run) -> dict[str, Any]:
         "parameters": run.parameters,
         "seed": run.seed,
         "timeline": run.keeps_timeline,
+        "tries": run.number == 1,
     }
 
 
@@ -141,6 +136,7 @@ def _keep(run_id: int, answer: Answer) -> None:
         else:
             run.state, run.progress = RunState.DONE, 1.0
             run.figures, run.projects = answer.ok["figures_of_merit"], answer.ok["projects"]
+            run.answer = answer.ok.get("answer", {})
             run.cpu_secs = answer.ok["cpu_secs"]
             if answer.data:
                 RunTimeline.objects.update_or_create(run=run, defaults={"data": answer.data})

@@ -77,6 +77,7 @@ _MODELS: Final[dict[StrOrPromise, tuple[str, ...]]] = {
     _("People and computers"): (
         "portal.account",
         "portal.supportaction",
+        "portal.consentevent",
         "portal.user",
         "portal.host",
         "portal.clientkey",

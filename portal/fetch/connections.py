@@ -79,7 +79,7 @@ def _resolve(host: str, port: int, deadline: Deadline) -> list[Found]:
     except queue.Empty:
         raise deadline.passed(host) from None
     if isinstance(answer, Exception):
-        raise FetchError(host, "the name has no address") from answer
+        raise FetchError(host, "the host name has no address") from answer
     return answer
 
 
@@ -106,7 +106,7 @@ def connect(host: str, addresses: Sequence[Found], connect_secs: float, deadline
             return sock
     if isinstance(problem, TimeoutError):
         raise TimeIsUp(host, f"no connection within the limit of {connect_secs:g} s") from problem
-    raise FetchError(host, "no connection") from problem
+    raise FetchError(host, "no connection could be made") from problem
 
 
 class _Plain(HTTPConnection):

@@ -111,24 +111,24 @@ def fetch(
         if isinstance(answer, Fetched):
             return answer
         target = _next_target(target, answer, is_post=data is not None)
-    raise FetchError(host_of(target), f"more than {limits.redirects} redirects")
+    raise FetchError(host_of(target), f"redirects more than {limits.redirects} times")
 
 
 def parse_address(url: str) -> Url:
     """The address in its normal form; AddressRefused for one that the site does not ask."""
     if len(url) > MAX_URL_CHARS:
-        raise AddressRefused("", f"an address may have at most {MAX_URL_CHARS} characters")
+        raise AddressRefused("", f"an address can have at most {MAX_URL_CHARS} characters")
     try:
         found = parse_url(url.strip())
     except LocationParseError:
-        raise AddressRefused("", "this is no address of a web site") from None
+        raise AddressRefused("", "this is not a web address") from None
     host = host_of(found)
     if found.scheme not in _PORTS or not host:
-        raise AddressRefused(host, "an address begins with http:// or https:// and a host")
+        raise AddressRefused(host, "an address must begin with http:// or https:// and a host name")
     if found.auth is not None:
-        raise AddressRefused(host, "an address must not have a login in it")
+        raise AddressRefused(host, "an address must not contain a user name or password")
     if found.port == 0:
-        raise AddressRefused(host, "0 is no port")
+        raise AddressRefused(host, "0 is not a valid port")
     return found
 
 
@@ -139,11 +139,11 @@ def host_of(url: Url) -> str:
 
 def _next_target(asked: Url, location: str, *, is_post: bool) -> Url:
     if is_post:
-        raise FetchError(host_of(asked), "redirects a request that sends something")
+        raise FetchError(host_of(asked), "redirects a POST request")
     try:
         target = parse_address(urljoin(asked.url, location))
     except ValueError:
-        raise AddressRefused(host_of(asked), "redirects to what is no address") from None
+        raise AddressRefused(host_of(asked), "redirects to something that is not a web address") from None
     if asked.scheme == "https" and target.scheme == "http":
         raise AddressRefused(host_of(asked), "redirects from https to http")
     return target
@@ -188,17 +188,17 @@ def over_connection(
 
 def _problem(host: str, error: Exception, limits: Limits) -> FetchError:
     if isinstance(error, TimeoutError) or "timed out" in str(error):
-        return TimeIsUp(host, f"was silent for longer than the limit of {limits.read_secs:g} s")
+        return TimeIsUp(host, f"sent nothing for longer than the limit of {limits.read_secs:g} s")
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, ssl.SSLError):
         cause = cause.__cause__ or next((each for each in cause.args if isinstance(each, BaseException)), None)
     if isinstance(cause, ssl.SSLCertVerificationError):
         return FetchError(host, f"its certificate is not valid ({cause.verify_message})")
     if cause is not None:
-        return FetchError(host, "the encrypted connection could not be made")
+        return FetchError(host, "no encrypted connection could be made")
     if isinstance(error, zlib.error):
-        return FetchError(host, "the compression of its answer is damaged")
-    return FetchError(host, "the connection broke, or the answer is no HTTP")
+        return FetchError(host, "its compressed answer is damaged")
+    return FetchError(host, "the connection broke, or the answer is not HTTP")
 
 
 def _exchange(
@@ -242,7 +242,7 @@ def _read(
     for piece in _pieces(response, host, limits):
         nbytes += len(piece)
         if nbytes > limits.body_bytes:
-            raise TooLarge(host, f"sends more than the limit of {limits.body_bytes:,} bytes")
+            raise TooLarge(host, f"sent more than the limit of {limits.body_bytes:,} bytes")
         if into is None:
             kept += piece
         else:
@@ -256,7 +256,7 @@ def _save(response: BaseHTTPResponse, host: str, download: Download, version: Ve
     if response.status == _PART and download.goes_on:
         there = _RANGE.fullmatch(response.headers.get("Content-Range", ""))
         if there is None or int(there[1]) != download.nbytes or version.etag != download.version.etag:
-            raise FetchError(host, "sends another part of the file than was asked for")
+            raise FetchError(host, "sent a different part of the file than requested")
         nbytes = download.nbytes
     elif response.status == 200:
         with _writing(host):
@@ -269,7 +269,7 @@ def _save(response: BaseHTTPResponse, host: str, download: Download, version: Ve
     while piece := response.read1(_CHUNK_BYTES):
         nbytes += len(piece)
         if nbytes > limits.wire_bytes:
-            raise TooLarge(host, f"transfers more than the limit of {limits.wire_bytes:,} bytes")
+            raise TooLarge(host, f"transferred more than the limit of {limits.wire_bytes:,} bytes")
         with _writing(host):
             download.file.write(piece)
     return nbytes
@@ -281,7 +281,7 @@ def _writing(host: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise NotKept(host, f"what came could not be written here: {error.strerror}") from error
+        raise NotKept(host, f"its answer could not be stored here: {error.strerror}") from error
 
 
 def _kept_header(response: BaseHTTPResponse, name: str, max_chars: int) -> str:
@@ -314,14 +314,14 @@ def _pieces(response: BaseHTTPResponse, host: str, limits: Limits) -> Iterator[b
     """The body, decompressed, in pieces of limited size: a small answer may stand for gigabytes of zeros."""
     encoding = response.headers.get("Content-Encoding", "").strip().lower()
     if encoding not in ("", "identity", "gzip", "x-gzip"):
-        raise FetchError(host, "its answer is compressed in a way that was not asked for")
+        raise FetchError(host, "its answer is compressed with a method that was not requested")
     is_packed = encoding.endswith("gzip")
     inflate = zlib.decompressobj(zlib.MAX_WBITS | 16)
     wire_bytes = 0
     while raw := response.read1(_CHUNK_BYTES):
         wire_bytes += len(raw)
         if wire_bytes > limits.wire_bytes:
-            raise TooLarge(host, f"transfers more than the limit of {limits.wire_bytes:,} bytes")
+            raise TooLarge(host, f"transferred more than the limit of {limits.wire_bytes:,} bytes")
         if not is_packed:
             yield raw
             continue

@@ -72,7 +72,7 @@ ROLES: Final = (
             *_each("scheduler", "view add", "storedfile"),
             *_each("scheduler", "view", "keychange trickle"),
             *_each("scheduler", "release", "appversion"),
-            *_each("portal", "view", "change operatingfigure"),
+            *_each("portal", "view", "change consentevent operatingfigure"),
             *_each("portal", "view add", "maintenancerun"),
         ),
     ),

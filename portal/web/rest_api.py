@@ -98,10 +98,10 @@ class PageQuery(serializers.Serializer[Any]):
     """Which part of a list."""
 
     limit = serializers.IntegerField(
-        min_value=1, max_value=MAX_LIMIT, default=DEFAULT_LIMIT, help_text="Results a page."
+        min_value=1, max_value=MAX_LIMIT, default=DEFAULT_LIMIT, help_text="Results per page."
     )
     cursor = serializers.CharField(
-        max_length=80, required=False, help_text="Where the page begins; only as `next` has it."
+        max_length=80, required=False, help_text="Where the page begins; use only values from `next`."
     )
 
 

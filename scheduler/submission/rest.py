@@ -33,7 +33,7 @@ MAX_BODY_NBYTES: Final = 16 * 1024 * 1024
 
 
 class BatchResult(serializers.Serializer[Any]):
-    """A batch and how far it is."""
+    """A batch and its progress."""
 
     id = serializers.IntegerField()
     app = serializers.CharField(help_text="The app's short name.")
@@ -43,13 +43,13 @@ class BatchResult(serializers.Serializer[Any]):
     cancelled_at = serializers.DateTimeField(allow_null=True)
     workunits = serializers.IntegerField()
     done = serializers.IntegerField(help_text="Workunits with a validated result.")
-    failed = serializers.IntegerField(help_text="Workunits that ended without one.")
-    open = serializers.IntegerField(help_text="Workunits that are not decided.")
-    is_finished = serializers.BooleanField(help_text="Whether all outputs are there to be fetched.")
+    failed = serializers.IntegerField(help_text="Workunits that ended without a validated result.")
+    open = serializers.IntegerField(help_text="Workunits that are not finished.")
+    is_finished = serializers.BooleanField(help_text="Whether all outputs can be downloaded.")
     results_unsent = serializers.IntegerField()
     results_in_progress = serializers.IntegerField()
     results_over = serializers.IntegerField()
-    outputs = serializers.IntegerField(help_text="Output files to be fetched.")
+    outputs = serializers.IntegerField(help_text="Output files that can be downloaded.")
 
 
 class OutputResult(serializers.Serializer[Any]):
@@ -60,7 +60,7 @@ class OutputResult(serializers.Serializer[Any]):
     name = serializers.CharField()
     nbytes = serializers.IntegerField()
     md5 = serializers.CharField()
-    url = serializers.URLField(help_text="Where it is fetched, with the same token.")
+    url = serializers.URLField(help_text="The address to download it from, with the same token.")
 
 
 class Submission(serializers.Serializer[Any]):
@@ -71,7 +71,7 @@ class Submission(serializers.Serializer[Any]):
     request_id = serializers.CharField(
         max_length=64, required=False, allow_null=True, default=None, help_text="Makes a repeated submission harmless."
     )
-    defaults = serializers.DictField(required=False, default=dict, help_text="What all jobs have in common.")
+    defaults = serializers.DictField(required=False, default=dict, help_text="Values that all jobs have in common.")
     jobs = serializers.ListField(help_text="A table for each job; it may be empty.")  # checked by job_fields
 
 
@@ -107,7 +107,7 @@ class JobsView(ApiView):
 
 
 class BatchesView(JobsView):
-    """My batches, the newest last; or a new one."""
+    """My batches, newest last; or submit a new one."""
 
     query_class = PageQuery
 
@@ -123,7 +123,7 @@ class BatchesView(JobsView):
 
     @extend_schema(operation_id="batches_submit", request=Submission, responses={200: BatchResult, 201: BatchResult})
     def post(self, request: Request) -> Response:
-        """Submit jobs. 201 with the new batch; 200 with the one that an earlier request of the same id made."""
+        """Submit jobs. 201 with the new batch; 200 with the batch of an earlier request that had the same id."""
         length = request.META.get("CONTENT_LENGTH") or ""
         if not length.isdecimal() or int(length) > MAX_BODY_NBYTES:
             raise serializers.ValidationError({"jobs": [f"A submission has at most {MAX_BODY_NBYTES} bytes."]})
@@ -151,7 +151,7 @@ class BatchesView(JobsView):
 
 
 class BatchView(JobsView):
-    """How far is this batch?"""
+    """The progress of a batch."""
 
     @extend_schema(operation_id="batches_retrieve", responses=BatchResult)
     def get(self, request: Request, pk: int) -> Response:
@@ -161,7 +161,7 @@ class BatchView(JobsView):
 
 
 class CancelView(JobsView):
-    """End a batch before its time: nothing more is sent, what runs is aborted. Safe to repeat."""
+    """Cancel a batch: no more jobs are sent, and running jobs are aborted. Safe to repeat."""
 
     http_method_names = ["options", "post"]
 
@@ -187,7 +187,7 @@ class RetireView(JobsView):
 
     @extend_schema(operation_id="batches_retire", request=None, responses=BatchResult)
     def post(self, request: Request, pk: int) -> Response:
-        """409 while jobs of the batch are open: cancel it first, or wait."""
+        """409 while the batch has unfinished jobs: cancel it first, or wait."""
         batch = self.own_batch(pk)
         try:
             batches.retire(batch)
@@ -197,7 +197,7 @@ class RetireView(JobsView):
 
 
 class OutputsView(JobsView):
-    """The output files of a batch, in the order they were kept: new ones come at the end."""
+    """The output files of a batch, in the order in which they were stored: new ones are at the end."""
 
     query_class = PageQuery
 
@@ -219,7 +219,7 @@ class OutputsView(JobsView):
 
 
 class OutputView(JobsView):
-    """One output file, whole or a range of it."""
+    """One output file, or a range of its bytes."""
 
     @extend_schema(operation_id="outputs_retrieve", responses={(200, "application/octet-stream"): OpenApiTypes.BINARY})
     def get(self, request: Request, pk: int, output: int) -> HttpResponseBase:

@@ -11,7 +11,7 @@ from credit.teams import membership
 from credit.teams.membership import TeamRefused
 from portal.clients.messages import ClientReply
 from portal.computers.host_changes import HostChangeRefused, set_venue
-from portal.models import Host, User
+from portal.models import ConsentEvent, Host, User
 from portal.people.accounts import ClientAuthError, check_name, weak_key
 from portal.wire.boinc_errors import ERR_GENERIC
 from scheduler.models import UserPreferences
@@ -75,7 +75,7 @@ def set_info(asked: Asked, now: dt.datetime) -> ClientReply:
     if "name" in given:
         User.objects.filter(pk=user.pk).update(name=given["name"].strip())
     if given.get("show_hosts") in ("0", "1"):
-        consent.save(user, shows_hosts=given["show_hosts"] == "1", now=now)
+        consent.save(user, shows_hosts=given["show_hosts"] == "1", now=now, origin=ConsentEvent.Origin.ACCOUNT_MANAGER)
     return reply("am_set_info_reply", [("success", True)])
 
 

@@ -36,6 +36,9 @@
       if ((await Notification.requestPermission()) !== "granted") return say("denied");
       const found = await subscription(bytes(section.dataset.pushKey));
       form.elements.subscription.value = JSON.stringify(found);
+      // For the service worker, when the push service gives this browser another address.
+      const kept = JSON.stringify({ subscription: found, key: section.dataset.pushKey });
+      await (await caches.open("push")).put("/push-subscription", new Response(kept));
       said.hidden = true;
       form.submit();
     } catch {

@@ -16,7 +16,7 @@ import pytest
 from django.conf import settings
 from django.urls import reverse
 
-from emulator.pages.views import UPLOAD_BYTES_MAX
+from emulator.pages.forms import UPLOAD_BYTES_MAX
 from portal.maintenance.jobs import jobs
 from portal.wire import signing
 from scheduler.submission.rest import MAX_BODY_NBYTES

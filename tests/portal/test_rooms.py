@@ -18,12 +18,14 @@ django.setup()
 from django.conf import settings
 from django.test import Client
 from django.test.utils import setup_test_environment
+from portal.people.consents import kinds
 setup_test_environment()
 settings.STORAGES["staticfiles"]["BACKEND"] = "django.contrib.staticfiles.storage.StaticFilesStorage"
 ask = Client(raise_request_exception=False)
 print("@" + json.dumps({
     "pages": {path: ask.get(path).status_code for path in ("/rpc.php", "/project/scheduler", "/account/login/")},
     "tasks": sorted(settings.CELERY_BEAT_SCHEDULE),
+    "consents": sorted(kinds),
     "protocols": sorted(settings.CLIENT_PATHS),
 }))
 """
@@ -44,6 +46,8 @@ def test_a_site_has_the_addresses_and_tasks_of_its_rooms(rooms: str, has_manager
     assert ("roll-up" in found["tasks"]) == has_manager
     assert ("transition" in found["tasks"]) == has_project
     assert ("/rpc.php" in found["protocols"]) == has_manager
+    # All that volunteers are asked for belongs to the project.
+    assert bool(found["consents"]) == ("count-top-lists" in found["tasks"]) == has_project
 
 
 def test_a_room_that_there_is_not_ends_the_start() -> None:

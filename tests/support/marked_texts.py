@@ -150,6 +150,14 @@ def has_words(text: str) -> bool:
 
 
 _NO_DATA: Final = {"contenttypes.ContentType", "portal.OperatingTable"}
+STORED_FAULTS: Final = {
+    ("accounting.ProjectProfile", "problem"),
+    ("accounting.ProjectProfile", "tried_text"),
+    ("accounting.StatisticsImport", "trouble"),
+    ("accounting.TaskSource", "problem"),
+    ("credit.CollectedExport", "problem"),
+}
+"""Columns with English sentences that pages translate."""
 
 
 def data_of_site(*more: str) -> list[str]:
@@ -166,7 +174,7 @@ def data_of_site(*more: str) -> list[str]:
 def _texts_of(row: Model) -> Iterator[str]:
     for each in row._meta.concrete_fields:
         # The words of a choice are marked where it is declared.
-        if not each.choices:
+        if not each.choices and (row._meta.label, each.name) not in STORED_FAULTS:
             yield from _strings(getattr(row, each.attname))
     # Addresses are shown by their first part.
     yield str(row) if not hasattr(row, "email") else str(row.email).partition("@")[0]

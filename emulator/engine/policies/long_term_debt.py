@@ -80,7 +80,7 @@ class LongTermDebt(DebtPolicy):
             if simulated.saturated_secs[kind] < self._client.buffer_min_secs:
                 for project in askable:
                     if not self._client.backed_off(project, kind, now):
-                        return self._request(project, simulated, [kind], Reason.FETCH_MAJOR)
+                        return self._request(project, simulated, [kind], Reason.FETCH_MAJOR, kind)
         return None
 
     def _minor_shortfall(
@@ -92,7 +92,7 @@ class LongTermDebt(DebtPolicy):
             if client.buffer_min_secs <= simulated.saturated_secs[kind] < client.buffer_total_secs:
                 for project in askable:
                     if not client.backed_off(project, kind, now) and not self._overworked(project, kind):
-                        return self._request(project, simulated, kinds, Reason.FETCH_MINOR)
+                        return self._request(project, simulated, kinds, Reason.FETCH_MINOR, kind)
         return None
 
     def _starved_project(
@@ -102,7 +102,7 @@ class LongTermDebt(DebtPolicy):
         for kind in kinds:
             for project in starved:
                 if not self._client.backed_off(project, kind, now) and not self._overworked(project, kind):
-                    request = self._request(project, simulated, kinds, Reason.FETCH_STARVED)
+                    request = self._request(project, simulated, kinds, Reason.FETCH_STARVED, kind)
                     request.secs[kind] = max(request.secs[kind], ANY_JOB_SECS)
                     return request
         return None
@@ -122,15 +122,16 @@ class LongTermDebt(DebtPolicy):
         return accounts.overall(project) < greatest - client.period_secs * client.instance_flops[kind]
 
     def _request(
-        self, project: ProjectState, simulated: SimulationResult, kinds: Sequence[int], reason: Reason
+        self, project: ProjectState, simulated: SimulationResult, kinds: Sequence[int], reason: Reason, kind: int
     ) -> WorkRequest:
-        """Ask for the shortfall and the idle instances of those kinds."""
+        """Ask for the shortfall and the idle instances of those kinds; the reason is about `kind`."""
         asked = [kind in kinds for kind in range(len(self._client.kinds))]
         return WorkRequest(
             project,
             [secs if ask else 0.0 for ask, secs in zip(asked, simulated.shortfall_secs, strict=True)],
             [idle if ask else 0.0 for ask, idle in zip(asked, simulated.idle, strict=True)],
             reason,
+            kind=kind,
         )
 
     def _next_recheck(self, simulated: SimulationResult, now: float) -> float:

@@ -9,6 +9,7 @@ class PolicyName(StrEnum):
     """A policy by its name."""
 
     REC = "rec"
+    REC_LETTER = "rec-letter"
     LTD = "ltd"
     LTD_SINGLE = "ltd-single"
     DEBT = "debt"

@@ -1,9 +1,13 @@
 """The modern policy: recent estimated credit (client scheduling document; emulator document, sections 7, 8 and 15).
 
 "SP(P) = - REC(P)/resource_share(P) where REC(P) is the amount of processing done recently by P on this host."
-REC is kept here as an exponentially forgetting mean of the counted FLOPS its jobs had, in closed form between
-events. As all projects forget alike, it is kept multiplied with a growth factor common to all: then only the
-projects with running jobs change.
+What is kept here is the exponentially forgetting sum of the counted FLOP done for a project, in closed form between
+events. REC is that sum times the rate of forgetting: a mean. As all projects forget alike, the sums are kept
+multiplied with a growth factor common to all: then only the projects with running jobs change, and a new half-life
+leaves the order of the projects as it is.
+
+`Rec` ranks projects for work fetch by what their REC will be; `RecLetter` by the document's letter
+(docs/explanation/emulator.md compares them).
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from emulator.engine.state import NEVER, Job, ProjectState
 from emulator.engine.timeline.reasons import Reason
 
 HALF_LIFE_DAYS: Final = 10.0
+HALF_LIFE_REQUESTS: Final = 10  # unless it is set, the half-life is at least so many requests of the rarest project
 CREDIT_PER_FLOPS_DAY: Final = 200 / 1e9  # a Cobblestone per day is 5 MFLOPS
 RESCALE: Final = 1e6
 LONGEST_STEP: Final = 30.0  # of the decay's exponent
@@ -30,22 +35,27 @@ ZERO_SHARE_SECS: Final = 180.0
 
 
 class Rec:
-    """The policy; one object per run. `half_life_days` is that of REC."""
+    """The policy; one object per run. `half_life_days` is that of REC; without it, 10 days or, where some project is
+    asked more rarely, as long as it takes to remember several requests."""
 
     name = PolicyName.REC
     uses_backoffs = True
+    follows_letter = False
 
-    def __init__(self, half_life_days: float = HALF_LIFE_DAYS) -> None:
-        self._decay = LN2 / (half_life_days * DAY_SECS)
+    def __init__(self, half_life_days: float | None = None) -> None:
+        self._adapts = half_life_days is None
+        self._decay = LN2 / ((half_life_days or HALF_LIFE_DAYS) * DAY_SECS)
 
     def begin(self, client: Client) -> None:
         self._client = client
+        self._by_letter = self.follows_letter or client.quirks.request_not_counted
+        self._adapts = self._adapts and not self._by_letter
         self._busy_projects = client.busy_projects  # always the same list
         self._accrued_secs = 0.0
         self._growth = 1.0
-        self._rec = [
-            state.project.standing.rec / CREDIT_PER_FLOPS_DAY for state in client.all_projects
-        ]  # FLOPS, times growth
+        self._done_flop = [
+            state.project.standing.rec / CREDIT_PER_FLOPS_DAY / self._decay for state in client.all_projects
+        ]  # times growth
         self._simulation = RoundRobinSimulation(client, self._rank, self._unit)
         height = None if client.quirks.hour_of_day_bump else self._height
         self._run_list = RunList(client, self._simulation, self._rank, self._step_cost, height)
@@ -69,21 +79,23 @@ class Rec:
         if 0.0 < exponent < 0.01 and growth < RESCALE:
             # The usual case: the same as the loop below, in one step.
             grown = growth * (exponent * (1.0 + exponent / 2 * (1.0 + exponent / 3 * (1.0 + exponent / 4))))
-            rec = self._rec
+            grown_secs = grown / self._decay
+            done = self._done_flop
             for project in self._busy_projects:
-                rec[project.index] += project.busy_flops * grown
+                done[project.index] += project.busy_flops * grown_secs
             self._growth = growth + grown
             return
         while exponent > 0.0:
             step = min(exponent, LONGEST_STEP)
             exponent -= step
             grown = self._growth * expm1(step)
-            rec = self._rec
+            grown_secs = grown / self._decay
+            done = self._done_flop
             for project in self._busy_projects:
-                rec[project.index] += project.busy_flops * grown
+                done[project.index] += project.busy_flops * grown_secs
             self._growth += grown
             if self._growth > RESCALE:
-                self._rec = [value / self._growth for value in rec]
+                self._done_flop = [value / self._growth for value in done]
                 self._growth = 1.0
 
     def job_ended(self, job: Job, now: float) -> None:
@@ -91,35 +103,35 @@ class Rec:
 
     def standing(self, project: ProjectState, now: float) -> float:
         """REC in credit per day."""
-        return self._rec[project.index] / self._growth * CREDIT_PER_FLOPS_DAY
+        return self._done_flop[project.index] * self._decay / self._growth * CREDIT_PER_FLOPS_DAY
 
     # Priorities. Only their order matters, so they are normalised only where a queue is subtracted.
 
     def _rank(self, project: ProjectState) -> float:
         index = project.index
-        return self._rec[index] * self._inverse[index] + self._offset[index]
+        return self._done_flop[index] * self._inverse[index] + self._offset[index]
 
     def _unit(self, project: ProjectState) -> float:
         """The amount that a FLOP adds to the rank."""
-        return self._decay * self._growth * self._inverse[project.index]
+        return self._growth * self._inverse[project.index]
 
     def _step_cost(self, job: Job) -> float:
         """The amount that a job's choice adds to its project's rank: as if it had run for one scheduling period."""
         client = self._client
         inverse = self._inverse[job.project.index]
         if client.quirks.hour_of_day_bump:
-            return sum(self._rec) / 24 / client.host_flops * inverse * job.counted_flops
-        return self._decay * self._growth * inverse * job.counted_flops * client.period_secs
+            return sum(self._done_flop) / 24 / client.host_flops * inverse * job.counted_flops
+        return self._growth * inverse * job.counted_flops * client.period_secs
 
     def _height(self, project: ProjectState, count: int) -> float:
         """`_rank` and `count` times `_step_cost` of its first begun job, without calls: this is called most often."""
         index = project.index
         inverse = self._inverse[index]
-        rank = self._rec[index] * inverse + self._offset[index]
+        rank = self._done_flop[index] * inverse + self._offset[index]
         if not count:
             return rank
         flops = project.begun[0][0].counted_flops
-        cost = total = self._decay * self._growth * inverse * flops * self._client.period_secs
+        cost = total = self._growth * inverse * flops * self._client.period_secs
         for _ in range(count - 1):  # added one by one, so that rounding is the same as where jobs are chosen one by one
             total += cost
         return rank + total
@@ -169,27 +181,55 @@ class Rec:
         return self._simulation.result(now, self._client.buffer_total_secs)
 
     def _order(self, simulated: SimulationResult, now: float) -> list[ProjectState]:
-        """Projects that may be asked, highest priority first, less for work in their queues.
+        """Projects that may be asked, highest priority first.
 
-        REC is taken as it will be when half of the request is done. A project with a small share is asked seldom, and
-        its REC then rises far above its share for a while. At the moment of asking it is at its lowest: ranked by that,
-        the project would always get more than its share (docs/explanation/emulator.md).
+        A project's REC is taken as it will be when all its queued jobs and half of the request are done: half, because
+        that is the mean of before and after (docs/explanation/emulator.md).
         """
         client = self._client
         asked = [project for project in client.projects if client.can_ask(project, now)]
+        if self._by_letter:
+            return self._order_by_letter(asked, now)
+        if self._adapts:
+            self._adapt_half_life()
+        short = zip(simulated.shortfall_secs, client.instance_flops, strict=True)
+        short_flop = sum([secs * flops for secs, flops in short])
+        ranked = []
+        for project in asked:
+            # Whatever the shortfall, no server sends less than a job.
+            ahead_flop = self._queued_flop(project, now) + max(short_flop, project.job_flop) / 2
+            ranked.append((self._rank(project) + self._unit(project) * ahead_flop, project.index, project))
+        ranked.sort()
+        return [project for _, _, project in ranked]
+
+    def _adapt_half_life(self) -> None:
+        """Lets REC remember ten requests of every project, and ten of its jobs.
+
+        A project of share s (of all), whose requests bring so many FLOP at a time, is asked once in FLOP / (s * FLOPS
+        of the host). A half-life not much longer than that, or than a job runs, would forget before it compares.
+        """
+        client = self._client
+        buffer_flop = client.buffer_total_secs * client.host_flops
+        longest_secs = 0.0
+        for project in client.projects:
+            if project.share:
+                request_flop = max(project.job_flop, buffer_flop / 2)
+                between_secs = request_flop * self._inverse[project.index] / client.host_flops
+                longest_secs = max(longest_secs, between_secs, project.job_secs)
+        self._decay = LN2 / max(HALF_LIFE_DAYS * DAY_SECS, HALF_LIFE_REQUESTS * longest_secs)
+
+    def _order_by_letter(self, asked: list[ProjectState], now: float) -> list[ProjectState]:
+        """The same by the document's letter: REC as it is, "adjusted" by the queue as a part of the full buffer."""
+        client = self._client
         over = asked if client.quirks.runnable_shares else client.projects
-        rec = self._rec
-        total_rec = sum([rec[project.index] for project in over]) or 1.0
+        done = self._done_flop
+        total = sum([done[project.index] for project in over]) or 1.0
         shares = sum([project.share for project in over]) or 1.0
         capacity = client.buffer_total_secs * client.host_flops
-        half = 0.0
-        if not client.quirks.request_not_counted:
-            short = zip(simulated.shortfall_secs, client.instance_flops, strict=True)
-            half = self._decay * self._growth * sum([secs * flops for secs, flops in short]) / 2
         ranked = []
         for project in asked:
             index = project.index
-            part = (rec[index] + half) / total_rec
+            part = done[index] / total
             rank = part * shares / project.share if project.share else 1000.0 + part
             if project.unfinished:
                 rank += self._queued_flop(project, now) / capacity
@@ -222,7 +262,7 @@ class Rec:
         """Asks for the kind it was chosen for, and for all others that are short and that no project before it could
         supply. The project's own back-off does not count for these."""
         project = order[place]
-        request = self._empty(project, Reason.FETCH_SATURATION, now)
+        request = self._empty(project, Reason.FETCH_SATURATION, chosen, now)
         for kind in range(len(self._client.kinds)):
             short = simulated.shortfall_secs[kind] > 0 and project.can_supply[kind]
             others = any(self._able(p, kind, simulated.saturated_secs[kind], now) for p in order[:place])
@@ -230,9 +270,15 @@ class Rec:
                 self._ask(request, kind, simulated)
         return request
 
-    def _empty(self, project: ProjectState, reason: Reason, now: float) -> WorkRequest:
+    def _empty(self, project: ProjectState, reason: Reason, kind: int, now: float) -> WorkRequest:
         kinds = len(self._client.kinds)
-        return WorkRequest(project, [0.0] * kinds, [0.0] * kinds, reason, self._simulation.busy_secs(now))
+        if self._by_letter:
+            busy_secs = self._simulation.busy_secs(now)
+        else:
+            missed = self._simulation.busy_secs(now)
+            urgent = self._simulation.urgent_secs(project, now)
+            busy_secs = [max(secs) for secs in zip(missed, urgent, strict=True)]
+        return WorkRequest(project, [0.0] * kinds, [0.0] * kinds, reason, busy_secs, kind)
 
     def _ask(self, request: WorkRequest, kind: int, simulated: SimulationResult) -> None:
         """ "Request enough jobs to fill the number of idle instances, and to use at least shortfall seconds.\""""
@@ -261,7 +307,15 @@ class Rec:
                 if self._able(first, kind, saturated_secs, now):
                     if first is project:
                         if request is None:
-                            request = self._empty(first, Reason.FETCH_ALONG, now)
+                            request = self._empty(first, Reason.FETCH_ALONG, kind, now)
                         self._ask(request, kind, simulated)
                     break
         return request
+
+
+class RecLetter(Rec):
+    """The client scheduling document's letter: projects are ranked for work fetch by REC as it is, less for their
+    queues in proportion to the buffer; the half-life is fixed."""
+
+    name = PolicyName.REC_LETTER
+    follows_letter = True

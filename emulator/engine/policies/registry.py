@@ -8,20 +8,22 @@ from typing import Any
 from emulator.engine.policies.debt_2005 import Debt2005
 from emulator.engine.policies.long_term_debt import LongTermDebt
 from emulator.engine.policies.names import PolicyName
-from emulator.engine.policies.rec import HALF_LIFE_DAYS, Rec
+from emulator.engine.policies.rec import Rec, RecLetter
 from emulator.engine.policies.single_debt import SingleDebt
 from emulator.engine.policy import Policy
 from emulator.engine.scenario import Scenario, ScenarioError
 
 
 def make_policy(name: str, scenario: Scenario, parameters: Mapping[str, Any]) -> Policy:
-    """A policy for one run of the scenario. ``parameters``: ``half_life_days`` of ``rec``; ``eligibility_rule``
-    of ``ltd``, False to let a project that is backed off collect debt.
+    """A policy for one run of the scenario. ``parameters``: ``half_life_days`` of ``rec`` and ``rec-letter``;
+    ``eligibility_rule`` of ``ltd``, False to let a project that is backed off collect debt.
 
     Raises ScenarioError for a name that is not in PolicyName.
     """
-    if name == PolicyName.REC:
-        return Rec(float(parameters.get("half_life_days", HALF_LIFE_DAYS)))
+    if name in (PolicyName.REC, PolicyName.REC_LETTER):
+        half_life_days = parameters.get("half_life_days")
+        policy = Rec if name == PolicyName.REC else RecLetter
+        return policy(None if half_life_days is None else float(half_life_days))
     if name == PolicyName.LTD:
         return LongTermDebt(scenario, eligibility_rule=bool(parameters.get("eligibility_rule", True)))
     if name == PolicyName.LTD_SINGLE:

@@ -27,6 +27,8 @@ from emulator.engine.policies.rr_slices import LATE, RoundRobinSlices
 from emulator.engine.state import NEVER, Job, ProjectState
 
 _first = itemgetter(0)
+# The soonest that a choice is made again: a job with less time to spare runs for its deadline now.
+MIN_MARGIN_SECS: Final = 60.0
 SLACK_SECS: Final = 1.0  # the sum of work is kept up to date with rounding errors
 
 
@@ -83,7 +85,7 @@ class RoundRobinSimulation:
         if now < client.safe_until_secs:
             return False
         safe_until = NEVER
-        early = client.buffer_min_secs if client.quirks.buffer_before_deadline else 0.0
+        early = client.buffer_min_secs if client.quirks.buffer_before_deadline else MIN_MARGIN_SECS
         for kind in self._kinds:
             heap = client.deadlines[kind]
             while heap and heap[0][2].done:
@@ -142,7 +144,7 @@ class RoundRobinSimulation:
         client = self._client
         missed: list[list[Job]] = [[] for _ in self._kinds]
         self.margins = []
-        early = client.buffer_min_secs if client.quirks.buffer_before_deadline else 0.0
+        early = client.buffer_min_secs if client.quirks.buffer_before_deadline else MIN_MARGIN_SECS
         endangered: list[Job] = []
         for kind in self._kinds:
             bound = now + self._all_done_secs(kind, now)
@@ -204,6 +206,21 @@ class RoundRobinSimulation:
                     heapreplace(loads, loads[0] + secs)
             busy.append(loads[0] if loads else 0.0)
         return busy
+
+    def urgent_secs(self, project: ProjectState, now: float) -> list[float]:
+        """Per kind, how long all instances together take for the project's jobs that cannot wait for a new one: if it
+        ran first, they would miss their deadlines."""
+        client = self._client
+        urgent = []
+        for kind in self._kinds:
+            up = client.up_fraction[kind]
+            work_secs = 0.0
+            for job in (*project.begun[kind], *project.waiting[kind]):
+                secs = job.left_secs(now)
+                if now + (project.job_secs + secs) / up > job.deadline_secs:
+                    work_secs += secs * job.usage
+            urgent.append(work_secs / client.instances[kind] / up)
+        return urgent
 
     # Without time slices.
 

@@ -18,11 +18,11 @@ from typing import Final
 
 from emulator.engine.client import Client
 from emulator.engine.decisions import Choice
-from emulator.engine.policies.rr_simulation import RoundRobinSimulation
+from emulator.engine.policies.rr_simulation import MIN_MARGIN_SECS, RoundRobinSimulation
 from emulator.engine.state import NEVER, Job, ProjectState
 from emulator.engine.timeline.reasons import Reason
+from emulator.engine.timeline.results import DecisionKind
 
-MIN_MARGIN_SECS: Final = 60.0
 _NO_REASONS: Final[list[Reason]] = []
 _FIRST_IN_RANK: Final = [Reason.CPU_PRIORITY]
 
@@ -51,6 +51,7 @@ class RunList:
         self._gpus = range(1, len(client.kinds))
         self._first_end = 0.0  # of the time slices of what runs
         self._taken: set[int] = set()
+        self._waiting_for_ram: set[int] = set()
         self._one_kind = len(client.kinds) == 1
         self._full_at_moves = -1  # no instance was free, when so many jobs had stopped
 
@@ -154,6 +155,7 @@ class RunList:
             client.uneven
             or client.any_suspended
             or not client.kind_active[0]
+            or client.ram_bytes < NEVER
             or len(running) + 1 != client.instances[0]
         ):
             return None
@@ -207,12 +209,26 @@ class RunList:
                 return False
         elif free[0] <= 1e-9:  # the last one may overcommit the CPUs
             return False
+        if job.app.app.working_set_bytes and self._client.ram_bytes < NEVER and not self._fits_ram(job):
+            return False
         limit = job.app.app.max_concurrent
         if limit or job.project.project.max_concurrent:
             mine = sum(1 for other in self._jobs if other.project is job.project)
             same = sum(1 for other in self._jobs if other.app is job.app)
             return not (limit and same >= limit) and not 0 < job.project.project.max_concurrent <= mine
         return True
+
+    def _fits_ram(self, job: Job) -> bool:
+        """Whether there is RAM for it beside those chosen; else it waits, and a smaller one may run."""
+        client = self._client
+        used = sum(other.app.app.working_set_bytes for other in self._jobs)
+        if used + job.app.app.working_set_bytes <= client.ram_bytes:
+            self._waiting_for_ram.discard(job.id)
+            return True
+        if job.id not in self._waiting_for_ram:
+            self._waiting_for_ram.add(job.id)
+            client.log.add(client.now, DecisionKind.STOP, Reason.NO_MEMORY, job.project.index, job.id, job.kind)
+        return False
 
     def _take(self, job: Job, reason: Reason) -> None:
         self._free[job.kind] -= job.usage
@@ -265,13 +281,15 @@ class RunList:
         """Takes the running jobs whose time slice is not over."""
         jobs, free = self._jobs, self._free
         before = len(jobs)
+        # Their RAM may have become less.
+        must_check = before > 0 or self._client.ram_bytes < NEVER
         for job in self._client.running:
             # They fit unless something was taken for its deadline, or beside a GPU.
             if (
                 job.slice_end_secs > now
                 and job.kind == kind
                 and not job.project.suspended
-                and (not before or self._may_keep(job))
+                and (not must_check or self._may_keep(job))
             ):
                 free[kind] -= job.usage
                 if kind:

@@ -23,11 +23,14 @@ MAX_KINDS: Final = 16
 MAX_INSTANCES: Final = 4096  # of one kind of processor
 MAX_JOBS: Final = 20_000  # present at the start
 MAX_EVENTS: Final = 10_000
+MAX_TRACE_INTERVALS: Final = 20_000  # of one availability trace; a year of changes every 26 minutes
+MAX_FAILURES: Final = 1000  # of RPCs in a row
 MAX_NAME_CHARS: Final = 255
 MAX_FLOPS: Final = 1e18
 MAX_FLOP: Final = 1e24
 MAX_SECS: Final = 2000 * 366 * DAY_SECS
 MAX_SHARE: Final = 1e9
+MAX_RAM_BYTES: Final = 1e16
 MIN_JOB_FLOP: Final = 1.0  # a drawn size or estimate below this, or negative, becomes this
 
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Annotated, Final
 
 from emulator.engine.scenario.checks import (
     CPU,
     MAX_APPS,
+    MAX_FAILURES,
     MAX_FLOP,
     MAX_FLOPS,
     MAX_INSTANCES,
     MAX_KINDS,
     MAX_NAME_CHARS,
+    MAX_RAM_BYTES,
     MAX_SECS,
     MAX_VERSIONS,
     MIN_JOB_FLOP,
@@ -33,6 +36,7 @@ from emulator.engine.scenario.host import Availability, check_availability
 
 JobFlop = Annotated[float, Between(MIN_JOB_FLOP, MAX_FLOP)]
 DebtSecs = Annotated[float, Between(-MAX_SECS, MAX_SECS)]
+PastSecs = Annotated[float, Between(-MAX_SECS, 0)]
 MAX_DOWNTIMES: Final = 1000  # of one project
 
 
@@ -68,8 +72,9 @@ class App:
     """An application: its jobs' real sizes, the server's estimate of them, and their time limit.
 
     Size and estimate are drawn independently. `weight` is the relative number of jobs of this application among
-    the project's; at most `max_concurrent` of its jobs run at once (0: no limit). A job fails at a random part of its
-    run time with the probability `error_rate`.
+    the project's; at most `max_concurrent` of its jobs run at once (0: no limit). A running job takes
+    `working_set_bytes` of RAM (0: not known, and not counted). `error_rate` is the probability that a job fails, at a
+    random part of its run time.
     """
 
     name: Name
@@ -80,6 +85,7 @@ class App:
     weight: Annotated[float, Between(0, 1e9)] = 1.0
     max_concurrent: Instances = 0
     non_cpu_intensive: bool = False  # such an application takes no part in scheduling and is left out
+    working_set_bytes: Annotated[float, Between(0, MAX_RAM_BYTES)] = 0.0
     error_rate: Annotated[float, Between(0, 1)] = 0.0
 
 
@@ -113,6 +119,21 @@ class Downtime:
 
 
 @dataclass(frozen=True, slots=True)
+class Backoffs:
+    """What keeps the client from contacting a project at the start, or makes it do so. Seconds from the start.
+
+    `allowed_secs`: no RPC before. `next_rpc_secs`: the server asked to be contacted then (0: it did not).
+    `failures`: RPCs that failed in a row. `kinds`: per kind of processor (its name, until when it is not asked for,
+    the present interval, which doubles each time).
+    """
+
+    allowed_secs: Secs = 0.0
+    next_rpc_secs: Secs = 0.0
+    failures: Annotated[int, Between(0, MAX_FAILURES)] = 0
+    kinds: Annotated[tuple[tuple[Name, Secs, Secs], ...], Count(0, MAX_KINDS)] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Project:
     """A project, its share and how its server behaves.
 
@@ -136,13 +157,30 @@ class Project:
     uses_dcf: bool = False
     request_delay_secs: Secs = 0.0
     max_concurrent: Instances = 0
+    backoffs: Backoffs = Backoffs()
+    # Kinds of processor for which the project is never asked.
+    not_asked: Annotated[tuple[Name, ...], Count(0, MAX_KINDS)] = ()
     reply_delay_secs: Secs = 0.0
     downtimes: Annotated[tuple[Downtime, ...], Count(0, MAX_DOWNTIMES)] = ()
 
 
+class StartState(StrEnum):
+    """What a job that is there at the start is doing."""
+
+    NEW = "new"  # it has not run
+    BEGUN = "begun"  # it has run, and was preempted
+    RUNNING = "running"
+    SUSPENDED = "suspended"  # by the owner: it does not run, and its project is asked for nothing
+    FINISHED = "finished"  # it waits to be reported
+
+
 @dataclass(frozen=True, slots=True)
 class StartJob:
-    """A job that is there at the start, untouched; `version` counts from 0 in its application's versions."""
+    """A job that is there at the start; `version` counts from 0 in its application's versions.
+
+    `name` is its project's, or "". `size_flop` and `estimate_flop` are of the whole job, of which `done_fraction` is
+    done. `received_secs` and `finished_secs` are times before the start: 0 or negative.
+    """
 
     project: Name
     app: Name
@@ -150,6 +188,11 @@ class StartJob:
     estimate_flop: JobFlop
     deadline_secs: Annotated[float, Between(-MAX_SECS, MAX_SECS)]
     version: Annotated[int, Between(0, MAX_VERSIONS - 1)] = 0
+    state: StartState = StartState.NEW
+    done_fraction: Annotated[float, Between(0, 1)] = 0.0
+    received_secs: PastSecs = 0.0
+    finished_secs: PastSecs = 0.0
+    name: Label = ""
 
 
 def check_project(project: Project) -> None:
@@ -164,8 +207,19 @@ def check_project(project: Project) -> None:
         check_limits(f"{at}.downtime.", downtime)
         if 0 < downtime.every_secs <= downtime.length_secs:
             raise ScenarioError(f"{at}.downtime.every_secs", "it must be longer than the downtime")
+    check_backoffs(at, project.backoffs)
+    for kind in project.not_asked:
+        check_text(f"{at}.not_asked", kind, Chars(1, MAX_NAME_CHARS))
     for app in project.apps:
         check_app(at, app)
+
+
+def check_backoffs(at: str, backoffs: Backoffs) -> None:
+    check_limits(f"{at}.backoffs.", backoffs)
+    for kind, until_secs, interval_secs in backoffs.kinds:
+        check_text(f"{at}.backoffs.kinds", kind, Chars(1, MAX_NAME_CHARS))
+        check_number(f"{at}.backoffs[{kind}]", until_secs, 0, MAX_SECS)
+        check_number(f"{at}.backoffs[{kind}].interval", interval_secs, 0, MAX_SECS)
 
 
 def check_app(project: str, app: App) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Final
 
 from emulator.engine.scenario.checks import (
+    CPU,
     GPU_EFFICIENCY,
     MAX_EVENTS,
     MAX_JOBS,
     MAX_KINDS,
     MAX_PROJECTS,
+    Between,
     Chars,
     Count,
     Label,
@@ -18,10 +20,12 @@ from emulator.engine.scenario.checks import (
     check_limits,
     check_text,
 )
-from emulator.engine.scenario.events import ChangeProcessor, Event, check_event
+from emulator.engine.scenario.events import ChangePreferences, ChangeProcessor, Event, check_event
 from emulator.engine.scenario.host import Host, Processor, check_host
+from emulator.engine.scenario.limits import WEEK_SECS
 from emulator.engine.scenario.preferences import Preferences, check_preferences
 from emulator.engine.scenario.projects import Project, StartJob, check_job, check_project
+from emulator.engine.scenario.unused import Unused
 
 MAX_NOTES: Final = 10_000
 MAX_NOTE_CHARS: Final = 2000
@@ -30,7 +34,10 @@ MIN_JOB_SECS: Final = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """All that a run starts from. Raises ScenarioError when it cannot be run."""
+    """All that a run starts from. Raises ScenarioError when it cannot be run.
+
+    `week_secs` is the local time at the start, in seconds since Sunday 0:00.
+    """
 
     host: Host
     projects: Annotated[tuple[Project, ...], Count(1, MAX_PROJECTS)]
@@ -42,6 +49,9 @@ class Scenario:
     notes: Annotated[tuple[Annotated[str, Chars(0, MAX_NOTE_CHARS)], ...], Count(0, MAX_NOTES)] = field(
         default=(), compare=False
     )
+    week_secs: Annotated[float, Between(0, WEEK_SECS)] = 0.0
+    # What it found in the files and did not use.
+    unused: Annotated[tuple[Unused, ...], Count(0, MAX_NOTES)] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         check_limits("", self)
@@ -62,6 +72,8 @@ class Scenario:
             check_event(event, known)
         for note in self.notes:
             check_text("notes", note, Chars(0, MAX_NOTE_CHARS))
+        for unused in self.unused:
+            check_limits("unused.", unused)
         self._check_speeds()
 
     def project(self, name: str) -> Project:
@@ -96,6 +108,21 @@ class Scenario:
             if isinstance(event, ChangeProcessor) and event.instances:
                 most[event.kind] = max(most[event.kind], event.instances)
         return list(most.values())
+
+    def most_usable(self) -> list[int]:
+        """The same, but only of those CPUs that preferences let jobs use."""
+        count, preferences = self.host.processors[0].instances, self.preferences
+        most = preferences.usable_cpus(count)
+        due = [event for event in self.events if isinstance(event, ChangePreferences | ChangeProcessor)]
+        # In the order of a run: of events at the same time, the last one first.
+        for event in reversed(sorted(due, key=lambda event: event.at_secs, reverse=True)):
+            if isinstance(event, ChangePreferences):
+                percent = event.max_cpus_percent
+                preferences = replace(preferences, max_cpus_percent=percent or preferences.max_cpus_percent)
+            elif event.kind == CPU:
+                count = event.instances or count
+            most = max(most, preferences.usable_cpus(count))
+        return [most, *self.most_instances()[1:]]
 
     def _check_speeds(self) -> None:
         """No job may become so short that time stands still."""

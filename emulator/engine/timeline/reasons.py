@@ -33,6 +33,7 @@ class Reason(IntEnum):
     FETCH_FEW_TASKS = 26
     FETCH_BUFFER = 27
     FETCH_PROJECT_SHORT = 28
+    JOB_FAILED = 29
     # Why a job stopped or a request brought nothing.
     PREEMPTED = 40
     UNAVAILABLE = 41
@@ -46,6 +47,17 @@ class Reason(IntEnum):
     REPORT_AT_ONCE = 49
     JOB_MET = 50
     JOB_LATE = 51
-    # What the scenario does to jobs.
-    JOB_FAILED = 85
+    JOB_REPORTED_LATE = 54
+    JOB_UNREPORTED = 55
+    JOB_UNFINISHED = 56
+    # Limits of the owner.
+    OUTSIDE_HOURS = 70
+    IN_USE = 71
+    ON_BATTERIES = 72
+    EXCLUSIVE_APP = 73
+    NO_MEMORY = 74
+    # What a client's own files said at the start.
+    WAS_RUNNING = 80
+    CONTACT_ASKED = 81
+    # What the scenario does to the computer.
     HARDWARE = 86

@@ -163,16 +163,18 @@ class Recorder:
         """A stretch in which a job ran unchanged."""
         lanes = job.lanes
         kind = job.kind
+        # A throttled job has its lane to itself, whatever part of the time it runs.
+        part_run = job.rate / job.pace
         project, number, by_deadline = job.project.index, job.id, job.by_deadline
         rows = self._rows
         if len(lanes) == 1:
-            rows += (start, end, lanes[0], project, number, job.usage * job.rate, by_deadline, kind)
+            rows += (start, end, lanes[0], project, number, job.usage * part_run, by_deadline, kind)
         else:
             left = job.usage
             for lane in lanes:
                 part = min(left, 1.0)
                 left -= part
-                rows += (start, end, lane, project, number, part * job.rate, by_deadline, kind)
+                rows += (start, end, lane, project, number, part * part_run, by_deadline, kind)
         if kind and job.cpus:
             rows += (start, end, NO_LANE, project, number, job.cpus, by_deadline, 0)
         if len(rows) >= BATCH_NUMBERS:
@@ -214,7 +216,7 @@ class Recorder:
             rpcs.answered.append(answered)
 
     def miss(self, now: float, job: Job) -> None:
-        """A job finished late."""
+        """A job is late."""
         misses = self._misses
         if len(misses.at_secs) < MAX_RPCS:
             misses.at_secs.append(now)

@@ -10,10 +10,12 @@ from __future__ import annotations
 from array import array
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+
+from emulator.engine.timeline.stretches import Stretch
 
 Floats = npt.NDArray[np.float64]
 
@@ -30,6 +32,10 @@ class HostState(IntEnum):
     NO_GPU = 1  # CPUs only
     INACTIVE = 2  # on, but nothing may compute
     OFF = 3
+    OUTSIDE_HOURS = 4  # on, but nothing may compute: for the reason of that name
+    IN_USE = 5
+    ON_BATTERIES = 6
+    EXCLUSIVE_APP = 7
 
 
 def _doubles() -> array[float]:
@@ -88,7 +94,7 @@ class Rpcs:
 
 @dataclass(slots=True)
 class Misses:
-    """Jobs finished after their deadline."""
+    """Jobs that were not reported by their deadline, when that was certain."""
 
     at_secs: array[float] = field(default_factory=_doubles)
     project: array[int] = field(default_factory=_shorts)
@@ -174,14 +180,14 @@ class ProjectResult:
     """The work of one project. FLOP are counted at the peak of the devices that its jobs occupied."""
 
     name: str
-    share: float  # its part of all shares, at the end
+    share: float  # the part of all work that it was entitled to (emulator.engine.entitlements)
     got_fraction: float  # its part of all FLOP used
     used_flop: float
     wasted_flop: float
     instance_secs: tuple[float, ...]  # per kind
-    jobs: int  # finished
-    met: int
-    late: int
+    jobs: int  # met and late
+    met: int  # reported by their deadline
+    late: int  # finished or reported after it, or neither by the end of the run
     sent: int  # got from the server
     rpcs: int
     failed: int = 0  # jobs that ended with an error
@@ -198,14 +204,7 @@ class Result:
     projects: tuple[ProjectResult, ...]
     decisions: Decisions
     timeline: Timeline | None  # None if not recorded
-
-    def as_json(self) -> dict[str, Any]:
-        """Figures and projects as `manage.py emulate --json` prints them, less the time it took."""
-        figures = self.figures
-        return {
-            "figures_of_merit": {name: getattr(figures, name) for name in Figures.__slots__},
-            "projects": {
-                row.name: {"share": row.share, "got_fraction": row.got_fraction, "jobs": row.jobs, "late": row.late}
-                for row in self.projects
-            },
-        }
+    stretches: tuple[Stretch, ...]  # what could have run when
+    # Jobs that are not finished though their deadline is over: project, job, seconds since then.
+    overdue: tuple[tuple[int, int, float], ...] = ()
+    names: dict[int, str] = field(default_factory=dict)  # of the jobs that were there at the start, if they have one

@@ -116,7 +116,7 @@ def test_a_channel_that_is_gone_is_paused_with_all_that_waits(alice: User, tls: 
         queue(channel, due_at=timezone.now() + DAY)
         deliver.deliver_due()
     channel.refresh_from_db()
-    assert channel.paused_at is not None and "nothing at this address" in channel.fault
+    assert channel.paused_at is not None and "address no longer exists" in channel.fault
     assert outcomes() == ["failed", "failed"]
 
 
@@ -161,7 +161,7 @@ def test_a_redirect_is_not_followed_and_its_owner_is_told(alice: User, tls: ssl.
         queue(add_webhook(alice, server.url))
         deliver.deliver_due()
         assert len(server.requests) == 1
-    assert "leads on to another one" in AlertMessage.objects.get().answer
+    assert "redirects to another one" in AlertMessage.objects.get().answer
 
 
 def test_a_slow_channel_holds_up_nobody_else(
@@ -285,7 +285,7 @@ def test_what_came_of_it_is_said_in_the_language_of_the_owner(alice: User, tls: 
     with Receiver(tls, "429 Slow") as server:
         queue(add_ntfy(alice, server.url))
         deliver.deliver_due()
-    assert AlertMessage.objects.get().answer == "Der Server sagt, dass er zu viele Nachrichten bekommt (Status 429)."
+    assert AlertMessage.objects.get().answer == "Laut dem Server bekommt er zu viele Nachrichten (Status 429)."
 
 
 def test_old_messages_are_removed(alice: User) -> None:
@@ -311,3 +311,14 @@ def test_metrics_say_how_alerts_fare(alice: User) -> None:
     assert found["cobblestone_alert_channels", "ntfy", "in use"] == 1
     assert found["cobblestone_alerts_day", "ntfy", "waiting"] == 1
     assert 3600 <= found["cobblestone_alerts_oldest_seconds",] < 3700
+
+
+def test_what_could_not_be_sent_in_time_is_told_in_the_language_of_its_reader(alice: User, bob: User) -> None:
+    User.objects.filter(pk=bob.pk).update(language="de")
+    for user in (alice, bob):
+        queue(add_webhook(user, f"https://{HOST}/{user.pk}"), created_at=timezone.now() - 2 * DAY)
+    deliver.deliver_due()
+    assert list(AlertMessage.objects.order_by("pk").values_list("outcome", "answer")) == [
+        ("failed", "It could not be sent within a day."),
+        ("failed", "Sie konnte innerhalb eines Tages nicht gesendet werden."),
+    ]

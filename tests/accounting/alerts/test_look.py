@@ -111,7 +111,7 @@ def test_trouble_of_a_project_is_told_to_those_who_have_it(
         )
     assert told(bob, now) == []
     ((title, lines),) = told(alice, now)
-    assert title == "2 troubles with projects"
+    assert title == "2 problems with projects"
     assert lines == ["Alpha does not answer.", "Alpha has no work for processors."]
 
 
@@ -121,7 +121,7 @@ def test_who_signs_in_is_told_and_wrong_passwords_are_not(alice: User, channel: 
     for _ in range(50):
         record(alice, Kind.LOGIN_FAILED, browser)
     ((title, (line,)),) = told(alice, timezone.now())
-    assert title.startswith("Your account at ") and line.endswith("UTC: signed in, by Firefox 128 on Linux.")
+    assert title.startswith("Your account at ") and line.endswith("UTC: signed in, in Firefox 128 on Linux.")
 
 
 def test_an_event_that_was_written_late_is_told_and_none_twice(alice: User, channel: AlertChannel) -> None:
@@ -171,8 +171,8 @@ def test_beyond_the_limit_of_the_day_messages_are_left_out(
 ) -> None:
     settings.ALERTS_PER_CHANNEL_DAY = 2
     now = timezone.now()
-    for _ in range(4):
-        record(alice, Kind.LOGIN, Source())
+    for number in range(4):
+        Announcement.objects.create(title=f"News {number}", text="x")
         look.look_after(alice.pk, timezone.now())
     assert list(AlertMessage.objects.order_by("pk").values_list("outcome", flat=True)) == [
         "waiting",
@@ -181,8 +181,26 @@ def test_beyond_the_limit_of_the_day_messages_are_left_out(
         "left_out",
     ]
     AlertMessage.objects.update(created_at=now - DAY)
-    record(alice, Kind.LOGIN, Source())
+    Announcement.objects.create(title="Next day", text="x")
     assert look.look_after(alice.pk, timezone.now()) == 1
+
+
+def test_what_is_about_the_security_of_the_account_is_never_left_out(
+    alice: User, channel: AlertChannel, settings: Settings
+) -> None:
+    """Nor does it take room: the one message of the day is still there for news."""
+    settings.ALERTS_PER_CHANNEL_DAY = 1
+    for _ in range(3):
+        record(alice, Kind.LOGIN, Source())
+        assert look.look_after(alice.pk, timezone.now()) == 1
+    for number, expected in enumerate([1, 0]):
+        Announcement.objects.create(title=f"News {number}", text="x")
+        assert look.look_after(alice.pk, timezone.now()) == expected
+    record(alice, Kind.LOGIN, Source())
+    Announcement.objects.create(title="More", text="x")
+    assert look.look_after(alice.pk, timezone.now()) == 1
+    last = AlertMessage.objects.order_by("-pk")[:2]
+    assert {(message.kind, message.outcome) for message in last} == {("security", "waiting"), ("news", "left_out")}
 
 
 def test_a_paused_channel_gets_nothing_and_what_came_meanwhile_is_not_made_up_for(

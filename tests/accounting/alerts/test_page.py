@@ -26,6 +26,7 @@ from portal.wire import web_push
 from tests.support.alert_receivers import HOST, Receiver, add_browser, add_ntfy, add_webhook, silent_server
 from tests.support.page_reader import Page
 from tests.support.push_browser import PushBrowser
+from tests.support.sessions import sign_in_lately
 
 pytestmark = pytest.mark.django_db
 ALERTS = "/account/alerts/"
@@ -121,7 +122,7 @@ def test_addresses_are_looked_up_only_so_often_an_hour(
     monkeypatch.setattr(throttle, "LOOK_UPS_PER_HOUR", 2)
     for what in ("webhook", "ntfy", "webhook"):
         reply = signed_in.post(f"{ALERTS}{what}/", {f"{what}-url": HOOK})
-    assert reply.status_code == 302 and "many addresses in this hour" in shown(signed_in)
+    assert reply.status_code == 302 and "too many addresses" in shown(signed_in)
     assert AlertChannel.objects.count() == 2
 
 
@@ -167,9 +168,9 @@ def test_what_a_channel_tells_is_chosen(signed_in: Client, alice: User) -> None:
 @pytest.mark.parametrize(
     ("status", "said"),
     [
-        ("200 OK", "The test was sent. It was taken (status 200)."),
-        ("401 Unauthorized", "The test could not be sent. The server wants another token"),
-        ("500 Oh", "The test was not taken; it is tried again. The server has a fault of its own"),
+        ("200 OK", "The test was sent. The message was accepted (status 200)."),
+        ("401 Unauthorized", "The test could not be sent. The server did not accept the token"),
+        ("500 Oh", "The test was not accepted. The site will try again. The server reported an internal error"),
     ],
 )
 def test_a_test_says_what_came_of_it(
@@ -179,7 +180,7 @@ def test_a_test_says_what_came_of_it(
         channel = add_ntfy(alice, server.url)
         signed_in.post(f"{ALERTS}{channel.pk}/test/")
         page = signed_in.get(ALERTS).content.decode()
-        assert "on its way" in page and 'hx-trigger="every 2s"' in page
+        assert "is being sent" in page and 'hx-trigger="every 2s"' in page
         deliver.deliver_due()
         assert len(server.requests) == 1
     part = signed_in.get(ALERTS, headers={"HX-Request": "true"}).content.decode()
@@ -204,7 +205,7 @@ def test_a_page_left_open_while_no_worker_sends_does_not_ask_for_ever(signed_in:
     assert "hx-trigger" in signed_in.get(ALERTS).content.decode()
     AlertMessage.objects.update(created_at=timezone.now() - WATCHED_FOR)
     page = signed_in.get(ALERTS).content.decode()
-    assert "hx-trigger" not in page and "waits to be sent" in Page(page).words
+    assert "hx-trigger" not in page and "waiting to be sent" in Page(page).words
 
 
 def test_two_clicks_are_one_test_and_there_is_a_most_of_the_day(signed_in: Client, alice: User) -> None:
@@ -228,7 +229,7 @@ def test_a_paused_channel_says_why_and_is_taken_into_use_again(
         signed_in.post(f"{ALERTS}{channel.pk}/test/")
         deliver.deliver_due()
     words = shown(signed_in)
-    assert "Nothing is sent to this channel any more." in words and "Send a test" not in words
+    assert "This channel is paused: nothing is sent to it." in words and "Send a test" not in words
     assert signed_in.post(f"{ALERTS}{channel.pk}/test/").status_code == 404
     signed_in.post(f"{ALERTS}{channel.pk}/resume/")
     channel.refresh_from_db()
@@ -239,7 +240,7 @@ def test_what_was_left_out_is_said(signed_in: Client, alice: User) -> None:
     channel = add_webhook(alice, HOOK)
     now = timezone.now()
     AlertMessage.objects.create(channel=channel, kind="silent", title="x", outcome="left_out", finished_at=now)
-    assert "A message of the last 24 hours was left out" in shown(signed_in)
+    assert "1 message was left out in the last 24 hours" in shown(signed_in)
 
 
 def test_the_page_costs_the_same_however_many_channels_there_are(signed_in: Client, alice: User) -> None:
@@ -273,7 +274,91 @@ def test_adding_asks_for_the_password_again(client: Client, alice: User, own_mac
     assert reply.status_code == 302 and "reauthenticate" in reply.headers["Location"]
     assert not AlertChannel.objects.exists()
     client.post(reply.headers["Location"], {"password": "alice's secret"})
+    assert "Confirm that it is you" in shown(client) and not AlertChannel.objects.exists()
+    client.post(f"{ALERTS}ntfy/", {"ntfy-url": HOOK})
     assert opened(AlertChannel.objects.get()).url == HOOK
+
+
+@pytest.mark.parametrize("what", ["ntfy", "webhook", "browser"])
+def test_what_was_entered_is_not_kept_while_the_password_is_asked(client: Client, alice: User, what: str) -> None:
+    client.force_login(alice)
+    browser = PushBrowser().subscription("https://push.example.org/secret-path")
+    sent = {"subscription": browser, f"{what}-url": HOOK, f"{what}-token": "tk_secret"}
+    client.post(f"{ALERTS}{what}/", sent)
+    kept = json.dumps(dict(client.session.items()))
+    assert [each for each in ("hook-of-alice", "tk_secret", "secret-path") if each in kept] == []
+
+
+def test_a_form_that_is_sent_twice_adds_one_channel_and_shows_its_secret(signed_in: Client, own_machine: None) -> None:
+    key = Page(signed_in.get(ALERTS).content.decode()).one("input", name="webhook-form_key").attributes["value"]
+    sent = {"webhook-url": HOOK, "webhook-form_key": key}
+    for _ in range(2):
+        reply = signed_in.post(f"{ALERTS}webhook/", sent)
+    channel = AlertChannel.objects.get()
+    assert Page(reply.content.decode()).one("code", id="webhook-secret").text == opened(channel).key
+    # A form that is shown anew adds another one.
+    assert Page(reply.content.decode()).one("input", name="webhook-form_key").attributes["value"] != key
+    signed_in.post(f"{ALERTS}webhook/", {"webhook-url": HOOK})
+    assert AlertChannel.objects.count() == 2
+
+
+def test_a_webhook_gets_another_secret(signed_in: Client, alice: User, own_machine: None) -> None:
+    channel = add_webhook(alice, HOOK)
+    before = opened(channel)
+    reply = signed_in.post(f"{ALERTS}{channel.pk}/secret/")
+    secret = Page(reply.content.decode()).one("code", id="webhook-secret").text
+    channel.refresh_from_db()
+    assert opened(channel).key == secret != before.key and opened(channel).url == HOOK
+    assert secret not in signed_in.get(ALERTS).content.decode()
+    assert signed_in.post(f"{ALERTS}{add_ntfy(alice, HOOK).pk}/secret/").status_code == 404
+
+
+def test_another_secret_is_for_its_owner_after_the_password(client: Client, alice: User, bob: User) -> None:
+    channel = add_webhook(alice, HOOK)
+    before = bytes(channel.destination)
+    client.force_login(alice)
+    assert "reauthenticate" in client.post(f"{ALERTS}{channel.pk}/secret/").headers["Location"]
+    sign_in_lately(client, bob)
+    assert client.post(f"{ALERTS}{channel.pk}/secret/").status_code == 404
+    channel.refresh_from_db()
+    assert bytes(channel.destination) == before
+
+
+def moved(old: str, new: str) -> int:
+    """The status, for a service worker that has no login and no CSRF token."""
+    sent = f'{{"old": {old}, "new": {new}}}'
+    worker = Client(enforce_csrf_checks=True)
+    return worker.post(f"{ALERTS}browser/moved/", sent, content_type="application/json").status_code
+
+
+def test_a_browser_is_followed_to_its_new_address(alice: User, own_machine: None) -> None:
+    browser, later = PushBrowser(), PushBrowser()
+    old, new = browser.subscription(f"https://{HOST}/old"), later.subscription(f"https://{HOST}/new")
+    channel = add_browser(alice, f"https://{HOST}/old", browser)
+    AlertChannel.objects.update(paused_at=timezone.now(), fault="gone")
+    assert moved(old, new) == 204
+    channel.refresh_from_db()
+    assert (opened(channel).url, channel.paused_at, channel.fault) == (f"https://{HOST}/new", None, "")
+    # It does so again if the answer was lost: the old address is nobody's then.
+    assert moved(old, new) == 404 and AlertChannel.objects.count() == 1
+
+
+def test_nobody_moves_a_browser_without_its_keys(alice: User, own_machine: None) -> None:
+    address = f"https://{HOST}/old"
+    channel = add_browser(alice, address, PushBrowser())
+    stranger = PushBrowser()
+    assert moved(stranger.subscription(address), stranger.subscription(f"https://{HOST}/new")) == 404
+    channel.refresh_from_db()
+    assert opened(channel).url == address
+
+
+def test_a_browser_is_not_followed_into_a_private_network(alice: User) -> None:
+    browser = PushBrowser()
+    channel = add_browser(alice, "https://9.9.9.9/old", browser)
+    assert moved(browser.subscription("https://9.9.9.9/old"), browser.subscription("https://10.0.0.1/new")) == 422
+    assert moved("[]", "null") == 400
+    channel.refresh_from_db()
+    assert opened(channel).url == "https://9.9.9.9/old"
 
 
 def test_a_copy_of_ones_data_has_channels_without_their_addresses(alice: User) -> None:

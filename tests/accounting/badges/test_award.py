@@ -79,7 +79,7 @@ def test_a_harder_rule_takes_no_badge_away_and_says_what_it_was_for(host: Host, 
     award = BadgeAward.objects.get()
     assert (award.rule, str(award.day)) == ("80 credits", "2026-04-02")
     client.force_login(alice)
-    assert "the rule is another now; yours stays" in client.get("/history/badges/").content.decode()
+    assert "the rule has changed since; you keep the badge" in client.get("/history/badges/").content.decode()
     # Nobody takes it for 5,000 credits on a certificate.
     assert titles_until(alice, NOW.date()) == ["credit 80 (80 credits)"]
 

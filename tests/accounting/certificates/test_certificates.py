@@ -19,6 +19,7 @@ from accounting.ledger.months import close_months
 from accounting.models import Certificate, Project, UserProject
 from portal.models import User
 from tests.support.accounting_factories import credit, granted, make_host, make_project
+from tests.support.page_reader import Page
 
 pytestmark = pytest.mark.django_db
 CREDIT, HOUR = 1_000_000, 3600 * 1_000_000
@@ -108,7 +109,7 @@ def test_days_without_work_are_not_certified(
     beta = Project.objects.get(name="Beta")
     asked = ask() | more | {"about": more.get("about", "all").format(beta.pk), "shows": shows}
     for answer in (client.get("/history/certificates/new/", asked), client.post("/history/certificates/new/", asked)):
-        assert "did no work" in answer.content.decode()
+        assert "did no such work" in answer.content.decode()
     assert not Certificate.objects.exists()
 
 
@@ -135,12 +136,12 @@ def test_the_preview_makes_nothing(client: Client, alice: User, alpha: Project) 
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"shows": []}, "Choose at least one thing"),
+        ({"shows": []}, "Choose at least one item"),
         ({"first": "2026-03-01"}, "The first day is after the last one"),
-        ({"last": "2999-01-01"}, "This day has not come yet"),
-        ({"first": "0001-01-01"}, "50 years at most"),
+        ({"last": "2999-01-01"}, "This day is in the future"),
+        ({"first": "0001-01-01"}, "at most 50 years"),
         ({"name": "x" * 61}, "at most 60 characters"),
-        ({"name": "\u202eevil"}, "characters that cannot be seen"),
+        ({"name": "\u202eevil"}, "invisible characters"),
         ({"about": "project:999999999"}, "not one of the available choices"),
         ({"about": "subject:1'"}, "not one of the available choices"),
     ],
@@ -151,12 +152,25 @@ def test_what_cannot_be_is_said(client: Client, alice: User, alpha: Project, wro
     assert not Certificate.objects.exists()
 
 
+def test_a_form_that_is_sent_twice_makes_one(client: Client, alice: User, alpha: Project) -> None:
+    client.force_login(alice)
+    preview = Page(client.get("/history/certificates/new/", ask()).content.decode())
+    key = preview.one("input", name="form_key").attributes["value"]
+    replies = [client.post("/history/certificates/new/", ask(form_key=key)) for _ in range(2)]
+    assert len({reply.headers["Location"] for reply in replies}) == 1 and Certificate.objects.count() == 1
+    again = Page(client.get("/history/certificates/new/", ask()).content.decode())
+    other = again.one("input", name="form_key").attributes["value"]
+    client.post("/history/certificates/new/", ask(form_key=other))
+    client.post("/history/certificates/new/", ask(form_key="none"))
+    assert Certificate.objects.count() == 3
+
+
 def test_the_number_of_certificates_is_limited(
     client: Client, alice: User, alpha: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(keep, "MAX_CERTIFICATES", 1)
     found = made(client, alice)
-    assert "more are not kept" in client.post("/history/certificates/new/", ask()).content.decode()
+    assert "which is the limit" in client.post("/history/certificates/new/", ask()).content.decode()
     path = f"/history/certificates/{found.pk}/change/"
     client.post(path, {"delete": ""})  # not before it is revoked
     assert Certificate.objects.count() == 1
@@ -211,7 +225,7 @@ def test_a_code_that_is_typed_finds_its_certificate(client: Client, alice: User,
     found = made(client, alice)
     typed = "-".join(found.code.lower()[place : place + 4] for place in range(0, 16, 4))
     assert "is valid" in Client().get("/certificates/", {"code": typed}, follow=True).content.decode()
-    assert "This is no code" in Client().get("/certificates/", {"code": "7KQ4"}).content.decode()
+    assert "This is not a certificate code" in Client().get("/certificates/", {"code": "7KQ4"}).content.decode()
 
 
 def test_making_one_takes_the_same_statements_for_a_long_history(client: Client, alice: User, alpha: Project) -> None:

@@ -81,6 +81,7 @@ def test_the_address_says_which_computers_and_in_which_order(
     ("query", "words"),
     [
         ("?status=broken", "“broken” is not available in this list"),
+        ("?sort=--name", "“--name” is not available in this list"),
         ("?sort=colour", "“colour” is not available in this list"),
         ("?group=cellar", "None of your computers is in the group “cellar”"),
         (f"?q={'x' * 101}", "at most 100 characters"),
@@ -88,6 +89,10 @@ def test_the_address_says_which_computers_and_in_which_order(
 )
 def test_a_wrong_filter_says_so(signed_in: Client, fleet: dict[str, Host], query: str, words: str) -> None:
     assert words in page(signed_in, query).words
+
+
+def test_a_wrong_order_turns_nothing_round(signed_in: Client, fleet: dict[str, Host]) -> None:
+    assert names(page(signed_in, "?sort=--name")) == names(page(signed_in, ""))
 
 
 def test_where_nothing_fits_the_page_says_so(signed_in: Client, fleet: dict[str, Host]) -> None:

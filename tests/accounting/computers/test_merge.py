@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import io
 import threading
+import zipfile
 from collections.abc import Iterator
+from typing import IO
 
 import pytest
 from django.db import connection
@@ -12,7 +16,9 @@ from hypothesis import strategies as st
 
 from accounting.computers.merge import MergeRefused, candidates, merge, preview
 from accounting.engine.merge_rules import Rule
-from accounting.models import Day, GrantedDay, GrantedTotal, HostLedger, HostProject, Note, Project
+from accounting.exchange import exports, made_files
+from accounting.exchange.day_rows import DayRange
+from accounting.models import DataCopy, Day, GrantedDay, GrantedTotal, HostLedger, HostProject, Note, Project
 from portal.models import ClientKey, Host, User
 from tests.support.accounting_factories import at, credit, granted, make_host, make_note, make_project
 
@@ -317,3 +323,37 @@ def test_what_projects_granted_follows(alice: User, old: Host, new: Host) -> Non
     days = GrantedDay.objects.order_by("day").values_list("host_id", "day__day", "credit")
     assert list(days) == [(new.pk, 31, 5), (new.pk, 10, 17)]  # 7 + 10
     assert set(GrantedTotal.objects.values_list("project_host_id", "host_id")) == {(17, new.pk), (18, new.pk)}
+
+
+def test_a_file_that_waits_to_be_made_has_the_days_of_the_record_in_use(alice: User, old: Host, new: Host) -> None:
+    """Asked for the older record alone, which has no days any more. One that is being made begins again."""
+    project = make_project()
+    credit(old, project, "2026-01-31", (1, 2, 3, 4, 5, 6))
+    wanted = DayRange(dt.date(2026, 1, 1), dt.date(2026, 3, 1), host_id=old.pk)
+    waiting = exports.ask(alice, DataCopy.Content.CSV, wanted)
+    merge(alice.pk, old.pk, new.pk)
+    exports.make(waiting.pk)
+    assert rows_of(waiting) == 1
+
+
+def test_a_file_that_is_being_made_while_its_computer_is_merged_begins_again(alice: User, old: Host, new: Host) -> None:
+    credit(old, make_project(), "2026-01-31", (1, 2, 3, 4, 5, 6))
+    wanted = DayRange(dt.date(2026, 1, 1), dt.date(2026, 3, 1), host_id=old.pk)
+    copy = exports.ask(alice, DataCopy.Content.CSV, wanted)
+    written: list[int | None] = []
+
+    def write(copy: DataCopy, file: IO[bytes]) -> None:
+        if not written:
+            merge(alice.pk, old.pk, new.pk)
+        written.append(copy.only_host)
+        exports._write(copy, file)
+
+    made_files.make(copy.pk, write)
+    assert written == [old.pk, new.pk] and rows_of(copy) == 1
+
+
+def rows_of(copy: DataCopy) -> int:
+    """Of the CSV file, without its head."""
+    copy.refresh_from_db()
+    with zipfile.ZipFile(io.BytesIO(b"".join(made_files.read_parts(copy)))) as archive:
+        return len(archive.read(archive.namelist()[0]).splitlines()) - 1

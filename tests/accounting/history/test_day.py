@@ -79,9 +79,24 @@ def test_a_week_leads_to_its_days_within_the_range(signed_in: Client, worked: Ho
     assert days.one("td", within="tfoot", data_kind="cpu_time").attributes["data-micro"] == sums[1] == "3600000000"
 
 
-@pytest.mark.parametrize("text", ["2026-13-01", "tomorrow", "9999-12-31", "0000-00-00", "%00"])
-def test_a_day_that_is_none_or_still_to_come_is_not_found(signed_in: Client, text: str) -> None:
-    assert signed_in.get(f"/history/days/{text}/").status_code == 404
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("2026-13-01", "“2026-13-01” is not a day"),
+        ("tomorrow", "“tomorrow” is not a day"),
+        ("9999-12-31", "has not come yet"),
+        ("0000-00-00", "is not a day"),
+        ("%00", "is not a day"),
+    ],
+)
+def test_a_day_that_is_none_or_still_to_come_is_told_and_today_is_shown(
+    signed_in: Client, text: str, told: str
+) -> None:
+    shown = page(signed_in, f"/history/days/{text}/")
+    assert told in shown.words and "Today is shown." in shown.words
+    assert f"/history/days/{timezone.now().date() - dt.timedelta(days=1)}/" in [
+        a.attributes["href"] for a in shown.all("a")
+    ]
 
 
 def test_the_first_and_the_present_day_have_no_further_neighbour(signed_in: Client) -> None:

@@ -21,7 +21,7 @@ DESCRIPTION = {
                     {
                         "in": "query",
                         "name": "limit",
-                        "description": "Results a page.",
+                        "description": "Results per page.",
                         "schema": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100},
                     },
                     {
@@ -61,7 +61,7 @@ def operation() -> Operation:
 def test_limits_defaults_and_choices_are_said_in_words(operation: Operation) -> None:
     assert [(value.name, value.kind, value.about) for value in operation.parameters] == [
         ("id", "whole number", ""),
-        ("limit", "whole number, 1 to 1000; 100 if left out", "Results a page."),
+        ("limit", "whole number, 1 to 1000; 100 if left out", "Results per page."),
         ("by", "one of none, host", "Split them."),
     ]
     assert operation.parameters[0].is_required and operation.parameters[0].place == "path"

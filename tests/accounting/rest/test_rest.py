@@ -15,7 +15,7 @@ from accounting.engine.states import DayFlag
 from accounting.models import Project, UserProject
 from portal.models import ApiToken, Host, User
 from portal.people.api_tokens import issue_token
-from tests.support.accounting_factories import credit, make_host, make_note, make_project
+from tests.support.accounting_factories import credit, granted, make_host, make_note, make_project
 
 pytestmark = pytest.mark.django_db
 
@@ -109,6 +109,16 @@ def test_sums_add_up_exactly(worked: Host, headers: dict[str, str]) -> None:
         split = get(f"sums/?{RANGE}&step=month&by={by}", headers)
         assert len(split["results"]) == 2 and split["total"] == sums["total"]
         assert all(row[f"{by}_id"] for row in split["results"])
+
+
+def test_hosts_say_their_groups_and_what_was_granted(worked: Host, headers: dict[str, str]) -> None:
+    """1.5 and 2 credits at two projects; nothing is known of the other computer."""
+    Host.objects.filter(pk=worked.pk).update(groups=["attic", "quiet"])
+    for number, project in enumerate(Project.objects.order_by("pk")[:2]):
+        granted(worked, project, number + 1, {"2026-03-02": [1_500_000, 2_000_000][number]})
+    first, second = get("hosts/", headers)["results"]
+    assert (first["groups"], first["granted_credit"]) == (["attic", "quiet"], "3.500000")
+    assert (second["groups"], second["granted_credit"]) == ([], None)
 
 
 def test_a_sum_covers_no_day_outside_the_range(worked: Host, headers: dict[str, str]) -> None:

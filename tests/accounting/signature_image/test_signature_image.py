@@ -130,9 +130,9 @@ def test_that_of_a_closed_account_shows_nothing(owner: Client, alice: User, chan
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({}, "Choose at least one thing"),
-        ({"shown_name": "שלום"}, "cannot have these characters"),
-        ({"shown_name": "a\u202eb"}, "characters that cannot be seen"),
+        ({}, "Choose at least one item"),
+        ({"shown_name": "שלום"}, "cannot contain these characters"),
+        ({"shown_name": "a\u202eb"}, "invisible characters"),
         ({"shown_name": "x" * 61}, "at most 60 characters"),
     ],
 )

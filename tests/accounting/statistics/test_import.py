@@ -292,9 +292,9 @@ def test_an_export_of_the_future_is_refused(site: StatisticsSite, project: Proje
     ("name", "change", "reason"),
     [
         ("host.gz", lambda content: content[:-5], "host.gz: was cut off"),
-        ("user.gz", lambda content: content + b"more", "user.gz: is no gzip file, is damaged, or has something else"),
-        ("host.gz", lambda content: b"<hosts>\n</hosts>\n", "host.gz: is no gzip file"),
-        ("tables.xml", lambda content: content.replace(b"1772452800", b"x"), "tables.xml: update_time is no number"),
+        ("user.gz", lambda content: content + b"more", "user.gz: is not a gzip file, is damaged, or has other data"),
+        ("host.gz", lambda content: b"<hosts>\n</hosts>\n", "host.gz: is not a gzip file"),
+        ("tables.xml", lambda content: content.replace(b"1772452800", b"x"), "tables.xml: update_time is not a number"),
         ("tables.xml", lambda content: b"<html>Maintenance</html>", "tables.xml: does not begin with <tables>"),
     ],
 )
@@ -320,7 +320,7 @@ def test_what_is_wrong_changes_nothing_and_says_why(
     ("records", "reason"),
     [
         ([HostRecord(17, 6), HostRecord(17, 7)], "host.gz: has two records with the id 17"),
-        ([HostRecord(17, "nan")], "host.gz, host: total_credit is no number from 0 to 9,000,000,000,000"),
+        ([HostRecord(17, "nan")], "host.gz, host: total_credit is not a number from 0 to 9,000,000,000,000"),
         ([HostRecord(17, 6), HostRecord(18, "1e304")], "host.gz, host: total_credit"),
         ([HostRecord(number, 6) for number in range(1, 200)], "host.gz: has 199 records, but tables.xml says 2"),
     ],
@@ -339,7 +339,7 @@ def test_a_file_above_the_limit_is_refused(
 ) -> None:
     site.publish(NOON, [HostRecord(17, 6)])
     settings.STATISTICS_IMPORT_MAX_BYTES = 100
-    assert read(project) == "127.0.0.1: transfers more than the limit of 100 bytes."
+    assert read(project) == "127.0.0.1: transferred more than the limit of 100 bytes."
     assert kept() == [[], [], []]
 
 
@@ -348,7 +348,7 @@ def test_a_full_disk_is_named_and_given_back_what_came(site: StatisticsSite, pro
     folder = files.folder_of(project.pk)
     folder.mkdir(parents=True)
     (folder / "host.gz").symlink_to("/dev/full")
-    assert "127.0.0.1: what came could not be written here" in read(project)
+    assert "127.0.0.1: its answer could not be stored here" in read(project)
     assert not folder.exists()
     assert "1 of 1 computers" in read(project)
 
@@ -394,7 +394,7 @@ def test_an_export_that_changes_while_it_is_downloaded_waits(
         return path
 
     monkeypatch.setattr(files, "download", download)
-    assert read(project) == "tables.xml: the project made a new export meanwhile"
+    assert read(project) == "tables.xml: the project made a new export in the meantime"
     monkeypatch.undo()
     read(project)
     assert GrantedTotal.objects.get().as_of == at(NOON + DAY)

@@ -87,7 +87,7 @@ def test_a_record_without_an_id_across_projects_fits_nobody() -> None:
 @pytest.mark.parametrize(
     ("text", "field"),
     [
-        ("nan", "total_credit is no number from 0 to 9,000,000,000,000"),
+        ("nan", "total_credit is not a number from 0 to 9,000,000,000,000"),
         ("inf", "total_credit"),
         ("-1", "total_credit"),
         ("1e304", "total_credit"),
@@ -106,13 +106,13 @@ def test_a_total_that_is_no_number_within_the_limit_is_refused(text: str, field:
 @pytest.mark.parametrize(
     ("tag", "text", "reason"),
     [
-        ("id", "0", "id is no number from 1 to 4,611,686,018,427,387,904"),
-        ("id", "-3", "id is no number"),
-        ("id", "1" * 30, "id is no number"),
-        ("id", "1.5", "id or create_time is no whole number"),
-        ("create_time", "1e300", "create_time is no number from 0 to 4,000,000,000"),
-        ("expavg_credit", "nan", "expavg_credit is no number"),
-        ("expavg_time", "inf", "expavg_time is no number"),
+        ("id", "0", "id is not a number from 1 to 4,611,686,018,427,387,904"),
+        ("id", "-3", "id is not a number"),
+        ("id", "1" * 30, "id is not a number"),
+        ("id", "1.5", "id or create_time is not a whole number"),
+        ("create_time", "1e300", "create_time is not a number from 0 to 4,000,000,000"),
+        ("expavg_credit", "nan", "expavg_credit is not a number"),
+        ("expavg_time", "inf", "expavg_time is not a number"),
     ],
 )
 def test_other_numbers_have_limits_too(tag: str, text: str, reason: str) -> None:
@@ -126,11 +126,11 @@ def test_other_numbers_have_limits_too(tag: str, text: str, reason: str) -> None
     [
         (BODY[:-9], "host.gz: does not end with </hosts>"),
         (BODY[:-40], "does not end with </hosts>"),
-        (BODY + b"<more/>", "has something else behind </hosts>"),
+        (BODY + b"<more/>", "has other data after </hosts>"),
         (BODY.replace(b"<hosts>", b"<users>"), "does not begin with <hosts>"),
         (b"<!DOCTYPE hosts [<!ENTITY a 'b'>]>\n" + BODY, "does not begin with <hosts>"),
         (BODY.replace(b"<hosts>", b"<!DOCTYPE a [<!ENTITY b SYSTEM '/etc/passwd'>]>\n<hosts>"), "does not begin"),
-        (BODY.replace(b"utf-8", b"utf-16"), "encoding that is not read"),
+        (BODY.replace(b"utf-8", b"utf-16"), "unsupported encoding"),
         (BODY.decode().encode("utf-16"), "does not begin with <hosts>"),
         (BODY.replace(b"</host>\n", b""), "does not end with </hosts>"),
         (BODY.replace(b"</hosts>", b"<host>\n <id>5</id>\n" + HOST.text().encode() + b"</hosts>"), "has no end"),
@@ -146,12 +146,12 @@ def test_what_is_no_whole_export_is_refused(body: bytes, reason: str) -> None:
 def test_a_packed_file_that_is_cut_off_or_damaged_is_refused() -> None:
     whole = gzip.compress(BODY)
     for content, reason in (
-        (whole[:-8], "was cut off, its compression has no end"),
+        (whole[:-8], "was cut off: its compressed data have no end"),
         (whole[:50], "was cut off"),
         (b"", "was cut off"),
-        (whole + b"garbage", "or has something else behind it"),
+        (whole + b"garbage", "or has other data after it"),
         (whole[:-8] + b"12345678", "damaged"),
-        (b"<hosts>", "is no gzip file"),
+        (b"<hosts>", "is not a gzip file"),
     ):
         with pytest.raises(StatisticsError, match=reason):
             read(content)
@@ -182,7 +182,7 @@ def test_what_comes_out_of_compression_has_a_limit(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(statistics, "MAX_PARTS", 50)
     with pytest.raises(StatisticsError, match="unpacks to more than the limit of 3,000,000 bytes"):
         list(unpack(HOSTS, [gzip.compress(bytes(4_000_000))]))
-    with pytest.raises(StatisticsError, match="more parts than the limit of 50"):
+    with pytest.raises(StatisticsError, match="more compressed parts than the limit of 50"):
         list(unpack(HOSTS, [gzip.compress(b"") * 60]))
 
 
@@ -200,9 +200,12 @@ def test_tables_say_the_time_and_how_many_there_are() -> None:
     [
         (b"<tables></tables>", "has no update_time"),
         (b"<tables><update_time>0</update_time></tables>", "has no update_time"),
-        (b"<tables><update_time>nan</update_time></tables>", "update_time is no number from 0 to 4,000,000,000"),
-        (b"<tables><update_time>9999999999999</update_time></tables>", "update_time is no number"),
-        (b"<tables><update_time>5</update_time><nhosts_total>-1</nhosts_total></tables>", "nhosts_total is no number"),
+        (b"<tables><update_time>nan</update_time></tables>", "update_time is not a number from 0 to 4,000,000,000"),
+        (b"<tables><update_time>9999999999999</update_time></tables>", "update_time is not a number"),
+        (
+            b"<tables><update_time>5</update_time><nhosts_total>-1</nhosts_total></tables>",
+            "nhosts_total is not a number",
+        ),
         (b"<tables><update_time>5</update_time>", "was cut off"),
         (b"<html></html>", "does not begin with <tables>"),
         (b"<?xml version='1.0' encoding='UTF-7'?><tables></tables>", "encoding"),

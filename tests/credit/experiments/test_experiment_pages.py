@@ -186,7 +186,7 @@ def test_one_that_was_deleted_is_not_carried_out(alice: User) -> None:
 
 
 def test_a_volunteer_has_few_unfinished_ones_and_small_ones(alice: User) -> None:
-    with pytest.raises(ExperimentRefusedError, match="there may be 200,000"):
+    with pytest.raises(ExperimentRefusedError, match="there may be 200\u202f000"):
         ask(alice, "Large", Experiment([Variant()], {}, 200_000, 1), is_operator=False)
     with pytest.raises(ExperimentRefusedError, match="Only operators may measure the goals of the document"):
         ask(alice, "Report", Experiment([Variant()], is_document=True), is_operator=False)

@@ -21,7 +21,7 @@ def german() -> object:
 def test_a_sentence_with_values_is_found_by_its_template() -> None:
     stored = texts.TOO_LONG % {"secs": 120, "clock": 850}
     shown = translated(stored, ["another text", texts.TOO_LONG])
-    assert shown.startswith("Es hat mehr als 120 s Prozessorzeit oder 850 s nach der Uhr gebraucht.")
+    assert shown.startswith("Es hat mehr als 120 s Prozessorzeit oder insgesamt mehr als 850 s gebraucht.")
 
 
 def test_a_sentence_that_nobody_marked_stays_as_it_is() -> None:

@@ -6,6 +6,7 @@ from dataclasses import fields
 from math import inf, nan
 
 import pytest
+from django.utils.translation import override
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -190,6 +191,13 @@ def test_the_steps_of_a_default_claim() -> None:
         ("Claim (credit)", pytest.approx(4.6296296)),
     ]
     assert "2 × the task’s estimate" in steps[3].sentence
+
+
+def test_numbers_in_sentences_are_written_as_in_the_readers_language() -> None:
+    decision = decide(app(min_avg_pfc=2.0), result(record(50, 1.25), version(500, 2.5, 0.5)))
+    with override("de"):
+        sentence = claim_steps(decision.claims[0], workunit())[3].sentence
+    assert "Version, 2,5 (Stichproben: 500)" in sentence and "Computers, 1,25 (Stichproben: 50)" in sentence
 
 
 def test_a_cut_run_time_is_told() -> None:

@@ -17,7 +17,7 @@ RESULT = {
 def test_the_summary_is_in_the_readers_language() -> None:
     with override("de"):
         assert texts.summary(RESULT) == [
-            "Die letzten 12 gutgeschriebenen Workunits: 50.0 % weniger Credits, 25 Credits weniger pro Tag.",
+            "Die letzten 12 gutgeschriebenen Workunits: 50,0 % weniger Credits, 25 Credits weniger pro Tag.",
             "1 einzelnes Ergebnis mehr würde auf ein zweites warten.",
         ]
 

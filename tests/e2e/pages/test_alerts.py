@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from playwright.sync_api import Page, expect
 
+from accounting.alerts.destinations import opened
+from accounting.models import AlertChannel
 from portal.models import User
 from tests.support.browser_visitor import sign_in
 from tests.support.push_browser import PushBrowser
@@ -56,3 +58,9 @@ def test_a_click_subscribes_this_browser_and_the_service_worker_shows_what_is_pu
     message = {"origin": site.url.rstrip("/"), "registrationId": registered[-1], "data": PUSHED}
     devtools.send("ServiceWorker.deliverPushMessage", message)
     assert worker.evaluate(SHOWN) == ["A computer is silent", "attic", "msg_1", "/computers/1/"]
+
+    later = PushBrowser().subscription("https://9.9.9.9/later")
+    worker.evaluate(f"follow({{ newSubscription: {later} }})")
+    assert opened(AlertChannel.objects.get()).url == "https://9.9.9.9/later"
+    worker.evaluate(f"follow({{ newSubscription: {subscription} }})")
+    assert opened(AlertChannel.objects.get()).url == "https://9.9.9.9/push"

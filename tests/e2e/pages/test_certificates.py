@@ -19,10 +19,10 @@ def test_a_stranger_checks_a_certificate_until_it_is_revoked(
     page.goto("/history/")
     page.get_by_label("More about your history").get_by_role("link", name="Certificates").click()
     page.get_by_role("link", name="New certificate").click()
-    page.get_by_label("Name on it").fill("Mara Straße")
+    page.get_by_label("Name on the certificate").fill("Mara Straße")
     page.get_by_role("button", name="Preview").click()
     expect(page.get_by_role("article")).to_contain_text("Mara Straße")
-    page.get_by_role("button", name="Make this certificate").click()
+    page.get_by_role("button", name="Create this certificate").click()
     expect(page.get_by_role("heading", name="Your certificate")).to_be_visible()
     code = re.search(r"(\w{4}-){3}\w{4}", page.get_by_role("article").inner_text())
     assert code is not None

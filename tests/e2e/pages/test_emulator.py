@@ -1,17 +1,26 @@
-"""The emulator in a browser: upload a client's file, run it, look at the timeline, compare two policies."""
+"""The emulator in a browser: upload a client's file, run it, look at the timeline, compare two policies; and from
+a computer's page to the answer."""
 
 from __future__ import annotations
 
+import time
+import zipfile
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from accounting.models import Project
+from accounting.simulation.client import Task
 from emulator.files.presets import FOLDER
-from portal.models import User
+from portal.models import ClientKey, User
+from portal.people.accounts import issue_client_key
+from tests.support.am_rpc import make_computer
 from tests.support.browser_visitor import colours, sign_in
+from tests.support.keyword_projects import report
 from tests.support.site_process import Site
 
+AT_WORK = Path(__file__).parents[2] / "data" / "emulator" / "client_at_work"
 RUN_MILLISECS = 60_000
 
 
@@ -20,6 +29,37 @@ def emulator(page: Page, site: Site, worker: None, alice: User) -> Page:
     sign_in(page.context, site, alice)
     page.goto("/emulator/")
     return page
+
+
+@pytest.fixture
+def data_folder(tmp_path: Path) -> Path:
+    """A ZIP of a client's data folder, with what else is there."""
+    path = tmp_path / "BOINC.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
+        for file in AT_WORK.iterdir():
+            made.write(file, f"BOINC/{file.name}")
+        made.writestr("BOINC/account_127.0.0.1_36765.xml", "<account><authenticator>secret</authenticator></account>")
+        made.writestr("BOINC/projects/127.0.0.1_36765/app_config.xml", "<app_config></app_config>")
+    return path
+
+
+def test_a_data_folder_is_uploaded_and_goes_on(emulator: Page, data_folder: Path) -> None:
+    page = emulator
+    page.get_by_label("ZIP of the data folder").set_input_files(data_folder)
+    page.get_by_role("button", name="Upload").click()
+    expect(page.get_by_role("heading", name="What to try")).to_be_visible(timeout=RUN_MILLISECS)
+    expect(page.locator("#content")).to_contain_text(
+        "10 tasks at the start (2 running, 6 not started, 1 suspended, 1 finished but not reported)"
+    )
+    expect(page.locator("#content")).to_contain_text("The emulation begins at 2026-11-23 19:25 UTC")
+    expect(page.locator("#content")).to_contain_text("Other files of the ZIP, which were not opened: 1")
+    page.get_by_text("kinds of elements in your files are not used").click()
+    expect(page.get_by_role("row", name="project/user_name")).to_contain_text("it says who the volunteer is")
+    page.get_by_label("Days", exact=True).fill("1")
+    page.get_by_role("button", name="Run", exact=True).click()
+    drawn(page)
+    page.get_by_text("Scheduling decisions").click()
+    expect(page.locator("#decisions")).to_contain_text("it was running when the emulation began")
 
 
 def drawn(page: Page) -> str:
@@ -31,6 +71,7 @@ def drawn(page: Page) -> str:
 
 def test_upload_run_zoom_compare_and_share(emulator: Page) -> None:
     page = emulator
+    page.get_by_text("Upload single files instead").click()
     page.get_by_label("client_state.xml").set_input_files(FOLDER / "s4_shares_60_30_10" / "client_state.xml")
     page.get_by_role("button", name="Upload").click()
     expect(page.get_by_role("heading", name="What to try")).to_be_visible(timeout=RUN_MILLISECS)
@@ -54,6 +95,18 @@ def test_upload_run_zoom_compare_and_share(emulator: Page) -> None:
     expect(page.locator("html")).to_have_attribute("data-compared", "yes")
     table = page.get_by_role("group", name="Numbers")
     expect(table.get_by_role("row")).to_have_count(3)
+    # Both timelines show the same times, and a click on a task tells why it ran.
+    page.get_by_role("link", name="Timelines side by side").click()
+    timelines = page.locator("[data-timeline]")
+    expect(timelines).to_have_count(2)
+    for _ in range(3):
+        page.get_by_role("button", name="Zoom in").click()
+    for number in range(2):
+        expect(timelines.nth(number)).to_have_attribute("data-drawn", f"{5 * 37_800} {5 * 48_600}")
+    expect(timelines.first.locator("[data-timeline-text]")).to_contain_text("contact")
+    timelines.first.locator("canvas").click(position={"x": 400, "y": 40})
+    expect(timelines.first.locator("[data-job]")).to_contain_text("runs:")
+    page.go_back()
     table.get_by_role("link", name="Open").last.click()
     drawn(page)
     # Whoever has the link sees it without an account.
@@ -118,3 +171,29 @@ def test_edit_everything_download_it_and_upload_it_elsewhere(
     page.get_by_role("button", name="Open the file").click()
     page.get_by_role("button", name="Run", exact=True).click()
     assert figures(page) == mine
+
+
+def test_from_a_computers_page_to_the_answer(
+    emulator: Page, site: Site, alice: User, four_projects: dict[str, Project]
+) -> None:
+    """Its client reported a task with 60 hours left that is due in a day, so the answer names it."""
+    page = emulator
+    computer = make_computer(alice, authenticator=issue_client_key(alice, ClientKey.Origin.ATTACH))
+    report(site, computer)
+    due = time.time() + 86_400
+    computer.tasks = [
+        Task(four_projects["Sky"].master_url, "sky_survey_7_0", due, process=(1, 2), remaining_secs=60 * 3600.0)
+    ]
+    report(site, computer)
+    page.goto("/computers/")
+    page.get_by_role("link", name="studio").first.click()
+    page.get_by_role("button", name="Emulate this computer").click()
+    expect(page.get_by_text("tasks that the client listed (1)")).to_be_visible()
+    page.get_by_label("Days", exact=True).fill("5")
+    page.get_by_role("button", name="Run", exact=True).click()
+    answer = page.get_by_role("region", name="The answer")
+    expect(answer).to_contain_text("sky_survey_7_0 of Sky is finished", timeout=RUN_MILLISECS)
+    expect(answer).to_contain_text("after its deadline")
+    expect(answer.get_by_role("heading", name="What would help")).to_be_visible()
+    answer.get_by_text("What was tried").click()
+    expect(answer.get_by_role("row", name="As it is")).to_be_visible()

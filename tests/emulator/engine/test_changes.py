@@ -70,7 +70,8 @@ def test_fewer_cpus_keep_the_jobs_that_have_room() -> None:
     # 4 jobs run when two CPUs go, at 4.5 hours: 2 wait and end later. None is lost.
     result = happen(ChangeProcessor(4.5 * HOUR_SECS, CPU, instances=2), host=Host((Processor(CPU, 4, 1e9),)), days=2.0)
     # 4.5 hours of 4 CPUs and 43.5 of 2: 18 + 87 = 105 CPU-hours; no job is lost, so as many are done but for the last.
-    assert 103 <= result.projects[0].jobs <= 105
+    assert 103 <= list(result.decisions.reason).count(Reason.JOB_MET) <= 105
+    assert result.projects[0].used_flop == pytest.approx(105 * HOUR_FLOP)
     assert result.figures.idle == pytest.approx(0, abs=1e-3)
     assert Reason.HARDWARE in result.decisions.reason
 
@@ -153,6 +154,20 @@ def test_preferences_change_one_by_one() -> None:
     # 2 CPUs for 5 days, then 1 of the 2; what may not be used is not idle.
     assert instance_days(result, 0, 5)[0] == pytest.approx(10, rel=1e-3)
     assert instance_days(result, 5, 10)[0] == pytest.approx(5, rel=1e-2)
+    assert result.figures.idle == pytest.approx(0, abs=1e-3)
+
+
+def test_the_timeline_has_the_most_cpus_that_may_be_used_at_a_time() -> None:
+    events = (ChangePreferences(DAY_SECS, max_cpus_percent=75.0), ChangeProcessor(2 * DAY_SECS, CPU, instances=2))
+    host, half = Host((Processor(CPU, 4, 1e9),)), Preferences(0.1, 0.1, max_cpus_percent=50.0)
+    result = run(Scenario(host, (A,), half, events=events), Rec(), 3.0)
+    assert result.timeline is not None
+    # 50 % of 4 CPUs, 75 % of 4, 75 % of 2 (rounded down): 2, 3 and 1; the others of these 3 count as off.
+    assert list(result.timeline.bins.instances) == [3]
+    assert instance_days(result, 0, 1) == pytest.approx((2, 1), rel=1e-2)
+    assert instance_days(result, 1, 2) == pytest.approx((3, 0), rel=1e-2, abs=1e-9)
+    assert instance_days(result, 2, 3) == pytest.approx((1, 2), rel=1e-2)
+    assert result.projects[0].used_flop == pytest.approx(6 * DAY_SECS * 1e9, rel=1e-3)
     assert result.figures.idle == pytest.approx(0, abs=1e-3)
 
 

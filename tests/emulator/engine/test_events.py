@@ -65,7 +65,8 @@ def test_a_project_that_is_left_gets_nothing_more() -> None:
     assert cpu_days(result, 1, 0, 10) == pytest.approx(10, rel=0.05)
     assert cpu_days(result, 1, 10.01, 20) == 0
     assert cpu_days(result, 0, 10.01, 20) == pytest.approx(2 * 9.99, rel=0.01)
-    assert [project.share for project in result.projects] == [1.0, 0.0]
+    # B was entitled to half of the first half: 0.5 * 10/20.
+    assert [project.share for project in result.projects] == [0.75, 0.25]
 
 
 def test_a_project_without_jobs_is_asked_ever_less_often() -> None:

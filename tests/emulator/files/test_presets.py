@@ -51,6 +51,15 @@ def test_the_second_example_has_a_job_of_a_year_without_slack() -> None:
     assert event == Attach(365 * DAY_SECS, "C")
 
 
+def test_in_the_picture_of_the_shortfall_the_first_request_asks_for_13_hours() -> None:
+    scenario = preset("document-shortfall").scenario
+    result = run(scenario, registry.make_policy("rec", scenario, {}), 1.0)
+    assert result.timeline is not None
+    rpcs = result.timeline.rpcs
+    assert rpcs.at_secs[0] == 0
+    assert rpcs.asked_secs[0] == pytest.approx(13 * 3600)
+
+
 def test_the_third_example_brings_a_gpu_application_after_a_year() -> None:
     (event,) = preset("document-late-gpu-app").scenario.events
     assert isinstance(event, NewApp)

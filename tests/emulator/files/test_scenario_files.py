@@ -9,10 +9,14 @@ from hypothesis import strategies as st
 from emulator.engine.scenario import (
     GPU_EFFICIENCY,
     Availability,
+    DayHours,
+    Hours,
     Normal,
     Processor,
+    Scenario,
     ScenarioError,
     StartJob,
+    Use,
     Version,
 )
 from emulator.files.presets import FOLDER
@@ -57,14 +61,25 @@ def test_the_state_of_a_real_client_is_read_with_its_jobs_and_settings() -> None
     assert (prime.no_new_tasks, fish.no_new_tasks) == (False, True)
     assert not prime.uses_dcf
     assert [job.project for job in scenario.jobs] == ["Prime count"] * 3 + ["Fish & chips@home"]
-    # Jobs begin anew with their whole time limit: report_deadline 4000000000 - received_time 1795267142.447394.
-    latency_secs = 4000000000 - 1795267142.447394
-    assert scenario.jobs[0] == StartJob("Prime count", "primes", 3e11, 3e11, latency_secs, 0)
+    # The first runs, and has no checkpoint yet.
+    first = scenario.jobs[0]
+    assert (first.size_flop, first.estimate_flop, first.state, first.done_fraction) == (3e11, 3e11, "running", 0)
+    assert [job.state for job in scenario.jobs[1:]] == ["new"] * 3
+    # The client wrote the file when it had been up for 80.387402 s since 1795267121.035618.
+    now = 1795267121.035618 + 80.387402
+    assert first.deadline_secs == pytest.approx(4000000000 - now)
+    assert first.received_secs == pytest.approx(1795267142.447394 - now)
     (app,) = prime.apps
+    latency_secs = 4000000000 - 1795267142.447394
     assert (app.size, app.latency_bound_secs) == (Normal(3e11), latency_secs)  # as of its first job
+    # It asked for the coprocessor in vain, and will again at 1795267632.774966; 2 s between RPCs.
+    cpu, (kind, until_secs, interval_secs) = prime.backoffs.kinds
+    assert (cpu, kind, interval_secs) == (("CPU", 0, 0), "miner_asic", 600)
+    assert until_secs == pytest.approx(1795267632.774966 - now)
+    assert prime.request_delay_secs == pytest.approx(2)
     assert scenario.preferences.work_buf_min_days == 0.001
     assert scenario.preferences.report_at_once
-    assert scenario.notes == ()
+    assert scenario.notes == ("The emulation begins at 2026-11-21 13:20 UTC, when the client wrote client_state.xml",)
 
 
 def test_tags_that_only_an_emulator_knows_are_read() -> None:
@@ -103,13 +118,13 @@ def test_projects_of_one_name_are_told_apart_by_their_address() -> None:
     assert [project.name for project in scenario.projects] == ["A (http://a.example/)", "A (http://b.example/)"]
 
 
-def test_finished_jobs_are_left_out() -> None:
+def test_jobs_of_a_file_without_a_time_have_their_whole_time_limit() -> None:
     workunit = b"<workunit><name>w</name><app_name>a</app_name><rsc_fpops_est>1e12</rsc_fpops_est></workunit>\n"
     result = b"<result><wu_name>w</wu_name><version_num>1</version_num><state>%d</state>"
-    result += b"<received_time>100</received_time><report_deadline>400</report_deadline></result>\n"
-    scenario = read_upload(state(HOST, PROJECT, APP, VERSION, workunit, result % 2, result % 5))
+    result += b"<received_time>0</received_time><report_deadline>300</report_deadline></result>\n"
+    scenario = read_upload(state(HOST, PROJECT, APP, VERSION, workunit, result % 2))
     assert scenario.jobs == (StartJob("A", "a", 1e12, 1e12, 300.0),)
-    assert scenario.notes == ("A: finished tasks in the file are left out",)
+    assert scenario.notes == ()
 
 
 def test_the_override_wins_over_the_preferences_tag_by_tag() -> None:
@@ -254,3 +269,110 @@ def test_no_damage_to_a_file_crashes_the_reader(data: st.DataObject) -> None:
         assert error.file == "client_state.xml"
     else:
         assert scenario.projects
+
+
+PREFS = b"<global_preferences>%b</global_preferences>"
+STATS = b"<time_stats><active_frac>0.25</active_frac><last_update>1795267142</last_update></time_stats>\n"
+
+
+def preferences_of(prefs: bytes, *parts: bytes, override: bytes = b"", cc: bytes = b"") -> Scenario:
+    """The scenario of a computer with these preferences."""
+    files = state(*(parts or (HOST,)), PROJECT, APP, VERSION) | {"global_prefs.xml": PREFS % prefs}
+    if override:
+        files["global_prefs_override.xml"] = PREFS % override
+    if cc:
+        files["cc_config.xml"] = b"<cc_config><options>%b</options></cc_config>" % cc
+    return read_upload(files)
+
+
+DAYS = (
+    b"<day_prefs><day_of_week>0</day_of_week><start_hour>0</start_hour><end_hour>24</end_hour></day_prefs>"
+    b"<day_prefs><day_of_week>6</day_of_week><net_start_hour>9</net_start_hour><net_end_hour>10</net_end_hour></day_prefs>"
+)
+
+
+def test_the_limits_in_preferences_are_read() -> None:
+    found = preferences_of(
+        b"<start_hour>22</start_hour><end_hour>6.5</end_hour><net_start_hour>1</net_start_hour>"
+        b"<net_end_hour>2</net_end_hour>" + DAYS + b"<cpu_usage_limit>60</cpu_usage_limit><max_cpus>2</max_cpus>"
+        b"<run_if_user_active>0</run_if_user_active><run_gpu_if_user_active/><run_on_batteries>1</run_on_batteries>"
+        b"<ram_max_used_busy_pct>40</ram_max_used_busy_pct><ram_max_used_idle_pct>80</ram_max_used_idle_pct>"
+    ).preferences
+    assert found.compute_hours == Hours(22, 6.5, (DayHours(0, 0, 24),))
+    assert found.network_hours == Hours(1, 2, (DayHours(6, 9, 10),))
+    assert (found.cpu_usage_percent, found.max_ncpus) == (60, 2)
+    assert (found.run_if_user_active, found.run_gpu_if_user_active, found.run_on_batteries) == (False, True, True)
+    assert (found.ram_busy_fraction, found.ram_idle_fraction) == (0.4, 0.8)
+
+
+def test_the_owners_override_replaces_only_what_it_names() -> None:
+    prefs = b"<start_hour>22</start_hour><end_hour>6</end_hour>" + DAYS + b"<cpu_usage_limit>60</cpu_usage_limit>"
+    found = preferences_of(prefs, override=b"<end_hour>7</end_hour><cpu_usage_limit>0</cpu_usage_limit>").preferences
+    assert found.compute_hours == Hours(22, 7, (DayHours(0, 0, 24),))
+    assert found.cpu_usage_percent == 100  # 0 means no limit
+
+
+def test_a_places_own_preferences_have_their_own_days() -> None:
+    place = b'<venue name="home"><start_hour>1</start_hour><end_hour>2</end_hour></venue>' + DAYS
+    venue = b"<host_venue>home</host_venue>\n"
+    assert preferences_of(place, HOST, venue).preferences.compute_hours == Hours(1, 2)
+
+
+@pytest.mark.parametrize(
+    ("prefs", "line_and_tag"),
+    [
+        (b"<start_hour>25</start_hour>", "<start_hour>"),
+        (b"<day_prefs><start_hour>1</start_hour></day_prefs>", "<day_of_week>"),
+        (b"<day_prefs><day_of_week>7</day_of_week></day_prefs>", "<day_of_week>"),
+        (b"<cpu_usage_limit>nan</cpu_usage_limit>", "<cpu_usage_limit>"),
+        (b"<ram_max_used_busy_pct>1e304</ram_max_used_busy_pct>", "<ram_max_used_busy_pct>"),
+    ],
+)
+def test_an_impossible_limit_is_named(prefs: bytes, line_and_tag: str) -> None:
+    with pytest.raises(ScenarioFileError) as caught:
+        preferences_of(prefs)
+    assert f"line 1, {line_and_tag}" in str(caught.value)
+
+
+def test_hours_are_taken_out_of_what_the_client_measured() -> None:
+    """It could compute in a quarter of the time, and preferences allow 8 of 24 hours: 0.25 / (8/24) of these."""
+    night = b"<start_hour>22</start_hour><end_hour>6</end_hour><run_if_user_active>0</run_if_user_active>"
+    host = HOST.replace(b"<p_ncpus>", b"<timezone>3600</timezone><p_ncpus>")
+    found = preferences_of(night, host, STATS)
+    assert found.host.active.fraction == pytest.approx(0.75)
+    assert found.host.in_use == Use()  # what was measured holds the use of the computer
+    assert any("6.0 h a day" in note for note in found.notes)
+    # 1795267142 is Saturday, 21 November 2026, 13:19:02 UTC, and an hour later in its time zone
+    assert found.week_secs == ((6 * 24 + 14) * 60 + 19) * 60 + 2
+
+
+def test_where_nothing_was_measured_use_is_assumed_and_said() -> None:
+    prefs = b"<run_if_user_active>0</run_if_user_active><run_on_batteries>0</run_on_batteries>"
+    found = preferences_of(prefs, cc=b"<exclusive_app>game.exe</exclusive_app><exclusive_app>b</exclusive_app>")
+    assert (found.host.in_use.fraction, found.host.on_batteries.fraction) == (0.25, 0.2)
+    assert (found.host.exclusive_app.fraction, found.host.exclusive_gpu_app.fraction) == (0.1, 0)
+    assert len(found.notes) == 3
+    assert found.notes[0].endswith("The scenario assumes 6 h a day, 1 h at a time on average.")
+
+
+def test_memory_is_that_of_the_computer_and_of_the_projects_bounds() -> None:
+    host = HOST.replace(b"<p_ncpus>", b"<m_nbytes>8e9</m_nbytes><p_ncpus>")
+    work = b"<workunit><name>w%d</name><app_name>a</app_name><rsc_memory_bound>%de9</rsc_memory_bound></workunit>\n"
+    found = read_upload(state(host, PROJECT, APP, VERSION, work % (1, 2), work % (2, 1)))
+    assert (found.host.ram_bytes, found.projects[0].apps[0].working_set_bytes) == (8e9, 2e9)
+    measured = APP.replace(b"</app>", b"<working_set>5e8</working_set></app>")
+    found = read_upload(state(host, PROJECT, measured, VERSION, work % (1, 2)))
+    assert found.projects[0].apps[0].working_set_bytes == 5e8
+
+
+def test_what_tasks_were_seen_to_need_counts_more_than_the_projects_bound() -> None:
+    work = b"<workunit><name>w</name><app_name>a</app_name><rsc_memory_bound>4e9</rsc_memory_bound></workunit>\n"
+    result = b"<result><name>w_0</name><wu_name>w</wu_name><version_num>1</version_num><state>2</state></result>\n"
+    task = (
+        b"<active_task_set><active_task><project_master_url>http://a.example/</project_master_url>"
+        b"<result_name>w_0</result_name><working_set_size_smoothed>3e8</working_set_size_smoothed></active_task>"
+        b"</active_task_set>\n"
+    )
+    found = read_upload(state(HOST, PROJECT, APP, VERSION, work, result, task))
+    assert found.projects[0].apps[0].working_set_bytes == 3e8
+    assert [job.name for job in found.jobs] == ["w_0"]

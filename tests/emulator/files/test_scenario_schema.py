@@ -16,18 +16,23 @@ from emulator.engine.scenario import (
     CPU,
     App,
     Attach,
+    Availability,
+    Backoffs,
     ChangeBuffer,
     ChangePreferences,
     ChangeProcessor,
     ChangeShare,
+    DayHours,
     Detach,
     Downtime,
     Event,
     HasWork,
     Host,
+    Hours,
     NewApp,
     NoNewTasks,
     Normal,
+    Preferences,
     Processor,
     Project,
     Scenario,
@@ -35,7 +40,10 @@ from emulator.engine.scenario import (
     ServerUp,
     Standing,
     StartJob,
+    StartState,
     Suspend,
+    Unused,
+    Use,
     Version,
 )
 from emulator.files.presets import PRESETS
@@ -60,14 +68,28 @@ EVENTS: tuple[Event, ...] = (
 )
 WHOLE = Document(
     Scenario(
-        Host((Processor(CPU, 2, 1e9), Processor("NVIDIA", 1, 1e10, 0.2))),
+        Host(
+            (Processor(CPU, 2, 1e9), Processor("NVIDIA", 1, 1e10, 0.2)),
+            on=Availability.of_trace(((0.0, 50.0), (60.0, 100.0)), 100.0),
+            in_use=Use(0.5, hours=Hours(8, 18)),
+        ),
         (
-            Project("A", 100, (APP,), standing=Standing(1, (("CPU", -5),), 2), downtimes=(Downtime(1, 2, 3),)),
+            Project(
+                "A",
+                100,
+                (APP,),
+                standing=Standing(1, (("CPU", -5),), 2),
+                backoffs=Backoffs(1, 2, 3, ((CPU, 4, 5),)),
+                not_asked=("ATI",),
+                downtimes=(Downtime(1, 2, 3),),
+            ),
             Project("B", 50, attached=False),
         ),
-        jobs=(StartJob("A", "x", 1e12, 1e12, 1e5, 1),),
+        Preferences(compute_hours=Hours(22, 6, (DayHours(0, 0, 24),))),
+        jobs=(StartJob("A", "x", 1e12, 1e12, 1e5, 1, StartState.BEGUN, 0.5, -10, 0, "job 1"),),
         events=EVENTS,
         notes=("a note",),
+        unused=(Unused("client_state.xml", "host_info/p_vendor", 2, "it changes nothing"),),
     ),
     parameters=Parameters(1.0, True, 1.0, 1.0, 600.0),
 )
@@ -75,7 +97,7 @@ WHOLE = Document(
 BETWEEN_FIELDS = re.compile(
     "the scenario has no|its version cannot run|the first must be CPU|two entries have the same type|two projects have|"
     "needs a share above 0|must use some CPU|less than a millisecond|longer than the downtime|it changes nothing|"
-    "at least one CPU|give the number and the speed"
+    "at least one CPU|give the number and the speed|on.trace"
 )
 OTHERS: tuple[Any, ...] = (None, True, "x", "", "a\0", -1, 0, 1.5, 7, 1e30, [], [1], {}, {"x": 1})
 

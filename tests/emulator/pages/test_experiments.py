@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import re
+import zipfile
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +18,7 @@ from pytest_django.fixtures import Settings
 from emulator.engine.scenario import CPU, Preferences, Processor, Scenario
 from emulator.files.presets import FOLDER, preset
 from emulator.files.scenario_json import from_json
-from emulator.models import Experiment, Run, RunState, RunTimeline
+from emulator.models import Experiment, Run, RunState, RunTimeline, Upload
 from emulator.pages.drafts import ProjectFacts, draft
 from portal.models import Host, RequestedWork, User
 from tests.support.emulator_experiments import begin, carry_out, trial
@@ -158,10 +161,52 @@ def test_a_file_that_cannot_be_read_is_told_with_its_line(signed_in: Client, con
     assert said in text
 
 
+def test_a_zip_of_a_data_folder_becomes_a_scenario(signed_in: Client) -> None:
+    signed_in.post(reverse("emulate_files"), {"archive": SimpleUploadedFile("BOINC.zip", zip_of_client())})
+    carry_out()
+    experiment = Experiment.objects.get()
+    assert experiment.title == "vm"
+    assert not Upload.objects.exists()
+    text = text_of(signed_in.get(reverse("experiment", args=[experiment.pk])))
+    assert "10 tasks at the start (2 running, 6 not started, 1 suspended, 1 finished but not reported)" in text
+    assert "workunit/rsc_disk_bound" in text and "disk space and swapped memory are not emulated" in text
+    assert "secret" not in str(experiment.scenario)
+    signed_in.post(reverse("experiment", args=[experiment.pk]), trial(experiment))
+    assert carry_out() == 1
+    assert Run.objects.get().state == "done"
+
+
+def test_a_zip_without_a_state_file_is_told_so(signed_in: Client) -> None:
+    signed_in.post(reverse("emulate_files"), {"archive": SimpleUploadedFile("x.zip", b"PK\x05\x06" + b"\0" * 18)})
+    carry_out()
+    experiment = Experiment.objects.get()
+    assert (
+        "pack the client&#x27;s whole data folder"
+        in signed_in.get(reverse("experiment", args=[experiment.pk])).content.decode()
+    )
+    assert not Upload.objects.exists()
+
+
+def test_an_upload_of_nothing_is_refused(signed_in: Client) -> None:
+    answer = signed_in.post(reverse("emulate_files"), {})
+    assert "Choose a ZIP of the data folder, or client_state.xml." in text_of(answer)
+    assert not Experiment.objects.exists()
+
+
+def zip_of_client() -> bytes:
+    """A real client's folder, and in it a file with a key."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as made:
+        for file in (Path(__file__).parents[2] / "data" / "emulator" / "client_at_work").iterdir():
+            made.write(file, f"BOINC/{file.name}")
+        made.writestr("BOINC/account_a.xml", "<authenticator>secret</authenticator>")
+    return buffer.getvalue()
+
+
 def test_a_file_that_is_too_large_is_refused(signed_in: Client) -> None:
     large = SimpleUploadedFile("client_state.xml", b"x" * (16 * 1024 * 1024 + 1))
     answer = signed_in.post(reverse("emulate_files"), {"client_state": large})
-    assert "The limit is 16,777,216 bytes." in text_of(answer)
+    assert "The limit is 16 777 216 bytes." in text_of(answer)
     assert not Experiment.objects.exists()
 
 

@@ -89,7 +89,7 @@ def test_a_late_task_is_told_with_its_lateness() -> None:
     }
     packed = Packed(columns, {"projects": ["=A"]})
     # 5,400 s are an hour and a half.
-    assert row_texts.miss(packed, 0)["why"] == "Task 7 finished 1.50 h after its deadline"
+    assert row_texts.miss(packed, 0)["why"] == "Task 7 is late: 1.50 h past its deadline"
     # A spreadsheet must not take a name for a formula.
     assert list(downloads.misses_csv(packed))[1].strip() == "90000.0,'=A,7,5400.0"
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,8 +9,10 @@ from django.utils.translation import override
 
 import emulator
 from emulator.engine.timeline.reasons import Reason
+from emulator.files import unused
 from emulator.files.presets import PRESETS
 from emulator.pages import decision_texts, preset_texts, stored_texts, variant_texts
+from tests.support.raised_texts import said_by
 
 ROOT = Path(emulator.__file__).parent
 READERS = [
@@ -20,7 +20,7 @@ READERS = [
     *sorted((ROOT / "engine" / "scenario").glob("*.py")),
     ROOT / "pages" / "drafts.py",
 ]
-RAISERS = {"error": 1, "ScenarioError": 1, "ScenarioFileError": 3, "_note": 0}
+RAISERS = {"error": 1, "ScenarioError": 1, "ScenarioFileError": 3, "_note": 0, "note": 0}
 # Frames of other sentences; said on the command line alone, or of JSON that no visitor writes.
 ENGLISH_ALONE = (
     "X has no effect: X",
@@ -33,23 +33,8 @@ ENGLISH_ALONE = (
 )
 
 
-def said_by(path: Path) -> Iterator[str]:
-    """The sentences that a module raises or notes, with X for each of its facts."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if not isinstance(node, ast.Call):
-            continue
-        place = RAISERS.get(getattr(node.func, "attr", getattr(node.func, "id", "")))
-        if place is None or len(node.args) <= place:
-            continue
-        text = node.args[place]
-        if isinstance(text, ast.Constant) and isinstance(text.value, str):
-            yield text.value
-        elif isinstance(text, ast.JoinedStr):
-            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "X" for part in text.values)
-
-
 def test_the_pages_know_every_fault_and_note_of_the_readers() -> None:
-    said = {text for path in READERS for text in said_by(path)}
+    said = {text for path in READERS for text in said_by(path, RAISERS)}
     assert len(said) > 40
     unknown = [
         text
@@ -69,6 +54,12 @@ def test_the_pages_know_every_fault_and_note_of_the_readers() -> None:
             "client_state.xml, Zeile 3, <p_ncpus>: keine ganze Zahl von 1 bis 4096",
         ),
         ("A: b.share: nan is not a number from 0 to 1", "A: b.share: nan ist keine Zahl von 0 bis 1"),
+        ("Files that were read: a, b", "Gelesene Dateien: a, b"),
+        (
+            "Other files of the ZIP, which were not opened: 3",
+            "Andere Dateien der ZIP-Datei, die nicht geöffnet wurden: 3",
+        ),
+        ("ZIP: it has more than 20000 files", "ZIP: Sie hat mehr als 20000 Dateien"),
         ("what an older release said", "what an older release said"),
     ],
 )
@@ -101,3 +92,9 @@ def test_every_example_and_every_decision_has_words(language: str) -> None:
     for reason in set(Reason) - {Reason.NONE}:
         words = decision_texts.in_words(sentences[reason], job=7, project="A", kind="CPU", amount_secs=1.0)
         assert "%" not in words and ("7" in words or "A" in words)
+
+
+def test_every_reason_why_an_element_is_not_used_has_words() -> None:
+    reasons = [value for name, value in vars(unused).items() if name.isupper() and isinstance(value, str)]
+    assert len(reasons) >= 12
+    assert [why for why in reasons if not stored_texts.is_known(why)] == []

@@ -21,6 +21,7 @@ from emulator.pages.verdicts import Level, best_of, verdict_of
         ("wasted", 0.03, "poor"),
         ("share_violation_normalised", 0.02, "good"),
         ("share_violation_normalised", 0.9, "poor"),
+        ("share_violation_avoidable", 0.02, "good"),
         ("monotony", 0.34, "fair"),
         ("rpcs_per_job", 0.31, "good"),
         ("rpcs_per_job", 3.0, "poor"),
@@ -37,7 +38,7 @@ def test_more_is_never_better(name: str) -> None:
 
 
 def test_with_one_project_nothing_has_to_be_shared() -> None:
-    for name in ("monotony", "share_violation_normalised"):
+    for name in ("monotony", "share_violation_normalised", "share_violation_avoidable"):
         assert "one project" in str(verdict_of(name, 1.0, 1).text)
     assert verdict_of("idle", 1.0, 1).level is Level.POOR
 

@@ -26,6 +26,10 @@ def packed(result: Result) -> Packed:
     return unpack(pack(result))
 
 
+def busy(parts: list[list[float]]) -> float:
+    return sum(part for _project, part in parts)
+
+
 def test_what_is_packed_comes_back(result: Result, packed: Packed) -> None:
     assert result.timeline is not None
     blocks = result.timeline.blocks
@@ -49,12 +53,13 @@ def test_a_short_window_has_the_blocks_that_touch_it(packed: Packed) -> None:
 
 def test_a_full_window_has_few_rows_and_accounts_for_all_time(packed: Packed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("emulator.pages.window.BLOCKS_MAX", 10)
-    width = 700
-    out = window(packed, 0, 20 * DAY_SECS, width)
+    out = window(packed, 0, 20 * DAY_SECS, 2100)
+    width = out["width"]
+    assert width == 700  # a column is three pixels wide
     lanes = len(packed.texts["lanes"])
     # Always busy (the CPU of a GPU job takes a hundredth): each lane's cells cover all columns, each at most once.
     for lane in range(lanes):
-        columns = sum(last - first for of, first, last, _, part in out["cells"] if of == lane and part > 0.98)
+        columns = sum(last - first for of, first, last, parts in out["cells"] if of == lane and busy(parts) > 0.98)
         assert columns >= width - 3
     assert len(out["cells"]) <= lanes * width
 
@@ -62,10 +67,20 @@ def test_a_full_window_has_few_rows_and_accounts_for_all_time(packed: Packed, mo
 def test_without_all_blocks_the_bins_are_drawn(packed: Packed) -> None:
     partial = Packed(packed.columns, {**packed.texts, "blocks_complete": False})
     # The last block kept starts before the window's end.
-    out = window(partial, 0, 20 * DAY_SECS, 500)
-    busy = sum((last - first) * part for _, first, last, _, part in out["cells"])
+    out = window(partial, 0, 20 * DAY_SECS, 1500)
+    total = sum((last - first) * busy(parts) for _, first, last, parts in out["cells"])
     # One CPU and one GPU, busy all the time: 2 lanes × 500 columns
-    assert busy == pytest.approx(1000, rel=0.02)
+    assert total == pytest.approx(1000, rel=0.02)
+
+
+def test_projects_that_share_a_column_are_stacked(packed: Packed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("emulator.pages.window.BLOCKS_MAX", 10)
+    out = window(packed, 0, 20 * DAY_SECS, 30)
+    shared = [parts for _, _, _, parts in out["cells"] if len(parts) > 1]
+    assert shared
+    for parts in shared:
+        assert [project for project, _part in parts] == [0, 1]
+        assert 0 < busy(parts) <= 1.02
 
 
 def test_cover_is_exact() -> None:

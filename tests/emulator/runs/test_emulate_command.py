@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -37,11 +38,29 @@ def test_it_prints_the_figures_as_json() -> None:
     printed = json.loads(done.stdout)
     assert list(printed) == ["figures_of_merit", "projects", "cpu_secs"]
     figures = ["wasted", "idle", "share_violation", "share_violation_normalised", "monotony", "rpcs_per_job"]
-    assert list(printed["figures_of_merit"]) == figures
+    attainable = ["share_violation_least", "share_violation_avoidable"]
+    assert list(printed["figures_of_merit"]) == figures + attainable
     assert set(printed["projects"]) == {"A", "B"}
     assert list(printed["projects"]["A"]) == ["share", "got_fraction", "jobs", "late"]
     assert printed["projects"]["A"]["share"] == 0.5
     assert printed["cpu_secs"] > 0
+
+
+def test_it_goes_on_from_a_zip_of_a_data_folder_and_lists_what_is_not_used(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "BOINC.ZIP"
+    with zipfile.ZipFile(path, "w") as made:
+        for file in (ROOT / "tests" / "data" / "emulator" / "client_at_work").iterdir():
+            made.write(file, f"BOINC/{file.name}")
+    call_command("emulate", str(path), "--days", "1", "--unused", "--explain", "1")
+    printed = capsys.readouterr().out
+    assert "note: The emulation begins at 2026-11-23 19:25 UTC" in printed
+    assert "not used: client_state.xml, project/user_name (2): it says who the volunteer is" in printed
+    assert "Task 1 keeps running: it was running when the emulation began." in printed
+    path.write_bytes(b"PK")
+    with pytest.raises(CommandError, match="ZIP: this is no ZIP file"):
+        call_command("emulate", str(path))
 
 
 def test_it_reads_a_state_file_alone_with_quirks_and_explains() -> None:

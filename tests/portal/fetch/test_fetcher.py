@@ -55,7 +55,7 @@ def sending(*parts: bytes) -> Callable[[socket.socket, bytes], None]:
 
 
 def test_a_full_disk_is_not_blamed_on_the_server() -> None:
-    no_room = pytest.raises(NotKept, match="could not be written here: No space left on device")
+    no_room = pytest.raises(NotKept, match="could not be stored here: No space left on device")
     with RawServer(sending(reply(b"hello"))) as server, Path("/dev/full").open("wb", buffering=0) as full, no_room:
         fetch(server.url, into=full)
 
@@ -209,14 +209,14 @@ def test_a_few_redirects_are_followed_and_no_more() -> None:
     with RawServer(answer) as server:
         found = fetch(f"{server.url}0")
         assert (found.body, found.url) == (b"there", f"{server.url}3")
-        with pytest.raises(FetchError, match="more than 2 redirects"):
+        with pytest.raises(FetchError, match="redirects more than 2 times"):
             fetch(f"{server.url}0", limits=Limits(redirects=2))
         assert len(server.requests) == 7
 
 
 def test_data_is_never_redirected() -> None:
     with RawServer(sending(reply(b"", "Location: /else", status="307 Else"))) as server:
-        with pytest.raises(FetchError, match="redirects a request that sends something"):
+        with pytest.raises(FetchError, match="redirects a POST request"):
             fetch(server.url, data=b"secret")
         assert len(server.requests) == 1
 
@@ -230,9 +230,9 @@ def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.MonkeyPatch
 
 def test_a_name_without_an_address_is_an_error(names: dict[str, list[str]]) -> None:
     names["none.test"] = []
-    with pytest.raises(FetchError, match="no connection"):
+    with pytest.raises(FetchError, match="no connection could be made"):
         fetch("http://none.test/")
-    with pytest.raises(FetchError, match="the name has no address"):
+    with pytest.raises(FetchError, match="the host name has no address"):
         fetch(f"http://{'x' * 70}.test/")
 
 
@@ -247,14 +247,14 @@ def test_an_address_of_a_kind_that_this_machine_does_not_have_is_passed_over(
         monkeypatch.setattr(socket, "getaddrinfo", lambda *given, **options: answers)
         assert fetch(f"http://both.test:{server.port}/").body == b"by the other"
         answers.pop()
-        with pytest.raises(FetchError, match="no connection"):
+        with pytest.raises(FetchError, match="no connection could be made"):
             fetch(f"http://both.test:{server.port}/")
 
 
 def test_a_port_where_nobody_answers_is_an_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    with pytest.raises(FetchError, match="no connection"):
+    with pytest.raises(FetchError, match="no connection could be made"):
         fetch(f"http://127.0.0.1:{port}/")
 
 
@@ -263,7 +263,7 @@ def test_a_port_where_nobody_answers_is_an_error() -> None:
 
 def test_a_server_that_never_answers_ends_at_the_limit() -> None:
     with RawServer(lambda connection, request: server.is_over.wait(60)) as server:
-        with pytest.raises(TimeIsUp, match=r"127.0.0.1: was silent for longer than the limit of 0.2 s"):
+        with pytest.raises(TimeIsUp, match=r"127.0.0.1: sent nothing for longer than the limit of 0.2 s"):
             fetch(server.url, limits=Limits(read_secs=0.2))
         with pytest.raises(TimeIsUp, match=r"took longer than the limit of 0.5 s"):
             fetch(server.url, limits=SOON)
@@ -304,7 +304,7 @@ def test_a_body_without_end_is_refused() -> None:
     file = io.BytesIO()
     with (
         RawServer(pour) as server,
-        pytest.raises(TooLarge, match=r"127.0.0.1: transfers more than the limit of 1,048,576 bytes"),
+        pytest.raises(TooLarge, match=r"127.0.0.1: transferred more than the limit of 1,048,576 bytes"),
     ):
         fetch(server.url, into=file)
     assert file.tell() <= 1 << 20
@@ -319,7 +319,7 @@ def test_a_small_answer_that_stands_for_gigabytes_is_refused_before_it_is_unpack
     assert len(bomb) < 400_000
     with (
         RawServer(sending(reply(bomb, "Content-Encoding: gzip"))) as server,
-        pytest.raises(TooLarge, match="sends more than the limit of 2,097,152 bytes"),
+        pytest.raises(TooLarge, match="sent more than the limit of 2,097,152 bytes"),
     ):
         fetch(server.url, into=file)
     assert file.tell() <= 2 << 20
@@ -329,7 +329,7 @@ def test_an_answer_compressed_twice_is_refused() -> None:
     body = gzip.compress(gzip.compress(b"x"))
     with (
         RawServer(sending(reply(body, "Content-Encoding: gzip, gzip"))) as server,
-        pytest.raises(FetchError, match="compressed in a way that was not asked for"),
+        pytest.raises(FetchError, match="compressed with a method that was not requested"),
     ):
         fetch(server.url)
 
@@ -339,11 +339,11 @@ def test_an_answer_compressed_twice_is_refused() -> None:
     [
         (HEAD + b"Content-Length: 10\r\n\r\nshort", "broke"),
         (reply(gzip.compress(b"x" * 1000)[:-9], "Content-Encoding: gzip"), "cut off"),
-        (reply(b"no gzip", "Content-Encoding: gzip"), "compression of its answer is damaged"),
+        (reply(b"no gzip", "Content-Encoding: gzip"), "compressed answer is damaged"),
         (HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", "broke"),
-        (b"SSH-2.0-OpenSSH_9.2\r\n", "no HTTP"),
-        (HEAD + b"X: y\r\n" * 200 + b"\r\n", "no HTTP"),
-        (HEAD + b"X: " + b"y" * 70_000 + b"\r\n\r\n", "no HTTP"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "not HTTP"),
+        (HEAD + b"X: y\r\n" * 200 + b"\r\n", "not HTTP"),
+        (HEAD + b"X: " + b"y" * 70_000 + b"\r\n\r\n", "not HTTP"),
         (b"", "broke"),
     ],
 )
@@ -490,7 +490,7 @@ def test_a_packed_file_stays_packed(file: Path) -> None:
     ],
 )
 def test_another_part_than_was_asked_for_is_refused(file: Path, answer: bytes) -> None:
-    with RawServer(sending(answer)) as server, pytest.raises(FetchError, match="another part of the file"):
+    with RawServer(sending(answer)) as server, pytest.raises(FetchError, match="a different part of the file"):
         download(server.url, file, Version('"5"'))
     assert file.read_bytes() == b"abc"
 

@@ -18,7 +18,7 @@ from django.utils.translation import trans_real
 from portal.languages import zones
 from portal.wire.keywords import KEYWORDS
 from tests.portal.web.test_access_matrix import MATRIX
-from tests.support.marked_texts import data_of_site, has_words, speak_in_brackets, unmarked
+from tests.support.marked_texts import STORED_FAULTS, data_of_site, has_words, speak_in_brackets, unmarked
 from tests.support.site_world import World
 
 # Texts for programs, or for the authors of programs: the description of the API is that of its schema.
@@ -63,6 +63,8 @@ def test_no_page_shows_an_unmarked_text(world: World, monkeypatch: pytest.Monkey
     tables = [str(each._meta.verbose_name) for each in apps.get_models() if not admin.site.is_registered(each)]
     keywords = [each.name for each in KEYWORDS.values()]
     zone_names = [name.replace("_", " ") for name in zones.names()]
+    for label, column in STORED_FAULTS:
+        apps.get_model(label).objects.update(**{column: "alpha.example.org: its answer was cut off."})
     data = data_of_site(settings.SITE_NAME, *tables, *keywords, *zone_names)
     texts = speak_in_brackets(monkeypatch)
     found: list[str] = []

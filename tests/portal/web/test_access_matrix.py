@@ -110,6 +110,7 @@ PORTAL: Final = [
     own("account/profile/"),
     act("account/profile/", data={"name": "N"}),
     own("account/events/"),
+    own("account/consents/"),
     own("account/keys/"),
     Line("account/keys/<int:pk>/revoke/", 405, 405, 405, 405, "account/keys/{key}/revoke/"),
     act_on("account/keys/<int:pk>/revoke/", "account/keys/{key}/revoke/"),
@@ -208,6 +209,10 @@ ACCOUNT_MANAGER: Final = [
     act("account/email-preferences/", data={"silent_days": "3"}),
     own("account/alerts/"),
     act("account/alerts/browser/", answer=422),
+    # By what only the browser knows
+    public("account/alerts/browser/moved/", answer=400, method="POST"),
+    # Of webhooks alone: tests/accounting/alerts/test_page.py
+    mine("account/alerts/<int:pk>/secret/", "account/alerts/{channel}/secret/", 404, method="POST"),
     act("account/alerts/webhook/", answer=422),
     act("account/alerts/ntfy/", answer=422),
     *(
@@ -311,10 +316,14 @@ CREDIT: Final = [
     public("project/version_factors.xml", answer=404),
     own("project/statistics/"),
     act("project/statistics/", data={"exports_statistics": "on"}),
-    own("project/teams/"),
+    public("project/top/"),
+    public("project/top/teams/"),
+    own("project/top/choice/"),
+    act("project/top/choice/", data={"shown_name": "A"}),
+    public("project/teams/"),
     own("project/teams/new/"),
     act("project/teams/new/", answer=200),
-    own("project/teams/<int:pk>/", "project/teams/1/", answer=404),
+    public("project/teams/<int:pk>/", "project/teams/1/", answer=404),
     act("project/teams/<int:pk>/change/", "project/teams/1/change/", data={"leave": ""}, answer=404),
     # Not there until the operator opens it: tests/credit/experiments.
     public("laboratory/", answer=404),
@@ -346,6 +355,8 @@ EMULATOR: Final = [
     ),
     mine("emulator/<int:pk>/edit/", "emulator/{experiment}/edit/", answer=ON),
     mine("emulator/<int:pk>/scenario.json", "emulator/{experiment}/scenario.json"),
+    # The experiment of the matrix has begun: there is nothing left to estimate.
+    act_on("emulator/<int:pk>/estimate/", "emulator/{experiment}/estimate/", answer=404),
     act_on("emulator/<int:pk>/change/", "emulator/{experiment}/change/"),
     act_on("emulator/<int:pk>/cancel/", "emulator/{experiment}/cancel/"),
     act_on("emulator/<int:pk>/share/", "emulator/{experiment}/share/"),
@@ -353,9 +364,16 @@ EMULATOR: Final = [
     # Shared by its owner with whoever has the address
     public("emulator/shared/<str:key>/", "emulator/shared/{shared}/"),
     public("emulator/shared/<str:key>/", "emulator/shared/none/", answer=404),
+    Line("emulator/<str:key>/timelines/", 200, 404, 404, 404, "emulator/{experiment}/timelines/"),
+    public("emulator/<str:key>/timelines/", "emulator/{shared}/timelines/"),
+    act("emulator/shared/<str:key>/fork/", "emulator/shared/{shared}/fork/"),
+    act("emulator/shared/<str:key>/fork/", "emulator/shared/none/fork/", answer=404),
+    act_on("emulator/<str:key>/comments/", "emulator/{experiment}/comments/", data={"text": "x"}),
+    act("emulator/<str:key>/comments/", "emulator/{shared}/comments/", data={"text": "x"}),
+    act_on("emulator/<str:key>/comments/<int:pk>/delete/", "emulator/{experiment}/comments/1/delete/"),
     *(
         line
-        for what, there in {"": 200, "window/": 404, "table/<slug:what>/": 404, "result.json": 404}.items()
+        for what, there in {"": 200, "window/": 404, "job/": 404, "table/<slug:what>/": 404, "result.json": 404}.items()
         for line in (
             # A failed run has no timeline, and nobody is told whether a run is there that is not theirs.
             Line(

@@ -54,6 +54,7 @@ MODELS: Final = {
     "portal.user": May(actions={"allow_rights": ""}),
     "portal.account": May(view="S"),
     "portal.supportaction": May(view="S"),
+    "portal.consentevent": May(view="P"),
     "portal.host": May(view="M"),
     "portal.clientkey": May(actions={"revoke": ""}),
     "portal.apitoken": May(actions={"revoke": ""}),

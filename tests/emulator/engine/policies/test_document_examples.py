@@ -8,7 +8,7 @@ import pytest
 
 from emulator.engine.policies.debt_2005 import Debt2005
 from emulator.engine.policies.long_term_debt import LongTermDebt
-from emulator.engine.policies.rec import Rec
+from emulator.engine.policies.rec import Rec, RecLetter
 from emulator.engine.policies.single_debt import SingleDebt
 from emulator.engine.policy import Policy
 from emulator.engine.run import run
@@ -88,11 +88,18 @@ def test_example_2_long_term_debt_lets_nobody_else_in_within_bs_year(after_a_yea
     assert after_a_year.part(1, end, end + 0.95 * YEAR_SECS) == pytest.approx(1, abs=1e-6)
 
 
-def test_example_2_rec_forgets_as_year_within_weeks() -> None:
+def test_example_2_recs_letter_forgets_as_year_within_weeks() -> None:
     """BOINC's own emulator: 9.0 days. With a half-life of 10 days two RECs meet after about that, whatever the debt."""
-    cpu = Occupation(run(preset("document-year-long-job").scenario, Rec(), YEAR_DAYS + 12), "CPU")
+    cpu = Occupation(run(preset("document-year-long-job").scenario, RecLetter(), YEAR_DAYS + 12), "CPU")
     end = cpu.end_of_first_job(0)
     assert (cpu.first_start(0, after_secs=end) - end) / DAY_SECS == pytest.approx(9.0, abs=0.5)
+
+
+def test_example_2_rec_gives_b_the_cpu_for_months_after_as_year() -> None:
+    """It forgets little in twenty years. 198 days; then they take turns, a year each."""
+    cpu = Occupation(run(preset("document-year-long-job").scenario, Rec(), 1.7 * YEAR_DAYS), "CPU")
+    end = cpu.end_of_first_job(0)
+    assert cpu.first_start(0, after_secs=end) - end == pytest.approx(198 * DAY_SECS, rel=0.05)
 
 
 def test_example_2_variation_a_new_project_shares_the_cpu_with_b_at_once() -> None:

@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("portal", "0026_language_and_zone"),
+        ("portal", "0027_consents"),
     ]
 
     operations = [

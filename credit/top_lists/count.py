@@ -1,0 +1,47 @@
+"""Counts the credit of who is in top lists: a few statements, however many there are. Safe to repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple
+
+from django.db import connection, transaction
+
+from credit.top_lists import sql
+
+
+class AppCredit(NamedTuple):
+    """What a volunteer's archived tasks of an app were granted."""
+
+    user_id: int
+    app_id: int
+    credit: float
+
+
+archives: Final[list[Callable[[], Iterable[AppCredit]]]] = []
+"""Functions of other apps that archive results: sums of listed volunteers. Each app adds its own when it is ready."""
+
+
+def count() -> None:
+    """Total credit and recent average of listed volunteers and of teams."""
+    # Apart, so that neither waits for the other's locks.
+    for statement in (sql.COUNT_VOLUNTEERS, sql.COUNT_TEAMS):
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(statement, {"user": None})
+
+
+def count_apps() -> None:
+    """Credit of listed volunteers for each app. Two transactions: one reads, the other writes."""
+    begins = not connection.in_atomic_block
+    with transaction.atomic(), connection.cursor() as cursor:
+        if begins:
+            # Of one snapshot: what is archived between two statements would be in neither.
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        cursor.execute(sql.GRANTED_FOR_APPS, _columns([row for archive in archives for row in archive()]))
+        sums = [AppCredit(*row) for row in cursor.fetchall()]
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(sql.KEEP_APP_CREDIT, _columns(sums))
+
+
+def _columns(rows: list[AppCredit]) -> tuple[list[int], list[int], list[float]]:
+    return [row.user_id for row in rows], [row.app_id for row in rows], [row.credit for row in rows]

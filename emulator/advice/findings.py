@@ -1,0 +1,211 @@
+"""What went wrong in a run, from its results: late jobs, projects that got too little, processors that stood idle.
+
+The bounds are ours: what an owner would notice, not a rule of the emulator document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+import numpy as np
+
+from emulator.engine.scenario import App, Project, Scenario
+from emulator.engine.timeline.reasons import Reason
+from emulator.engine.timeline.results import ProjectResult, Result
+
+NAMED_MAX: Final = 10
+IDLE_MIN: Final = 0.01  # of the time in which a kind of processor was able to compute
+SHORT_MIN: Final = 0.02  # of all work
+SHORT_PART_MIN: Final = 0.1  # of the project's share
+
+
+class Cause(StrEnum):
+    """Why a project got too little, or a processor idled, as far as the run shows it."""
+
+    SUSPENDED = "suspended"  # of a processor alone: a suspended project is entitled to nothing
+    NO_NEW_TASKS = "no new tasks"
+    NO_PROGRAM = "no program"  # for a kind of processor
+    MEMORY = "memory"
+    MAX_CONCURRENT = "max concurrent"
+    DEADLINES = "deadlines"  # the server sends no jobs that would be late
+    SERVER_DOWN = "server down"
+    NO_WORK = "no work"
+    OFFLINE = "offline"  # the network may not be used, or is not there, for part of the time
+    UNKNOWN = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LateJob:
+    """A job that was finished after its deadline, or is not finished though it is over. `name` is the client's."""
+
+    project: str
+    job: int
+    name: str
+    late_secs: float
+    is_finished: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ShortProject:
+    """A project that got clearly less than its share; fractions of all work. `kind` belongs to NO_PROGRAM."""
+
+    project: str
+    share: float
+    got: float
+    cause: Cause
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class IdleKind:
+    """A kind of processor that idled for part of the instance-seconds in which it was able to compute."""
+
+    kind: str
+    idle_secs: float
+    able_secs: float
+    cause: Cause
+
+    @property
+    def fraction(self) -> float:
+        """The idle part of the time."""
+        return self.idle_secs / self.able_secs
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """All of it. `late` has the latest ones only, of `nlate` of `njobs`."""
+
+    late: tuple[LateJob, ...]
+    nlate: int
+    njobs: int
+    short: tuple[ShortProject, ...]
+    idle: tuple[IdleKind, ...]
+
+    @property
+    def are_good(self) -> bool:
+        """Whether there is nothing to say."""
+        return not (self.nlate or self.short or self.idle)
+
+
+def find(scenario: Scenario, result: Result) -> Findings:
+    """The findings of a run whose timeline was recorded."""
+    late = _late_jobs(result)
+    return Findings(
+        late=tuple(late[:NAMED_MAX]),
+        nlate=sum(row.late for row in result.projects),
+        njobs=sum(row.jobs for row in result.projects),
+        short=tuple(
+            _short(scenario, result, number, row) for number, row in enumerate(result.projects) if is_short(row)
+        ),
+        idle=tuple(_idle(scenario, result)),
+    )
+
+
+def is_short(row: ProjectResult) -> bool:
+    """Whether the project got clearly less than its share."""
+    return row.share - row.got_fraction > max(SHORT_MIN, SHORT_PART_MIN * row.share)
+
+
+def _late_jobs(result: Result) -> list[LateJob]:
+    """Known jobs of the owner's first, then the latest."""
+    found = [
+        LateJob(result.projects[project].name, job, result.names.get(job, ""), late_secs, is_finished=False)
+        for project, job, late_secs in result.overdue
+    ]
+    if result.timeline is not None:
+        misses = result.timeline.misses
+        unfinished = {job for _, job, _ in result.overdue}
+        found += [
+            LateJob(result.projects[project].name, job, result.names.get(job, ""), late_secs, is_finished=True)
+            for project, job, late_secs in zip(misses.project, misses.job, misses.late_secs, strict=True)
+            if job not in unfinished
+        ]
+    return sorted(found, key=lambda late: (not late.name, -late.late_secs, late.job))
+
+
+def _short(scenario: Scenario, result: Result, number: int, row: ProjectResult) -> ShortProject:
+    project = scenario.project(row.name)
+    reasons = _reasons(result, number)
+    cause, kind = Cause.UNKNOWN, ""
+    if project.no_new_tasks:
+        cause = Cause.NO_NEW_TASKS
+    elif _lacks_memory(scenario, project) or reasons[Reason.NO_MEMORY]:
+        cause = Cause.MEMORY
+    elif reasons[Reason.SERVER_DOWN] > row.rpcs / 4:
+        cause = Cause.SERVER_DOWN
+    elif reasons[Reason.SERVER_DEADLINE] > row.rpcs / 4:
+        cause = Cause.DEADLINES
+    elif not project.has_work or reasons[Reason.SERVER_DRY] > row.rpcs / 2:
+        cause = Cause.NO_WORK
+    elif missing := _missing_kind(scenario, project):
+        cause, kind = Cause.NO_PROGRAM, missing
+    elif project.max_concurrent or any(app.max_concurrent for app in project.apps):
+        cause = Cause.MAX_CONCURRENT
+    return ShortProject(row.name, row.share, row.got_fraction, cause, kind)
+
+
+def _reasons(result: Result, project: int) -> Sequence[int]:
+    """How many decisions about the project had each reason."""
+    reasons = np.asarray(result.decisions.reason, dtype=np.int64)
+    mine = np.asarray(result.decisions.project) == project
+    counts: list[int] = np.bincount(reasons[mine], minlength=128).tolist()
+    return counts
+
+
+def _missing_kind(scenario: Scenario, project: Project) -> str:
+    """The first kind of processor for which other projects have a program and this one has none."""
+    own = _kinds_of(project.apps)
+    others = {kind for other in scenario.projects for kind in _kinds_of(other.apps)}
+    kinds = [processor.kind for processor in scenario.all_processors()]
+    return next((kind for kind in kinds if kind in others and kind not in own), "")
+
+
+def _kinds_of(apps: Sequence[App]) -> set[str]:
+    return {version.kind for app in apps for version in app.versions}
+
+
+def _lacks_memory(scenario: Scenario, project: Project) -> bool:
+    """Whether no job of it ever fits."""
+    preferences, ram_bytes = scenario.preferences, scenario.host.ram_bytes
+    most = ram_bytes * max(preferences.ram_busy_fraction, preferences.ram_idle_fraction)
+    return bool(ram_bytes and project.apps) and all(app.working_set_bytes > most for app in project.apps)
+
+
+def _idle(scenario: Scenario, result: Result) -> list[IdleKind]:
+    assert result.timeline is not None
+    bins = result.timeline.bins
+    found = []
+    for number, kind in enumerate(result.timeline.kinds):
+        able = float(bins.instances[number]) * result.timeline.duration_secs - float(bins.off[number].sum())
+        idle = able - float(bins.busy[number].sum())
+        if able > 0 and idle > IDLE_MIN * able:
+            found.append(IdleKind(kind, idle, able, _why_idle(scenario, result, kind)))
+    return found
+
+
+def _why_idle(scenario: Scenario, result: Result, kind: str) -> Cause:
+    suppliers = [
+        (number, project) for number, project in enumerate(scenario.projects) if kind in _kinds_of(project.apps)
+    ]
+    if not suppliers:
+        return Cause.NO_PROGRAM
+    counts = np.sum([_reasons(result, number) for number, _ in suppliers], axis=0)
+    contacts = sum(result.projects[number].rpcs for number, _ in suppliers)
+    causes = (
+        (Cause.SUSPENDED, all(project.suspended for _, project in suppliers)),
+        (Cause.NO_NEW_TASKS, all(project.suspended or project.no_new_tasks for _, project in suppliers)),
+        (Cause.MEMORY, counts[Reason.NO_MEMORY] > 0 or all(_lacks_memory(scenario, each) for _, each in suppliers)),
+        (Cause.MAX_CONCURRENT, all(_is_limited(project) for _, project in suppliers)),
+        (Cause.DEADLINES, counts[Reason.SERVER_DEADLINE] > contacts / 4),
+        (Cause.OFFLINE, not scenario.preferences.network_hours.is_always or scenario.host.connected.fraction < 1),
+        (Cause.SERVER_DOWN, counts[Reason.SERVER_DOWN] > contacts / 4),
+        (Cause.NO_WORK, counts[Reason.SERVER_DRY] > contacts / 2),
+    )
+    return next((cause for cause, holds in causes if holds), Cause.UNKNOWN)
+
+
+def _is_limited(project: Project) -> bool:
+    return bool(project.max_concurrent) or all(app.max_concurrent for app in project.apps)

@@ -1,0 +1,104 @@
+"""What each project was entitled to during a run, and what could have run when.
+
+Shares, projects and processors may change during a run. So the run is divided into stretches in which none of them
+does, and each stretch counts by what the computer was able to compute in it: a project that is attached for the last
+of a hundred days is entitled to its share of that day. A project is entitled while it is attached and not suspended.
+"""
+
+from __future__ import annotations
+
+import math
+
+from emulator.engine.client import Client
+from emulator.engine.state import ProjectState
+from emulator.engine.timeline.stretches import Claim, Stretch, Supply
+
+
+class Entitlements:
+    """Kept by one run. `able` is called for each span of time, `close` before something changes and at the end, `open`
+    after it has changed."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        kinds, projects = len(client.kinds), len(client.all_projects)
+        self._able_secs = [0.0] * kinds
+        self._since = 0.0
+        self._entitled = [False] * projects
+        self._flop = [0.0] * projects  # entitled to
+        self._share_secs = [0.0] * projects
+        self.capacity_flop = 0.0
+        self.entitled_secs = [0.0] * projects
+        self._stretches: dict[tuple[tuple[Claim, ...], float], Stretch] = {}
+
+    def able(self, kind: int, secs: float) -> None:
+        """That kind of processor was able to compute for so long."""
+        self._able_secs[kind] += secs
+
+    def open(self, now: float) -> None:
+        """A stretch begins. What a project does not run while it is not entitled is no gap."""
+        for project in self._client.all_projects:
+            index = project.index
+            was, is_ = self._entitled[index], project.attached and not project.suspended
+            if was and not is_ and not project.running:
+                project.gap_cubes += (now - project.gap_from_secs) ** 3
+            elif is_ and not was:
+                project.gap_from_secs = now
+            self._entitled[index] = is_
+
+    def close(self, now: float) -> None:
+        """The stretch ends: books its capacity, and each project's part of it."""
+        client = self._client
+        secs, self._since = now - self._since, now
+        able, self._able_secs = self._able_secs, [0.0] * len(client.kinds)
+        if secs <= 0.0:
+            return
+        instance_secs = [n * each for n, each in zip(client.instances, able, strict=True)]
+        flop = sum([flops * each for flops, each in zip(client.instance_flops, instance_secs, strict=True)])
+        self.capacity_flop += flop
+        entitled = [project for project in client.all_projects if self._entitled[project.index]]
+        shares = sum([project.share for project in entitled])
+        for project in entitled:
+            self.entitled_secs[project.index] += secs
+            if shares:
+                self._flop[project.index] += flop * project.share / shares
+                self._share_secs[project.index] += secs * project.share / shares
+        self._add(tuple(_claim(project) for project in entitled), able, instance_secs)
+
+    def _add(self, claims: tuple[Claim, ...], able: list[float], instance_secs: list[float]) -> None:
+        buffer_secs = self._client.buffer_total_secs
+        stretch = self._stretches.get((claims, buffer_secs))
+        if stretch is None:
+            self._stretches[claims, buffer_secs] = Stretch(claims, buffer_secs, able, instance_secs)
+            return
+        for kind, secs in enumerate(able):
+            stretch.able_secs[kind] += secs
+            stretch.instance_secs[kind] += instance_secs[kind]
+
+    @property
+    def aims(self) -> list[float]:
+        """The part of all work that each project was entitled to. If the computer never computed, by time alone."""
+        parts = self._flop if self.capacity_flop else self._share_secs
+        total = math.fsum(parts)
+        return [part / total if total else 0.0 for part in parts]
+
+    @property
+    def stretches(self) -> tuple[Stretch, ...]:
+        """All parts of the run, those with the same claims as one."""
+        return tuple(self._stretches.values())
+
+
+def _claim(project: ProjectState) -> Claim:
+    supplies = dict.fromkeys(
+        Supply(
+            number,
+            offer.kind,
+            offer.usage,
+            offer.cpus if offer.kind else 0.0,
+            offer.counted_flops,
+            app.app.max_concurrent or math.inf,
+        )
+        for number, app in enumerate(project.apps)
+        for offer in app.offers
+    )
+    is_dry = not project.has_work or project.no_new_tasks or project.forced_down or project.held > 0
+    return Claim(project.index, tuple(supplies), project.project.max_concurrent or math.inf, is_dry)

@@ -1,0 +1,187 @@
+"""What stops computing, or the use of the network, besides the computer's availability: hours, and what its owner does.
+
+Each is a process like `UpDown`: a state, and the time at which it next changes. A run jumps to these times, so nothing
+is sampled.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from dataclasses import dataclass
+from itertools import pairwise
+
+from emulator.engine.availability import UpDown
+from emulator.engine.random_numbers import random_stream
+from emulator.engine.scenario import WEEK_SECS, Availability, Host, Hours, NewApp, Preferences, Scenario, Use
+from emulator.engine.timeline.reasons import Reason
+
+
+class WeekHours:
+    """The hours of the local week as a process; `up` within them."""
+
+    __slots__ = ("_changes_secs", "_next", "_week_start_secs", "until_secs", "up")
+
+    def __init__(self, hours: Hours, week_secs: float) -> None:
+        spans = hours.spans_secs()
+        self._changes_secs = [at for span in spans for at in span]
+        if hours.is_always or not spans:
+            self.up = bool(spans)
+            self.until_secs = math.inf
+            return
+        # After an even number of changes it is down, after an odd one up.
+        week_secs %= WEEK_SECS
+        self._next = bisect_right(self._changes_secs, week_secs)
+        self._week_start_secs = -week_secs
+        self._find_next()
+
+    def _find_next(self) -> None:
+        if self._next == len(self._changes_secs):
+            self._next = 0
+            self._week_start_secs += WEEK_SECS
+        self.up = self._next % 2 == 1
+        self.until_secs = self._week_start_secs + self._changes_secs[self._next]
+
+    def advance(self, now: float) -> bool:
+        """The state at `now`; calls come in order of time."""
+        while self.until_secs <= now:
+            self._next += 1
+            self._find_next()
+        return self.up
+
+
+class InUse:
+    """A use of the computer as a process; `up` while it lasts."""
+
+    __slots__ = ("_hours", "_spells")
+
+    def __init__(self, use: Use, week_secs: float, seed: int, name: str) -> None:
+        self._hours = WeekHours(use.hours, week_secs)
+        self._spells = UpDown(Availability(use.fraction, use.mean_secs), random_stream(seed, "host", name))
+
+    @property
+    def until_secs(self) -> float:
+        """When it may next change."""
+        return min(self._hours.until_secs, self._spells.until_secs)
+
+    def advance(self, now: float) -> bool:
+        """Whether it lasts at `now`; calls come in order of time."""
+        in_hours = self._hours.advance(now)
+        return self._spells.advance(now) and in_hours
+
+
+@dataclass(slots=True)
+class _Stop:
+    """A process that stops computing while its state is `when`."""
+
+    process: WeekHours | InUse
+    when: bool
+    reason: Reason
+
+
+class Limits:
+    """The limits of one run. Without any, all its lists are empty and it costs nothing."""
+
+    def __init__(self, scenario: Scenario, seed: int) -> None:
+        host, preferences, week_secs = scenario.host, scenario.preferences, scenario.week_secs
+        self._all: list[_Stop] = []
+        if not preferences.compute_hours.is_always:
+            hours = WeekHours(preferences.compute_hours, week_secs)
+            self._all.append(_Stop(hours, False, Reason.OUTSIDE_HOURS))
+        in_use = InUse(host.in_use, week_secs, seed, "in_use")
+        self._gpus: list[_Stop] = []
+        for use, name, stops, reason in _uses(host, preferences):
+            process = in_use if name == "in_use" else InUse(use, week_secs, seed, name)
+            (self._all if stops == "all" else self._gpus).append(_Stop(process, True, reason))
+        self._network = None if preferences.network_hours.is_always else WeekHours(preferences.network_hours, week_secs)
+        self._in_use = in_use
+        fractions = (preferences.ram_idle_fraction, preferences.ram_busy_fraction)
+        self._ram_bytes = [host.ram_bytes * fraction for fraction in fractions]  # not in use, in use
+        self._counts_ram = _may_lack_ram(scenario)
+        self.reason = Reason.NONE  # why nothing may compute
+        self.gpu_reason = Reason.NONE  # why GPUs may not
+
+    def next_change(self) -> float:
+        """When one of them may next change; infinity for never."""
+        times = [stop.process.until_secs for stop in (*self._all, *self._gpus)]
+        if self._network is not None:
+            times.append(self._network.until_secs)
+        if self._counts_ram:
+            times.append(self._in_use.until_secs)
+        return min(times, default=math.inf)
+
+    def advance(self, now: float) -> None:
+        """Follows the processes."""
+        self.reason, gpu_reason = _first(self._all, now), _first(self._gpus, now)
+        self.gpu_reason = self.reason or gpu_reason
+
+    def lets_connect(self, now: float) -> bool:
+        """Whether the network may be used."""
+        return self._network is None or self._network.advance(now)
+
+    def ram_bytes(self, now: float) -> float:
+        """What all running jobs together may use; infinity without a limit."""
+        return self._ram_bytes[self._in_use.advance(now)] if self._counts_ram else math.inf
+
+
+def _first(stops: list[_Stop], now: float) -> Reason:
+    # All of them have to follow, or one would be due for ever.
+    states = [stop.process.advance(now) == stop.when for stop in stops]
+    return next((stop.reason for stop, holds in zip(stops, states, strict=True) if holds), Reason.NONE)
+
+
+def _may_lack_ram(scenario: Scenario) -> bool:
+    """Whether as many of the largest jobs as can run at once might not fit; if not, nothing has to be counted."""
+    host, preferences = scenario.host, scenario.preferences
+    apps = [app for project in scenario.projects for app in project.apps]
+    apps += [event.app for event in scenario.events if isinstance(event, NewApp)]
+    largest = max((app.working_set_bytes for app in apps), default=0.0)
+    if not host.ram_bytes or not largest:
+        return False
+    parts = [version.gpus or version.cpus for app in apps if app.working_set_bytes for version in app.versions]
+    most = sum(scenario.most_instances()) / min([1.0, *parts]) + 1
+    return most * largest > host.ram_bytes * min(preferences.ram_busy_fraction, preferences.ram_idle_fraction)
+
+
+def _uses(host: Host, preferences: Preferences) -> list[tuple[Use, str, str, Reason]]:
+    """What the owner does that stops all computing, or that of GPUs: only what ever happens."""
+    found: list[tuple[Use, str, str, Reason]] = []
+    if not preferences.run_if_user_active:
+        found.append((host.in_use, "in_use", "all", Reason.IN_USE))
+    elif not preferences.run_gpu_if_user_active:
+        found.append((host.in_use, "in_use", "gpus", Reason.IN_USE))
+    if not preferences.run_on_batteries:
+        found.append((host.on_batteries, "on_batteries", "all", Reason.ON_BATTERIES))
+    found.append((host.exclusive_app, "exclusive_app", "all", Reason.EXCLUSIVE_APP))
+    found.append((host.exclusive_gpu_app, "exclusive_gpu_app", "gpus", Reason.EXCLUSIVE_APP))
+    return [each for each in found if each[0].fraction > 0]
+
+
+def allowed_fractions(scenario: Scenario) -> tuple[float, float]:
+    """The long-run part of the time in which limits let CPUs and GPUs compute, as a client would measure it.
+
+    Uses are independent of each other and of the hours, so within an hour that all of them may fall in, the parts
+    that they leave are multiplied.
+    """
+    preferences = scenario.preferences
+    uses = _uses(scenario.host, preferences)
+    spans = preferences.compute_hours.spans_secs()
+    spans_of = [use.hours.spans_secs() for use, *_rest in uses]
+    edges = sorted({0.0, WEEK_SECS, *(at for each in (spans, *spans_of) for span in each for at in span)})
+    cpu = gpu = 0.0
+    for start, end in pairwise(edges):
+        if not _covers(spans, start):
+            continue
+        left = left_to_gpus = end - start
+        for (use, _name, stops, _reason), of_use in zip(uses, spans_of, strict=True):
+            if _covers(of_use, start):
+                left_to_gpus *= 1 - use.fraction
+                if stops == "all":
+                    left *= 1 - use.fraction
+        cpu += left
+        gpu += left_to_gpus
+    return cpu / WEEK_SECS, gpu / WEEK_SECS
+
+
+def _covers(spans: tuple[tuple[float, float], ...], at: float) -> bool:
+    return any(start <= at < end for start, end in spans)

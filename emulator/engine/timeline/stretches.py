@@ -1,0 +1,43 @@
+"""What could have run when: the facts from which the shares that were attainable are calculated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Supply:
+    """Jobs that a project could have supplied: what one occupies, its counted FLOPS, and how many may run at once.
+
+    `kind` is an index into the computer's kinds of processor, `usage` counts instances of it, `cpus` the CPUs beside a
+    GPU job. `app` numbers the project's applications, whose jobs `most_of_app` limits (infinity: no limit).
+    """
+
+    app: int
+    kind: int
+    usage: float
+    cpus: float
+    counted_flops: float
+    most_of_app: float
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """An entitled project in a stretch. `is_dry`: its server has no jobs, or may not be asked, so only those that the
+    client has can run. `most` limits its jobs that run at once."""
+
+    project: int
+    supplies: tuple[Supply, ...]
+    most: float
+    is_dry: bool
+
+
+@dataclass(slots=True)
+class Stretch:
+    """Parts of the run with the same claims: per kind of processor, the seconds and the instance-seconds for which it
+    was able to compute, and the work buffer in seconds."""
+
+    claims: tuple[Claim, ...]
+    buffer_secs: float
+    able_secs: list[float]
+    instance_secs: list[float]

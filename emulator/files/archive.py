@@ -1,0 +1,113 @@
+"""Take the files that a scenario is made of out of a ZIP of a client's data folder. Pure: bytes in, bytes out.
+
+Nothing is written to a disk, and only those files are unpacked. The data folder may be inside other folders, or be the
+archive itself. What such an archive may hold is limited, because it comes from strangers.
+"""
+
+import io
+import re
+import stat
+import zipfile
+import zlib
+from collections.abc import Mapping
+from typing import Final
+
+from emulator.files.client_state import STATE_FILE
+from emulator.files.job_log import JOB_LOG
+from emulator.files.sections import SETTINGS_BYTES_MAX, STATE_BYTES_MAX, ScenarioFileError
+from emulator.files.time_log import LOG_BYTES_MAX, TIME_LOG_FILE
+
+ENTRIES_MAX: Final = 20_000
+FILES_MAX: Final = 500  # that are read
+BYTES_MAX: Final = 64 << 20  # unpacked, of all that are read
+RATIO_MAX: Final = 200  # of the size of a file to that of its packed form
+RATIO_FREE_BYTES: Final = 1 << 20  # a file up to this size may be packed as tightly as it likes
+APP_CONFIG_FILE: Final = "app_config.xml"
+SETTINGS_FILES: Final = ("global_prefs.xml", "global_prefs_override.xml", "cc_config.xml")
+
+_APP_CONFIG: Final = re.compile(r"projects/[^/]+/app_config\.xml")
+_ENTRY: Final = b"PK\x01\x02"  # begins an archive's line on each of its files
+_ENCRYPTED: Final = 1
+
+
+def bytes_max_of(name: str) -> int | None:
+    """How large a file of a data folder may be, by its path from there; None for one that is not read."""
+    if name == STATE_FILE:
+        return STATE_BYTES_MAX
+    if name in SETTINGS_FILES or name == APP_CONFIG_FILE or _APP_CONFIG.fullmatch(name):
+        return SETTINGS_BYTES_MAX
+    if name == TIME_LOG_FILE or JOB_LOG.fullmatch(name):
+        return LOG_BYTES_MAX
+    return None
+
+
+def unpack(data: bytes) -> tuple[dict[str, bytes], int]:
+    """Return the files that a scenario is made of, by their path from the data folder, and how many others there are.
+
+    Raises ScenarioFileError for what is no ZIP, has no client_state.xml, or is beyond a limit.
+    """
+    # Each entry costs memory as soon as the archive is opened, so they are counted before.
+    if data.count(_ENTRY) > ENTRIES_MAX:
+        raise ScenarioFileError("ZIP", "", 0, f"it has more than {ENTRIES_MAX} files")
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            return _unpack(archive)
+    except zipfile.BadZipFile:
+        raise ScenarioFileError("ZIP", "", 0, "this is no ZIP file, or it is damaged") from None
+
+
+def _unpack(archive: zipfile.ZipFile) -> tuple[dict[str, bytes], int]:
+    entries = {_path(info.filename): info for info in archive.infolist() if not info.is_dir()}
+    folder = _data_folder(entries)
+    wanted = {
+        name: info
+        for path, info in entries.items()
+        if path.startswith(folder) and bytes_max_of(name := path.removeprefix(folder)) is not None
+    }
+    if len(wanted) > FILES_MAX:
+        raise ScenarioFileError("ZIP", "", 0, f"more than {FILES_MAX} of its files would have to be read")
+    files: dict[str, bytes] = {}
+    for name, info in wanted.items():
+        files[name] = _content(archive, info, name)
+        if sum(map(len, files.values())) > BYTES_MAX:
+            raise ScenarioFileError("ZIP", "", 0, f"the files to read are larger than {BYTES_MAX >> 20} MiB together")
+    return files, len(entries) - len(files)
+
+
+def _path(name: str) -> str:
+    """An entry's path with the separators of Unix. Raises ScenarioFileError for one that leaves the archive."""
+    path = name.replace("\\", "/")
+    if path.startswith("/") or re.match(r"[A-Za-z]:", path) or ".." in path.split("/"):
+        raise ScenarioFileError(name[:100], "", 0, "its path leads out of the ZIP")
+    return path.removeprefix("./")
+
+
+def _data_folder(paths: Mapping[str, object]) -> str:
+    """The folder that has client_state.xml, with a slash at its end; "" for the archive itself."""
+    found = [path.removesuffix(STATE_FILE) for path in paths if path == STATE_FILE or path.endswith(f"/{STATE_FILE}")]
+    if not found:
+        raise ScenarioFileError(STATE_FILE, "", 0, "the ZIP does not have it: pack the client's whole data folder")
+    highest = min(path.count("/") for path in found)
+    found = [path for path in found if path.count("/") == highest]
+    if len(found) > 1:
+        raise ScenarioFileError(STATE_FILE, "", 0, "the ZIP has the data folders of several clients: pack one")
+    return found[0]
+
+
+def _content(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> bytes:
+    limit = bytes_max_of(name)
+    assert limit is not None
+    mode = info.external_attr >> 16
+    if mode and stat.S_IFMT(mode) not in (0, stat.S_IFREG):
+        raise ScenarioFileError(name[:100], "", 0, "it is a link, not a file")
+    if info.flag_bits & _ENCRYPTED:
+        raise ScenarioFileError(name[:100], "", 0, "it is encrypted: pack the folder without a password")
+    if info.file_size > limit:
+        raise ScenarioFileError(name[:100], "", 0, f"the file is larger than {limit >> 20} MiB")
+    if info.file_size > max(RATIO_FREE_BYTES, RATIO_MAX * info.compress_size):
+        raise ScenarioFileError(name[:100], "", 0, f"it is packed to less than 1/{RATIO_MAX} of its size")
+    try:
+        with archive.open(info) as file:
+            return file.read(limit + 1)
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, RuntimeError, OSError, ValueError):
+        raise ScenarioFileError(name[:100], "", 0, "it cannot be unpacked: the ZIP is damaged") from None

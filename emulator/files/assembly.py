@@ -1,0 +1,348 @@
+"""From the content of a client's files to a scenario, with notes on what was left out or assumed. Pure."""
+
+import re
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import PurePosixPath
+from typing import Final
+
+from emulator.engine.scenario import (
+    CPU,
+    DAY_SECS,
+    MAX_FLOP,
+    MIN_JOB_FLOP,
+    App,
+    Host,
+    Normal,
+    Preferences,
+    Processor,
+    Project,
+    Scenario,
+    ScenarioError,
+    StartJob,
+    StartState,
+    Version,
+)
+from emulator.files.client_settings import AppConfig, CcConfig
+from emulator.files.client_state import (
+    DEFAULT_JOB_FLOP,
+    DEFAULT_LATENCY_SECS,
+    STATE_FILE,
+    ClientState,
+    StateApp,
+    StateProject,
+    StateVersion,
+)
+from emulator.files.job_log import JOB_LOG, JobLog, LoggedJob, RunTimes, by_app, run_times
+from emulator.files.owner import time_of_week, with_use, without_hours
+from emulator.files.present_state import Sizing, backoffs, start_job
+from emulator.files.present_tasks import StateJob
+from emulator.files.sections import ScenarioFileError
+from emulator.files.time_log import TIME_LOG_FILE, TimeLog
+
+NOTES_MAX: Final = 50
+MIN_RUN_SECS: Final = 1e-3  # what Scenario accepts as a run time
+
+
+class Assembly:
+    """The steps from the content of the files to a scenario, with the notes that they leave."""
+
+    def __init__(
+        self, state: ClientState, preferences: Preferences, cc_config: CcConfig, app_configs: list[AppConfig]
+    ) -> None:
+        self.state = state
+        self.cc_config = cc_config
+        self.preferences = replace(preferences, report_at_once=cc_config.report_at_once)
+        self.notes: dict[str, None] = {}
+        self.processors = self._processors()
+        self.logged: dict[int, list[LoggedJob]] = {}  # by the project's place
+        self.by_app: dict[int, dict[str, list[LoggedJob]]] = {}
+        self.size_factors: dict[tuple[int, str], float] = {}  # real work per server's estimate, of logged applications
+        if state.now:
+            moment = datetime.fromtimestamp(state.now, UTC)
+            self._note(f"The emulation begins at {moment:%Y-%m-%d %H:%M} UTC, when the client wrote client_state.xml")
+        self.configs: dict[int, AppConfig] = {}
+        for config in app_configs:
+            self._place(config)
+
+    def scenario(self) -> Scenario:
+        """All together. Raises ScenarioError."""
+        for what in self.cc_config.left_out:
+            self._note(f"cc_config.xml: {what}")
+        names = self._project_names()
+        projects: list[Project] = []
+        jobs: list[StartJob] = []
+        for index, found in enumerate(self.state.projects):
+            apps, kept = self._apps(index, found)
+            if not apps:
+                self._note(f"{names[index]} is left out: it has no application that this computer can run")
+                continue
+            projects.append(self._project(index, found, names[index], apps))
+            jobs += self._jobs(index, names[index], found, apps, kept)
+        if not projects:
+            raise self.state.projects[0].section.error("project", "no project has an application this computer can run")
+        if all(project.share == 0 for project in projects):
+            raise self.state.projects[0].section.error("resource_share", "at least one project needs a share above 0")
+        host = Host(
+            processors=tuple(self.processors.values()),
+            on=self.state.on,
+            connected=self.state.connected,
+            active=self.state.active,
+            gpu_active=self.state.gpu_active,
+            name=self.state.host_name,
+            ram_bytes=self.state.ram_bytes,
+        )
+        host = self._with_owner(host)
+        week_secs = self._time_of_week()
+        notes = tuple(self.notes)
+        try:
+            return Scenario(host, tuple(projects), self.preferences, tuple(jobs), notes=notes, week_secs=week_secs)
+        except ScenarioError as error:  # a fault that belongs to no single line
+            raise ScenarioFileError(STATE_FILE, error.field, 0, error.why) from None
+
+    def _with_owner(self, host: Host) -> Host:
+        if self.state.is_active_measured or host.active.trace:
+            return without_hours(host, self.preferences, self._note)
+        return with_use(host, self.preferences, self.cc_config.exclusive, self._note)
+
+    def _time_of_week(self) -> float:
+        if self.state.now:
+            return time_of_week(self.state.now, self.state.utc_offset_secs)
+        if not (self.preferences.compute_hours.is_always and self.preferences.network_hours.is_always):
+            self._note("The file does not say when it was written. The scenario begins on Sunday at 0:00.")
+        return 0.0
+
+    def follow(self, log: TimeLog) -> None:
+        """The computer is on, computes and has a network as the client's log says, again and again."""
+        self._note_bad_lines(TIME_LOG_FILE, log.bad_lines)
+        if not log.days:
+            self._note("time_stats_log is not used: it covers less than a day")
+            return
+        length = log.days * DAY_SECS
+        state = self.state
+        state.on = replace(state.on, trace=log.on, trace_secs=length)
+        state.active = replace(state.active, trace=log.active, trace_secs=length)
+        state.connected = replace(state.connected, trace=log.connected, trace_secs=length)
+        self._note(
+            "The computer is on, active and connected as time_stats_log says. Its last whole days are repeated: "
+            f"{log.days}"
+        )
+
+    def measure(self, file: str, log: JobLog) -> None:
+        """Take the run times of a project's tasks from its job log."""
+        self._note_bad_lines(file, log.bad_lines)
+        found = JOB_LOG.fullmatch(file)
+        folder = found[1] if found is not None else ""
+        places = [at for at, project in enumerate(self.state.projects) if url_folder(project.url) == folder]
+        if not places:
+            self._note(f"{file[:100]} has no effect: no project has the folder {folder[:100]}")
+        for at in places:
+            self.logged[at] = log.jobs
+
+    def _note_bad_lines(self, file: str, bad: tuple[int, ...]) -> None:
+        if bad:
+            self._note(f"{file[:100]}: lines that cannot be read are left out: {len(bad)}, the first is line {bad[0]}")
+
+    def _note(self, text: str) -> None:
+        if len(self.notes) < NOTES_MAX:
+            self.notes[text] = None
+
+    def _processors(self) -> dict[str, Processor]:
+        processors = {processor.kind: processor for processor in self.state.processors}
+        if self.cc_config.ncpus:
+            processors[CPU] = replace(processors[CPU], instances=self.cc_config.ncpus)
+        for kind in self.state.unknown_gpus:
+            self._note(f"The {kind} is left out: the file does not say how fast it is")
+        if self.cc_config.no_gpus and len(processors) > 1:
+            processors = {CPU: processors[CPU]}
+            self._note("All GPUs are left out because cc_config.xml disables them")
+        return processors
+
+    def _project_names(self) -> list[str]:
+        """Names, each with its project's address where two projects have the same."""
+        plain = [project.name for project in self.state.projects]
+        names = [
+            project.name if plain.count(project.name) == 1 else f"{project.name[:120]} ({project.url[:120]})"
+            for project in self.state.projects
+        ]
+        for index, name in enumerate(names):
+            if name in names[:index]:
+                raise self.state.projects[index].section.error(
+                    "master_url", "a second project of this name and address"
+                )
+        return names
+
+    def _place(self, config: AppConfig) -> None:
+        """Decide which projects an app_config.xml is for."""
+        folder = PurePosixPath(config.source.file).parent.name
+        if folder:
+            places = [at for at, project in enumerate(self.state.projects) if url_folder(project.url) == folder]
+            missing = f"no project has the folder {folder[:100]}"
+        else:
+            projects = enumerate(self.state.projects)
+            places = [at for at, project in projects if config.apps <= project.apps.keys()]
+            missing = "no project has all its applications"
+            if not config.apps and len(self.state.projects) > 1:
+                places, missing = [], "it names no application, so put it in its project's folder"
+        if not places:
+            self._note(f"{config.source.file[:100]} has no effect: {missing}")
+        for at in places:
+            self.configs[at] = config
+
+    def _project(self, index: int, found: StateProject, name: str, apps: list[App]) -> Project:
+        config = self.configs.get(index)
+        now = self.state.now
+        return Project(
+            name=name,
+            share=found.share,
+            apps=tuple(apps),
+            available=found.available,
+            standing=found.standing,
+            suspended=found.suspended,
+            no_new_tasks=found.no_new_tasks,
+            uses_dcf=found.uses_dcf,
+            max_concurrent=config.project_max_concurrent if config else 0,
+            request_delay_secs=found.contacts.request_delay_secs if now else 0.0,
+            backoffs=backoffs(found.contacts, now),
+            not_asked=found.contacts.not_asked,
+        )
+
+    def _apps(self, index: int, found: StateProject) -> tuple[list[App], dict[str, list[StateVersion]]]:
+        """The applications this computer can run, and for each which of its versions are left."""
+        apps: list[App] = []
+        kept: dict[str, list[StateVersion]] = {}
+        for app in found.apps.values():
+            if app.non_cpu_intensive:
+                self._note(f"{found.name}: {app.name} is left out because it hardly uses the CPU")
+                continue
+            usable = [(state, self._version(index, found, app, state)) for state in app.versions]
+            pairs = [(state, version) for state, version in usable if version is not None]
+            size, estimate, latency = self._job_sizes(index, found, app, [version.flops for _, version in pairs])
+            for state, version in pairs:
+                if size.mean / version.flops < MIN_RUN_SECS:
+                    raise state.section.error("flops", "its tasks would take less than a millisecond")
+            if not pairs:
+                self._note(f"{found.name}: {app.name} is left out because it has no version for this computer")
+                continue
+            kept[app.name] = [state for state, _ in pairs]
+            config = self.configs.get(index)
+            limit = config.max_concurrent.get(app.name, app.max_concurrent) if config else app.max_concurrent
+            versions = tuple(version for _, version in pairs)
+            memory = app.working_set_bytes
+            apps.append(
+                App(app.name, versions, size, Normal(estimate), latency, app.weight, limit, working_set_bytes=memory)
+            )
+        return apps, kept
+
+    def _job_sizes(
+        self, index: int, found: StateProject, app: StateApp, speeds: list[float]
+    ) -> tuple[Normal, float, float]:
+        """Size, estimate and time limit of an application's new jobs: what only an emulator's file says, else sizes as
+        its job log has them, else what its first job says."""
+        first = next((job for job in found.jobs if job.app == app.name), None)
+        estimate = app.estimate_flop
+        if estimate is None:
+            workunits = (flop for name, flop in found.workunits.values() if name == app.name)
+            estimate = next(workunits, app.size.mean if app.size else DEFAULT_JOB_FLOP)
+            if found.uses_dcf:
+                estimate = min(max(estimate * found.dcf, MIN_JOB_FLOP), MAX_FLOP)
+        latency = app.latency_secs
+        if latency is None:
+            latency = first.latency_secs if first and first.latency_secs >= 1 else DEFAULT_LATENCY_SECS
+        times = None if app.size else self._run_times(index, found, app, speeds)
+        if times is not None:
+            self.size_factors[index, app.name] = times.per_estimate
+            return Normal(times.mean_flop, times.std_dev_flop), estimate, latency
+        return app.size or Normal(estimate), estimate, latency
+
+    def _run_times(self, index: int, found: StateProject, app: StateApp, speeds: list[float]) -> RunTimes | None:
+        """What the project's job log says of the application's tasks, if it has enough of them."""
+        if index not in self.by_app:
+            tasks = {job.name: job.app for job in found.jobs}
+            tasks |= {name: app for name, (app, _) in found.workunits.items()}
+            self.by_app[index] = by_app(self.logged.get(index, []), tasks, found.apps)
+        of_app, of_project = self.by_app[index].get(app.name, []), self.by_app[index].get("", [])
+        times = run_times(of_app, speeds)
+        if times is not None:
+            self._note(f"{found.name}: sizes of {app.name} are those of {times.njobs} tasks in its job log")
+            return times
+        times = run_times(of_project, speeds)
+        if times is not None:
+            self._note(
+                f"{found.name}: sizes of {app.name} are those of {times.njobs} tasks in the project's job log, which "
+                "does not say of which application they are"
+            )
+        return times
+
+    def _version(self, index: int, found: StateProject, app: StateApp, state: StateVersion) -> Version | None:
+        """The version with its owner's settings and a speed; None when the computer has no processor for it."""
+        version = state.version
+        if version.gpu and (version.gpu not in self.processors or self._excluded(found, app, version.gpu)):
+            return None
+        config = self.configs.get(index)
+        if config is not None:
+            version = _with_usage(version, config, app.name, state.plan_class)
+        if version.flops < 1:
+            cpu_flops = version.cpus * self.processors[CPU].counted_flops
+            gpu_flops = version.gpus * self.processors[version.gpu].counted_flops if version.gpu else 0
+            version = replace(version, flops=cpu_flops + gpu_flops)
+        return version
+
+    def _excluded(self, found: StateProject, app: StateApp, kind: str) -> bool:
+        return any(
+            exclusion.url.rstrip("/") in ("", found.url.rstrip("/"))
+            and exclusion.kind in ("", kind)
+            and exclusion.app in ("", app.name)
+            for exclusion in self.cc_config.exclusions
+        )
+
+    def _jobs(
+        self, index: int, name: str, found: StateProject, apps: list[App], kept: dict[str, list[StateVersion]]
+    ) -> list[StartJob]:
+        """Its tasks as they are now, in order of arrival."""
+        jobs: list[StartJob] = []
+        for job in found.jobs:
+            version = _version_of(job, kept.get(job.app, []))
+            app = next((app for app in apps if app.name == job.app), None)
+            if version is None or app is None:
+                self._note(f"{name}: tasks whose version this computer cannot run are left out")
+                continue
+            factor = found.dcf if found.uses_dcf else 1.0
+            sizing = Sizing(app.versions[version].flops, factor, self.size_factors.get((index, app.name), factor))
+            jobs.append(start_job(job, name, version, sizing, self.state.now))
+            if job.transfers == "download":
+                self._note(f"{name}: tasks whose files are not downloaded yet can run at once")
+            elif job.transfers == "upload":
+                self._note(f"{name}: tasks whose files are not uploaded yet can be reported")
+            if job.state is StartState.SUSPENDED:
+                self._note(f"{name}: suspended tasks stay suspended, so the project is not asked for new ones")
+        return jobs
+
+
+def _with_usage(version: Version, config: AppConfig, app: str, plan_class: str) -> Version:
+    usages = [config.version_usage.get((app, plan_class), (None, None))]
+    if version.gpu:
+        usages.insert(0, config.gpu_usage.get(app, (None, None)))
+    for gpus, cpus in usages:
+        if gpus is not None and version.gpu:
+            version = replace(version, gpus=gpus)
+        if cpus is not None:
+            version = replace(version, cpus=cpus)
+    return version
+
+
+def _version_of(job: StateJob, versions: list[StateVersion]) -> int | None:
+    """Which of the versions the job is for: by number and plan class, and platform if several have these."""
+    same = [
+        index
+        for index, version in enumerate(versions)
+        if version.version_num == job.version_num and version.plan_class == job.plan_class
+    ]
+    exact = [index for index in same if versions[index].platform == job.platform]
+    return next(iter(exact or same), None)
+
+
+def url_folder(url: str) -> str:
+    """The name of a project's folder in the client's data folder: its address without the scheme, made readable."""
+    without_scheme = url.split("://", 1)[-1].rstrip("/")
+    return re.sub(r"[^A-Za-z0-9.\-_]", "_", without_scheme)

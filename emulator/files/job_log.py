@@ -1,0 +1,137 @@
+"""Read a client's `job_log_<project>.txt`: how long its finished tasks really ran.
+
+A line per finished task (BOINC client, RESULT::append_log_record): the Unix time, then names and values: `ue` the run
+time that was estimated, `ct` its CPU time, `fe` the estimate in FLOP, `nm` its name, `et` its run time, `es` its exit
+status. Lines of a client before 6.12 have no `es`. Pure: bytes in, dataclasses out.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import fsum, sqrt
+from typing import Final
+
+from emulator.engine.scenario import MAX_FLOP, MAX_SECS
+from emulator.files.sections import ScenarioFileError
+from emulator.files.time_log import LOG_BYTES_MAX
+
+JOB_LOG: Final = re.compile(r"job_log_(.{1,200})\.txt")
+JOBS_MAX: Final = 1000  # of an application: the newest
+JOBS_MIN: Final = 3  # fewer say too little
+
+_LINE: Final = re.compile(
+    rb"\d{1,11} ue ([\d.e+-]{1,40}) ct [\d.e+-]{1,40} fe ([\d.e+-]{1,40}) nm (\S{1,255}) et ([\d.e+-]{1,40})"
+    rb"(?: es (-?\d{1,11}))?(?: [^\n]*)?"
+)
+_STEM: Final = re.compile(r"[^0-9]*")
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedJob:
+    """A task that succeeded. `flops` is the speed at which its run time was estimated; 0 if that is not known."""
+
+    name: str
+    run_secs: float
+    estimate_flop: float
+    flops: float
+
+
+@dataclass(frozen=True, slots=True)
+class RunTimes:
+    """The real sizes of an application's tasks: mean and standard deviation in FLOP, and how many tasks they are of.
+
+    `per_estimate` is the real work of all of them divided by what was estimated.
+    """
+
+    njobs: int
+    mean_flop: float
+    std_dev_flop: float
+    per_estimate: float
+
+
+@dataclass(frozen=True, slots=True)
+class JobLog:
+    """The tasks that succeeded, the newest last, and the numbers of lines that cannot be read."""
+
+    jobs: list[LoggedJob]
+    bad_lines: tuple[int, ...]
+
+
+def read_job_log(data: bytes, file: str) -> JobLog:
+    """Return what a job log says. Raises ScenarioFileError (file, line, reason) if no line can be read."""
+    if len(data) > LOG_BYTES_MAX:
+        raise ScenarioFileError(file, "", 0, f"the file is larger than {LOG_BYTES_MAX >> 20} MiB")
+    jobs: list[LoggedJob] = []
+    bad: list[int] = []
+    nread = 0
+    for number, line in enumerate(data.splitlines(), 1):
+        if not line.strip():
+            continue
+        found = _LINE.fullmatch(line.strip())
+        values = _values(found) if found is not None else None
+        if found is None or values is None:
+            bad.append(number)
+            continue
+        nread += 1
+        estimate_secs, estimate_flop, run_secs = values
+        if run_secs > 0 and int(found[5] or 0) == 0:
+            flops = estimate_flop / estimate_secs if estimate_secs > 0 else 0.0
+            jobs.append(LoggedJob(found[3].decode("latin-1"), run_secs, estimate_flop, flops))
+    if bad and not nread:
+        raise ScenarioFileError(file, "", bad[0], "this is the wrong kind of file: not a line of a job log")
+    return JobLog(jobs, tuple(bad))
+
+
+def _values(found: re.Match[bytes]) -> tuple[float, float, float] | None:
+    """The estimated run time, the estimate in FLOP, and the run time; None if one is no number in range."""
+    try:
+        ue, fe, et = float(found[1]), float(found[2]), float(found[4])
+    except ValueError:
+        return None
+    in_range = 0 <= ue <= MAX_SECS and 0 <= fe <= MAX_FLOP and 0 <= et <= MAX_SECS
+    return (ue, fe, et) if in_range else None
+
+
+def by_app(jobs: Iterable[LoggedJob], tasks: Mapping[str, str], apps: Iterable[str]) -> dict[str, list[LoggedJob]]:
+    """The logged tasks of each application; those whose application cannot be told are under "".
+
+    `tasks` are names of tasks whose application is known. The log itself names no application: a task is of the one
+    whose known tasks have names that begin alike (up to the first digit), or of the project's only one.
+    """
+    names = list(apps)
+    stems: dict[str, set[str]] = {}
+    for name, app in tasks.items():
+        stems.setdefault(_stem(name), set()).add(app)
+    found: dict[str, list[LoggedJob]] = {}
+    for job in jobs:
+        alike = {tasks[job.name]} if job.name in tasks else stems.get(_stem(job.name), set())
+        if len(names) == 1:
+            alike = set(names)
+        found.setdefault(next(iter(alike)) if len(alike) == 1 else "", []).append(job)
+    return found
+
+
+def _stem(name: str) -> str:
+    found = _STEM.match(name)
+    return found[0] if found else ""
+
+
+def run_times(jobs: list[LoggedJob], speeds: Iterable[float]) -> RunTimes | None:
+    """What the newest of an application's tasks say, if they are enough; `speeds` are those of its versions now.
+
+    A task's size is its run time × the present speed of its version, so that the emulation gives the run time that was
+    measured. Its version is the one whose speed is nearest to that of the estimate.
+    """
+    known = list(speeds)
+    newest = jobs[-JOBS_MAX:]
+    if len(newest) < JOBS_MIN or not known:
+        return None
+    sizes = [job.run_secs * min(known, key=lambda flops: _apart(job, flops)) for job in newest]
+    mean = fsum(sizes) / len(sizes)
+    variance = fsum([(size - mean) ** 2 for size in sizes]) / (len(sizes) - 1)
+    estimated = fsum([job.estimate_flop for job in newest])
+    return RunTimes(len(sizes), mean, sqrt(variance), fsum(sizes) / estimated if estimated > 0 else 1.0)
+
+
+def _apart(job: LoggedJob, flops: float) -> float:
+    return max(job.flops / flops, flops / job.flops) if job.flops > 0 else 0.0

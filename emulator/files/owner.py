@@ -1,0 +1,98 @@
+"""What the owner's preferences need to know that no file has: how much the computer is used, and the time of the week.
+
+A client measures the part of the time in which it may compute. That part holds all that stopped it: hours, use, battery
+and exclusive applications. So use is assumed only where nothing was measured, and hours are taken out of what was.
+Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from emulator.engine.scenario import DAY_SECS, WEEK_SECS, Availability, Host, Preferences, Use
+
+IN_USE: Final = Use(0.25, 3600.0)
+ON_BATTERIES: Final = Use(0.2, 3 * 3600.0)
+EXCLUSIVE: Final = Use(0.1, 2 * 3600.0)
+_EPOCH_WEEKDAY: Final = 4  # 1 January 1970 was a Thursday; 0 is Sunday
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusive:
+    """Whether the client has exclusive applications: any, and any for GPUs."""
+
+    apps: bool = False
+    gpu_apps: bool = False
+
+
+NOTHING_EXCLUSIVE: Final = Exclusive()
+
+
+def with_use(host: Host, preferences: Preferences, exclusive: Exclusive, note: Callable[[str], None]) -> Host:
+    """The computer with the use that is assumed where the client measured nothing; notes say what."""
+    if not preferences.run_if_user_active:
+        note(
+            "Tasks wait while the computer is in use. "
+            f"The scenario assumes {_hours(IN_USE)} h a day, {_length(IN_USE)} h at a time on average."
+        )
+        host = replace(host, in_use=IN_USE)
+    elif not preferences.run_gpu_if_user_active and len(host.processors) > 1:
+        note(
+            "GPU tasks wait while the computer is in use. "
+            f"The scenario assumes {_hours(IN_USE)} h a day, {_length(IN_USE)} h at a time on average."
+        )
+        host = replace(host, in_use=IN_USE)
+    if not preferences.run_on_batteries:
+        note(
+            "Tasks wait while the computer runs on its battery. "
+            f"The scenario assumes {_hours(ON_BATTERIES)} h a day, {_length(ON_BATTERIES)} h at a time on average."
+        )
+        host = replace(host, on_batteries=ON_BATTERIES)
+    if exclusive.apps:
+        note(
+            "Tasks wait while an exclusive application runs. "
+            f"The scenario assumes {_hours(EXCLUSIVE)} h a day, {_length(EXCLUSIVE)} h at a time on average."
+        )
+        host = replace(host, exclusive_app=EXCLUSIVE)
+    if exclusive.gpu_apps:
+        note(
+            "GPU tasks wait while an exclusive GPU application runs. "
+            f"The scenario assumes {_hours(EXCLUSIVE)} h a day, {_length(EXCLUSIVE)} h at a time on average."
+        )
+        host = replace(host, exclusive_gpu_app=EXCLUSIVE)
+    return host
+
+
+def _hours(use: Use) -> str:
+    return f"{24 * use.fraction:g}"
+
+
+def _length(use: Use) -> str:
+    return f"{use.mean_secs / 3600:g}"
+
+
+def without_hours(host: Host, preferences: Preferences, note: Callable[[str], None]) -> Host:
+    """The computer with its measured fractions less what the hours in the preferences explain of them."""
+    spans = preferences.compute_hours.spans_secs()
+    allowed = sum(end - start for start, end in spans) / WEEK_SECS
+    if allowed in (0.0, 1.0) or host.active.trace:
+        return host
+    measured = host.active.fraction
+    if measured < allowed - 0.005:
+        note(
+            f"The client measured that tasks could run {24 * measured:.1f} h a day. Its preferences allow "
+            f"{24 * allowed:.1f} h a day. In the rest of these hours something else stopped tasks, and the scenario "
+            "assumes that this goes on."
+        )
+    return replace(host, active=_within(host.active, allowed), gpu_active=_within(host.gpu_active, allowed))
+
+
+def _within(process: Availability, allowed: float) -> Availability:
+    return replace(process, fraction=min(1.0, process.fraction / allowed))
+
+
+def time_of_week(unix_secs: float, utc_offset_secs: float) -> float:
+    """Seconds since the last Sunday 0:00, local time."""
+    return (unix_secs + utc_offset_secs + _EPOCH_WEEKDAY * DAY_SECS) % WEEK_SECS

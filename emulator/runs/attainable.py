@@ -1,0 +1,149 @@
+"""The least share violation that any schedule could have had, by linear programming. Pure.
+
+A project that has no program for a GPU, or whose server was down for a week, cannot get its share of them; no policy is
+to blame for that. The bound knows the whole run in advance: it fills the processors as far as the projects together
+can, and then divides the work as near to the shares as possible. It ignores deadlines and the lengths of jobs.
+
+Unknowns are the job-seconds of each kind of job in each stretch of the run (emulator.engine.timeline.stretches). In a
+stretch in which a project's server gives no jobs, only as many can run as a full work buffer holds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import linprog
+from scipy.sparse import coo_array
+
+from emulator.engine.timeline.results import Figures, Result
+from emulator.engine.timeline.stretches import Claim, Stretch
+
+MAX_UNKNOWNS: Final = 50_000
+MAX_SECS: Final = 20.0  # of processor time for each of the two programs
+ROUNDING: Final = 1e-7
+
+Floats = npt.NDArray[np.float64]
+
+
+def figures_of_merit(result: Result) -> dict[str, float | None]:
+    """All figures of merit as numbers by name: the engine's, the least attainable share violation, and what is left of
+    the normalised one without it. The last two are None if they are too much work to calculate."""
+    figures: dict[str, float | None] = {name: getattr(result.figures, name) for name in Figures.__slots__}
+    least = least_violation(result)
+    violation = result.figures.share_violation
+    avoidable = None
+    if least is not None:
+        avoidable = max(0.0, 1 - least / violation) * result.figures.share_violation_normalised if violation else 0.0
+    return {**figures, "share_violation_least": least, "share_violation_avoidable": avoidable}
+
+
+def least_violation(result: Result) -> float | None:
+    """The least attainable share violation of a run, as `Figures.share_violation` counts. None if the problem has
+    more than MAX_UNKNOWNS unknowns or takes too long."""
+    unknowns = sum(len(claim.supplies) for stretch in result.stretches for claim in stretch.claims)
+    if not unknowns:
+        return 0.0
+    if unknowns > MAX_UNKNOWNS:
+        return None
+    problem = _Problem.of(result.stretches)
+    most = problem.solve(-problem.flop)
+    if most is None or most >= 0:
+        return None if most is None else 0.0
+    return problem.least_distance([row.share for row in result.projects], -most)
+
+
+@dataclass(slots=True)
+class _Rows:
+    """Inequalities: the sum of some unknowns, each times a factor, is at most a limit."""
+
+    row: list[int] = field(default_factory=list)
+    column: list[int] = field(default_factory=list)
+    factor: list[float] = field(default_factory=list)
+    limit: list[float] = field(default_factory=list)
+
+    def add(self, terms: Sequence[tuple[int, float]], limit: float) -> None:
+        if not terms or not math.isfinite(limit):
+            return
+        for column, factor in terms:
+            self.row.append(len(self.limit))
+            self.column.append(column)
+            self.factor.append(factor)
+        self.limit.append(limit)
+
+
+@dataclass(slots=True)
+class _Problem:
+    """The job-seconds of each supply in each stretch: counted FLOP per second, project, and the inequalities."""
+
+    flop: Floats
+    project: list[int]
+    rows: _Rows
+
+    @classmethod
+    def of(cls, stretches: Sequence[Stretch]) -> _Problem:
+        flop: list[float] = []
+        project: list[int] = []
+        rows = _Rows()
+        # Amounts are scaled so that the run's length is about 1: the solver's tolerances are absolute.
+        scale = max((max(stretch.instance_secs) for stretch in stretches), default=1.0) or 1.0
+        for stretch in stretches:
+            uses: list[list[tuple[int, float]]] = [[] for _ in stretch.instance_secs]
+            for claim in stretch.claims:
+                own = len(flop)
+                for number, supply in enumerate(claim.supplies):
+                    flop.append(supply.counted_flops)
+                    project.append(claim.project)
+                    uses[supply.kind].append((own + number, supply.usage))
+                    if supply.cpus:
+                        uses[0].append((own + number, supply.cpus))
+                for terms, limit in _limits(stretch, claim, own):
+                    rows.add(terms, limit / scale)
+            for terms, secs in zip(uses, stretch.instance_secs, strict=True):
+                rows.add(terms, secs / scale)
+        return cls(np.array(flop) / max(flop), project, rows)
+
+    def solve(self, costs: Floats, extra: _Rows | None = None, unknowns: int = 0) -> float | None:
+        """The least cost; None if the solver found none in time."""
+        rows = extra or self.rows
+        shape = (len(rows.limit), unknowns or len(self.flop))
+        found: Any = linprog(
+            costs,
+            A_ub=coo_array((rows.factor, (rows.row, rows.column)), shape=shape).tocsr(),
+            b_ub=rows.limit,
+            method="highs",
+            options={"time_limit": MAX_SECS},
+        )
+        return float(found.fun) if found.success else None
+
+    def least_distance(self, aims: Sequence[float], most: float) -> float | None:
+        """The least sum of the projects' distances from their aims, as parts of the work, when as much work is done
+        as possible."""
+        number = len(self.flop)
+        rows = _Rows(list(self.rows.row), list(self.rows.column), list(self.rows.factor), list(self.rows.limit))
+        rows.add([(place, -each) for place, each in enumerate(self.flop)], -most * (1 - ROUNDING))
+        for index, aim in enumerate(aims):
+            mine = [(place, each) for place, each in enumerate(self.flop) if self.project[place] == index]
+            rows.add([*mine, (number + index, -1.0)], aim * most)
+            rows.add([*((place, -each) for place, each in mine), (number + index, -1.0)], -aim * most)
+        costs = np.concatenate([np.zeros(number), np.ones(len(aims))])
+        distance = self.solve(costs, rows, number + len(aims))
+        return None if distance is None else max(0.0, distance / most - 2 * ROUNDING)
+
+
+def _limits(stretch: Stretch, claim: Claim, first: int) -> Iterator[tuple[list[tuple[int, float]], float]]:
+    """What limits the jobs of one project in a stretch, apart from processors; its unknowns begin at `first`."""
+    secs = max(stretch.able_secs)
+    everything = [(first + number, 1.0) for number in range(len(claim.supplies))]
+    yield everything, claim.most * secs
+    apps = {supply.app: supply.most_of_app for supply in claim.supplies}
+    for app, most in apps.items():
+        yield [(first + n, 1.0) for n, supply in enumerate(claim.supplies) if supply.app == app], most * secs
+    if claim.is_dry:
+        for kind, instance_secs in enumerate(stretch.instance_secs):
+            buffered = instance_secs / secs * min(secs, stretch.buffer_secs) if secs else 0.0
+            yield [(first + n, s.usage) for n, s in enumerate(claim.supplies) if s.kind == kind], buffered

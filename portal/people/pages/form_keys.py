@@ -1,0 +1,17 @@
+"""A key in a form that makes something, new each time that the form is shown: sent twice, the form makes one thing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+from uuid import UUID
+
+FORM_KEY: Final = "form_key"
+
+
+def read_form_key(sent: Mapping[str, str]) -> UUID | None:
+    """The key of a form that was sent; None for one without, which makes something each time."""
+    try:
+        return UUID(sent.get(FORM_KEY, ""))
+    except ValueError:
+        return None

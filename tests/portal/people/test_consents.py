@@ -1,0 +1,131 @@
+"""The history of consents: what was agreed to, in which words, and when. It is only added to."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+from importlib import import_module
+
+import pytest
+from django.db import DatabaseError, connection, transaction
+from django.test import Client
+from django.utils import timezone, translation
+
+from accounting.account_data.copies import _documents
+from accounting.account_data.erasure import erase_due
+from credit.export import consent as statistics
+from credit.models import ExportConsent
+from credit.top_lists import consent as top_lists
+from portal.models import ConsentEvent, User
+from portal.people import consents
+from portal.people.deletion import GRACE
+from scheduler.models import BetaTester
+from scheduler.releases import testers
+from tests.support.page_reader import Page
+
+pytestmark = pytest.mark.django_db
+
+NOW = dt.datetime(2026, 11, 2, 12, tzinfo=dt.UTC)
+
+
+def said(user: User) -> list[tuple[str, bool]]:
+    return list(ConsentEvent.objects.filter(user=user).order_by("pk").values_list("kind", "is_given"))
+
+
+def test_each_giving_and_withdrawing_is_kept_once(alice: User) -> None:
+    statistics.save(alice, exports_statistics=True, shows_hosts=False, now=NOW)
+    statistics.save(alice, exports_statistics=True, shows_hosts=True, now=NOW)
+    statistics.save(alice, exports_statistics=False, shows_hosts=True, now=NOW)
+    testers.choose(alice, True, NOW)
+    testers.choose(alice, True, NOW)
+    testers.choose(alice, False, NOW)
+    top_lists.give(alice, "", NOW)
+    top_lists.give(alice, "A", NOW)
+    top_lists.withdraw(alice, NOW)
+    top_lists.withdraw(alice, NOW)
+    assert said(alice) == [
+        ("statistics", True),
+        ("statistics_hosts", True),
+        ("statistics", False),
+        ("testing", True),
+        ("testing", False),
+        ("top_lists", True),
+        ("top_lists", False),
+    ]
+
+
+def test_the_text_and_its_language_are_kept(alice: User) -> None:
+    with translation.override("de"):
+        top_lists.give(alice, "", NOW)
+    event = ConsentEvent.objects.get()
+    assert (event.at, event.wording, event.language, event.origin) == (NOW, 1, "de", "page")
+
+
+def test_an_account_manager_shows_no_text(alice: User) -> None:
+    statistics.save(alice, shows_hosts=True, now=NOW, origin=ConsentEvent.Origin.ACCOUNT_MANAGER)
+    event = ConsentEvent.objects.get()
+    assert (event.wording, event.language, event.origin) == (None, "", "rpc")
+
+
+def test_a_text_that_people_agreed_to_is_never_changed() -> None:
+    """Whoever changes one adds a wording at the end, and its digest here."""
+    digests = {}
+    with translation.override("en"):
+        for kind in consents.kinds.values():
+            for number, wording in enumerate(kind.wordings, 1):
+                text = f"{wording.text}\n{wording.details}"
+                digests[kind.key, number] = hashlib.sha256(text.encode()).hexdigest()[:12]
+    assert digests == {
+        ("statistics", 1): "ad11110684c1",
+        ("statistics_hosts", 1): "7194765eebb8",
+        ("testing", 1): "e02d909e0caf",
+        ("top_lists", 1): "346fcc3c992c",
+    }
+
+
+def test_the_database_changes_no_event(alice: User) -> None:
+    testers.choose(alice, True, NOW)
+    with pytest.raises(DatabaseError, match="never changed"), transaction.atomic():
+        ConsentEvent.objects.update(is_given=False)
+    assert said(alice) == [("testing", True)]
+
+
+def test_the_history_is_in_the_copy_of_ones_data_and_nobody_elses(alice: User, bob: User) -> None:
+    testers.choose(alice, True, NOW)
+    testers.choose(bob, True, NOW)
+    (event,) = json.loads(json.dumps(dict(_documents(alice))["consents.json"], default=str))
+    assert (event["user_id"], event["kind"], event["is_given"], event["wording"]) == (alice.pk, "testing", True, 1)
+
+
+def test_the_history_goes_with_the_account(alice: User, bob: User) -> None:
+    for user in (alice, bob):
+        top_lists.give(user, "", NOW)
+    User.objects.filter(pk=alice.pk).update(deletion_asked_at=NOW - GRACE)
+    erase_due(NOW + GRACE)
+    assert list(ConsentEvent.objects.values_list("user", flat=True)) == [bob.pk]
+
+
+def test_the_page_shows_what_stands_and_what_was(alice: User, bob: User, signed_in: Client) -> None:
+    testers.choose(bob, True, NOW)
+    page = Page(signed_in.get("/account/consents/").content.decode())
+    assert page.words.count("never given") == 4 and "not given or withdrawn a consent yet" in page.words
+    testers.choose(alice, True, NOW)
+    testers.choose(alice, False, timezone.now())
+    page = Page(signed_in.get("/account/consents/").content.decode())
+    assert page.words.count("never given") == 3 and "version 1 of the text" in page.words
+    assert page.words.index("withdrawn") < page.words.rindex("given")
+    assert "failed tasks earn no credit" in page.words
+
+
+def test_what_was_agreed_to_before_the_history_began_is_entered(alice: User, bob: User) -> None:
+    """The time where it is known, and no text, as it is not known which was shown."""
+    ExportConsent.objects.create(user=alice, exports_statistics=True, shows_hosts=True, changed_at=NOW)
+    ExportConsent.objects.create(user=bob, exports_statistics=False, changed_at=NOW)
+    BetaTester.objects.create(user=bob, agreed_at=NOW)
+    for module in ("credit.migrations.0033_earlier_consents", "scheduler.migrations.0021_earlier_consents"):
+        with connection.cursor() as cursor:
+            cursor.execute(import_module(module).EARLIER)
+    assert said(alice) == [("statistics", True), ("statistics_hosts", True)] and said(bob) == [("testing", True)]
+    assert set(ConsentEvent.objects.values_list("origin", "wording")) == {("earlier", None)}
+    assert ConsentEvent.objects.exclude(kind="statistics_hosts").filter(at=NOW).count() == 2
