@@ -41,7 +41,7 @@ class Experiment(models.Model):
     draft = models.JSONField(default=dict, blank=True, editable=False)
     days = models.FloatField(default=30, validators=[MinValueValidator(0.01), MaxValueValidator(DAYS_MAX)])
     # The value that varies from run to run, for the axis of a chart; empty: policies, or nothing
-    parameter = models.CharField(max_length=40, blank=True)
+    parameter = models.CharField(max_length=300, blank=True)
     share_token = models.CharField(max_length=32, null=True, blank=True, unique=True, editable=False)
     # The shared experiment whose scenario this one began with
     forked_from = models.ForeignKey("self", models.SET_NULL, null=True, blank=True, related_name="forks")
@@ -87,7 +87,8 @@ class Run(models.Model):
     experiment = models.ForeignKey(Experiment, models.CASCADE, related_name="runs", db_index=False)
     number = models.PositiveSmallIntegerField(_("place in the experiment, from 1"))
     variant = models.CharField(_("name in comparisons"), max_length=100)
-    policy = models.CharField(max_length=16, choices=POLICIES)
+    # Of POLICIES, or of those that the operator allows of installed packages
+    policy = models.CharField(max_length=60, choices=POLICIES)
     has_quirks = models.BooleanField(_("as implemented in BOINC"), default=False)
     # What differs from the defaults: {"half_life_days": …, "work_buf_min_days": …, …}
     parameters = models.JSONField(default=dict, blank=True)

@@ -58,5 +58,8 @@ def withdraw(user: User, now: dt.datetime) -> None:
     """Take the volunteer out of all lists. Safe to repeat. One transaction; locks as `give`."""
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
+        # Before the rows of apps are deleted: the daily count may be adding some, and would leave them without their
+        # listing.
+        list(ListedVolunteer.objects.select_for_update().filter(user=user).values_list("pk"))
         if ListedVolunteer.objects.filter(user=user).delete()[0]:
             consents.record(user.pk, TOP_LISTS, is_given=False, now=now)

@@ -48,13 +48,14 @@ def choose(request: HttpRequest) -> HttpResponse:
     listed = consent.read(user)
     initial = {"is_shown": listed is not None, "shown_name": listed.shown_name if listed else ""}
     form = ListingForm(request.POST if request.method == "POST" else None, initial=initial)
-    if request.method == "POST" and form.is_valid():
-        if form.cleaned_data["is_shown"]:
-            consent.give(user, form.cleaned_data["shown_name"], timezone.now())
-            messages.success(request, gettext("Saved. You are shown in this project’s top lists."))
-        else:
-            consent.withdraw(user, timezone.now())
-            messages.success(request, gettext("Saved. You are in no top list."))
+    if request.method == "POST" and "is_shown" not in request.POST:
+        # Whatever else was entered: nothing may keep anybody from withdrawing.
+        consent.withdraw(user, timezone.now())
+        messages.success(request, gettext("Saved. You are in no top list."))
+        return redirect("top_lists_consent")
+    if form.is_valid():
+        consent.give(user, form.cleaned_data["shown_name"], timezone.now())
+        messages.success(request, gettext("Saved. You are shown in this project’s top lists."))
         return redirect("top_lists_consent")
     context = {"form": form, "wording": consent.TOP_LISTS.shown, "listed": listed}
     status = 422 if form.is_bound else 200

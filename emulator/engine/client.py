@@ -64,6 +64,7 @@ class Client:
         "kind_active",
         "kinds",
         "lanes",
+        "limited",
         "log",
         "longest_secs",
         "max_usage",
@@ -122,6 +123,7 @@ class Client:
         self.ram_bytes_max = host.ram_bytes * most if host.ram_bytes else NEVER
         self.kind_active = [True] * len(processors)  # per kind: jobs may run on it now (on, active, GPU active)
         self.set_preferences(preferences)
+        self.limited = False  # a project or an application may run only so many jobs at once
         self.server = Server(quirks, self.instances, self.up_fraction)
         self.all_projects = [
             ProjectState(index, project, len(processors)) for index, project in enumerate(scenario.projects)
@@ -208,6 +210,8 @@ class Client:
                 offer = Offer(project, state, number, version, kind, self.instance_flops, self.cpu_limit)
                 offer.too_large = app.working_set_bytes > self.ram_bytes_max
                 state.known.append(offer)
+        if app.max_concurrent or project.project.max_concurrent:
+            self.limited = True
         self.find_offers(project, state)
 
     def find_offers(self, project: ProjectState, app: AppState) -> None:
@@ -215,6 +219,20 @@ class Client:
         app.offers = [offer for offer in app.known if self.can_run(offer) and not offer.too_large]
         for offer in app.offers:
             project.can_supply[offer.kind] = self.kinds[offer.kind] not in project.project.not_asked
+        self._find_most_used(project)
+
+    def _find_most_used(self, project: ProjectState) -> None:
+        """How many instances of each kind its jobs can occupy at once."""
+        limit = project.project.max_concurrent
+        for kind in range(len(self.kinds)):
+            largest, of_apps = 0.0, 0.0
+            for state in project.apps:
+                usage = max([offer.usage for offer in state.offers if offer.kind == kind], default=0.0)
+                largest = max(largest, usage)
+                if usage:
+                    of_apps += usage * state.app.max_concurrent if state.app.max_concurrent else NEVER
+            if largest:
+                project.most_used[kind] = min(of_apps, limit * largest) if limit else of_apps
 
     def can_run(self, need: Offer | Job) -> bool:
         """Whether the computer has the processors that a version or a job needs."""
@@ -232,7 +250,22 @@ class Client:
             and not project.suspended
             and not project.no_new_tasks
             and not project.held
+            and not (self.limited and self._has_enough(project, now))
         )
+
+    def _has_enough(self, project: ProjectState, now: float) -> bool:
+        """Whether it cannot run more jobs within the buffer than it has, because of its limits."""
+        return all(self.usable_secs(project, kind, now) <= 0.0 for kind, able in enumerate(project.can_supply) if able)
+
+    def usable_secs(self, project: ProjectState, kind: int, now: float) -> float:
+        """How much more work of that kind its limits let it do within the buffer; infinity if they do not matter."""
+        most = project.most_used[kind]
+        if most >= self.instances[kind]:
+            return NEVER
+        queued_secs = project.waiting_secs[kind]
+        for job in project.begun[kind]:
+            queued_secs += job.left_secs(now) * job.usage
+        return most * self.buffer_total_secs - queued_secs / self.up_fraction[kind]
 
     def backed_off(self, project: ProjectState, kind: int, now: float) -> bool:
         """Whether the client may not ask that project for jobs of that kind yet."""
@@ -452,7 +485,6 @@ class Client:
             self._work[kind] -= job.left_secs(now) * job.usage
             project.failed += 1
             project.wasted_flop += job.spent_flop
-            self.log.add(now, ENDED, Reason.JOB_FAILED, project.index, job.id, kind)
             return
         late_secs = now - job.deadline_secs
         if late_secs <= 0.0:

@@ -65,6 +65,23 @@ class Contact:
         project.report_at_secs = min(project.report_at_secs, at_secs)
         self._plan()
 
+    def failed(self, job: Job, now: float) -> None:
+        """A job has failed: its project is left alone for a while, whatever its back-offs per kind are (6.6 document,
+        "Per-resource-type backoff": the overall back-off)."""
+        project = job.project
+        wait = 0.0
+        if project.project.error_delay_secs:
+            wait = self._overall_wait(project, project.project.error_delay_secs)
+            project.rpc_allowed_secs = max(project.rpc_allowed_secs, now + wait)
+        self._client.log.add(now, DecisionKind.END, Reason.JOB_FAILED, project.index, job.id, job.kind, wait)
+
+    def _overall_wait(self, project: ProjectState, first_secs: float) -> float:
+        """Counts one more failure; returns how long to leave the project alone: doubled each time up to 4 hours, times
+        0.5 to 1 at random (section 4)."""
+        project.failures += 1
+        wait = min(first_secs * 2.0 ** min(project.failures, 20), max(FAILURE_MAX_SECS, first_secs))
+        return wait * (0.5 + 0.5 * self._waits.random())
+
     def _plan(self) -> None:
         """Finds when the next report is due."""
         soonest = NEVER
@@ -108,6 +125,10 @@ class Contact:
         """One RPC: reports, and asks if there is a request. The reply comes at once, or when `reply` is called."""
         client = self._client
         self.free_secs = now + POLL_SECS
+        if request is not None and client.limited:
+            request = self._within_limits(request, now)
+            if request is None and not project.ready:
+                return
         if request is not None:
             kind = request.kind
             client.log.add(now, DecisionKind.ASK, request.reason, project.index, -1, kind, request.secs[kind])
@@ -154,13 +175,32 @@ class Contact:
             asked = sum(request.secs) if request is not None else 0.0
             client.recorder.rpc(now, project.index, asked, len(jobs), reported, True)
 
+    def _within_limits(self, request: WorkRequest, now: float) -> WorkRequest | None:
+        """A project that may run only so many jobs at once is asked for no more than these can do within the buffer:
+        more would not shorten the shortfall. None, and it is not tried again for a while, if nothing is left."""
+        client, project = self._client, request.project
+        asked = [secs > 0 or n > 0 for secs, n in zip(request.secs, request.instances, strict=True)]
+        for kind in range(len(asked)):
+            usable_secs = max(0.0, client.usable_secs(project, kind, now))
+            request.secs[kind] = min(request.secs[kind], usable_secs)
+            request.instances[kind] = min(request.instances[kind], project.most_used[kind] if usable_secs else 0.0)
+        if any(request.secs) or any(request.instances):
+            return request
+        again = now + BACKOFF_FIRST_SECS
+        if not self._policy.uses_backoffs:
+            project.rpc_allowed_secs = max(project.rpc_allowed_secs, again)
+        for kind, was_asked in enumerate(asked):
+            if was_asked:
+                project.backoff_until_secs[kind] = max(project.backoff_until_secs[kind], again)
+        return None
+
     def _take_reports(self, project: ProjectState, now: float) -> int:
         """The server has the project's finished jobs now; returns how many."""
         reported = len(project.ready)
         client = self._client
         for job in project.ready:
             if job.end_secs <= 0.0 or job.left_at_error:
-                continue  # it was finished before the start and counts for no figure, or it failed
+                continue  # it was finished before the start, or failed: neither met nor late
             if job.end_secs > job.deadline_secs and not client.quirks.wasted_when_reported:
                 continue  # late since it finished
             if now > job.deadline_secs:
@@ -224,11 +264,9 @@ class Contact:
         return project.server.advance(now)
 
     def _failed(self, project: ProjectState, request: WorkRequest | None, now: float) -> None:
-        """The server is down: 1 minute, doubled each time up to 4 hours, times 0.5 to 1 at random (section 4)."""
+        """The server is down."""
         client = self._client
-        project.failures += 1
-        wait = min(FAILURE_FIRST_SECS * 2.0 ** min(project.failures, 20), FAILURE_MAX_SECS)
-        wait *= 0.5 + 0.5 * self._waits.random()
+        wait = self._overall_wait(project, FAILURE_FIRST_SECS)
         if client.quirks.one_day_retry:
             if project.failures >= MASTER_FETCH_FAILURES:
                 project.master_fetches += 1

@@ -28,6 +28,8 @@ class Entitlements:
         self._share_secs = [0.0] * projects
         self.capacity_flop = 0.0
         self.entitled_secs = [0.0] * projects
+        self._is_dry = [False] * projects
+        self._dry_spell = [0] * projects  # their number so far
         self._stretches: dict[tuple[tuple[Claim, ...], float], Stretch] = {}
 
     def able(self, kind: int, secs: float) -> None:
@@ -62,17 +64,25 @@ class Entitlements:
             if shares:
                 self._flop[project.index] += flop * project.share / shares
                 self._share_secs[project.index] += secs * project.share / shares
-        self._add(tuple(_claim(project) for project in entitled), able, instance_secs)
+        claims = tuple(_claim(project) for project in entitled)
+        for claim in claims:
+            self._dry_spell[claim.project] += claim.is_dry and not self._is_dry[claim.project]
+            self._is_dry[claim.project] = claim.is_dry
+        self._add(claims, able, instance_secs)
 
     def _add(self, claims: tuple[Claim, ...], able: list[float], instance_secs: list[float]) -> None:
         buffer_secs = self._client.buffer_total_secs
         stretch = self._stretches.get((claims, buffer_secs))
         if stretch is None:
-            self._stretches[claims, buffer_secs] = Stretch(claims, buffer_secs, able, instance_secs)
+            spells = tuple({self._dry_spell[claim.project]} if claim.is_dry else set() for claim in claims)
+            self._stretches[claims, buffer_secs] = Stretch(claims, buffer_secs, able, instance_secs, spells)
             return
         for kind, secs in enumerate(able):
             stretch.able_secs[kind] += secs
             stretch.instance_secs[kind] += instance_secs[kind]
+        for claim, spells_of in zip(claims, stretch.dry_spells, strict=True):
+            if claim.is_dry:
+                spells_of.add(self._dry_spell[claim.project])
 
     @property
     def aims(self) -> list[float]:

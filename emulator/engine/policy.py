@@ -11,6 +11,11 @@ into `client.kinds`; 0 is the CPU. Times are seconds from the start of the run.
 
 A policy reads the client, its projects and jobs, and changes none of them, except a job's `slice_end_secs`. It keeps
 its own data in itself, by `project.index` and `job.id`. It must not read a job's real size.
+
+`POLICY_API_VERSION` names this interface: what a policy may read (the public attributes of Client, ProjectState, Job,
+AppState and Offer in emulator.engine.client and emulator.engine.state), what it is called with, and what it returns. It
+is raised when one of these changes so that an existing policy would no longer work.
+docs/tutorials/own-policy.md shows how to write a policy outside this project.
 """
 
 from __future__ import annotations
@@ -21,7 +26,12 @@ from emulator.engine.client import Client
 from emulator.engine.decisions import Choice, Fetch, WorkRequest
 from emulator.engine.state import Job, ProjectState
 
+POLICY_API_VERSION: Final = 1
 MAX_UNFINISHED: Final = 1000  # jobs of one project; with more it is asked for none, under every policy
+
+
+class PolicyError(Exception):
+    """A policy from outside broke a rule of this interface, failed, or cannot be used; the message is a sentence."""
 
 
 class Policy(Protocol):

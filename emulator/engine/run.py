@@ -245,6 +245,8 @@ class Run:
             if job.running and job.end_secs == end:
                 client.finish(job, now)
                 job.end_secs = now
+                if job.left_at_error:
+                    self._contact.failed(job, now)
                 self._contact.finished(job, now)
                 self._policy.job_ended(job, now)
                 any_ended = True

@@ -70,6 +70,7 @@ class Job:
         self.left = size_secs  # real run time left at settled_secs
         self.before_secs = 0.0  # of its run time, what was done before the start
         self.rate = 0.0  # run time per second: 0, its pace, or less where CPUs are overcommitted
+        self.left_at_error = 0.0  # real run time left when it fails; 0: it does not. No policy may read it
         self.settled_secs = 0.0
         self.arrived_secs = 0.0
         self.deadline_secs = 0.0
@@ -79,7 +80,6 @@ class Job:
         self.running = False
         self.done = False
         self.by_deadline = False  # it was last started for its deadline
-        self.left_at_error = 0.0  # run time left when it fails; 0: it does not. No policy may read it
         self.changed_flop = 0.0  # what the present speeds do not say of the counted FLOP spent so far
         self.lanes: tuple[int, ...] = ()
 
@@ -174,6 +174,7 @@ class ProjectState:
         "late",
         "master_fetches",
         "met",
+        "most_used",
         "name",
         "no_new_tasks",
         "project",
@@ -206,6 +207,7 @@ class ProjectState:
         self.forced_down = False
         self.apps: list[AppState] = []
         self.can_supply = [False] * kinds  # per kind: it has an application for it
+        self.most_used = [NEVER] * kinds  # per kind: instances that its limits let its jobs occupy
         # Unfinished jobs, per kind of processor.
         self.unfinished = 0  # waiting and begun, of all kinds
         self.waiting: list[deque[Job]] = [deque() for _ in range(kinds)]  # never started, in order of arrival
@@ -223,7 +225,7 @@ class ProjectState:
         self.busy_flops = 0.0  # counted FLOPS of its running jobs; slowed CPU jobs count for as much less
         # RPCs.
         self.rpc_allowed_secs = 0.0  # no RPC before, because of its own delay or of RPC failures
-        self.failures = 0
+        self.failures = 0  # of RPCs and jobs since it last answered
         self.master_fetches = 0
         self.backoff_until_secs = [0.0] * kinds  # per kind: asked in vain, not asked again before
         self.backoff_interval_secs = [0.0] * kinds  # per kind: 0 if the last request brought a job

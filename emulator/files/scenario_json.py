@@ -27,7 +27,7 @@ VERSION: Final = 1
 DOCUMENT_BYTES_MAX: Final = 4 * 1024 * 1024
 MAX_DAYS: Final = 1_000_000.0
 MAX_SEED: Final = 2**53 - 1  # other languages read larger whole numbers inexactly
-RESULT_KEYS: Final = ("experiment", "variant", "figures_of_merit", "projects", "cpu_secs")
+RESULT_KEYS: Final = ("experiment", "variant", "figures_of_merit", "projects", "notes", "cpu_secs")
 """What an export has beside the document; a reader passes over it."""
 TAG: Final = "event"
 EVENTS: Final = tuple(kind.__name__ for kind in get_args(Event))

@@ -67,6 +67,7 @@ _SENTENCES: Final[dict[Reason, _StrPromise]] = {
     Reason.REPORT_MANY: _("%(project)s is contacted: many finished tasks are waiting to be reported."),
     Reason.REPORT_AT_ONCE: _("%(project)s is contacted: finished tasks are reported at once."),
     Reason.JOB_MET: _("Task %(job)s finished in time."),
+    Reason.JOB_FAILED: _("Task %(job)s failed. %(project)s is not contacted for %(time)s."),
     Reason.JOB_LATE: _("Task %(job)s finished %(time)s after its deadline."),
     Reason.JOB_FAILED: _("Task %(job)s failed."),
     Reason.HARDWARE: _("Task %(job)s stops: the computer’s hardware changes."),
@@ -80,6 +81,8 @@ _SENTENCES: Final[dict[Reason, _StrPromise]] = {
     Reason.JOB_REPORTED_LATE: _("Task %(job)s finished in time but was reported %(time)s after its deadline."),
     Reason.JOB_UNREPORTED: _("Task %(job)s finished in time but has not been reported %(time)s after its deadline."),
     Reason.JOB_UNFINISHED: _("Task %(job)s is not finished %(time)s after its deadline."),
+    Reason.OWN_CHOICE: _("Task %(job)s runs: the policy chose it."),
+    Reason.OWN_REQUEST: _("%(project)s is asked for work: the policy chose it."),
 }
 
 

@@ -10,11 +10,13 @@ from typing import Any, Final
 from django.conf import settings
 from django.urls import reverse
 
+from emulator.engine.policies.registry import POLICY_PARAMETERS, policy_notes
 from emulator.engine.timeline.results import HostState
-from emulator.files.scenario_json import VERSION
+from emulator.files.scenario_json import VERSION, from_json, to_json
 from emulator.models import Run
 from emulator.pages import decision_texts, row_texts
 from emulator.runs.packed_timeline import BLOCK_COLUMNS, MISS_COLUMNS, RPC_COLUMNS, Packed
+from emulator.runs.sweeps import with_parameters
 
 CHUNK_ROWS: Final = 5000
 FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
@@ -33,8 +35,10 @@ _STATES: Final = {
 def as_json(run: Run) -> dict[str, Any]:
     """The run and its figures: those of ``manage.py emulate --json``, with all data of each project.
 
-    It is a document (emulator.files.scenario_json), of which the same result follows.
+    It is a document (emulator.files.scenario_json), of which the same result follows: what the parameters change of the
+    scenario is in it.
     """
+    scenario = with_parameters(from_json(run.experiment.scenario), run.parameters)
     return {
         "$schema": f"{settings.SITE_URL.rstrip('/')}{reverse('scenario_schema')}",
         "version": VERSION,
@@ -42,13 +46,14 @@ def as_json(run: Run) -> dict[str, Any]:
         "variant": run.variant,
         "policy": run.policy,
         "quirks": run.has_quirks,
-        "parameters": run.parameters,
+        "parameters": {name: value for name, value in run.parameters.items() if name in POLICY_PARAMETERS},
         "seed": run.seed,
         "days": run.experiment.days,
         "figures_of_merit": run.figures,
         "projects": run.projects,
+        "notes": policy_notes(run.policy, scenario),
         "cpu_secs": run.cpu_secs,
-        "scenario": run.experiment.scenario,
+        "scenario": to_json(scenario),
     }
 
 

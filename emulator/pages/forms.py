@@ -18,11 +18,14 @@ from emulator.engine.scenario import CPU, GPU_EFFICIENCY, MAX_INSTANCES, Prefere
 from emulator.files.archive import bytes_max_of
 from emulator.files.sections import SETTINGS_BYTES_MAX
 from emulator.files.time_log import TIME_LOG_FILE
+from emulator.files.trace_archive import read_trace, with_trace
 from emulator.models import DAYS_MAX, POLICIES
-from emulator.pages import stored_texts, variant_texts
+from emulator.pages import own_policies, parameter_texts, stored_texts, variant_texts
 from emulator.pages.drafts import Change, ProjectFacts, draft
 from emulator.pages.editor.fields import GPU_KINDS
-from emulator.runs.experiments import PARAMETERS, SEEDS_MAX, VARIANTS_MAX, Variant
+from emulator.runs.experiments import SEEDS_MAX, VARIANTS_MAX
+from emulator.runs.sweeps import check_value, full_names, read_values, split
+from emulator.runs.variants import Variant, swept
 from portal.templatetags.display import localised
 
 if TYPE_CHECKING:
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 PROJECT_ROWS: Final = 5
 UPLOAD_BYTES_MAX: Final = 32 * 1024 * 1024
 _LIMITS: Final = {"min_value": _("At least %(limit_value)s."), "max_value": _("At most %(limit_value)s.")}
+TRACE_BYTES_MAX: Final = 8 * 1024 * 1024
 LISTED_MAX: Final = 60
 """Of a scenario with more projects, the shares are not offered to be changed one by one."""
 
@@ -192,23 +196,40 @@ class TrialForm(PlainForm):
         initial=1,
         help_text=_("Several seeds show how much is due to chance."),
     )
-    parameter = forms.ChoiceField(
-        label=_("Vary"),
-        required=False,
-        choices=[("", _("Nothing")), *((name, format_lazy("{} ({})", *row[:2])) for name, row in PARAMETERS.items())],
-    )
+    parameter = forms.ChoiceField(label=_("Vary"), required=False)
     values = forms.CharField(
         label=_("Values"),
         required=False,
         max_length=200,
-        help_text=format_lazy(_("Up to {limit} values, such as 0.1 0.5 2 10."), limit=VARIANTS_MAX),
+        help_text=format_lazy(_("Up to {limit} values, such as 0.1 0.5 2, or 0:5:1 for 0 to 5."), limit=VARIANTS_MAX),
     )
     work_buf_min_days = _number(_("Minimum buffer (days)"), 0, 1000, 0.1)
     work_buf_additional_days = _number(_("Additional buffer (days)"), 0, 1000, 0.5)
+    trace = forms.FileField(
+        label=_("Availability trace"),
+        required=False,
+        help_text=format_lazy(
+            _("An event_trace.tab in the form of the Failure Trace Archive, up to {limit} MiB."),
+            limit=TRACE_BYTES_MAX // 2**20,
+        ),
+    )
+    node = forms.CharField(
+        label=_("Node of the trace"),
+        required=False,
+        max_length=100,
+        help_text=_("By id or name. Empty: its first node."),
+    )
 
     def __init__(self, scenario: Scenario, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.scenario = scenario
+        self.fields["policies"].choices = [*POLICIES, *((name, name) for name in own_policies.offered())]  # type: ignore[attr-defined]
+        # Of very many projects, the values are not offered one by one.
+        names = [name for name in full_names(scenario) if not split(name)[1] or self._listed()]
+        self.fields["parameter"].choices = [  # type: ignore[attr-defined]
+            ("", gettext("Nothing")),
+            *((name, parameter_texts.with_unit(name)) for name in names),
+        ]
         self.fields["work_buf_min_days"].initial = scenario.preferences.work_buf_min_days
         self.fields["work_buf_additional_days"].initial = scenario.preferences.work_buf_additional_days
         for number, processor in enumerate(scenario.host.processors):
@@ -232,32 +253,45 @@ class TrialForm(PlainForm):
     def share_rows(self) -> list[forms.BoundField]:
         return [self[f"share{number}"] for number in range(len(self._listed()))]
 
+    def clean_trace(self) -> Any:
+        file = self.cleaned_data["trace"]
+        if file is not None and file.size > TRACE_BYTES_MAX:
+            too_large = gettext("This file has %(size)s bytes. The limit is %(limit)s bytes.")
+            sizes = {"size": localised(f"{file.size:,}"), "limit": localised(f"{TRACE_BYTES_MAX:,}")}
+            raise ValidationError(too_large % sizes)
+        return file
+
+    def on_trace(self, scenario: Scenario) -> Scenario:
+        """The scenario, available as the uploaded trace says if there is one. Raises ScenarioError."""
+        file = self.cleaned_data["trace"]
+        if file is None:
+            return scenario
+        return with_trace(scenario, read_trace(file, self.cleaned_data["node"].strip()))
+
     def clean_values(self) -> list[float]:
-        words = self.cleaned_data["values"].replace(",", " ").replace(";", " ").split()
-        if len(words) > VARIANTS_MAX:
+        try:
+            values = read_values(self.cleaned_data["values"])
+        except ScenarioError:
+            raise ValidationError(
+                gettext("Enter numbers separated by spaces, such as 0.1 0.5 2, or a range such as 0:5:0.5.")
+            ) from None
+        if len(values) > VARIANTS_MAX:
             raise ValidationError(
                 gettext("You entered %(number)s values. The limit is %(limit)s.")
-                % {"number": len(words), "limit": VARIANTS_MAX}
+                % {"number": len(values), "limit": VARIANTS_MAX}
             )
-        not_numbers = ValidationError(gettext("Enter numbers only, separated by spaces, such as 0.1 0.5 2."))
-        try:
-            values = [float(word) for word in words]
-        except ValueError:
-            raise not_numbers from None
-        if not all(math.isfinite(value) for value in values):
-            raise not_numbers
-        return sorted(set(values))
+        return values
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
         parameter, values = cleaned.get("parameter", ""), cleaned.get("values") or []
-        if parameter:
-            _, unit, low, high = PARAMETERS[parameter]
-            if not values:
-                self.add_error("values", gettext("Enter the values to try."))
-            elif not all(low <= value <= high for value in values):
-                limits = {"low": localised(f"{low:g}"), "high": localised(f"{high:g}"), "unit": unit}
-                self.add_error("values", gettext("Enter values from %(low)s to %(high)s %(unit)s.") % limits)
+        if parameter and not values:
+            self.add_error("values", gettext("Enter the values to try."))
+        try:
+            for value in values if parameter else []:
+                check_value(parameter, value)
+        except ScenarioError as error:
+            self.add_error("values", f"{parameter_texts.label(parameter)}: {stored_texts.reason(error.why)}")
         return cleaned
 
     def change(self) -> Change:
@@ -284,19 +318,13 @@ class TrialForm(PlainForm):
     def variants(self) -> list[Variant]:
         """Each policy, or each policy at each value."""
         data = self.cleaned_data
-        chosen = [(variant_texts.NAMES[PolicyName(name)], name, False) for name in data["policies"]]
+        bases = [Variant(_stored_name(name), name) for name in data["policies"]]
         if data["quirks"]:
-            chosen.append((variant_texts.QUIRKS, PolicyName.REC.value, True))
+            bases.append(Variant(variant_texts.QUIRKS, PolicyName.REC.value, has_quirks=True))
         if data["no_rule"]:
-            chosen.append((variant_texts.NO_RULE, PolicyName.LTD.value, False))
-        parameter = data["parameter"]
-        if not parameter:
-            return [Variant(label, policy, quirks, _more(label)) for label, policy, quirks in chosen]
-        return [
-            Variant(f"{label}, {value:g}", policy, quirks, {**_more(label), parameter: value}, value)
-            for label, policy, quirks in chosen
-            for value in data["values"]
-        ]
+            no_rule = {"eligibility_rule": False}
+            bases.append(Variant(variant_texts.NO_RULE, PolicyName.LTD.value, parameters=no_rule))
+        return swept(bases, data["parameter"], data["values"])
 
     def seeds(self) -> list[int]:
         first: int = self.cleaned_data["seed"]
@@ -324,6 +352,7 @@ def _instances(kind: str) -> str:
     return gettext("CPUs") if kind == CPU else gettext("%(kind)s GPUs") % {"kind": kind}
 
 
-def _more(label: str) -> dict[str, Any]:
-    """The differences of a variant besides its policy."""
-    return {"eligibility_rule": False} if label == variant_texts.NO_RULE else {}
+def _stored_name(policy: str) -> str:
+    """The name that comparisons show: an own policy keeps its name."""
+    known = variant_texts.NAMES
+    return known[PolicyName(policy)] if policy in set(PolicyName) else policy

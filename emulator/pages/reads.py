@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
@@ -19,11 +19,12 @@ from accounting.models import Project as SiteProject
 from emulator.engine.scenario import CPU, Processor, Scenario, StartState
 from emulator.files.scenario_json import from_json
 from emulator.models import Experiment, Run, RunState, RunTimeline
-from emulator.pages import stored_texts, variant_texts
+from emulator.pages import parameter_texts, stored_texts, variant_texts
 from emulator.pages.drafts import changed
 from emulator.pages.forms import TrialForm
+from emulator.runs.comparison import Compared, Difference, Spread, compare, spread
 from emulator.runs.estimate import expected_jobs, run_secs
-from emulator.runs.experiments import PARAMETERS, READ, RUN, UNFINISHED
+from emulator.runs.experiments import READ, RUN, UNFINISHED
 from emulator.runs.packed_timeline import Packed, unpack
 from portal.models import User
 from portal.requested_work import queue
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 FIGURES: Final[dict[str, tuple[_StrPromise, _StrPromise]]] = {
     "idle": (_("Idle"), _("The part of the computer’s available speed that was not used.")),
-    "wasted": (_("Wasted"), _("The part that went into tasks that missed their deadline.")),
+    "wasted": (_("Wasted"), _("The part that went into tasks that missed their deadline or failed.")),
     "share_violation_normalised": (
         _("Share violation"),
         _("0: every project got its share. 1: as far from the shares as possible."),
@@ -52,15 +53,6 @@ may lack the latter (emulator.runs.attainable)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
-    """A figure over the seeds of a variant."""
-
-    mean: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, slots=True)
 class VariantRow:
     """All runs of a variant: the finished ones' figures, and each project's part of the work."""
 
@@ -71,6 +63,8 @@ class VariantRow:
     got: list[Spread]
     jobs: float
     late: float
+    compared_with: str = ""
+    differences: dict[str, Difference] = field(default_factory=dict)
 
     @property
     def first(self) -> Run:
@@ -182,8 +176,13 @@ def variants(runs: Sequence[Run]) -> list[VariantRow]:
     groups: dict[str, list[Run]] = {}
     for run in runs:
         groups.setdefault(run.variant, []).append(run)
-    names = figures_of(runs)
-    return [_variant(label, group, names) for label, group in groups.items()]
+    done = [{run.seed: run.figures for run in group if run.state == RunState.DONE} for group in groups.values()]
+    compared = compare(done, [group[0].value for group in groups.values()], figures_of(runs))
+    labels = [variant_texts.shown(label) for label in groups]
+    return [
+        _variant(labels, number, group, row)
+        for number, (group, row) in enumerate(zip(groups.values(), compared, strict=True))
+    ]
 
 
 def figures_of(runs: Sequence[Run]) -> list[str]:
@@ -217,23 +216,20 @@ def _whose(same: Sequence[Run], number: int) -> str:
     return text % {"number": len(same)}
 
 
-def _variant(label: str, runs: list[Run], names: Sequence[str]) -> VariantRow:
+def _variant(labels: Sequence[str], number: int, runs: list[Run], compared: Compared) -> VariantRow:
     done = [run for run in runs if run.state == RunState.DONE]
-    figures = {name: _spread([run.figures[name] for run in done]) for name in names} if done else {}
     projects = len(done[0].projects) if done else 0
     return VariantRow(
-        label=variant_texts.shown(label),
+        label=labels[number],
         value=runs[0].value,
         runs=runs,
-        figures=figures,
-        got=[_spread([run.projects[number]["got_fraction"] for run in done]) for number in range(projects)],
+        figures=compared.spreads,
+        got=[spread([run.projects[place]["got_fraction"] for run in done]) for place in range(projects)],
         jobs=fmean(sum(row["jobs"] for row in run.projects) for run in done) if done else 0.0,
         late=fmean(sum(row["late"] for row in run.projects) for run in done) if done else 0.0,
+        compared_with="" if compared.reference is None else labels[compared.reference],
+        differences=compared.differences,
     )
-
-
-def _spread(values: Sequence[float]) -> Spread:
-    return Spread(fmean(values), min(values), max(values))
 
 
 def colours(names: Sequence[str]) -> list[int]:
@@ -275,7 +271,7 @@ def chart(experiment: Experiment, rows: Sequence[VariantRow]) -> dict[str, Any] 
         "labels": [row.label for row in finished],
         "policies": [row.label.rsplit(",", 1)[0] for row in finished],
         "values": [row.value for row in finished] if sweep else None,
-        "axis": "{} ({})".format(*PARAMETERS[sweep][:2]) if sweep else "",
+        "axis": parameter_texts.with_unit(sweep) if sweep else "",
         "series": series,
         "names": {name: str(title) for name, (title, _why) in FIGURES.items()},
     }

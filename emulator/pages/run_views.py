@@ -12,6 +12,7 @@ from django.utils.text import slugify
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
+from emulator.engine.policies.registry import policy_notes
 from emulator.models import Experiment, Run, RunState
 from emulator.pages import downloads, reads, row_texts, stored_texts, variant_texts
 from emulator.pages.access import readable_experiment, readable_run
@@ -52,6 +53,7 @@ def run_page(
     packed = reads.read_timeline(row.pk) if row.state == RunState.DONE and row.keeps_timeline else None
     palette = reads.colours([project["name"] for project in row.projects])
     figures = {name: reads.FIGURES[name] for name in reads.figures_of([row])} if row.figures else {}
+    scenario = reads.scenario_of(found)
     context = {
         "experiment": found,
         "run": row,
@@ -68,7 +70,8 @@ def run_page(
         "answer": answer_of(row.answer),
         "texts": packed.texts if packed else None,
         "timeline": timeline_facts(row, packed, palette) if packed else None,
-        "processors": reads.processors_text(reads.scenario_of(found)),
+        "processors": reads.processors_text(scenario),
+        "notes": [stored_texts.shown(note) for note in policy_notes(row.policy, scenario)],
         **of_the_visitor(request, found, row, comment_form),
         "tables": [(what, title, _table(packed, what, 0.0, "", palette)) for what, (title, *_rest) in _TABLES.items()]
         if packed

@@ -8,7 +8,7 @@ from typing import Any, Final
 from django.utils.translation import gettext, gettext_noop
 
 from emulator.engine.policies.names import PolicyName
-from emulator.runs.experiments import PARAMETERS
+from emulator.pages import parameter_texts
 
 NAMES: Final = {
     PolicyName.REC: gettext_noop("Recent estimated credit"),
@@ -32,6 +32,5 @@ def shown(stored: str) -> str:
 
 def parameters(stored: Mapping[str, Any]) -> list[str]:
     """What differs from the defaults, such as "Minimum buffer: 2 days"."""
-    known = [(PARAMETERS[name], value) for name, value in stored.items() if name in PARAMETERS]
-    words = [f"{label}: {value:g} {unit}" for (label, unit, *_limits), value in known]
+    words = [parameter_texts.setting(name, value) for name, value in stored.items() if name != "eligibility_rule"]
     return words if stored.get("eligibility_rule", True) else [*words, gettext("no eligibility rule")]

@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from emulator.engine.policies.registry import policy_notes
 from emulator.engine.scenario import Scenario, ScenarioError
 from emulator.files.presets import preset
 from emulator.models import Experiment, RunState
@@ -143,7 +144,7 @@ def experiment(request: HttpRequest, pk: int) -> HttpResponse:
     initial = {"title": found.title, "days": found.days, **trial_initial(found.draft.get("trial"))}
     if request.method != "POST":
         return _set_up(request, found, scenario, TrialForm(scenario, initial=initial))
-    form = TrialForm(scenario, request.POST)
+    form = TrialForm(scenario, request.POST, request.FILES)
     if not form.is_valid():
         return _set_up(request, found, scenario, form)
     return _start(request, found, scenario, form)
@@ -183,7 +184,7 @@ def _start(request: HttpRequest, found: Experiment, scenario: Scenario, form: Tr
     try:
         experiments.start(
             found,
-            changed(scenario, form.change()),
+            form.on_trace(changed(scenario, form.change())),
             title=data["title"],
             days=data["days"],
             variants=form.variants(),
@@ -219,6 +220,8 @@ def results_page(
         response = run_page(request, found, runs[0], key, comment_form)
         response.headers["Vary"] = VARY
         return response
+    scenario = reads.scenario_of(found)
+    notes = dict.fromkeys(note for row in rows for note in policy_notes(row.first.policy, scenario))
     context = {
         "experiment": found,
         "origin": stored_texts.origin(found.origin),
@@ -234,9 +237,11 @@ def results_page(
         "answer": answer_of(runs[0].answer),
         "best": [(reads.FIGURES[name][0], best) for name, best in best_of(rows).items()],
         "faults": reads.faults(runs),
+        "has_differences": any(row.differences for row in rows),
         "has_figures": any(row.figures for row in rows),
         "chart": reads.chart(found, rows),
-        "processors": reads.processors_text(reads.scenario_of(found)),
+        "processors": reads.processors_text(scenario),
+        "notes": [stored_texts.shown(note) for note in notes],
         **of_the_visitor(request, found, None, comment_form),
     }
     template = "emulator/_progress.html" if asks_progress else "emulator/results.html"

@@ -14,7 +14,8 @@ from emulator.engine.scenario import Scenario, ScenarioError
 from emulator.files.scenario_json import MAX_SEED, Document, from_document
 from emulator.models import DAYS_MAX
 from emulator.pages.variant_texts import NAMES, QUIRKS
-from emulator.runs.experiments import RUNS_MAX, SEEDS_MAX, VARIANTS_MAX, Variant
+from emulator.runs.experiments import RUNS_MAX, SEEDS_MAX, VARIANTS_MAX
+from emulator.runs.variants import Variant
 
 LABEL_CHARS: Final = 100
 REQUEST_ID_CHARS: Final = 64

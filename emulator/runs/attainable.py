@@ -5,7 +5,8 @@ to blame for that. The bound knows the whole run in advance: it fills the proces
 can, and then divides the work as near to the shares as possible. It ignores deadlines and the lengths of jobs.
 
 Unknowns are the job-seconds of each kind of job in each stretch of the run (emulator.engine.timeline.stretches). In a
-stretch in which a project's server gives no jobs, only as many can run as a full work buffer holds.
+stretch in which a project's server gives no jobs, only as many can run as a work buffer holds that was full when
+the spell without jobs began.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ class _Problem:
         scale = max((max(stretch.instance_secs) for stretch in stretches), default=1.0) or 1.0
         for stretch in stretches:
             uses: list[list[tuple[int, float]]] = [[] for _ in stretch.instance_secs]
-            for claim in stretch.claims:
+            for claim, spells in zip(stretch.claims, stretch.dry_spells, strict=True):
                 own = len(flop)
                 for number, supply in enumerate(claim.supplies):
                     flop.append(supply.counted_flops)
@@ -101,7 +102,7 @@ class _Problem:
                     uses[supply.kind].append((own + number, supply.usage))
                     if supply.cpus:
                         uses[0].append((own + number, supply.cpus))
-                for terms, limit in _limits(stretch, claim, own):
+                for terms, limit in _limits(stretch, claim, len(spells), own):
                     rows.add(terms, limit / scale)
             for terms, secs in zip(uses, stretch.instance_secs, strict=True):
                 rows.add(terms, secs / scale)
@@ -135,7 +136,9 @@ class _Problem:
         return None if distance is None else max(0.0, distance / most - 2 * ROUNDING)
 
 
-def _limits(stretch: Stretch, claim: Claim, first: int) -> Iterator[tuple[list[tuple[int, float]], float]]:
+def _limits(
+    stretch: Stretch, claim: Claim, dry_spells: int, first: int
+) -> Iterator[tuple[list[tuple[int, float]], float]]:
     """What limits the jobs of one project in a stretch, apart from processors; its unknowns begin at `first`."""
     secs = max(stretch.able_secs)
     everything = [(first + number, 1.0) for number in range(len(claim.supplies))]
@@ -145,5 +148,5 @@ def _limits(stretch: Stretch, claim: Claim, first: int) -> Iterator[tuple[list[t
         yield [(first + n, 1.0) for n, supply in enumerate(claim.supplies) if supply.app == app], most * secs
     if claim.is_dry:
         for kind, instance_secs in enumerate(stretch.instance_secs):
-            buffered = instance_secs / secs * min(secs, stretch.buffer_secs) if secs else 0.0
+            buffered = instance_secs / secs * min(secs, dry_spells * stretch.buffer_secs) if secs else 0.0
             yield [(first + n, s.usage) for n, s in enumerate(claim.supplies) if s.kind == kind], buffered

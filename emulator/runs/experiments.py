@@ -7,34 +7,22 @@ from __future__ import annotations
 import datetime as dt
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from django.conf import settings
 from django.db import transaction
 from django.utils.translation import gettext, ngettext
-from django.utils.translation import gettext_lazy as _
 
 from emulator.engine.scenario import Scenario, ScenarioError
 from emulator.files.scenario_json import Document, from_json, to_json
 from emulator.models import Experiment, Run, RunState
+from emulator.runs.variants import Variant
 from portal.models import User
 from portal.requested_work import queue
-
-if TYPE_CHECKING:
-    from django.utils.functional import _StrPromise
 
 VARIANTS_MAX: Final = 8
 SEEDS_MAX: Final = 10
 RUNS_MAX: Final = 40
-
-PARAMETERS: Final[dict[str, tuple[_StrPromise, _StrPromise, float, float]]] = {
-    "work_buf_min_days": (_("Minimum buffer"), _("days"), 0.0, 100.0),
-    "work_buf_additional_days": (_("Additional buffer"), _("days"), 0.0, 100.0),
-    "half_life_days": (_("Half-life of recent credit"), _("days"), 0.01, 10_000.0),
-    "period_secs": (_("Time slice"), _("seconds"), 60.0, 864_000.0),
-}
-"""The parameters of a sweep: label, unit, least and most."""
 
 RUN: Final = "emulator run"
 READ: Final = "emulator files"
@@ -45,17 +33,6 @@ UNFINISHED: Final = (RunState.QUEUED, RunState.RUNNING)
 
 class ExperimentRefusedError(Exception):
     """The request is not possible; the message says why and what to do."""
-
-
-@dataclass(frozen=True, slots=True)
-class Variant:
-    """One variant of a comparison: a policy, its differences from the defaults, and the value of a sweep."""
-
-    label: str
-    policy: str
-    has_quirks: bool = False
-    parameters: dict[str, Any] = field(default_factory=dict)
-    value: float | None = None
 
 
 @transaction.atomic
@@ -238,20 +215,3 @@ def delete(experiment: Experiment) -> None:
         queue.withdraw(RUN, experiment.runs.values_list("pk", flat=True))
         queue.withdraw(READ, [experiment.pk])
         experiment.delete()
-
-
-def with_parameters(scenario: Scenario, parameters: dict[str, Any]) -> Scenario:
-    """The scenario as a run's parameters change it (those that are preferences). Raises ScenarioError."""
-    unknown = set(parameters) - set(PARAMETERS) - {"eligibility_rule"}
-    if unknown:
-        raise ScenarioError("parameters", f"{sorted(unknown)[0]!r} is none")
-    known = scenario.preferences
-    return replace(
-        scenario,
-        preferences=replace(
-            known,
-            work_buf_min_days=parameters.get("work_buf_min_days", known.work_buf_min_days),
-            work_buf_additional_days=parameters.get("work_buf_additional_days", known.work_buf_additional_days),
-            period_secs=parameters.get("period_secs", known.period_secs),
-        ),
-    )

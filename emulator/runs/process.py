@@ -5,20 +5,26 @@ before it reads its input, and its parent may kill it at any time.
 
 Standard input: one line of JSON, then, to read files, a ZIP of them. Standard output: lines ``progress <fraction>``,
 then one line of JSON, ``{"ok": …}`` or ``{"fault": …}``, with ``nbytes`` if a packed timeline follows.
+
+A policy from outside (``is_own_policy``) runs here too. The parent starts this process in a sandbox for it
+(emulator.runs.sandbox); what the policy prints does not get between the answer's lines.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import resource
 import sys
 import threading
 import time
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 PROGRESS_SECS: Final = 0.5
 TRIALS_PART: Final = 0.5  # of the processor time that is left, for trials
+_writing = threading.Lock()
+_out: list[BinaryIO] = [sys.stdout.buffer]
 
 
 def main() -> None:
@@ -28,6 +34,9 @@ def main() -> None:
     # The kernel ends the process some seconds after the soft limit, whatever it does.
     resource.setrlimit(resource.RLIMIT_CPU, (order["secs_max"], order["secs_max"] + 5))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if order.get("is_own_policy"):
+        _keep_apart()
+        _write_progress(0.0)  # the sandbox works: from here on the policy is to blame
     try:
         answer, data = (_read if order["do"] == "read" else _run)(order)
     except MemoryError:
@@ -35,10 +44,21 @@ def main() -> None:
             {"fault": f"It needs more than {limit / 2**20:.0f} MiB of memory. Try fewer days or projects."},
             b"",
         )
-    out = sys.stdout.buffer
-    out.write(json.dumps({**answer, "nbytes": len(data)}).encode() + b"\n")
-    out.write(data)
-    out.flush()
+    with _writing:
+        out = _out[0]
+        out.write(json.dumps({**answer, "nbytes": len(data)}).encode() + b"\n")
+        out.write(data)
+        out.flush()
+
+
+def _keep_apart() -> None:
+    """It may write no file, and its prints go nowhere."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+    _out[0] = os.fdopen(os.dup(1), "wb")
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
 
 
 def _read(_: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
@@ -56,45 +76,41 @@ def _read(_: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
 
 def _run(order: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
     """Figures and projects; the packed timeline if it is wanted."""
-    from emulator.engine.policies.registry import make_policy
-    from emulator.engine.quirks import BOINC, Quirks
-    from emulator.engine.run import Run
+    from emulator.engine.policy import PolicyError
     from emulator.engine.scenario import ScenarioError
-    from emulator.files.scenario_json import from_json
-    from emulator.runs.attainable import figures_of_merit
+    from emulator.runs.execution import answer_of, execute
     from emulator.runs.packed_timeline import pack
 
-    try:
-        scenario = from_json(order["scenario"])
-        quirks = BOINC if order["has_quirks"] else Quirks()
-        policy = make_policy(order["policy"], scenario, order["parameters"])
-        run = Run(scenario, policy, order["days"], order["seed"], quirks, timeline=order["timeline"])
-    except ScenarioError as error:
-        return {"fault": str(error)}, b""
     done = threading.Event()
-    reporter = threading.Thread(target=_report_progress, args=(run, done), daemon=True)
-    reporter.start()
-    result = run.result()
-    done.set()
-    reporter.join()
-    answer: dict[str, Any] = {
-        "figures_of_merit": figures_of_merit(result),
-        "projects": [_project(row) for row in result.projects],
-    }
-    if order["timeline"]:
-        answer["answer"] = _answer(order, scenario, run, result)
+    begun: list[Any] = []
+
+    def report(run: Any) -> None:
+        begun.append(run)
+        threading.Thread(target=_report_progress, args=(run, done), daemon=True).start()
+
+    try:
+        result = execute(order, report)
+    except (ScenarioError, PolicyError) as error:
+        return {"fault": str(error)}, b""
+    finally:
+        done.set()
+    answer = answer_of(result)
+    # What a policy from outside answers is checked part by part; the findings are only for this project's policies.
+    if order["timeline"] and not order.get("is_own_policy"):
+        answer["answer"] = _answer(order, begun[0], result)
     answer["cpu_secs"] = time.process_time()
     return {"ok": answer}, pack(result) if order["timeline"] else b""
 
 
-def _answer(order: dict[str, Any], scenario: Any, run: Any, result: Any) -> dict[str, Any]:
+def _answer(order: dict[str, Any], run: Any, result: Any) -> dict[str, Any]:
     """The findings and, if they are wanted, what came of the trials; without trials if they would take too long."""
     from emulator.advice.findings import find
     from emulator.advice.trials import TRIALS_MAX, trial_days, try_all
-    from emulator.engine.policies.registry import make_policy
-    from emulator.engine.run import Run
     from emulator.engine.timeline.results import Result
+    from emulator.files.scenario_json import from_json
+    from emulator.runs.execution import run_of
 
+    scenario = from_json(order["scenario"])
     findings = find(scenario, result)
     if not order["tries"]:
         return {"findings": asdict(findings), "outcome": None}
@@ -106,22 +122,23 @@ def _answer(order: dict[str, Any], scenario: Any, run: Any, result: Any) -> dict
         return {"findings": asdict(findings), "outcome": None, "are_trials_skipped": True}
 
     def again(changed: Any, its_days: float) -> Result:
-        policy = make_policy(order["policy"], changed, order["parameters"])
-        return Run(changed, policy, its_days, order["seed"], run.quirks, timeline=False).result()
+        return run_of(order, changed, its_days, timeline=False).result()
 
     outcome = try_all(scenario, findings, result, days, again)
     return {"findings": asdict(findings), "outcome": asdict(outcome)}
 
 
-def _project(row: Any) -> dict[str, Any]:
-    return {name: getattr(row, name) for name in type(row).__slots__}
-
-
 def _report_progress(run: Any, done: threading.Event) -> None:
     while not done.wait(PROGRESS_SECS):
-        line = f"progress {run.done_fraction:.4f}\n".encode()
-        sys.stdout.buffer.write(line)
-        sys.stdout.buffer.flush()
+        with _writing:
+            # Nothing may come after the answer.
+            if not done.is_set():
+                _write_progress(run.done_fraction)
+
+
+def _write_progress(fraction: float) -> None:
+    _out[0].write(f"progress {fraction:.4f}\n".encode())
+    _out[0].flush()
 
 
 if __name__ == "__main__":

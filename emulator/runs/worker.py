@@ -13,7 +13,7 @@ import selectors
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from time import monotonic
 from typing import Any, Final
 
@@ -22,10 +22,15 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
+from emulator.engine.policies.names import PolicyName
 from emulator.engine.scenario import ScenarioError
-from emulator.files.scenario_json import from_json, to_json
+from emulator.files.scenario_json import from_json
 from emulator.models import Experiment, Run, RunState, RunTimeline, Upload
-from emulator.runs.experiments import READ, RUN, with_parameters
+from emulator.runs import sandbox
+from emulator.runs.answers import Answer, check_answer
+from emulator.runs.execution import order_of
+from emulator.runs.experiments import READ, RUN
+from emulator.runs.variants import Variant
 from portal.models import RequestedWork
 from portal.requested_work import queue
 
@@ -36,16 +41,10 @@ ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024
 _NOT_READ: Final = (
     "This site failed to read them every time it tried. The site’s operators can see the reason. Try again later."
 )
+_OUR_FAULT: Final = "It failed because of a fault of this site. The site’s operators can see the reason."
+# One thread per library: more would only need more memory.
+_ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1", "PYTHONMALLOC": "malloc"}
 log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The process's answer: ``ok`` and the bytes that came with it, or ``fault``, a sentence."""
-
-    ok: Any
-    data: bytes
-    fault: str
 
 
 class RunCancelledError(Exception):
@@ -86,9 +85,7 @@ def execute_run(run_id: int) -> None:
         return
     run = Run.objects.select_related("experiment").get(pk=run_id)
     try:
-        answer = _run_process(
-            _order(run), b"", settings.EMULATOR_RUN_SECS_MAX, lambda progress: _report_progress(run_id, progress)
-        )
+        answer = _answer_of(run)
     except ScenarioError as error:
         answer = Answer(None, b"", str(error))
     except RunCancelledError:
@@ -103,17 +100,37 @@ def execute_run(run_id: int) -> None:
     _keep(run_id, answer)
 
 
+def _answer_of(run: Run) -> Answer:
+    is_own = run.policy not in set(PolicyName)
+    if is_own and run.policy not in settings.EMULATOR_POLICIES:
+        return Answer(None, b"", f"The policy {run.policy} is not allowed on this site.")
+    if is_own and not sandbox.is_available(settings.EMULATOR_POLICY_SANDBOX):
+        log.error("bwrap is missing, so policies of installed packages cannot run", policy=run.policy)
+        return Answer(None, b"", _OUR_FAULT)
+    order, secs_max = {**_order(run), "is_own_policy": is_own}, settings.EMULATOR_RUN_SECS_MAX
+    answer = _run_process(order, b"", secs_max, lambda progress: _report_progress(run.pk, progress))
+    if not is_own:
+        return answer
+    if answer.fault == _too_long(secs_max):
+        took = f"The policy {run.policy} took more than {secs_max} s of processor time, or waited for something."
+        return Answer(None, b"", took)
+    ended = f"The policy {run.policy} ended its run without a result."
+    if answer.fault == _OUR_FAULT and answer.has_begun:
+        return Answer(None, b"", ended)
+    try:
+        check_answer(answer, run.keeps_timeline)
+    except ValueError as error:
+        log.warning("a policy answered no result", policy=run.policy, error=str(error))
+        return Answer(None, b"", ended)
+    return answer
+
+
 def _order(run: Run) -> dict[str, Any]:
-    scenario = with_parameters(from_json(run.experiment.scenario), run.parameters)
+    scenario = from_json(run.experiment.scenario)
+    variant = Variant(run.variant, run.policy, run.has_quirks, run.parameters, run.value)
     return {
         "do": "run",
-        "scenario": to_json(scenario),
-        "days": run.experiment.days,
-        "policy": run.policy,
-        "has_quirks": run.has_quirks,
-        "parameters": run.parameters,
-        "seed": run.seed,
-        "timeline": run.keeps_timeline,
+        **order_of(scenario, variant, run.experiment.days, run.seed, timeline=run.keeps_timeline),
         "tries": run.number == 1,
     }
 
@@ -171,14 +188,16 @@ def requeue_lost(now: dt.datetime) -> None:
 def _run_process(order: dict[str, Any], data: bytes, secs_max: int, report: Callable[[float], None]) -> Answer:
     """Start the process, send it the order, and wait for its answer; ``report`` is called about every second."""
     order = {**order, "secs_max": secs_max, "bytes_max": settings.EMULATOR_RUN_BYTES_MAX}
+    program, environment = [sys.executable, "-m", "emulator.runs.process"], {**os.environ, **_ONE_THREAD}
+    if order.get("is_own_policy"):
+        program, environment = sandbox.command(settings.EMULATOR_POLICY_SANDBOX, program), sandbox.environment()
     process = subprocess.Popen(
-        [sys.executable, "-m", "emulator.runs.process"],
+        program,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=settings.BASE_DIR,
-        # One thread per library: more would only need more memory.
-        env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONMALLOC": "malloc"},
+        env=environment,
     )
     try:
         assert process.stdin is not None
@@ -201,7 +220,7 @@ def _read_answer(process: subprocess.Popen[bytes], secs_max: int, report: Callab
     """Reads its output until it ends; wall-clock time is limited to twice its processor time."""
     assert process.stdout is not None and process.stderr is not None
     out, errors = bytearray(), bytearray()
-    progress, ends_at, report_at = 0.0, monotonic() + 2 * secs_max, monotonic() + POLL_SECS
+    progress, ends_at, report_at = -1.0, monotonic() + 2 * secs_max, monotonic() + POLL_SECS
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ, out)
         selector.register(process.stderr, selectors.EVENT_READ, errors)
@@ -214,11 +233,11 @@ def _read_answer(process: subprocess.Popen[bytes], secs_max: int, report: Callab
             progress = _take_progress(out, progress)
             now = monotonic()
             if now >= report_at:
-                report(progress)
+                report(max(progress, 0.0))
                 report_at = now + POLL_SECS
             if now >= ends_at or len(out) > ANSWER_BYTES_MAX:
                 return Answer(None, b"", _too_long(secs_max))
-    return _answer(process, bytes(out), bytes(errors), secs_max)
+    return replace(_answer(process, bytes(out), bytes(errors), secs_max), has_begun=progress >= 0)
 
 
 def _take_progress(out: bytearray, progress: float) -> float:
@@ -244,7 +263,7 @@ def _answer(process: subprocess.Popen[bytes], out: bytes, errors: bytes, secs_ma
     if code in (-24, -9):  # SIGXCPU; SIGKILL by the hard limit
         return Answer(None, b"", _too_long(secs_max))
     log.error("emulation failed", code=code, stderr=errors[-2000:].decode(errors="replace"))
-    return Answer(None, b"", "It failed because of a fault of this site. The site’s operators can see the reason.")
+    return Answer(None, b"", _OUR_FAULT)
 
 
 def _too_long(secs_max: int) -> str:

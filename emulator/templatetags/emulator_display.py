@@ -18,6 +18,15 @@ def days(number: float) -> str:
     return ngettext("%(number)s day", "%(number)s days", nearest) % {"number": floatformat(number, -2)}
 
 
+@register.filter
+def signed(number: float) -> str:
+    """A difference with its sign and four decimals: "+0.0012"; 0 has none."""
+    shown = floatformat(abs(number), 4)
+    if not any(digit in shown for digit in "123456789"):
+        return shown
+    return f"−{shown}" if number < 0 else f"+{shown}"
+
+
 register.filter(row_texts.run_time)
 register.filter("variant", variant_texts.shown)
 register.filter("origin", stored_texts.origin)

@@ -2,7 +2,9 @@
 
 Source: "BOINC client result computation scheduling" of 2005 (the 2005 text). Sections followed:
 
-* "A sketch of the result preemption algorithm" and "Pseudocode": `_preempt`, `_start`, `job_ended`;
+* "A sketch of the result preemption algorithm" and "Pseudocode": `_preempt`, `_start`, `job_ended`. As
+  `total_work_done_this_period` begins as `num_cpus * period_length`, the first call of `preempt_apps` credits every
+  project with its share of a whole period;
 * "Debt computation": `settle_debts` and the expected future debts;
 * "Scheduler RPC policy" and "need_to_get_work()": `need_to_get_work`, `fetch`.
 
@@ -19,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop
+from typing import Final
 
 from emulator.engine.client import Client
 from emulator.engine.decisions import Choice, Fetch, WorkRequest
@@ -30,14 +33,17 @@ from emulator.engine.timeline.reasons import Reason
 
 
 def settle_debts(
-    debts: Mapping[int, float], share_fractions: Mapping[int, float], work_secs: Mapping[int, float]
+    debts: Mapping[int, float],
+    share_fractions: Mapping[int, float],
+    work_secs: Mapping[int, float],
+    initial_secs: float = 0.0,
 ) -> dict[int, float]:
     """Return the debts after a period in which each project did that work (CPU-seconds; shares sum to 1).
 
     Each accrues its share of all work done and pays off what was done for it ("Debt computation"), so the sum of all
-    debts stays as it was.
+    debts stays as it was; except by `initial_secs`, which count as done, but for no project.
     """
-    total_secs = sum(work_secs.values())
+    total_secs = initial_secs + sum(work_secs.values())
     return {
         index: debts.get(index, 0.0) + fraction * total_secs - work_secs.get(index, 0.0)
         for index, fraction in share_fractions.items()
@@ -95,6 +101,17 @@ def need_to_get_work(
         bin_secs -= heappop(heap)
         if bin_secs >= min_buffer_secs:
             busy_cpus, bin_secs = busy_cpus + 1, 0.0
+    return _judge(work_secs, busy_cpus, share_fractions, cpus, min_buffer_secs)
+
+
+def _judge(
+    work_secs: dict[int, float],
+    busy_cpus: int,
+    share_fractions: Mapping[int, float],
+    cpus: int,
+    min_buffer_secs: float,
+) -> WorkNeed:
+    """The three conditions, by each project's work and the CPUs that it keeps busy."""
     needed_secs = min_buffer_secs * cpus
     total_secs = sum(work_secs.values())
     # The most lacking project's work beyond its part. The shares' rounding must not count as a project without work.
@@ -109,6 +126,9 @@ def need_to_get_work(
         spare_secs=min(total_secs - needed_secs, beyond_secs),
         lack_secs=max(0.0, needed_secs - total_secs),
     )
+
+
+NONE_FREE: Final = 1e-9  # CPUs
 
 
 @dataclass(slots=True)
@@ -133,6 +153,7 @@ class Debt2005:
         self._debts: dict[int, float] = {}
         self._tasks: list[_Task] = []
         self._done_secs: dict[int, float] = {}  # by tasks that finished in this period, per project
+        self._initial_secs = 0.0  # of total_work_done_this_period before the first period
         self._period_from = 0.0
         self._next_period = 0.0
         self._pay_off_secs = 0.0  # expected of one CPU in a whole period
@@ -141,8 +162,15 @@ class Debt2005:
 
     def begin(self, client: Client) -> None:
         self._client = client
-        self._pay_off_secs = client.period_secs
+        self._initial_secs = client.instances[0] * client.period_secs
         self._debts = {project.index: self._start_debts.get(project.name, 0.0) for project in client.projects}
+        self._set_shares()
+
+    def _set_shares(self) -> None:
+        projects = self._client.projects
+        self._runnable = [project for project in projects if _runnable(project)]
+        self._shares = _share_fractions(projects)
+        self._runnable_shares = _share_fractions(self._runnable)
 
     def accrue(self, now: float) -> None:
         elapsed_secs = now - self._booked_to
@@ -157,6 +185,7 @@ class Debt2005:
 
     def projects_changed(self, now: float) -> None:
         self._recheck_at = 0.0
+        self._set_shares()
         attached = {project.index for project in self._client.projects}
         self._debts = {index: self._debts.get(index, 0.0) for index in sorted(attached)}
         for task in [task for task in self._tasks if not _runnable(task.job.project)]:
@@ -190,8 +219,9 @@ class Debt2005:
         for task in self._tasks:
             self._book(task)
         cpus = self._client.instances[0]
-        total_secs = sum(self._done_secs.values())
-        self._debts = settle_debts(self._debts, _share_fractions(self._client.projects), self._done_secs)
+        initial_secs, self._initial_secs = self._initial_secs, 0.0
+        total_secs = initial_secs + sum(self._done_secs.values())
+        self._debts = settle_debts(self._debts, self._shares, self._done_secs, initial_secs)
         self._pay_off_secs = total_secs / cpus if total_secs > 0 else self._client.period_secs
         self._done_secs = {}
         self._period_from = now
@@ -202,6 +232,8 @@ class Debt2005:
 
     def _start(self, now: float) -> None:
         """start_apps: a CPU became free within the period."""
+        if self._free_cpus() <= NONE_FREE or not self._client.with_jobs[0]:
+            return
         future = {index: debt - self._done_secs.get(index, 0.0) for index, debt in self._debts.items()}
         for task in self._tasks:
             future[task.job.project.index] = future.get(task.job.project.index, 0.0) - task.expected_pay_off
@@ -212,14 +244,12 @@ class Debt2005:
         self, future: dict[int, float], pay_off_secs: float, to_preempt: list[_Task], *, in_mid_period: bool
     ) -> None:
         """Choose tasks for the CPUs that have none: the project with the largest expected future debt each time."""
-        free_cpus = self._client.instances[0] - sum(task.job.cpus for task in self._tasks)
-        if free_cpus <= 1e-9:
-            return
-        projects = [project for project in self._client.projects if _runnable(project)]
+        free_cpus = self._free_cpus()
+        projects = [project for project in self._client.with_jobs[0] if _runnable(project)]
         taken = {task.job.id for task in self._tasks}
         kept = {project.index: [task.job for task in to_preempt if task.job.project is project] for project in projects}
         offers = {project.index: _offers(project, kept[project.index], taken) for project in projects}
-        while free_cpus > 1e-9 and projects:
+        while free_cpus > NONE_FREE and projects:
             project = max(projects, key=lambda project: (future.get(project.index, 0.0), -project.index))
             offer = next(offers[project.index], None)
             if offer is None:
@@ -231,17 +261,26 @@ class Debt2005:
             future[project.index] = future.get(project.index, 0.0) - expected_secs
             free_cpus -= job.cpus
 
+    def _free_cpus(self) -> float:
+        return self._client.instances[0] - sum([task.job.cpus for task in self._tasks])
+
     def _need(self, now: float) -> WorkNeed:
         client, results = self._client, list[tuple[int, float]]()
-        projects = [project for project in client.projects if _runnable(project)]
-        for project in projects:
+        cpus = max(1, int(client.instances[0]))
+        if not client.uneven:
+            work_secs = {project.index: project.waiting_secs[0] for project in self._runnable}
+            for project in client.with_jobs[0]:
+                if project.index in work_secs:
+                    work_secs[project.index] += sum([job.left_secs(now) for job in project.begun[0]])
+            # No bin gets more than its last result beyond the least buffer, so this much fills them all.
+            if sum(work_secs.values()) > cpus * (client.buffer_min_secs + client.longest_secs[0]) + 1.0:
+                return _judge(work_secs, cpus, self._runnable_shares, cpus, client.buffer_min_secs)
+        for project in self._runnable:
             for job in (*project.begun[0], *project.waiting[0]):
                 # A job of several CPUs keeps so many busy: it counts as one result for each.
                 whole = max(1, int(job.cpus))
                 results += [(project.index, job.left_secs(now) * job.cpus / whole)] * whole
-        return need_to_get_work(
-            results, _share_fractions(projects), max(1, int(client.instances[0])), client.buffer_min_secs
-        )
+        return need_to_get_work(results, self._runnable_shares, cpus, client.buffer_min_secs)
 
     def fetch(self, now: float) -> Fetch:
         if now >= self._recheck_at:
@@ -267,7 +306,7 @@ class Debt2005:
     def _request(self, need: WorkNeed, now: float) -> WorkRequest | None:
         """Whom to ask: shortest of its cap, then largest debt. Others only when the computer as a whole is short."""
         client = self._client
-        fractions = _share_fractions([project for project in client.projects if _runnable(project)])
+        fractions = self._runnable_shares
         cpus = client.instances[0]
         best: tuple[tuple[float, float, int], ProjectState] | None = None
         for project in client.projects:

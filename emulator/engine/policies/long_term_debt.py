@@ -22,8 +22,8 @@ from typing import Final
 from emulator.engine.client import Client
 from emulator.engine.decisions import Fetch, WorkRequest
 from emulator.engine.policies.debts import MIN_RECHECK_SECS, DebtPolicy
+from emulator.engine.policies.forecast import SimulationResult
 from emulator.engine.policies.names import PolicyName
-from emulator.engine.policies.rr_simulation import SimulationResult
 from emulator.engine.scenario import DAY_SECS, Scenario
 from emulator.engine.state import ProjectState
 from emulator.engine.timeline.reasons import Reason

@@ -16,8 +16,9 @@ from typing import Final
 
 from emulator.engine.client import Client
 from emulator.engine.decisions import Choice, Fetch, WorkRequest
+from emulator.engine.policies.forecast import SimulationResult
 from emulator.engine.policies.names import PolicyName
-from emulator.engine.policies.rr_simulation import RoundRobinSimulation, SimulationResult
+from emulator.engine.policies.rr_simulation import RoundRobinSimulation
 from emulator.engine.policies.run_list import RunList
 from emulator.engine.policy import MAX_UNFINISHED
 from emulator.engine.random_numbers import LN2, expm1
@@ -70,6 +71,7 @@ class Rec:
         self._inverse = [total / project.share if project.share else 1.0 for project in projects]
         kinds = range(len(self._client.kinds))
         self._supplied = [kind for kind in kinds if any(p.can_supply[kind] for p in self._client.projects)]
+        self._any_without_share = any(not project.share for project in projects)
         self._offset = [0.0 if project.share else LAST_RANK for project in projects]
 
     def accrue(self, now: float) -> None:
@@ -302,7 +304,8 @@ class Rec:
         for kind, shortfall in enumerate(simulated.shortfall_secs):
             if shortfall <= 0:
                 continue
-            saturated_secs = simulated.saturated_secs[kind]
+            # It matters only for projects without a share.
+            saturated_secs = simulated.saturated_secs[kind] if self._any_without_share else 0.0
             for first in order:
                 if self._able(first, kind, saturated_secs, now):
                     if first is project:

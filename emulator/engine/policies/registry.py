@@ -1,9 +1,9 @@
-"""Makes a policy by its name."""
+"""Makes a policy of this project by its name. Those from outside are in emulator.engine.policies.own."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from emulator.engine.policies.debt_2005 import Debt2005
 from emulator.engine.policies.long_term_debt import LongTermDebt
@@ -12,6 +12,17 @@ from emulator.engine.policies.rec import Rec, RecLetter
 from emulator.engine.policies.single_debt import SingleDebt
 from emulator.engine.policy import Policy
 from emulator.engine.scenario import Scenario, ScenarioError
+
+NO_GPUS: Final = "Debt with preemption does not use GPUs: it neither asks for GPU tasks nor runs them."
+
+
+def policy_notes(name: str, scenario: Scenario) -> tuple[str, ...]:
+    """What to say beside the results of that policy, in English: parts of the scenario that it does not know."""
+    return (NO_GPUS,) if name == PolicyName.DEBT and len(scenario.host.processors) > 1 else ()
+
+
+POLICY_PARAMETERS: Final = frozenset({"half_life_days", "eligibility_rule"})
+"""What a policy is made with, besides the scenario."""
 
 
 def make_policy(name: str, scenario: Scenario, parameters: Mapping[str, Any]) -> Policy:

@@ -5,40 +5,33 @@ Its results are, per kind of processor, the idle instances now, the time up to w
 shortfall up to the end of the buffer; and which jobs would miss their deadline. A second simulation of those, by
 earliest deadline, gives the time for which all instances are busy with them ("busy time").
 
-The first results need no time slices: jobs are assigned to the instances in the order in which round-robin picks
-them, with a sort and one heap operation per job. A job that uses several instances is assigned as that many equal
-pieces, a job that uses part of one as one shorter piece. Time slices are simulated only if a job may miss its
-deadline, and only as far as needed. Usually a bound rules that out: whatever the order, as long as no instance idles
-while a job waits for it, all jobs are done after (work / instances + longest job).
+Simulations are avoided where a bound decides. Whatever the order, as long as no instance idles while a job waits for
+it, all jobs are done after (work / instances + longest job): then none misses its deadline before, and the shortfall is
+what the work leaves of the buffer. The forecast of the buffer is in `forecast` and `rr_turns`; that of late jobs, only
+as far as needed, in `rr_slices`.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from heapq import heappop, heapreplace
-from itertools import accumulate
-from operator import itemgetter
+from operator import attrgetter
 from typing import Final
 
 from emulator.engine.client import Client
+from emulator.engine.policies.forecast import Queue, SimulationResult, busy_in_order, busy_in_turns
 from emulator.engine.policies.rr_slices import LATE, RoundRobinSlices
+from emulator.engine.policies.rr_turns import RoundRobinTurns
 from emulator.engine.state import NEVER, Job, ProjectState
 
-_first = itemgetter(0)
 # The soonest that a choice is made again: a job with less time to spare runs for its deadline now.
 MIN_MARGIN_SECS: Final = 60.0
+_id = attrgetter("id")
+MAX_SLICES: Final = 2000  # up to the end of the buffer
 SLACK_SECS: Final = 1.0  # the sum of work is kept up to date with rounding errors
 
 
-@dataclass(slots=True)
-class SimulationResult:
-    """The simulation's results, per kind; times in seconds from now."""
-
-    idle: list[float]
-    saturated_secs: list[float]
-    shortfall_secs: list[float]
+Ranking = Callable[[ProjectState], float]
 
 
 class RoundRobinSimulation:
@@ -56,7 +49,7 @@ class RoundRobinSimulation:
         self._unit = unit
         self._kinds = range(len(client.kinds))
         self._simulated_at: tuple[float, int, float] | None = None
-        self._result = SimulationResult([], [], [])
+        self._result = SimulationResult([], [], list)
         self._judged_at: tuple[float, int] | None = None
         self._missed: list[list[Job]] = []
         self._ends: dict[int, float] = {}  # when jobs end in the last simulation
@@ -65,15 +58,20 @@ class RoundRobinSimulation:
     # Bounds, in constant time.
 
     def min_saturated_secs(self, kind: int, now: float) -> float:
-        """A time up to which all instances of that kind are certainly busy, or 0. With jobs assigned to n instances, no
-        two of these differ by more than the longest job."""
+        """A time up to which all instances of that kind are certainly busy, or 0. Once one is idle, fewer jobs than
+        instances are left, none of them longer than the longest."""
         client = self._client
         if not client.present[kind]:
             return NEVER
-        if client.any_suspended:
+        if client.any_suspended or client.limited:
             return 0.0
-        work_secs = client.work_secs(kind, now) / client.instances[kind] - client.longest_secs[kind] - SLACK_SECS
-        return work_secs / client.up_fraction[kind] if work_secs > 0.0 else 0.0
+        n = client.instances[kind]
+        work_secs = client.work_secs(kind, now) / n - client.longest_secs[kind] - SLACK_SECS
+        if work_secs <= 0.0:
+            return 0.0
+        if client.uneven and not kind and client.min_usage[0] != client.max_usage[0]:
+            work_secs *= n / (n + client.max_usage[0])  # CPUs are overcommitted by one job
+        return work_secs / client.up_fraction[kind]
 
     def may_miss_deadlines(self, now: float) -> bool:
         """Whether any job might miss its deadline; False is certain.
@@ -106,6 +104,9 @@ class RoundRobinSimulation:
     def _all_done_secs(self, kind: int, now: float) -> float:
         """A time after which all jobs of that kind are certainly done, in whatever order they run."""
         client = self._client
+        if client.limited:  # at least one job runs at a time
+            one_by_one = [client.work_secs(k, now) / client.min_usage[k] / client.up_fraction[k] for k in self._kinds]
+            return sum(one_by_one) + SLACK_SECS
         n = client.instances[kind]
         longest = client.longest_secs[kind]
         if client.uneven:
@@ -128,7 +129,7 @@ class RoundRobinSimulation:
         key = (now, self._client.version, horizon_secs)
         if self._simulated_at != key:
             self._simulated_at = key
-            self._result = self._assigned(now, horizon_secs)
+            self._result = self._forecast(now, horizon_secs)
         return self._result
 
     def missed(self, now: float) -> list[list[Job]]:
@@ -222,121 +223,94 @@ class RoundRobinSimulation:
             urgent.append(work_secs / client.instances[kind] / up)
         return urgent
 
-    # Without time slices.
+    # Without time slices, where these make no difference.
 
-    def _assigned(self, now: float, horizon_secs: float) -> SimulationResult:
+    def _forecast(self, now: float, horizon_secs: float) -> SimulationResult:
         client = self._client
-        idle, saturated, shortfall = [], [], []
-        beside = 0.0  # CPUs that GPU jobs take
-        for kind in reversed(self._kinds):
-            if not client.present[kind]:
-                idle.append(0.0)
-                saturated.append(NEVER)
-                shortfall.append(0.0)
-                continue
-            up = client.up_fraction[kind]
-            horizon = horizon_secs * up
-            n = client.instances[kind]
-            if not kind and beside:
-                n = max(1.0, float(int(n - beside + 1e-9)))
-            loads = [0.0] * int(n)
-            if client.uneven:
-                wanted, cpus = self._assign_pieces(kind, now, loads, horizon)
-                beside += cpus
-                free = max(0.0, n - wanted)
-            else:
-                _assign(self._alike_in_order(kind, now), loads, horizon, client.work_secs(kind, now))
-                free = float(loads.count(0.0))
-            idle.append(free)
-            saturated.append(loads[0] / up if free <= 1e-9 else 0.0)
-            short = sum([horizon - load for load in loads if load < horizon])
-            shortfall.append(max(short, free * horizon if free < 1.0 else 0.0) / up)
-        return SimulationResult(idle[::-1], saturated[::-1], shortfall[::-1])
+        if client.uneven or client.limited:
+            slice_secs = self._slice_secs(horizon_secs)
+            turns = RoundRobinTurns(client, *self._ranking(), now, slice_secs)
+            simulated = turns.forecast(horizon_secs, horizon_secs + slice_secs)
+            client.slice_steps += turns.steps
+        else:
+            simulated = self._alike(now, horizon_secs, int(client.instances[0]))
+        return simulated if all(client.present) else self._without_absent(simulated)
 
-    def _assign_pieces(self, kind: int, now: float, loads: list[float], horizon: float) -> tuple[float, float]:
-        """Assigns jobs that do not all use one whole instance. Returns how many instances all of them want, and how
-        many CPUs those take that run first."""
-        wanted = cpus = 0.0
-        n = self._client.instances[kind]
-        for _, secs, job in self._in_order(kind, now):
-            if kind and wanted < n:
-                cpus += job.cpus
-            usage = job.usage
-            wanted += usage
-            if usage == 1.0:
-                heapreplace(loads, loads[0] + secs)
-            else:
-                pieces = max(1, math.ceil(usage - 1e-9))
-                for _ in range(pieces):
-                    heapreplace(loads, loads[0] + secs * usage / pieces)
-            if loads[0] >= horizon and wanted >= n:
-                break
-        return wanted, cpus
+    def _without_absent(self, simulated: SimulationResult) -> SimulationResult:
+        """Nothing is short of a kind of processor that the computer does not have now."""
+        here = self._client.present
+        return SimulationResult(
+            [idle if is_here else 0.0 for idle, is_here in zip(simulated.idle, here, strict=True)],
+            [secs if is_here else 0.0 for secs, is_here in zip(simulated.shortfall_secs, here, strict=True)],
+            lambda: [secs if is_here else NEVER for secs, is_here in zip(simulated.saturated_secs, here, strict=True)],
+        )
 
-    def _alike_in_order(self, kind: int, now: float) -> list[tuple[float, float]]:
-        """As `_in_order`, without the jobs, if all count for the same FLOPS."""
-        picks: list[tuple[float, float]] = []
-        projects = 0
-        for project in self._client.with_jobs[kind]:
+    def _alike(self, now: float, horizon_secs: float, n: int) -> SimulationResult:
+        """If all jobs are for one CPU each; no GPU job has come yet. Without idle CPUs, and if all jobs are done before
+        the horizon in any order, only the saturated time depends on the order: it is found when it is asked for."""
+        client = self._client
+        gpus = client.instances[1:]
+        jobs = sum([project.unfinished for project in client.with_jobs[0] if not project.suspended])
+        if jobs >= n and not client.any_suspended:
+            # While the last job to end waits, all CPUs are busy with others.
+            longest_secs = client.longest_secs[0] / client.up_fraction[0]
+            spare_secs = horizon_secs - longest_secs * (n - 1) / n - SLACK_SECS
+            work_secs = client.work_secs(0, now) / client.up_fraction[0]
+            certainly_secs = self.min_saturated_secs(0, now)
+            if certainly_secs >= horizon_secs:
+                return SimulationResult(
+                    [0.0, *gpus],
+                    [0.0, *[each * horizon_secs for each in gpus]],
+                    lambda: [certainly_secs, *[0.0] * len(gpus)],
+                )
+            if work_secs < n * spare_secs:
+                return SimulationResult(
+                    [0.0, *gpus],
+                    [n * horizon_secs - work_secs, *[each * horizon_secs for each in gpus]],
+                    lambda: [self._saturated_and_short(now, horizon_secs, n)[0], *[0.0] * len(gpus)],
+                )
+        saturated, short = self._saturated_and_short(now, horizon_secs, n)
+        return SimulationResult(
+            [float(max(0, n - jobs)), *gpus],
+            [short, *[each * horizon_secs for each in gpus]],
+            lambda: [saturated, *[0.0] * len(gpus)],
+        )
+
+    def _saturated_and_short(self, now: float, horizon_secs: float, n: int) -> tuple[float, float]:
+        queues = self._queues(now)
+        slice_secs = self._slice_secs(horizon_secs)
+        longest = self._client.longest_secs[0] / self._client.up_fraction[0]
+        if n > 1 and len(queues) > 1 and longest > slice_secs:
+            return busy_in_turns(queues, n, slice_secs, horizon_secs, horizon_secs + slice_secs)
+        loads = busy_in_order(queues, n, horizon_secs + slice_secs)
+        return loads[0], sum([horizon_secs - load for load in loads if load < horizon_secs])
+
+    def _slice_secs(self, horizon_secs: float) -> float:
+        return max(self._client.period_secs, horizon_secs / MAX_SLICES)
+
+    def _queues(self, now: float) -> list[Queue]:
+        client = self._client
+        up = client.up_fraction[0]
+        rank, unit = self._ranking()
+        queues = []
+        for project in client.with_jobs[0]:
             if project.suspended:
                 continue
-            begun, waiting = project.begun[kind], project.waiting[kind]
-            projects += 1
-            rank, unit = self._start(project)
-            cost = unit * (begun or waiting)[0].counted_flops
-            # Job.left_secs, without a call for each.
-            secs = [(job.left - (now - job.settled_secs) * job.rate) * job.bias for job in begun]
-            secs += project.waiting_estimates[kind]
-            picks += zip(accumulate([cost * each for each in secs], initial=rank), secs, strict=False)
-        if projects > 1:
-            picks.sort(key=_first)
-        return picks
+            begun, waiting = project.begun[0], project.waiting[0]
+            if len(begun) > 1 or (begun and waiting and begun[0].id > waiting[0].id):
+                jobs = sorted([*begun, *waiting], key=_id)
+                lefts = [job.left_secs(now) / up for job in jobs]
+            else:
+                lefts = [job.left_secs(now) / up for job in begun]
+                lefts += [secs / up for secs in project.waiting_estimates[0]]
+            queues.append(Queue(lefts, rank(project), unit(project) * (begun or waiting)[0].counted_flops))
+        return queues
 
-    def _start(self, project: ProjectState) -> tuple[float, float]:
-        """A project's rank before the first pick, and by how much it grows per counted FLOP."""
+    def _ranking(self) -> tuple[Ranking, Ranking]:
+        """A project's rank before the first slice is given out, and by how much it grows per counted FLOP."""
         if self._client.quirks.last_project_first:
-            return float(-project.index), 0.0
-        return self._rank(project), self._unit(project)
-
-    def _in_order(self, kind: int, now: float) -> list[tuple[float, float, Job]]:
-        """Jobs with their durations, in the order in which round-robin picks them: always one of the project whose
-        priority is then the highest. A project's rank grows with what was picked of it, so sorting by the rank at
-        each pick is the same."""
-        client = self._client
-        picks: list[tuple[float, float, Job]] = []
-        pick = picks.append
-        projects = 0
-        for project in client.with_jobs[kind]:
-            if project.suspended:
-                continue
-            begun, waiting = project.begun[kind], project.waiting[kind]
-            projects += 1
-            rank, unit = self._start(project)
-            for job in begun:  # Job.left_secs, without a call for each
-                secs = (job.left - (now - job.settled_secs) * job.rate) * job.bias
-                pick((rank, secs, job))
-                rank += unit * job.counted_flops * secs
-            for job in waiting:
-                secs = job.estimate_secs
-                pick((rank, secs, job))
-                rank += unit * job.counted_flops * secs
-        if projects > 1:
-            picks.sort(key=_first)
-        return picks
-
-
-def _assign(picks: list[tuple[float, float]], loads: list[float], horizon: float, work_secs: float) -> None:
-    """Assigns each job to the instance that is free first, until all are busy up to the horizon. `work_secs` is the
-    sum, except for rounding."""
-    if work_secs + SLACK_SECS < horizon * len(loads):  # then they will not all be busy up to it
-        for _, secs in picks:
-            heapreplace(loads, loads[0] + secs)
-        return
-    for _, secs in picks:
-        least = loads[0]
-        if least >= horizon:
-            return
-        heapreplace(loads, least + secs)
+            return (lambda project: float(-project.index)), (lambda project: 0.0)
+        return self._rank, self._unit
 
 
 def _by_deadline(job: Job) -> tuple[float, bool, int]:

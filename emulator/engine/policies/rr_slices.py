@@ -1,4 +1,4 @@
-"""The round-robin simulation in time slices: run only when a job may miss its deadline (see rr_simulation).
+"""The round-robin simulation that finds late jobs: run only when a job may miss its deadline (see rr_simulation).
 
 At each step every kind of processor, GPUs first, is filled with jobs in order of arrival from the project of highest
 priority; the step lasts to the next end, or one slice. Where no project waits for another's turn it lasts to the
@@ -57,7 +57,9 @@ class RoundRobinSlices:
         self._left: dict[int, float] = {}
         self._least_usage: dict[tuple[int, int], float] = {}  # of a project's jobs for a kind of GPU
         self._filled: dict[int, _Filled] = {}  # by kind, as long as it holds
-        self._ranked = client.contested  # for some kind two projects have jobs, or had
+        self._limited = client.limited
+        # For some kind two projects have jobs, or had.
+        self._ranked = client.contested or client.limited
         self._takes_turns = False  # another project's job may run before the next end
         for project in client.projects:
             if project.unfinished and not project.suspended:
@@ -122,7 +124,7 @@ class RoundRobinSlices:
             queues = self._queues[kind]
             if not queues:
                 continue
-            if ranks is not None and len(queues) > 1:
+            if ranks is not None and (len(queues) > 1 or self._limited):
                 before = len(active)
                 self._fill_in_turns(kind, queues, free, ranks, active)
                 if len(active) - before < sum([len(jobs) for jobs in queues.values()]):
@@ -172,7 +174,9 @@ class RoundRobinSlices:
             jobs = queues[index]
             job = jobs[place]
             place += 1
-            if not kind or job.usage <= free[kind] + 1e-9:
+            if self._limited and _at_limit(job, active):
+                pass  # the next one may be of another application
+            elif not kind or job.usage <= free[kind] + 1e-9:
                 free[kind] -= job.usage
                 if kind:
                     free[0] -= job.cpus
@@ -204,3 +208,11 @@ class RoundRobinSlices:
                 queue.remove(job)
                 if not queue:
                     del self._queues[kind][index]
+
+
+def _at_limit(job: Job, active: list[Job]) -> bool:
+    """Whether as many jobs of its application, or of its project, run as may run at once."""
+    of_app, of_project = job.app.app.max_concurrent, job.project.project.max_concurrent
+    if of_app and sum([other.app is job.app for other in active]) >= of_app:
+        return True
+    return 0 < of_project <= sum([other.project is job.project for other in active])

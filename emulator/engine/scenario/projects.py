@@ -142,6 +142,8 @@ class Project:
     of the simple check (see docs/explanation/emulator.md). `request_delay_secs` is the least time between two RPCs,
     `reply_delay_secs` the time from a request to its reply. The server is down in its `downtimes`, and when the
     random `available` says so.
+    `error_delay_secs`: after a failed job no RPC is made for between this and its double, doubled again with each
+    further failure, of a job or of an RPC, until the server answers; at most 4 hours, or this if it is longer.
     """
 
     name: Name
@@ -160,6 +162,7 @@ class Project:
     backoffs: Backoffs = Backoffs()
     # Kinds of processor for which the project is never asked.
     not_asked: Annotated[tuple[Name, ...], Count(0, MAX_KINDS)] = ()
+    error_delay_secs: Secs = 60.0
     reply_delay_secs: Secs = 0.0
     downtimes: Annotated[tuple[Downtime, ...], Count(0, MAX_DOWNTIMES)] = ()
 

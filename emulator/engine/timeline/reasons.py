@@ -61,3 +61,6 @@ class Reason(IntEnum):
     CONTACT_ASKED = 81
     # What the scenario does to the computer.
     HARDWARE = 86
+    # Of policies from outside, which have no reasons of their own.
+    OWN_CHOICE = 90
+    OWN_REQUEST = 91

@@ -190,7 +190,7 @@ class ProjectResult:
     late: int  # finished or reported after it, or neither by the end of the run
     sent: int  # got from the server
     rpcs: int
-    failed: int = 0  # jobs that ended with an error
+    failed: int = 0  # neither met nor late
 
 
 @dataclass(slots=True)

@@ -35,9 +35,14 @@ class Claim:
 @dataclass(slots=True)
 class Stretch:
     """Parts of the run with the same claims: per kind of processor, the seconds and the instance-seconds for which it
-    was able to compute, and the work buffer in seconds."""
+    was able to compute, and the work buffer in seconds.
+
+    `dry_spells`: for each claim the numbers of its project's spells without work in which the parts lie. The buffer may
+    be full at the start of each of them.
+    """
 
     claims: tuple[Claim, ...]
     buffer_secs: float
     able_secs: list[float]
     instance_secs: list[float]
+    dry_spells: tuple[set[int], ...]

@@ -33,6 +33,7 @@ BY_NAME_ONLY: Final = {
     "export": "credit.benchmarks.export",
     "import": "accounting.benchmarks.statistics",
     "dashboard": "credit.benchmarks.dashboard",
+    "emulator_growth": "emulator.benchmarks.growth",
 }
 
 

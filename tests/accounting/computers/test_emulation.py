@@ -15,7 +15,7 @@ from accounting.simulation.client import Task
 from emulator.engine.scenario import CPU, DayHours, Hours, Scenario, StartState, Use
 from emulator.files.owner import IN_USE
 from emulator.pages.host_scenario import scenario_of
-from emulator.runs.experiments import with_parameters
+from emulator.runs.sweeps import with_parameters
 from portal.models import Host, User
 from tests.support.am_rpc import attach, host_of
 from tests.support.emulator_experiments import carry_out, trial

@@ -51,8 +51,8 @@ def test_safety_is_remembered_until_a_job_comes_or_the_buffer_changes() -> None:
     simulation = RoundRobinSimulation(client, lambda p: 0.0, lambda p: 0.0)
     give(client, 0, 24.0)
     assert not simulation.may_miss_deadlines(0.0)
-    # Due in 10 days; a deadline counts a minute earlier. Assigned to one CPU, 24 hours of work are done 24 hours (the
-    # longest job) and a second later at most; another second is kept off for rounding.
+    # Due in 10 days, less a minute. On one CPU 24 hours of work are done after 24 hours (the longest job) and a
+    # second at most; another second is kept off for rounding.
     assert client.safe_until_secs == 10 * DAY_SECS - 48 * HOUR_SECS - 62.0
     assert not simulation.may_miss_deadlines(client.safe_until_secs - 1.0)
     assert simulation.may_miss_deadlines(client.safe_until_secs + 2.0)  # it has not run

@@ -93,17 +93,76 @@ def test_a_parameter_is_swept(signed_in: Client) -> None:
     assert rpcs[0] > rpcs[1] > rpcs[2]
 
 
+def test_a_projects_share_is_swept_by_a_range(signed_in: Client) -> None:
+    experiment = begin(signed_in)
+    page = reverse("experiment", args=[experiment.pk])
+    signed_in.post(page, trial(experiment, parameter="share:A", values="100:300:100", days="5"))
+    carry_out()
+    answer = signed_in.get(page)
+    assert answer.context["chart"]["values"] == [100, 200, 300]
+    assert answer.context["chart"]["axis"] == "Share of A"
+    got = [row.got[0].mean for row in answer.context["rows"]]
+    assert got == pytest.approx([100 / 200, 200 / 300, 300 / 400], abs=0.02)
+    assert "Share of A: 200" in text_of(signed_in.get(reverse("emulator_run", args=[experiment.pk, 2])))
+
+
+def test_differences_have_intervals_if_there_are_several_seeds(signed_in: Client) -> None:
+    for nseeds in ("1", "3"):
+        experiment = begin(signed_in, "s4_shares_60_30_10")
+        page = reverse("experiment", args=[experiment.pk])
+        signed_in.post(page, trial(experiment, policies=["rec", "ltd"], nseeds=nseeds, days="5"))
+        carry_out()
+        answer = signed_in.get(page)
+        assert ("95 % confidence interval" in text_of(answer)) is (nseeds == "3")
+    first, second = answer.context["rows"]
+    assert (first.differences, second.compared_with) == ({}, "Recent estimated credit")
+    found = second.differences["monotony"]
+    assert found.high < 0 and f"−{abs(found.mean):.4f}" in text_of(answer)
+
+
+def test_an_uploaded_trace_says_when_the_computer_is_available(signed_in: Client) -> None:
+    # One hour of every four.
+    lines = "".join(f"{n}\t1\t42\t1\thost\t1\t{n * 14400}\t{n * 14400 + 3600}\tNULL\n" for n in range(50))
+    trace = SimpleUploadedFile("event_trace.tab", lines.encode())
+    experiment = begin(signed_in)
+    page = reverse("experiment", args=[experiment.pk])
+    signed_in.post(page, trial(experiment, trace=trace, node="42"))
+    experiment.refresh_from_db()
+    assert experiment.scenario is not None
+    assert experiment.scenario["host"]["on"]["fraction"] == pytest.approx(0.25, abs=0.01)
+    carry_out()
+    assert Run.objects.get().state == RunState.DONE
+
+
+@pytest.mark.parametrize(
+    ("content", "node", "said"),
+    [
+        (b"1\t2\t3\n", "", "event_trace.tab, line 1: there are 3 columns, not 9"),
+        (b"1\t1\t42\t1\thost\t1\t0\t9\tNULL\n", "43", "it has no events of a node"),
+        (b"x" * (8 * 1024 * 1024 + 1), "", "The limit is 8 388 608 bytes"),
+    ],
+)
+def test_a_trace_that_cannot_be_read_is_refused(signed_in: Client, content: bytes, node: str, said: str) -> None:
+    experiment = begin(signed_in)
+    fields = trial(experiment, trace=SimpleUploadedFile("event_trace.tab", content), node=node)
+    answer = signed_in.post(reverse("experiment", args=[experiment.pk]), fields)
+    assert answer.status_code == 400 and said in text_of(answer)
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
         ({"days": "0"}, "0.01"),
+        ({"parameter": "cpus", "values": "1.5"}, "CPUs: 1.5 is not a whole number from 1 to 4096"),
+        ({"parameter": "share:Z", "values": "1"}, "share:Z is not one of the available choices"),
+        ({"parameter": "cpus", "values": "0:1e9:1"}, "Enter numbers separated by spaces"),
         ({"days": "nan"}, "Enter a number"),
         ({"days": "1e304"}, "36525"),
         ({"policies": []}, "This field is required"),
         ({"nseeds": "11"}, "10"),
         ({"parameter": "half_life_days", "values": ""}, "Enter the values to try."),
-        ({"parameter": "half_life_days", "values": "1 x"}, "Enter numbers only"),
-        ({"parameter": "half_life_days", "values": "-1"}, "Enter values from 0.01 to 10000 days."),
+        ({"parameter": "half_life_days", "values": "1 x"}, "Enter numbers separated by spaces"),
+        ({"parameter": "half_life_days", "values": "-1"}, "-1 is not a number from 0.01 to 10000"),
         ({"parameter": "half_life_days", "values": "1 2 3 4 5 6 7 8 9"}, "The limit is 8."),
         ({"share0": "0", "share1": "0"}, "at least one project needs a share above 0"),
         ({"policies": ["rec", "ltd", "ltd-single", "debt"], "nseeds": "10", "quirks": "on"}, "1 to 40"),

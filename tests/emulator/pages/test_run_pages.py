@@ -57,6 +57,20 @@ def test_downloads_have_what_the_page_shows(signed_in: Client) -> None:
     assert signed_in.get(reverse("emulator_table", args=[experiment.pk, 1, "odd"])).status_code == 404
 
 
+def test_a_policy_without_gpus_is_named_beside_the_figures(signed_in: Client) -> None:
+    experiment = begin(signed_in, "s2_gpu_example1")
+    signed_in.post(reverse("experiment", args=[experiment.pk]), trial(experiment, policies=["rec", "debt"]))
+    carry_out()
+    said = "Debt with preemption does not use GPUs"
+    assert said in text_of(signed_in.get(reverse("experiment", args=[experiment.pk])))
+    for number, is_said in ((1, False), (2, True)):
+        assert (said in text_of(signed_in.get(reverse("emulator_run", args=[experiment.pk, number])))) == is_said
+        saved = json.loads(signed_in.get(reverse("emulator_json", args=[experiment.pk, number])).content)
+        assert (said in "".join(saved["notes"])) == is_said
+    german = text_of(signed_in.get(reverse("emulator_run", args=[experiment.pk, 2]), headers=GERMAN))
+    assert "Schuld mit Verdrängung nutzt keine GPUs" in german
+
+
 def test_buffer_standing_and_availability_are_downloads_and_tables_too(signed_in: Client) -> None:
     experiment = begin(signed_in)
     signed_in.post(reverse("experiment", args=[experiment.pk]), trial(experiment, policies=["ltd"]))

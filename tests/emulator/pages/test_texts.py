@@ -20,7 +20,7 @@ READERS = [
     *sorted((ROOT / "engine" / "scenario").glob("*.py")),
     ROOT / "pages" / "drafts.py",
 ]
-RAISERS = {"error": 1, "ScenarioError": 1, "ScenarioFileError": 3, "_note": 0, "note": 0}
+RAISERS = {"error": 1, "_refuse": 0, "ScenarioError": 1, "ScenarioFileError": 3, "_note": 0, "note": 0}
 # Frames of other sentences; said on the command line alone, or of JSON that no visitor writes.
 ENGLISH_ALONE = (
     "X has no effect: X",
@@ -30,6 +30,7 @@ ENGLISH_ALONE = (
     "cannot be read",
     "the scenario has no",
     "the first must be",
+    "no line names the columns",
 )
 
 
@@ -43,6 +44,12 @@ def test_the_pages_know_every_fault_and_note_of_the_readers() -> None:
         and not any(stored_texts.is_known(each) for each in (text, text.replace("X: ", "", 1)))
     ]
     assert unknown == []
+
+
+def test_the_pages_know_every_rule_that_a_policy_can_break() -> None:
+    rules = {text for text in said_by(ROOT / "engine" / "policies" / "guarded.py", RAISERS)}
+    assert len(rules) > 15
+    assert [rule for rule in rules if not stored_texts.is_known(f"The policy P {rule}.")] == []
 
 
 @pytest.mark.parametrize(

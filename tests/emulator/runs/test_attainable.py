@@ -77,6 +77,18 @@ def test_a_project_that_has_work_for_half_the_time_can_have_no_more_than_that_an
     assert least_violation(dry) == pytest.approx(0.76, abs=1e-6)
 
 
+def test_the_buffer_may_be_full_at_the_start_of_each_spell_without_work() -> None:
+    """A has no work in the second quarter of each half day, which is less than its buffer but for 0.05 days."""
+    a, b = Project("A", 90, (ON_CPU,)), Project("B", 10, (ON_CPU,))
+    quarters = [HasWork(number * DAY_SECS / 4, "A", number % 2 == 0) for number in range(1, 40)]
+    often = result_of(a, b, gpu=False, events=tuple(quarters))
+    # A can have 5 days and 20 times 0.2 of 10: 0.9, its share.
+    assert least_violation(often) == pytest.approx(0, abs=1e-6)
+    fewer = result_of(a, b, gpu=False, events=(*quarters[:4], HasWork(1.25 * DAY_SECS, "A", False)))
+    # Two such spells, and one from 1.25 days on: 0.75 days with work and 3 times 0.2. (0.9 - 0.135) + (0.865 - 0.1).
+    assert least_violation(fewer) == pytest.approx(1.53, abs=1e-6)
+
+
 def test_a_program_that_comes_later_counts_from_then_on() -> None:
     a, b = Project("A", 50, (ON_GPU,)), Project("B", 50, (ON_CPU,))
     result = result_of(a, b, events=(NewApp(8 * DAY_SECS, "B", ON_GPU),))

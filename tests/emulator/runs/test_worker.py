@@ -13,13 +13,12 @@ from django.urls import reverse
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from emulator.engine.scenario import ScenarioError
 from emulator.files.presets import FOLDER
 from emulator.models import Experiment, Run, RunState
 from emulator.runs import experiments, worker
 from portal.models import RequestedWork
 from portal.requested_work import queue
-from tests.support.emulator_experiments import begin, carry_out, example, trial
+from tests.support.emulator_experiments import begin, carry_out, trial
 
 
 def test_a_run_that_is_taken_twice_runs_once(signed_in: Client) -> None:
@@ -147,8 +146,3 @@ def test_files_that_could_not_be_read_three_times_are_given_up(
     worker.requeue_lost(timezone.now())
     experiment = Experiment.objects.get()
     assert "failed to read them" in signed_in.get(reverse("experiment", args=[experiment.pk])).content.decode()
-
-
-def test_parameters_that_do_not_exist_are_refused() -> None:
-    with pytest.raises(ScenarioError, match="turbo"):
-        experiments.with_parameters(example(), {"turbo": 1})

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.engine.policies.debt_2005 import Debt2005, need_to_get_work, settle_debts
+from emulator.engine.policies.registry import NO_GPUS, policy_notes
 from emulator.engine.run import run
 from emulator.engine.scenario import DAY_SECS, Attach, Detach, Project, Scenario
 from emulator.engine.timeline.reasons import Reason
@@ -223,12 +224,36 @@ def test_who_comes_later_is_owed_nothing_and_who_left_is_forgotten() -> None:
     assert used_days == pytest.approx([1.5, 0.5, 1.0], abs=2 / 24)
 
 
-def test_a_run_keeps_the_sum_of_debts_at_zero() -> None:
+def test_the_first_period_begins_with_a_whole_period_of_work_to_share_out() -> None:
+    """ "We'll initialize total_work_done_this_period to num_cpus * period_length."""
+    a, b = project("A", 25, cpu_app(9.0), debt_secs=1000.0), project("B", 75, cpu_app(9.0))
+    what = with_jobs(scenario(a, b, cpus=2), A=(9.0,) * 2, B=(9.0,) * 2)
+    begun = starts(run(what, Debt2005(what), 0.01))
+    # A 1000 + 0.25 * 2 * 3600 = 2800, B 0.75 * 7200 = 5400: B is first; then its 5400 - 3600 = 1800 is less than A's.
+    assert [of for _, of, _ in begun] == [1, 0]
+    client = client_of(what)
+    policy = Debt2005(what)
+    policy.begin(client)
+    policy.choose(0.0)
+    assert [policy.standing(known, 0.0) for known in client.projects] == [2800.0, 5400.0]
+    # Only once: a second period without work leaves debts alone.
+    policy.choose(3600.0)
+    assert [policy.standing(known, 0.0) for known in client.projects] == [2800.0, 5400.0]
+
+
+def test_what_the_policy_does_not_know_is_said() -> None:
+    with_gpu, without = preset("document-gpu-and-cpu").scenario, preset("s1_two_equal_cpu").scenario
+    assert policy_notes("debt", with_gpu) == (NO_GPUS,)
+    assert policy_notes("debt", without) == policy_notes("rec", with_gpu) == ()
+
+
+def test_a_run_keeps_the_sum_of_debts() -> None:
     what = preset("s4_shares_60_30_10").scenario
     policy = Debt2005(what)
     result = run(what, policy, 20.0)
     assert result.timeline is not None
     # Shares are honoured: no debt is larger than some periods' work of 4 CPUs.
     last = [levels[-1] for levels in result.timeline.levels.standing]
-    assert sum(last) == pytest.approx(0, abs=1e-3)
+    # The whole period that was shared out at the beginning stays: 4 CPUs for an hour.
+    assert sum(last) == pytest.approx(4 * HOUR_SECS, abs=1e-3)
     assert max(abs(debt) for debt in last) < 4 * 4 * HOUR_SECS

@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("emulator", "0005_rec_letter"),
+        ("emulator", "0006_own_policies"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -1,0 +1,58 @@
+"""Runs many orders, in parallel processes where there are processors for it. No Django.
+
+The outcomes are in the order of the orders, and do not depend on the number of processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from multiprocessing import get_context
+from time import process_time
+from typing import Any
+
+from emulator.runs.execution import answer_of, execute
+from emulator.runs.packed_timeline import pack
+
+Report = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A run's figures of merit, all data of its projects, and the timeline if it was wanted."""
+
+    figures: dict[str, float | None]
+    projects: list[dict[str, Any]]
+    cpu_secs: float
+    timeline: bytes | None
+
+
+def run_order(order: dict[str, Any]) -> Outcome:
+    """One run. Raises ScenarioError and PolicyError."""
+    began = process_time()
+    result = execute(order)
+    packed = pack(result) if order["timeline"] else None
+    answer = answer_of(result)
+    return Outcome(answer["figures_of_merit"], answer["projects"], process_time() - began, packed)
+
+
+def run_all(orders: Sequence[dict[str, Any]], processes: int, report: Report) -> list[Outcome]:
+    """All runs. `report` is called with the number of those that are done. The first that fails ends all: it raises
+    ScenarioError or PolicyError."""
+    if processes == 1 or len(orders) == 1:
+        outcomes = []
+        for number, order in enumerate(orders, 1):
+            outcomes.append(run_order(order))
+            report(number)
+        return outcomes
+    # Started anew rather than forked: whatever this process has open or holds locked is not in them.
+    pool = ProcessPoolExecutor(min(processes, len(orders)), mp_context=get_context("spawn"))
+    try:
+        futures = [pool.submit(run_order, order) for order in orders]
+        for number, future in enumerate(as_completed(futures), 1):
+            future.result()
+            report(number)
+        return [future.result() for future in futures]
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)

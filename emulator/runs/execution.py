@@ -1,0 +1,64 @@
+"""Runs one order: a scenario, a policy, days and a seed. The page's process and `manage.py emulate` both do it here.
+
+An order is JSON: `scenario`, `days`, `policy`, `has_quirks`, `parameters`, `seed`, `timeline`. No Django.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from emulator.engine.policies.names import PolicyName
+from emulator.engine.policies.own import make_own_policy
+from emulator.engine.policies.registry import make_policy
+from emulator.engine.policy import Policy
+from emulator.engine.quirks import BOINC, Quirks
+from emulator.engine.run import Run
+from emulator.engine.scenario import Scenario
+from emulator.engine.timeline.results import Result
+from emulator.files.scenario_json import from_json, to_json
+from emulator.runs.sweeps import with_parameters
+from emulator.runs.variants import Variant
+
+
+def order_of(scenario: Scenario, variant: Variant, days: float, seed: int, *, timeline: bool) -> dict[str, Any]:
+    """The order of one run of a variant. Raises ScenarioError for parameters that it cannot have."""
+    return {
+        "scenario": to_json(with_parameters(scenario, variant.parameters)),
+        "days": days,
+        "policy": variant.policy,
+        "has_quirks": variant.has_quirks,
+        "parameters": variant.parameters,
+        "seed": seed,
+        "timeline": timeline,
+    }
+
+
+def execute(order: Mapping[str, Any], began: Callable[[Run], None] = lambda run: None) -> Result:
+    """Runs it. `began` is called with the run before it starts. Raises ScenarioError and PolicyError."""
+    run = run_of(order, from_json(order["scenario"]), order["days"], timeline=order["timeline"])
+    began(run)
+    return run.result()
+
+
+def run_of(order: Mapping[str, Any], scenario: Scenario, days: float, *, timeline: bool) -> Run:
+    """The order's policy and seed on a scenario. Raises ScenarioError and PolicyError."""
+    quirks = BOINC if order["has_quirks"] else Quirks()
+    policy = policy_of(order["policy"], scenario, order["parameters"])
+    return Run(scenario, policy, days, order["seed"], quirks, timeline=timeline)
+
+
+def policy_of(name: str, scenario: Scenario, parameters: Mapping[str, Any]) -> Policy:
+    """One of this project's policies, or one from outside. Raises ScenarioError and PolicyError."""
+    if name in set(PolicyName):
+        return make_policy(name, scenario, parameters)
+    return make_own_policy(name, scenario, parameters)
+
+
+def answer_of(result: Result) -> dict[str, Any]:
+    """All figures of merit, and all data of each project in their order, as JSON."""
+    # SciPy takes a while to load, and the worker that makes orders does not need it.
+    from emulator.runs.attainable import figures_of_merit
+
+    projects = [{name: getattr(row, name) for name in type(row).__slots__} for row in result.projects]
+    return {"figures_of_merit": figures_of_merit(result), "projects": projects}

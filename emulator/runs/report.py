@@ -1,0 +1,149 @@
+"""The results of `manage.py emulate` as tables, CSV and JSON. Pure."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from emulator.runs.batch import Outcome
+from emulator.runs.comparison import CONFIDENCE, FIGURES, Compared, compare
+from emulator.runs.variants import Variant
+
+_WIDTH: Final = 12
+_SHORT: Final = {
+    "share_violation": "share viol.",
+    "share_violation_normalised": "normalised",
+    "rpcs_per_job": "RPCs/job",
+    "share_violation_least": "least viol.",
+    "share_violation_avoidable": "avoidable",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """All runs: of each variant one per seed, in the order of the seeds."""
+
+    days: float
+    seeds: Sequence[int]
+    variants: Sequence[Variant]
+    outcomes: Sequence[Sequence[Outcome]]
+
+    def names(self) -> list[str]:
+        """Of the figures that all runs have."""
+        runs = [run for _variant, _seed, run in self.rows()]
+        return [name for name in FIGURES if all(run.figures[name] is not None for run in runs)]
+
+    def compared(self) -> list[Compared]:
+        """Each variant's figures over the seeds, and the differences between variants."""
+        figures = [
+            {seed: _known(run.figures) for seed, run in zip(self.seeds, runs, strict=True)} for runs in self.outcomes
+        ]
+        return compare(figures, [variant.value for variant in self.variants], self.names())
+
+    def rows(self) -> Iterator[tuple[Variant, int, Outcome]]:
+        for variant, runs in zip(self.variants, self.outcomes, strict=True):
+            for seed, run in zip(self.seeds, runs, strict=True):
+                yield variant, seed, run
+
+
+def _known(figures: Mapping[str, float | None]) -> dict[str, float]:
+    return {name: value for name, value in figures.items() if value is not None}
+
+
+def as_json(found: Experiment, notes: Sequence[str]) -> dict[str, Any]:
+    """A single run as it always was; several with each variant's figures and differences beside the runs."""
+    if len(found.variants) == 1 and len(found.seeds) == 1:
+        outcome = found.outcomes[0][0]
+        shown = ("share", "got_fraction", "jobs", "late")
+        return {
+            "figures_of_merit": outcome.figures,
+            "projects": {row["name"]: {name: row[name] for name in shown} for row in outcome.projects},
+            "notes": [*notes],
+            "cpu_secs": round(outcome.cpu_secs, 6),
+        }
+    return {
+        "days": found.days,
+        "notes": [*notes],
+        "runs": [
+            {
+                "variant": variant.label,
+                "policy": variant.policy,
+                "quirks": variant.has_quirks,
+                "parameters": variant.parameters,
+                "value": variant.value,
+                "seed": seed,
+                "figures_of_merit": run.figures,
+                "projects": run.projects,
+                "cpu_secs": round(run.cpu_secs, 6),
+            }
+            for variant, seed, run in found.rows()
+        ],
+        "variants": [
+            {
+                "variant": variant.label,
+                "figures": {name: asdict(spread) for name, spread in row.spreads.items()},
+                "compared_with": None if row.reference is None else found.variants[row.reference].label,
+                "differences": {name: asdict(difference) for name, difference in row.differences.items()},
+            }
+            for variant, row in zip(found.variants, found.compared(), strict=True)
+        ],
+    }
+
+
+def as_csv(found: Experiment) -> str:
+    """One line for each run: its variant, its figures, and what part of the work each project got."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    projects = [row["name"] for row in found.outcomes[0][0].projects]
+    columns = ["variant", "policy", "quirks", "value", "seed", "days", *FIGURES, "jobs", "late"]
+    writer.writerow([*columns, *(f"got {name}" for name in projects)])
+    for variant, seed, run in found.rows():
+        value = "" if variant.value is None else variant.value
+        writer.writerow(
+            [
+                *(variant.label, variant.policy, int(variant.has_quirks), value, seed, found.days),
+                *(run.figures[name] for name in FIGURES),
+                *(sum(row[name] for row in run.projects) for name in ("jobs", "late")),
+                *(row["got_fraction"] for row in run.projects),
+            ]
+        )
+    return out.getvalue()
+
+
+def run_table(outcome: Outcome, days: float) -> str:
+    """The figures of a single run, and its projects."""
+    lines = [
+        f"{name:<28}{'not calculated' if value is None else f'{value:.6f}'}" for name, value in outcome.figures.items()
+    ]
+    lines.append(f"\n{'project':<24}{'share':>9}{'got':>9}{'jobs':>9}{'late':>7}{'RPCs':>7}")
+    for row in outcome.projects:
+        lines.append(
+            f"{row['name'][:23]:<24}{row['share']:>9.2%}{row['got_fraction']:>9.2%}"
+            f"{row['jobs']:>9}{row['late']:>7}{row['rpcs']:>7}"
+        )
+    lines.append(f"\n{days:g} days in {outcome.cpu_secs:.3f} CPU seconds")
+    return "\n".join(lines)
+
+
+def comparison_table(found: Experiment) -> str:
+    """Each variant's mean figures; below, the differences over the seeds with their confidence intervals."""
+    compared, names = found.compared(), found.names()
+    width = 2 + max(len(variant.label) for variant in found.variants)
+    head = f"{'':<{width}}" + "".join(f"{_SHORT.get(name, name):>{_WIDTH}}" for name in names)
+    of_seeds = "" if len(found.seeds) == 1 else f", means of {len(found.seeds)} seeds"
+    lines = [f"Figures of merit over {found.days:g} days{of_seeds} (lower is better)", head]
+    for variant, row in zip(found.variants, compared, strict=True):
+        lines.append(f"{variant.label:<{width}}" + "".join(f"{row.spreads[n].mean:>{_WIDTH}.6f}" for n in names))
+    for variant, row in zip(found.variants, compared, strict=True):
+        if row.reference is None or not row.differences:
+            continue
+        lines.append(f"\n{variant.label} less {found.variants[row.reference].label}, {CONFIDENCE:.0%} interval")
+        for name, difference in row.differences.items():
+            mark = "" if difference.is_clear else "  (may be chance)"
+            lines.append(
+                f"  {name:<28}{difference.mean:>+11.6f}  {difference.low:+.6f} to {difference.high:+.6f}{mark}"
+            )
+    return "\n".join(lines)

@@ -1,0 +1,76 @@
+"""A scenario from what a person names: one of the examples, a client's folder, a ZIP of it, or a scenario as JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from emulator.engine.scenario import Scenario
+from emulator.files.presets import PRESETS, preset
+from emulator.files.scenario import read_path
+from emulator.files.scenario_json import from_document, from_json
+from emulator.files.sections import ScenarioFileError
+from emulator.files.trace_archive import COMPONENTS, read_trace, read_watched, with_trace
+
+JSON_BYTES_MAX: Final = 64 * 1024 * 1024
+DEFAULT_DAYS: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A scenario, and for how long it is run if nobody says."""
+
+    scenario: Scenario
+    days: float
+
+
+def read_source(text: str) -> Source:
+    """The scenario of an example's key or of a path. A file or folder comes before an example of the same name.
+
+    Raises ScenarioError (a ScenarioFileError names file and place), and OSError.
+    """
+    path = Path(text)
+    if not path.exists():
+        if text in [offered.key for offered in PRESETS]:
+            found = preset(text)
+            return Source(found.scenario, found.days)
+        raise ScenarioFileError(
+            path.name[:100],
+            "",
+            0,
+            "there is no such file or folder, and no example of this name (--list shows them)",
+        )
+    if path.suffix == ".json":
+        return Source(_read_json(path), DEFAULT_DAYS)
+    return Source(read_path(path), DEFAULT_DAYS)
+
+
+def on_trace(source: Source, path: Path, node: str) -> Source:
+    """The scenario on a computer that was available as a trace says. Raises ScenarioError and OSError.
+
+    A component.tab in the same folder says from when to when the node was watched.
+    """
+    components = path.parent / COMPONENTS
+    with path.open("rb") as lines:
+        trace = read_trace(lines, node)
+    if components.is_file():
+        with components.open("rb") as lines:
+            watched = read_watched(lines, trace.node)
+        with path.open("rb") as lines:
+            trace = read_trace(lines, trace.node, watched)
+    return replace(source, scenario=with_trace(source.scenario, trace))
+
+
+def _read_json(path: Path) -> Scenario:
+    """A scenario alone, or a document with a version, such as a run's download from the site: its scenario."""
+    if path.stat().st_size > JSON_BYTES_MAX:
+        raise ScenarioFileError(path.name, "", 0, f"the file is larger than {JSON_BYTES_MAX // 2**20} MiB")
+    try:
+        data = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise ScenarioFileError(path.name, "", 0, f"it is not JSON: {error}") from None
+    if isinstance(data, dict) and "version" in data:
+        return from_document(data).applied()
+    return from_json(data["scenario"] if isinstance(data, dict) and "scenario" in data else data)

@@ -1,0 +1,48 @@
+"""What an experiment compares: policies side by side, or each at several values of a parameter. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One variant of a comparison: a policy, its differences from the defaults, and the value of a sweep."""
+
+    label: str
+    policy: str
+    has_quirks: bool = False
+    parameters: dict[str, Any] = field(default_factory=dict)
+    value: float | None = None
+
+
+def swept(bases: Sequence[Variant], parameter: str, values: Sequence[float]) -> list[Variant]:
+    """Each variant at each value of the parameter; the variants themselves if no parameter is named."""
+    if not parameter:
+        return list(bases)
+    return [
+        replace(
+            base,
+            label=f"{base.label}, {value:g}",
+            parameters={**base.parameters, parameter: value},
+            value=value,
+        )
+        for base in bases
+        for value in values
+    ]
+
+
+def references(values: Sequence[float | None]) -> list[int | None]:
+    """For each variant, given the value it has in a sweep, the place of the one it is compared with.
+
+    That is the first of the same value (so policies are compared at each value); in a sweep of one policy, the first
+    value. None for what others are compared with.
+    """
+    has_twins = len(set(values)) < len(values)
+    first: dict[float | None, int] = {}
+    for place, value in enumerate(values):
+        first.setdefault(value if has_twins else None, place)
+    found = [first[value if has_twins else None] for value in values]
+    return [place if place != number else None for number, place in enumerate(found)]

@@ -1,0 +1,194 @@
+"""The round-robin simulation against the documents' words, carried out literally."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+import pytest
+
+from emulator.engine.client import Client
+from emulator.engine.decisions import Choice
+from emulator.engine.policies.rr_simulation import RoundRobinSimulation
+from emulator.engine.quirks import Quirks
+from emulator.engine.scenario import (
+    CPU,
+    DAY_SECS,
+    App,
+    Availability,
+    Host,
+    Normal,
+    Preferences,
+    Processor,
+    Project,
+    Scenario,
+    Version,
+)
+from emulator.engine.state import Job
+from emulator.engine.timeline.reasons import Reason
+from emulator.engine.timeline.recorder import DecisionLog
+
+GPUS = ("NVIDIA", "AMD")
+
+
+@dataclass
+class Case:
+    """A client with jobs, at a time; each project's rank, by how much it grows per FLOP, and the buffer's end."""
+
+    client: Client
+    now: float
+    ranks: dict[int, float]
+    units: dict[int, float]
+    horizon_secs: float
+
+
+def random_version(draw: Random, kinds: int) -> Version:
+    if kinds and draw.random() < 0.4:
+        return Version(1e9, draw.choice([0.1, 0.5, 1.0]), draw.choice(GPUS[:kinds]), draw.choice([0.25, 0.3, 1.0, 2.0]))
+    return Version(1e9, draw.choice([1.0, 1.0, 1.0, 0.5, 2.0, 1.5]) if kinds else 1.0)
+
+
+def random_app(name: str, draw: Random, kinds: int) -> App:
+    flop = draw.choice([0.2, 0.5, 1.0, 2.0, 5.0, 12.0]) * draw.uniform(0.7, 1.3) * 3600e9
+    size, estimate = Normal(flop, 0.3 * flop), Normal(flop, 0.2 * flop)
+    limit = draw.choice([0, 0, 0, 1, 2]) if kinds else 0
+    return App(name, (random_version(draw, kinds),), size, estimate, 100 * DAY_SECS, max_concurrent=limit)
+
+
+def random_project(number: int, draw: Random, kinds: int) -> Project:
+    apps = tuple(random_app(name, draw, kinds) for name in "ab"[: draw.randint(1, 2)])
+    limit = draw.choice([0, 0, 0, 1, 3]) if kinds else 0
+    suspended = draw.random() < 0.15
+    return Project(f"P{number}", draw.choice([10, 50, 100]), apps, suspended=suspended, max_concurrent=limit)
+
+
+def random_case(seed: int) -> Case:
+    """Half of them with CPUs and jobs on one of them each alone, which the engine has a quick form for."""
+    draw = Random(seed)
+    kinds = draw.choice([0, 0, 1, 2])
+    up = Availability(draw.choice([1.0, 1.0, 0.6]))
+    processors = [Processor(CPU, draw.randint(1, 6), 1e9)]
+    processors += [Processor(name, draw.randint(1, 3), 5e9, 0.2) for name in GPUS[:kinds]]
+    host = Host(tuple(processors), up, active=Availability(draw.choice([1.0, 0.8])), gpu_active=up)
+    projects = tuple(random_project(number, draw, kinds) for number in range(draw.randint(1, 4)))
+    preferences = Preferences(0.1, draw.choice([0.1, 0.5, 1.0]), period_secs=draw.choice([1800.0, 3600.0]))
+    client = Client(Scenario(host, projects, preferences), seed, Quirks(), None, DecisionLog(0.0, 0.0))
+    offers = [offer for project in client.projects for app in project.apps for offer in app.offers]
+    came = [offer for offer in offers for _ in range(draw.randint(0, 8))]
+    draw.shuffle(came)
+    for offer in came:
+        size, estimate = (draw.uniform(0.5, 1.5) * offer.app.app.size.mean for _ in range(2))
+        client.arrive(client.server.job(offer, size, estimate, 0.0, 100 * DAY_SECS))
+    started = [job for job in client.jobs() if not job.project.suspended and draw.random() < 0.15]
+    client.apply(Choice(started, [Reason.CPU_PRIORITY] * len(started), 0.0), 0.0)
+    now = 0.9 * min([job.end_secs for job in started], default=100.0)
+    total = sum(project.share for project in projects)
+    ranks = {p.index: draw.choice([1.0, 1e13]) * draw.random() for p in client.projects}
+    units = {p.index: 0.01 * total / p.share for p in client.projects}
+    return Case(client, now, ranks, units, client.buffer_total_secs)
+
+
+def may_run(job: Job, active: list[Job]) -> bool:
+    """Whether limits on jobs at once let it run beside those."""
+    of_app, of_project = job.app.app.max_concurrent, job.project.project.max_concurrent
+    same_app = sum(other.app is job.app for other in active)
+    same_project = sum(other.project is job.project for other in active)
+    return not (of_app and same_app >= of_app) and not (of_project and same_project >= of_project)
+
+
+@dataclass
+class Running:
+    """A job that has an instance up to a time: the end of its slice, or its own."""
+
+    job: Job
+    until: float
+
+
+def give_out(
+    case: Case, at: float, ready: list[Job], running: list[Running], left: dict[int, float], ranks: dict[int, float]
+) -> list[float]:
+    """Gives free instances to ready jobs; returns the idle instances per kind.
+
+    GPUs first: as long as an instance is free, the project with the smallest rank gets a slice for its first job that
+    fits, and its rank grows by that slice. The last CPU job may take more CPUs than there are.
+    """
+    client = case.client
+    idle = [0.0] * len(client.kinds)
+    for kind in (*range(1, len(client.kinds)), 0):
+        while True:
+            active = [each.job for each in running]
+            used = sum(job.usage if job.kind == kind else 0.0 if kind else job.cpus for job in active)
+            free = client.instances[kind] - used
+            may = [job for job in ready if job.kind == kind and may_run(job, active)]
+            fitting = [job for job in may if not kind or job.usage <= free + 1e-9]
+            if free <= 1e-9 or not fitting:
+                idle[kind] = 0.0 if may else max(0.0, free)  # none, if one waits that is too large for what is free
+                break
+            first = min(fitting, key=lambda job: (ranks[job.project.index], job.project.index, job.id))
+            secs = min(client.period_secs, left[first.id])
+            ready.remove(first)
+            running.append(Running(first, at + secs))
+            left[first.id] -= secs
+            ranks[first.project.index] += case.units[first.project.index] * first.counted_flops * secs
+    return idle
+
+
+def literally(case: Case) -> tuple[list[float], list[float], list[float]]:
+    """ "One-hour time slices are given to projects in turn": the idle instances, the saturated times up to the horizon,
+    and the shortfalls."""
+    client, ranks = case.client, dict(case.ranks)
+    ready = [job for job in client.jobs() if not job.project.suspended]
+    left = {job.id: job.left_secs(case.now) / client.up_fraction[job.kind] for job in ready}
+    running: list[Running] = []
+    kinds = range(len(client.kinds))
+    saturated, shortfall = [case.horizon_secs for _ in kinds], [0.0 for _ in kinds]
+    idle_now: list[float] = []
+    at = 0.0
+    while at < case.horizon_secs:
+        idle = give_out(case, at, ready, running, left, ranks)
+        idle_now = idle_now or idle
+        until = min([case.horizon_secs, *(each.until for each in running)])
+        for kind in kinds:
+            shortfall[kind] += idle[kind] * (until - at)
+            if idle[kind] > 1e-9:
+                saturated[kind] = min(saturated[kind], at)
+        at = until
+        ready += [each.job for each in running if each.until <= at and left[each.job.id] > 1e-6]
+        running = [each for each in running if each.until > at]
+    return idle_now, saturated, shortfall
+
+
+def simulation_of(case: Case) -> RoundRobinSimulation:
+    return RoundRobinSimulation(case.client, lambda p: case.ranks[p.index], lambda p: case.units[p.index])
+
+
+def test_a_thousand_random_computers_are_as_the_documents_say() -> None:
+    for seed in range(1000):
+        case = random_case(seed)
+        simulation = simulation_of(case)
+        idle, saturated, shortfall = literally(case)
+        simulated = simulation.result(case.now, case.horizon_secs)
+        assert simulated.idle == pytest.approx(idle, abs=1e-9), seed
+        up_to_the_horizon = [min(case.horizon_secs, secs) for secs in simulated.saturated_secs]
+        assert up_to_the_horizon == pytest.approx(saturated, abs=1e-3), seed
+        assert simulated.shortfall_secs == pytest.approx(shortfall, abs=1e-2), seed
+        for kind, secs in enumerate(saturated):
+            assert min(case.horizon_secs, simulation.min_saturated_secs(kind, case.now)) <= secs + 1e-3, seed
+
+
+def test_long_jobs_of_three_projects_take_turns_on_two_cpus() -> None:
+    # Three jobs of 10 hours on 2 CPUs. One after the other, one CPU would be idle from 10 hours on. In turns of an hour
+    # all three go on together and end after 30 / 2 = 15 hours; the two CPUs have 96 hours up to the horizon.
+    app = App("x", (Version(1e9),), Normal(36000e9), Normal(36000e9), 100 * DAY_SECS)
+    projects = tuple(Project(name, 1, (app,)) for name in "ABC")
+    preferences = Preferences(1.0, 1.0)
+    client = Client(
+        Scenario(Host((Processor(CPU, 2, 1e9),)), projects, preferences), 1, Quirks(), None, DecisionLog(0.0, 0.0)
+    )
+    for project in client.projects:
+        offer = project.apps[0].offers[0]
+        client.arrive(client.server.job(offer, 36000e9, 36000e9, 0.0, 100 * DAY_SECS))
+    case = Case(client, 0.0, dict.fromkeys(range(3), 0.0), dict.fromkeys(range(3), 1.0), 2 * DAY_SECS)
+    simulated = simulation_of(case).result(0.0, case.horizon_secs)
+    assert simulated.saturated_secs == pytest.approx([15 * 3600.0])
+    assert simulated.shortfall_secs == pytest.approx([(2 * 48 - 30) * 3600.0])
