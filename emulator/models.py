@@ -31,11 +31,14 @@ class Experiment(models.Model):
 
     owner = models.ForeignKey(User, models.CASCADE, related_name="experiments")
     title = models.CharField(max_length=100)
-    # "example:key", "computer:name", "form" or "files": emulator.pages.stored_texts has the words
+    # "example:key", "computer:name", "form", "files", "json" or "blank": emulator.pages.stored_texts has the words
     origin = models.CharField(_("source of its scenario"), max_length=200, blank=True)
     # NULL while uploaded files wait to be read, and if they could not be
     scenario = models.JSONField(null=True)
     fault = models.CharField(_("why it has no scenario"), max_length=500, blank=True)
+    # Until it is started: "editor", what was typed into the editor and not saved (emulator.pages.editor.tree), and
+    # "trial", what a JSON file says is to be tried (emulator.runs.experiments)
+    draft = models.JSONField(default=dict, blank=True, editable=False)
     days = models.FloatField(default=30, validators=[MinValueValidator(0.01), MaxValueValidator(DAYS_MAX)])
     # The value that varies from run to run, for the axis of a chart; empty: policies, or nothing
     parameter = models.CharField(max_length=300, blank=True)
@@ -44,10 +47,17 @@ class Experiment(models.Model):
     forked_from = models.ForeignKey("self", models.SET_NULL, null=True, blank=True, related_name="forks")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     started_at = models.DateTimeField(_("runs requested"), null=True, blank=True)
+    # What makes a program's repeated request harmless
+    request_id = models.CharField(max_length=64, blank=True, editable=False)
 
     class Meta:
         ordering = ["-id"]
-        constraints = [CheckConstraint(condition=Q(days__gt=0, days__lte=DAYS_MAX), name="experiment_days_range")]
+        constraints = [
+            CheckConstraint(condition=Q(days__gt=0, days__lte=DAYS_MAX), name="experiment_days_range"),
+            models.UniqueConstraint(
+                fields=["owner", "request_id"], condition=~Q(request_id=""), name="experiment_request_id"
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.title

@@ -3,6 +3,7 @@
 from django.urls import URLPattern, URLResolver, path
 
 from emulator.pages import comment_views, run_views, views
+from emulator.pages.editor import views as editor
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", views.overview, name="emulator"),
@@ -10,7 +11,12 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("new/files/", views.from_files, name="emulate_files"),
     path("new/example/<slug:key>/", views.from_preset, name="emulate_preset"),
     path("new/computer/<int:pk>/", views.from_computer, name="emulate_computer"),
+    path("new/json/", editor.from_json_file, name="emulate_json"),
+    path("new/blank/", editor.blank, name="emulate_blank"),
+    path("scenario.schema.json", editor.scenario_schema, name="scenario_schema"),
     path("<int:pk>/", views.experiment, name="experiment"),
+    path("<int:pk>/edit/", editor.edit, name="experiment_edit"),
+    path("<int:pk>/scenario.json", editor.scenario_json, name="scenario_json"),
     path("<int:pk>/estimate/", views.estimate_runs, name="experiment_estimate"),
     path("<int:pk>/change/", views.change, name="experiment_change"),
     path("<int:pk>/cancel/", views.cancel, name="experiment_cancel"),

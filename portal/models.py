@@ -309,6 +309,7 @@ class ApiToken(models.Model):
         PROJECTS = "read:projects", _("projects and my part in them")
         NOTES = "read:notes", _("notes on reports")
         JOBS = "write:jobs", _("submitting, following and cancelling jobs")
+        EMULATOR = "write:emulator", _("running, reading and deleting emulations")
 
     user = models.ForeignKey(User, models.CASCADE, related_name="api_tokens", verbose_name=_("user"))
     name = models.CharField(_("what it is for"), max_length=100)

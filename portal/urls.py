@@ -56,3 +56,4 @@ if "project" in settings.ROOMS:
     urlpatterns += [path("", include("credit.urls")), path("", include("scheduler.urls"))]
 if "emulator" in settings.ROOMS:
     urlpatterns += [path("emulator/", include("emulator.urls"))]
+    urlpatterns += [path("api/v1/experiments/", include("emulator.rest.urls"))]

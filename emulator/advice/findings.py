@@ -159,7 +159,7 @@ def _missing_kind(scenario: Scenario, project: Project) -> str:
     """The first kind of processor for which other projects have a program and this one has none."""
     own = _kinds_of(project.apps)
     others = {kind for other in scenario.projects for kind in _kinds_of(other.apps)}
-    kinds = [processor.kind for processor in scenario.host.processors]
+    kinds = [processor.kind for processor in scenario.all_processors()]
     return next((kind for kind in kinds if kind in others and kind not in own), "")
 
 

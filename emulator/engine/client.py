@@ -7,6 +7,7 @@ and a policy (emulator.engine.policy) decides.
 from __future__ import annotations
 
 from bisect import insort
+from collections import deque
 from heapq import heapify, heappush
 from operator import attrgetter
 from typing import Final
@@ -16,7 +17,7 @@ from emulator.engine.decisions import Choice
 from emulator.engine.limits import allowed_fractions
 from emulator.engine.quirks import Quirks
 from emulator.engine.random_numbers import random_stream
-from emulator.engine.scenario import DAY_SECS, App, ChangeBuffer, Preferences, Scenario
+from emulator.engine.scenario import DAY_SECS, App, Preferences, Processor, Scenario
 from emulator.engine.server import Server
 from emulator.engine.state import NEVER, AppState, Job, Offer, ProjectState
 from emulator.engine.timeline.reasons import Reason
@@ -71,6 +72,9 @@ class Client:
         "moves",
         "now",
         "period_secs",
+        "preferences",
+        "present",
+        "processors",
         "projects",
         "quirks",
         "ram_bytes",
@@ -96,18 +100,17 @@ class Client:
         self.log = log
         self.seed = seed
         self.now = 0.0
-        processors = scenario.host.processors
+        processors = scenario.all_processors()
         self.kinds: Final = tuple(processor.kind for processor in processors)  # names; [0] is "CPU"
-        self.count: Final = [processor.instances for processor in processors]
-        preferences = scenario.preferences
+        self.processors = list(processors)
+        self.count = [processor.instances for processor in processors]
+        self.present = [
+            kind < len(scenario.host.processors) for kind in range(len(processors))
+        ]  # per kind: it is there
+        self.preferences = preferences = scenario.preferences
         self.instances = [float(count) for count in self.count]  # per kind: what preferences let jobs use
-        self.instances[0] = float(preferences.usable_cpus(self.count[0]))
+        self.instance_flops = [self._counted_flops(kind) for kind in range(len(processors))]
         self.cpu_limit = preferences.cpu_usage_percent / 100  # the part of the time in which jobs of whole CPUs run
-        self.instance_flops = [
-            processor.counted_flops * (processor.instances if quirks.gpu_count_squared and kind else 1)
-            for kind, processor in enumerate(processors)
-        ]
-        self.host_flops = sum(n * flops for n, flops in zip(self.instances, self.instance_flops, strict=True))
         host = scenario.host
         # The part of the time in which a kind computes, as the client measures it: all that stops it counts.
         allowed, gpus_allowed = allowed_fractions(scenario)
@@ -119,10 +122,7 @@ class Client:
         most = max(preferences.ram_busy_fraction, preferences.ram_idle_fraction)
         self.ram_bytes_max = host.ram_bytes * most if host.ram_bytes else NEVER
         self.kind_active = [True] * len(processors)  # per kind: jobs may run on it now (on, active, GPU active)
-        self.period_secs = preferences.period_secs  # scheduling period
-        self.report_at_once = preferences.report_at_once
-        self.buffer_min_secs = self.buffer_total_secs = 0.0
-        self.set_buffer(preferences)
+        self.set_preferences(preferences)
         self.limited = False  # a project or an application may run only so many jobs at once
         self.server = Server(quirks, self.instances, self.up_fraction)
         self.all_projects = [
@@ -160,15 +160,41 @@ class Client:
         self._work_rate = [0.0] * len(processors)
         first = 0
         self.lanes = []
-        for usable in self.instances:
-            self.lanes.append(Lanes(first, int(usable)))
-            first += int(usable)
+        for most in scenario.most_usable():
+            self.lanes.append(Lanes(first, most))
+            first += most
 
-    def set_buffer(self, preferences: Preferences | ChangeBuffer) -> None:
-        """The work buffer's two marks, from the preferences."""
+    def set_preferences(self, preferences: Preferences) -> None:
+        """Follows the preferences that an event can change: the work buffer's two marks, the time slice, the CPUs that
+        jobs may use, whether finished jobs are reported at once."""
+        self.preferences = preferences
+        self.period_secs = preferences.period_secs  # scheduling period
+        self.report_at_once = preferences.report_at_once
         self.buffer_min_secs = max(preferences.work_buf_min_days * DAY_SECS, MIN_BUFFER_SECS)
         self.buffer_total_secs = self.buffer_min_secs + preferences.work_buf_additional_days * DAY_SECS
         self.safe_until_secs = 0.0
+        self._use_cpus()
+
+    def _counted_flops(self, kind: int) -> float:
+        processor = self.processors[kind]
+        weight = processor.instances if self.quirks.gpu_count_squared and kind else 1
+        return processor.counted_flops * weight
+
+    def set_processor(self, kind: int, processor: Processor, *, is_there: bool) -> None:
+        """The computer has these processors of a kind from now on, or none; jobs and versions are as they were."""
+        self.processors[kind] = processor
+        self.count[kind] = processor.instances
+        self.present[kind] = is_there
+        self.instances[kind] = float(processor.instances)
+        self.instance_flops[kind] = self._counted_flops(kind)
+        self.safe_until_secs = 0.0
+        self._use_cpus()
+
+    def _use_cpus(self) -> None:
+        """The CPUs that preferences let jobs use, and the computer's counted FLOPS."""
+        self.instances[0] = float(self.preferences.usable_cpus(self.count[0]))
+        rows = zip(self.present, self.instances, self.instance_flops, strict=True)
+        self.host_flops = sum(n * flops for present, n, flops in rows if present)
 
     def add_app(self, project: ProjectState, app: App) -> None:
         """The project has this application, or these versions of it, from now on."""
@@ -179,17 +205,20 @@ class Client:
             state = AppState(app)
             project.apps.append(state)
         for number, version in enumerate(app.versions):
-            if version.kind in self.kinds and version.cpus <= self.count[0]:
+            if version.kind in self.kinds:
                 kind = self.kinds.index(version.kind)
                 offer = Offer(project, state, number, version, kind, self.instance_flops, self.cpu_limit)
-                if offer.usage <= self.count[kind]:
-                    if app.working_set_bytes > self.ram_bytes_max:
-                        state.too_large.append(offer)
-                    else:
-                        state.offers.append(offer)
-                        project.can_supply[kind] = version.kind not in project.project.not_asked
+                offer.too_large = app.working_set_bytes > self.ram_bytes_max
+                state.known.append(offer)
         if app.max_concurrent or project.project.max_concurrent:
             self.limited = True
+        self.find_offers(project, state)
+
+    def find_offers(self, project: ProjectState, app: AppState) -> None:
+        """Finds the versions of which the server may send jobs, with the processors that there are now."""
+        app.offers = [offer for offer in app.known if self.can_run(offer) and not offer.too_large]
+        for offer in app.offers:
+            project.can_supply[offer.kind] = self.kinds[offer.kind] not in project.project.not_asked
         self._find_most_used(project)
 
     def _find_most_used(self, project: ProjectState) -> None:
@@ -204,6 +233,11 @@ class Client:
                     of_apps += usage * state.app.max_concurrent if state.app.max_concurrent else NEVER
             if largest:
                 project.most_used[kind] = min(of_apps, limit * largest) if limit else of_apps
+
+    def can_run(self, need: Offer | Job) -> bool:
+        """Whether the computer has the processors that a version or a job needs."""
+        kind = need.kind
+        return self.present[kind] and need.usage <= self.count[kind] and need.cpus <= self.count[0]
 
     # What policies ask.
 
@@ -291,12 +325,7 @@ class Client:
 
     def jobs(self) -> list[Job]:
         """All unfinished jobs, in order of project, kind and start or arrival."""
-        return [
-            job
-            for project in self.projects
-            for begun, waiting in zip(project.begun, project.waiting, strict=True)
-            for job in (*begun, *waiting)
-        ]
+        return [job for project in self.projects for job in project.jobs()]
 
     def apply(self, choice: Choice, now: float) -> None:
         """Runs the policy's choice: preempts other jobs, starts chosen ones that do not run, sets the CPUs' speed."""
@@ -355,6 +384,7 @@ class Client:
         self._begin(job)
         job.before_secs = job.size_secs * done_fraction
         job.left = job.size_secs - job.before_secs
+        job.left_at_error *= 1.0 - done_fraction  # it has not failed yet
         self._work[job.kind] -= job.estimate_secs * done_fraction * job.usage
 
     def _start(self, job: Job, now: float, reason: Reason) -> None:
@@ -437,13 +467,9 @@ class Client:
             self.log.add(now, DecisionKind.STOP, reason, project.index, job.id, job.kind)
 
     def finish(self, job: Job, now: float) -> None:
-        """A running job is done, or has failed: it leaves the lists and waits to be reported."""
+        """A running job is done, or fails: it leaves the lists and waits to be reported."""
         self.stop(job, now, NO_REASON)
-        if job.left_at_error:
-            self._work[job.kind] -= job.left_secs(now) * job.usage
-            job.project.failed += 1
-            job.project.wasted_flop += (job.size_secs - job.left) * job.counted_flops
-        job.left = 0.0
+        job.left = job.left_at_error
         job.done = True
         self.running.remove(job)
         project = job.project
@@ -456,6 +482,9 @@ class Client:
             self._update_contested()
         self.version += 1
         if job.left_at_error:
+            self._work[kind] -= job.left_secs(now) * job.usage
+            project.failed += 1
+            project.wasted_flop += job.spent_flop
             return
         late_secs = now - job.deadline_secs
         if late_secs <= 0.0:
@@ -469,7 +498,7 @@ class Client:
         """A job is late: what was done for it is wasted."""
         project = job.project
         project.late += 1
-        project.wasted_flop += (job.size_secs - job.before_secs - job.left) * job.counted_flops
+        project.wasted_flop += job.spent_flop
         if self.recorder is not None:
             self.recorder.miss(now, job)
         self.log.add(now, ENDED, reason, project.index, job.id, job.kind, now - job.deadline_secs)
@@ -507,23 +536,48 @@ class Client:
                 job.rate = its_rate
                 self._will_end(job, now)
 
-    def drop(self, project: ProjectState, now: float, reason: Reason) -> list[Job]:
-        """Forgets all its jobs; they count as neither met nor late."""
-        for job in [job for job in self.running if job.project is project]:
-            self.stop(job, now, reason)
-        self.running = [job for job in self.running if job.running]
-        dropped = [job for jobs in (*project.begun, *project.waiting) for job in jobs]
-        for job in dropped:
+    def give_up(self, jobs: list[Job], now: float, reason: Reason) -> None:
+        """Forgets jobs; they count as neither met nor late."""
+        for job in jobs:
+            if job.running:
+                self.stop(job, now, reason)
             job.done = True
-            self._work[job.kind] -= job.left_secs(now) * job.usage
-        for kind in range(len(self.kinds)):
-            if project.begun[kind] or project.waiting[kind]:
+            project, kind = job.project, job.kind
+            self._work[kind] -= job.left_secs(now) * job.usage
+            if job.started:
+                project.begun[kind].remove(job)
+            else:
+                del project.waiting_estimates[kind][project.waiting[kind].index(job)]
+                project.waiting[kind].remove(job)
+                project.waiting_secs[kind] -= job.estimate_secs * job.usage
+            project.unfinished -= 1
+            if not project.begun[kind] and not project.waiting[kind]:
+                project.waiting_secs[kind] = 0.0
                 self.with_jobs[kind].remove(project)
-            project.begun[kind].clear()
-            project.waiting[kind].clear()
-            project.waiting_estimates[kind].clear()
-            project.waiting_secs[kind] = 0.0
-        project.unfinished = 0
+        self.running = [job for job in self.running if job.running]
         self._update_contested()
         self.version += 1
+
+    def drop(self, project: ProjectState, now: float, reason: Reason) -> list[Job]:
+        """Forgets all its jobs; they count as neither met nor late."""
+        dropped = project.jobs()
+        self.give_up(dropped, now, reason)
         return dropped
+
+    def reckon_anew(self, now: float) -> None:
+        """Finds all sums and ends again, after jobs were made longer or shorter; running jobs must be settled."""
+        for project in self.all_projects:
+            project.busy_flops = 0.0
+            for kind, waiting in enumerate(project.waiting):
+                project.waiting_estimates[kind] = deque(job.estimate_secs for job in waiting)
+                project.waiting_secs[kind] = sum(job.estimate_secs * job.usage for job in waiting)
+        for kind in range(len(self.kinds)):
+            self._work[kind] = self._work_rate[kind] = 0.0
+            self._work_at[kind] = now
+            self.find_longest(kind)
+        for job in self.jobs():
+            self._work[job.kind] += job.left_secs(now) * job.usage
+        for job in self.running:
+            job.project.busy_flops += job.counted_flops * job.rate
+            self._work_rate[job.kind] += job.rate * job.usage * job.bias
+            self._will_end(job, now)

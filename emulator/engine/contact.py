@@ -42,6 +42,7 @@ class Contact:
         self.sent = 0
         self.free_secs = 0.0  # no RPC before
         self.report_at_secs = NEVER  # when the next report is due
+        self._asked: tuple[ProjectState, WorkRequest | None] | None = None  # whose reply has not come yet
 
     def finished(self, job: Job, now: float) -> None:
         """A job is finished and waits to be reported."""
@@ -120,20 +121,47 @@ class Contact:
         self._plan()
         return True
 
-    def rpc(self, project: ProjectState, request: WorkRequest | None, now: float) -> list[Job]:
-        """One RPC: reports, and asks if there is a request. Returns the jobs that came."""
+    def rpc(self, project: ProjectState, request: WorkRequest | None, now: float) -> None:
+        """One RPC: reports, and asks if there is a request. The reply comes at once, or when `reply` is called."""
         client = self._client
         self.free_secs = now + POLL_SECS
         if request is not None and client.limited:
             request = self._within_limits(request, now)
             if request is None and not project.ready:
-                return []
+                return
         if request is not None:
             kind = request.kind
             client.log.add(now, DecisionKind.ASK, request.reason, project.index, -1, kind, request.secs[kind])
         if not self._answers(project, now):
             self._failed(project, request, now)
-            return []
+            return
+        delay_secs = project.project.reply_delay_secs
+        if delay_secs:
+            self._asked = project, request
+            # The client makes one RPC at a time.
+            self.free_secs = now + max(POLL_SECS, delay_secs)
+            return
+        self._answered(project, request, now)
+
+    def reply(self, now: float) -> bool:
+        """Takes the reply that was waited for; returns whether there was one. `free_secs` is when it comes."""
+        if self._asked is None:
+            return False
+        project, request = self._asked
+        self._asked = None
+        self._answered(project, request, now)
+        self._plan()
+        return True
+
+    def left(self, project: ProjectState) -> None:
+        """The project was left: its reply does not matter any more."""
+        if self._asked is not None and self._asked[0] is project:
+            self._asked = None
+        self._plan()
+
+    def _answered(self, project: ProjectState, request: WorkRequest | None, now: float) -> None:
+        """The server took the reports, and sent what it has for the request."""
+        client = self._client
         project.failures = 0
         project.rpcs += 1
         self.rpcs += 1
@@ -146,7 +174,6 @@ class Contact:
         if client.recorder is not None:
             asked = sum(request.secs) if request is not None else 0.0
             client.recorder.rpc(now, project.index, asked, len(jobs), reported, True)
-        return jobs
 
     def _within_limits(self, request: WorkRequest, now: float) -> WorkRequest | None:
         """A project that may run only so many jobs at once is asked for no more than these can do within the buffer:
@@ -230,7 +257,7 @@ class Contact:
         project.rpc_allowed_secs = now + (0.5 + self._waits.random()) * interval
 
     def _answers(self, project: ProjectState, now: float) -> bool:
-        if project.forced_down:
+        if project.forced_down or any(downtime.covers(now) for downtime in project.project.downtimes):
             return False
         if self._client.quirks.one_day_retry:
             return project.server.sample_once(now)

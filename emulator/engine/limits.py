@@ -139,7 +139,7 @@ def _may_lack_ram(scenario: Scenario) -> bool:
     if not host.ram_bytes or not largest:
         return False
     parts = [version.gpus or version.cpus for app in apps if app.working_set_bytes for version in app.versions]
-    most = sum(processor.instances for processor in host.processors) / min([1.0, *parts]) + 1
+    most = sum(scenario.most_instances()) / min([1.0, *parts]) + 1
     return most * largest > host.ram_bytes * min(preferences.ram_busy_fraction, preferences.ram_idle_fraction)
 
 

@@ -26,7 +26,7 @@ class PresentState:
             self._back_off(state)
         for job in scenario.jobs:
             project = self._projects[job.project]
-            offer = _offer(project, job)
+            offer = _offer(client, project, job)
             if offer is not None and project.attached:
                 self._place(job, offer)
 
@@ -81,11 +81,11 @@ class PresentState:
             client.apply(Choice(chosen, [Reason.WAS_RUNNING] * len(chosen), 0.0), 0.0)
 
 
-def _offer(project: ProjectState, job: StartJob) -> Offer | None:
+def _offer(client: Client, project: ProjectState, job: StartJob) -> Offer | None:
     """The version that it is for; None if this computer cannot run it."""
     for app in project.apps:
         if app.app.name == job.app:
-            for offer in (*app.offers, *app.too_large):
-                if offer.number == job.version:
+            for offer in app.known:
+                if offer.number == job.version and client.can_run(offer):
                     return offer
     return None

@@ -7,14 +7,16 @@ that grow linearly change (and REC, which follows a known curve), so the jump lo
 
 from __future__ import annotations
 
+from dataclasses import replace
 from heapq import heappop
-from typing import Final
+from typing import Any, Final
 
 from emulator.engine.availability import UpDown
 from emulator.engine.client import Client
 from emulator.engine.contact import Contact
 from emulator.engine.entitlements import Entitlements
 from emulator.engine.figures import RunTotals, figures_of_merit
+from emulator.engine.hardware import change_processor
 from emulator.engine.limits import Limits
 from emulator.engine.policy import Policy
 from emulator.engine.present import PresentState
@@ -25,10 +27,13 @@ from emulator.engine.scenario import (
     MAX_SECS,
     Attach,
     ChangeBuffer,
+    ChangePreferences,
+    ChangeProcessor,
     ChangeShare,
     Detach,
     Event,
     HasWork,
+    HostEvent,
     NewApp,
     NoNewTasks,
     Scenario,
@@ -88,12 +93,12 @@ class Run:
         self._policy = policy
         self._seed = seed
         self._duration_secs = duration_secs = days * DAY_SECS
-        processors = scenario.host.processors
+        processors = scenario.all_processors()
         self._recorder = (
             Recorder(
                 duration_secs,
                 tuple(processor.kind for processor in processors),
-                [scenario.preferences.usable_cpus(processors[0].instances), *(gpu.instances for gpu in processors[1:])],
+                scenario.most_usable(),
                 tuple(project.name for project in scenario.projects),
             )
             if timeline
@@ -116,8 +121,11 @@ class Run:
         self.events = 0  # instants at which something happened
         self._state = HostState.COMPUTING
         self._reachable = True
+        self._may_compute = [True] * len(processors)  # per kind, as availability and the owner's limits have it
         self._able_since = 0.0
         self._entitlements = Entitlements(client)
+        for kind in range(len(processors)):
+            self._record_usable(0.0, kind)
         self._present = PresentState(client, self._contact, scenario)
 
     @property
@@ -209,7 +217,7 @@ class Run:
                 rpc_at = contact.free_secs if self._reachable else NEVER
             if rpc_at <= now:
                 version = client.version
-                if contact.report_at_secs <= now and contact.report(now):
+                if contact.reply(now) or (contact.report_at_secs <= now and contact.report(now)):
                     fetch_at = now
                 elif fetch_at <= now:
                     fetch_at = self._fetch(now)
@@ -285,23 +293,30 @@ class Run:
         if client.quirks.computes_while_off:
             # Its CPU jobs go on; no job is chosen and no project asked.
             active = True
-        client.kind_active = [active and not limits.reason]
-        client.kind_active += [active and gpu_active and not limits.gpu_reason] * (len(client.kinds) - 1)
+        self._may_compute = [active and not limits.reason]
+        self._may_compute += [active and gpu_active and not limits.gpu_reason] * (len(client.kinds) - 1)
         client.ram_bytes = limits.ram_bytes(now)
         self._note_state(on, active, now)
+        self._activate(now)
+        return self._next_state()
+
+    def _activate(self, now: float) -> None:
+        """Stops the jobs of kinds that may not compute, or are not there."""
+        client, limits = self._client, self._limits
+        client.kind_active = [may and there for may, there in zip(self._may_compute, client.present, strict=True)]
         # A kind that was full or empty may not be any more, so no earlier choice counts.
         client.moves += 1
-        why = [limits.reason, limits.gpu_reason] if active else [Reason.NONE, Reason.NONE]
+        is_up = self._state not in (HostState.OFF, HostState.INACTIVE)
+        why = [limits.reason, limits.gpu_reason] if is_up else [Reason.NONE, Reason.NONE]
         for job in client.running:
             if not client.kind_active[job.kind]:
                 client.stop(job, now, why[min(job.kind, 1)] or Reason.UNAVAILABLE)
         client.running = [job for job in client.running if job.running]
         client.set_cpu_rate(now)
-        return self._next_state()
 
     def _note_state(self, on: bool, active: bool, now: float) -> None:
         """Records the computer's state if it has changed."""
-        able = self._client.kind_active
+        able = self._may_compute
         state = HostState.COMPUTING
         if not active:
             state = HostState.INACTIVE if on else HostState.OFF
@@ -342,8 +357,8 @@ class Run:
 
     def _apply_event(self, event: Event, now: float) -> None:
         client = self._client
-        if isinstance(event, ChangeBuffer):
-            client.set_buffer(event)
+        if isinstance(event, ChangeProcessor | ChangeBuffer | ChangePreferences):
+            self._apply_host_event(event, now)
             return
         project = next(state for state in client.all_projects if state.name == event.project)
         if isinstance(event, Attach):
@@ -355,6 +370,7 @@ class Run:
             project.report_at_secs = NEVER
             project.held = 0
             project.attached = False
+            self._contact.left(project)
         elif isinstance(event, NewApp):
             client.add_app(project, event.app)
         elif isinstance(event, HasWork):
@@ -370,6 +386,30 @@ class Run:
         client.projects = [state for state in client.all_projects if state.attached]
         client.any_suspended = any(state.suspended for state in client.projects)
         self._contact.dropped()
+
+    def _apply_host_event(self, event: HostEvent, now: float) -> None:
+        client = self._client
+        if isinstance(event, ChangeBuffer):
+            changes: dict[str, Any] = {
+                "work_buf_min_days": event.work_buf_min_days,
+                "work_buf_additional_days": event.work_buf_additional_days,
+            }
+            client.set_preferences(replace(client.preferences, **changes))
+        elif isinstance(event, ChangePreferences):
+            changes = dict(event.changes())
+            client.set_preferences(replace(client.preferences, **changes))
+            self._record_usable(now, 0)
+        else:
+            for job in change_processor(client, event, now):
+                self._policy.job_ended(job, now)
+            self._record_usable(now, client.kinds.index(event.kind))
+            self._contact.dropped()
+        self._activate(now)
+
+    def _record_usable(self, now: float, kind: int) -> None:
+        client = self._client
+        if self._recorder is not None:
+            self._recorder.present(now, kind, int(client.instances[kind]) if client.present[kind] else 0)
 
     def _sample(self, now: float) -> float:
         """Records the buffer and the projects' standings; returns when to do it next."""

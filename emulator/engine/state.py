@@ -32,6 +32,7 @@ class Job:
         "before_secs",
         "bias",
         "by_deadline",
+        "changed_flop",
         "counted_flops",
         "cpus",
         "deadline_secs",
@@ -79,7 +80,21 @@ class Job:
         self.running = False
         self.done = False
         self.by_deadline = False  # it was last started for its deadline
+        self.changed_flop = 0.0  # what the present speeds do not say of the counted FLOP spent so far
         self.lanes: tuple[int, ...] = ()
+
+    @property
+    def spent_flop(self) -> float:
+        """Counted FLOP spent on it in this run, until it was last settled."""
+        return (self.size_secs - self.before_secs - self.left) * self.counted_flops + self.changed_flop
+
+    def run_faster(self, times: float) -> None:
+        """From now on it runs so many times as fast; it must be settled."""
+        self.left /= times
+        self.before_secs /= times
+        self.left_at_error /= times
+        self.size_secs /= times
+        self.estimate_secs /= times
 
     def left_secs(self, now: float) -> float:
         """Estimated run time left."""
@@ -87,24 +102,21 @@ class Job:
 
 
 class AppState:
-    """An application as its server sees it: the number of its running jobs, and its offers.
+    """An application as its server sees it: the number of its running jobs, and its versions."""
 
-    The server sends no jobs of `too_large`, which never fit into the RAM that preferences allow.
-    """
-
-    __slots__ = ("app", "offers", "running", "too_large")
+    __slots__ = ("app", "known", "offers", "running")
 
     def __init__(self, app: App) -> None:
         self.app = app
         self.running = 0
-        self.offers: list[Offer] = []
-        self.too_large: list[Offer] = []
+        self.known: list[Offer] = []  # for kinds of processor that it has at some time
+        self.offers: list[Offer] = []  # those of which the server may send jobs now
 
 
 class Offer:
     """A version that this computer can run: the devices that one of its jobs occupies, and its counted FLOPS."""
 
-    __slots__ = ("app", "counted_flops", "cpus", "flops", "kind", "number", "pace", "project", "usage")
+    __slots__ = ("app", "counted_flops", "cpus", "flops", "kind", "number", "pace", "project", "too_large", "usage")
 
     def __init__(
         self,
@@ -124,7 +136,14 @@ class Offer:
         self.cpus = version.cpus
         self.usage = version.gpus if kind else version.cpus
         self.pace = cpu_limit if version.cpus >= 1 else 1.0  # the client throttles no other jobs
-        self.counted_flops = version.cpus * instance_flops[0] + (version.gpus * instance_flops[kind] if kind else 0.0)
+        self.too_large = False  # its jobs never fit into the RAM that preferences allow, so the server sends none
+        self.count_at(instance_flops)
+
+    def count_at(self, instance_flops: list[float]) -> None:
+        """Sets the counted FLOPS of its jobs: the peak of all devices that one occupies."""
+        self.counted_flops = self.cpus * instance_flops[0]
+        if self.kind:
+            self.counted_flops += self.usage * instance_flops[self.kind]
 
 
 class ProjectState:
@@ -212,7 +231,7 @@ class ProjectState:
         self.backoff_interval_secs = [0.0] * kinds  # per kind: 0 if the last request brought a job
         self.server: UpDown
         self.draws: random.Random
-        self.error_draws: random.Random
+        self.error_draws: random.Random  # decides which jobs fail
         # Accounts.
         self.used_flop = 0.0
         self.wasted_flop = 0.0
@@ -220,3 +239,8 @@ class ProjectState:
         self.sent = self.met = self.late = self.failed = self.rpcs = 0
         self.gap_from_secs = 0.0  # since when none of its jobs runs
         self.gap_cubes = 0.0  # of the gaps so far
+
+    def jobs(self) -> list[Job]:
+        """Its unfinished jobs, in order of kind and start or arrival."""
+        rows = zip(self.begun, self.waiting, strict=True)
+        return [job for begun, waiting in rows for job in (*begun, *waiting)]

@@ -69,6 +69,8 @@ _SENTENCES: Final[dict[Reason, _StrPromise]] = {
     Reason.JOB_MET: _("Task %(job)s finished in time."),
     Reason.JOB_FAILED: _("Task %(job)s failed. %(project)s is not contacted for %(time)s."),
     Reason.JOB_LATE: _("Task %(job)s finished %(time)s after its deadline."),
+    Reason.JOB_FAILED: _("Task %(job)s failed."),
+    Reason.HARDWARE: _("Task %(job)s stops: the computer’s hardware changes."),
     Reason.OUTSIDE_HOURS: _("Task %(job)s stops: preferences do not let it run at this hour."),
     Reason.IN_USE: _("Task %(job)s stops: the computer is in use."),
     Reason.ON_BATTERIES: _("Task %(job)s stops: the computer runs on its battery."),

@@ -7,12 +7,16 @@ import io
 from collections.abc import Iterator
 from typing import Any, Final
 
-from emulator.engine.policies.registry import policy_notes
+from django.conf import settings
+from django.urls import reverse
+
+from emulator.engine.policies.registry import POLICY_PARAMETERS, policy_notes
 from emulator.engine.timeline.results import HostState
-from emulator.files.scenario_json import from_json
+from emulator.files.scenario_json import VERSION, from_json, to_json
 from emulator.models import Run
 from emulator.pages import decision_texts, row_texts
 from emulator.runs.packed_timeline import BLOCK_COLUMNS, MISS_COLUMNS, RPC_COLUMNS, Packed
+from emulator.runs.sweeps import with_parameters
 
 CHUNK_ROWS: Final = 5000
 FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
@@ -21,24 +25,35 @@ _STATES: Final = {
     HostState.NO_GPU: "may compute, but not on GPUs",
     HostState.INACTIVE: "is on, but may not compute",
     HostState.OFF: "is off",
+    HostState.OUTSIDE_HOURS: "is on, but may not compute at this hour",
+    HostState.IN_USE: "is on, but may not compute while it is in use",
+    HostState.ON_BATTERIES: "is on, but may not compute on its battery",
+    HostState.EXCLUSIVE_APP: "is on, but may not compute beside an exclusive application",
 }
 
 
 def as_json(run: Run) -> dict[str, Any]:
-    """The run and its figures: those of ``manage.py emulate --json``, with all data of each project."""
+    """The run and its figures: those of ``manage.py emulate --json``, with all data of each project.
+
+    It is a document (emulator.files.scenario_json), of which the same result follows: what the parameters change of the
+    scenario is in it.
+    """
+    scenario = with_parameters(from_json(run.experiment.scenario), run.parameters)
     return {
+        "$schema": f"{settings.SITE_URL.rstrip('/')}{reverse('scenario_schema')}",
+        "version": VERSION,
         "experiment": run.experiment.title,
         "variant": run.variant,
         "policy": run.policy,
         "quirks": run.has_quirks,
-        "parameters": run.parameters,
+        "parameters": {name: value for name, value in run.parameters.items() if name in POLICY_PARAMETERS},
         "seed": run.seed,
         "days": run.experiment.days,
         "figures_of_merit": run.figures,
         "projects": run.projects,
-        "notes": policy_notes(run.policy, from_json(run.experiment.scenario)),
+        "notes": policy_notes(run.policy, scenario),
         "cpu_secs": run.cpu_secs,
-        "scenario": run.experiment.scenario,
+        "scenario": to_json(scenario),
     }
 
 

@@ -22,6 +22,7 @@ from emulator.files.trace_archive import read_trace, with_trace
 from emulator.models import DAYS_MAX, POLICIES
 from emulator.pages import own_policies, parameter_texts, stored_texts, variant_texts
 from emulator.pages.drafts import Change, ProjectFacts, draft
+from emulator.pages.editor.fields import GPU_KINDS
 from emulator.runs.experiments import SEEDS_MAX, VARIANTS_MAX
 from emulator.runs.sweeps import check_value, full_names, read_values, split
 from emulator.runs.variants import Variant, swept
@@ -32,12 +33,6 @@ if TYPE_CHECKING:
 
 PROJECT_ROWS: Final = 5
 UPLOAD_BYTES_MAX: Final = 32 * 1024 * 1024
-GPU_KINDS: Final = [
-    ("NVIDIA", _("NVIDIA GPU")),
-    ("ATI", _("AMD GPU")),
-    ("intel_gpu", _("Intel GPU")),
-    ("apple_gpu", _("Apple GPU")),
-]
 _LIMITS: Final = {"min_value": _("At least %(limit_value)s."), "max_value": _("At most %(limit_value)s.")}
 TRACE_BYTES_MAX: Final = 8 * 1024 * 1024
 LISTED_MAX: Final = 60
@@ -193,7 +188,7 @@ class TrialForm(PlainForm):
     no_rule = forms.BooleanField(
         label=_("Also long-term debt without the rule about which projects may accumulate debt"), required=False
     )
-    seed = forms.IntegerField(label=_("First seed"), min_value=0, max_value=2**31, initial=1)
+    seed = forms.IntegerField(label=_("First seed"), min_value=0, max_value=2**53 - 10, initial=1)
     nseeds = forms.IntegerField(
         label=_("Number of seeds"),
         min_value=1,
@@ -334,6 +329,22 @@ class TrialForm(PlainForm):
     def seeds(self) -> list[int]:
         first: int = self.cleaned_data["seed"]
         return list(range(first, first + self.cleaned_data["nseeds"]))
+
+
+def trial_initial(trial: dict[str, Any] | None) -> dict[str, Any]:
+    """What the form begins with for a scenario of a JSON file, so that its run is among those that are made."""
+    if not trial:
+        return {}
+    found: dict[str, Any] = {
+        "policies": [trial["policy"]],
+        "quirks": trial["quirks"],
+        "seed": trial["seed"],
+        "no_rule": trial["parameters"].get("eligibility_rule") is False,
+    }
+    half_life = trial["parameters"].get("half_life_days")
+    if half_life is not None:
+        found |= {"parameter": "half_life_days", "values": f"{half_life:.12g}"}
+    return found
 
 
 def _instances(kind: str) -> str:

@@ -242,6 +242,28 @@ REASONS: Final = (
     gettext_noop("%(value)s is not a whole number from %(low)s to %(high)s"),
     gettext_noop("this computer follows a trace; leave it out to vary the fraction"),
     gettext_noop("two entries have the same type; use one entry with more instances"),
+    # Of scenarios as JSON, and of events
+    gettext_noop("the file is not JSON: %(error)s"),
+    gettext_noop("it is missing: this site reads version %(version)s"),
+    gettext_noop("%(given)s is not known: this site reads version %(version)s"),
+    gettext_noop("it is not an object"),
+    gettext_noop("it is not a list"),
+    gettext_noop("it has the wrong type"),
+    gettext_noop("%(value)s is not a number"),
+    gettext_noop("%(value)s is not a whole number"),
+    gettext_noop("%(value)s is not true or false"),
+    gettext_noop("%(value)s is not text"),
+    gettext_noop("it is not Unicode text"),
+    gettext_noop("the character NUL is not allowed"),
+    gettext_noop("unknown: %(names)s"),
+    gettext_noop("the scenario has no project %(name)s"),
+    gettext_noop("the scenario has no application %(name)s of that project"),
+    gettext_noop("it must be longer than the downtime"),
+    gettext_noop("it changes nothing: give at least one preference"),
+    gettext_noop("it changes nothing: give a number of processors or their speed"),
+    gettext_noop("a computer has at least one CPU"),
+    gettext_noop("the computer has no %(kind)s yet: give the number and the speed of new ones"),
+    gettext_noop("the first must be %(kind)s"),
 )
 _LINE_AND_TAG: Final = gettext_noop("%(file)s, line %(line)s, <%(tag)s>")
 _LINE: Final = gettext_noop("%(file)s, line %(line)s")
@@ -282,6 +304,9 @@ def origin(text: str) -> str:
         "computer": gettext("computer %(name)s"),
         "form": gettext("a description"),
         "files": gettext("uploaded files"),
+        "json": gettext("a JSON file"),
+        "blank": gettext("the editor"),
+        "api": gettext("a program"),
     }
     return words[kind] % {"name": name} if kind in words else text
 

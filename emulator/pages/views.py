@@ -22,7 +22,7 @@ from emulator.pages.access import own_experiment, readable_experiment
 from emulator.pages.answer import answer_of
 from emulator.pages.discussion import CommentForm, of_the_visitor
 from emulator.pages.drafts import changed
-from emulator.pages.forms import UPLOAD_BYTES_MAX, ComputerForm, TrialForm, UploadForm
+from emulator.pages.forms import UPLOAD_BYTES_MAX, ComputerForm, TrialForm, UploadForm, trial_initial
 from emulator.pages.host_scenario import scenario_of
 from emulator.pages.run_views import VARY, run_page
 from emulator.pages.verdicts import best_of
@@ -141,7 +141,7 @@ def experiment(request: HttpRequest, pk: int) -> HttpResponse:
             {"experiment": found, "standing": standing, "fault": stored_texts.shown(found.fault)},
         )
     scenario = reads.scenario_of(found)
-    initial = {"title": found.title, "days": found.days}
+    initial = {"title": found.title, "days": found.days, **trial_initial(found.draft.get("trial"))}
     if request.method != "POST":
         return _set_up(request, found, scenario, TrialForm(scenario, initial=initial))
     form = TrialForm(scenario, request.POST, request.FILES)
@@ -160,6 +160,7 @@ def _set_up(request: HttpRequest, found: Experiment, scenario: Scenario, form: T
         "origin": stored_texts.origin(found.origin),
         "form": form,
         "processors": reads.processors_text(scenario),
+        "is_edited": "editor" in found.draft,
     }
     return render(request, "emulator/set_up.html", context, status=400 if form.errors else 200)
 

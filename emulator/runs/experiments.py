@@ -7,14 +7,14 @@ from __future__ import annotations
 import datetime as dt
 import secrets
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from django.conf import settings
 from django.db import transaction
 from django.utils.translation import gettext, ngettext
 
-from emulator.engine.scenario import Scenario
-from emulator.files.scenario_json import from_json, to_json
+from emulator.engine.scenario import Scenario, ScenarioError
+from emulator.files.scenario_json import Document, from_json, to_json
 from emulator.models import Experiment, Run, RunState
 from emulator.runs.variants import Variant
 from portal.models import User
@@ -36,8 +36,18 @@ class ExperimentRefusedError(Exception):
 
 
 @transaction.atomic
-def create(owner: User, title: str, origin: str, scenario: Scenario | None, days: float) -> Experiment:
-    """A new experiment without runs. Raises ExperimentRefusedError when the owner has as many as they may."""
+def create(
+    owner: User,
+    title: str,
+    origin: str,
+    scenario: Scenario | None,
+    days: float,
+    trial: dict[str, Any] | None = None,
+) -> Experiment:
+    """A new experiment without runs; ``trial`` as `trial_of` makes it.
+
+    Raises ExperimentRefusedError when the owner has as many as they may.
+    """
     User.objects.select_for_update(no_key=True).only("pk").get(pk=owner.pk)
     if Experiment.objects.filter(owner=owner).count() >= settings.EMULATOR_EXPERIMENTS_MAX:
         raise ExperimentRefusedError(
@@ -55,7 +65,52 @@ def create(owner: User, title: str, origin: str, scenario: Scenario | None, days
         origin=origin[:200],
         scenario=kept,
         days=days,
+        draft={"trial": trial} if trial else {},
     )
+
+
+@transaction.atomic
+def create_once(
+    owner: User, title: str, origin: str, scenario: Scenario, days: float, *, request_id: str
+) -> tuple[Experiment, bool]:
+    """The owner's experiment of this request, and whether it is new; without a ``request_id`` it always is.
+
+    Raises ExperimentRefusedError, and ScenarioError if that request was for another scenario.
+    """
+    # The owner's row is locked, so that two such requests at once make one.
+    User.objects.select_for_update(no_key=True).only("pk").get(pk=owner.pk)
+    if request_id:
+        found = Experiment.objects.filter(owner=owner, request_id=request_id).first()
+        if found is not None:
+            if found.days != days or from_json(found.scenario) != scenario:
+                raise ScenarioError("request_id", "it was used for another scenario")
+            return found, False
+    made = create(owner, title, origin, scenario, days)
+    made.request_id = request_id
+    made.save(update_fields=["request_id"])
+    return made, True
+
+
+def trial_of(document: Document) -> dict[str, Any]:
+    """What a document says is to be tried, once its scenario has the parameters that are preferences."""
+    rest = {
+        "half_life_days": document.parameters.half_life_days,
+        "eligibility_rule": document.parameters.eligibility_rule,
+    }
+    parameters = {name: value for name, value in rest.items() if value is not None}
+    return {
+        "policy": document.policy.value,
+        "quirks": document.quirks,
+        "seed": document.seed,
+        "parameters": parameters,
+    }
+
+
+def edited(experiment: Experiment, scenario: Scenario, title: str, days: float) -> None:
+    """Store the scenario that the editor made; the experiment's row is locked, and it was not started."""
+    experiment.scenario, experiment.title, experiment.days = to_json(scenario), title[:100], days
+    experiment.draft.pop("editor", None)
+    experiment.save(update_fields=["scenario", "title", "days", "draft"])
 
 
 @transaction.atomic
@@ -99,7 +154,7 @@ def start(
             % {"number": waiting + number, "limit": settings.EMULATOR_RUNS_MAX}
         )
     fresh.title, fresh.days, fresh.parameter = title[:100] or fresh.title, days, parameter
-    fresh.scenario, fresh.started_at = to_json(scenario), now
+    fresh.scenario, fresh.started_at, fresh.draft = to_json(scenario), now, {}
     fresh.save()
     runs = Run.objects.bulk_create(
         Run(

@@ -10,7 +10,7 @@ from typing import Final
 from emulator.engine.scenario import Scenario
 from emulator.files.presets import PRESETS, preset
 from emulator.files.scenario import read_path
-from emulator.files.scenario_json import from_json
+from emulator.files.scenario_json import from_document, from_json
 from emulator.files.sections import ScenarioFileError
 from emulator.files.trace_archive import COMPONENTS, read_trace, read_watched, with_trace
 
@@ -64,11 +64,13 @@ def on_trace(source: Source, path: Path, node: str) -> Source:
 
 
 def _read_json(path: Path) -> Scenario:
-    """A scenario, or a run's download from the site, which has it under `scenario`."""
+    """A scenario alone, or a document with a version, such as a run's download from the site: its scenario."""
     if path.stat().st_size > JSON_BYTES_MAX:
         raise ScenarioFileError(path.name, "", 0, f"the file is larger than {JSON_BYTES_MAX // 2**20} MiB")
     try:
         data = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
         raise ScenarioFileError(path.name, "", 0, f"it is not JSON: {error}") from None
+    if isinstance(data, dict) and "version" in data:
+        return from_document(data).applied()
     return from_json(data["scenario"] if isinstance(data, dict) and "scenario" in data else data)

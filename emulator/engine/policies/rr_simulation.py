@@ -61,6 +61,8 @@ class RoundRobinSimulation:
         """A time up to which all instances of that kind are certainly busy, or 0. Once one is idle, fewer jobs than
         instances are left, none of them longer than the longest."""
         client = self._client
+        if not client.present[kind]:
+            return NEVER
         if client.any_suspended or client.limited:
             return 0.0
         n = client.instances[kind]
@@ -230,8 +232,18 @@ class RoundRobinSimulation:
             turns = RoundRobinTurns(client, *self._ranking(), now, slice_secs)
             simulated = turns.forecast(horizon_secs, horizon_secs + slice_secs)
             client.slice_steps += turns.steps
-            return simulated
-        return self._alike(now, horizon_secs, int(client.instances[0]))
+        else:
+            simulated = self._alike(now, horizon_secs, int(client.instances[0]))
+        return simulated if all(client.present) else self._without_absent(simulated)
+
+    def _without_absent(self, simulated: SimulationResult) -> SimulationResult:
+        """Nothing is short of a kind of processor that the computer does not have now."""
+        here = self._client.present
+        return SimulationResult(
+            [idle if is_here else 0.0 for idle, is_here in zip(simulated.idle, here, strict=True)],
+            [secs if is_here else 0.0 for secs, is_here in zip(simulated.shortfall_secs, here, strict=True)],
+            lambda: [secs if is_here else NEVER for secs, is_here in zip(simulated.saturated_secs, here, strict=True)],
+        )
 
     def _alike(self, now: float, horizon_secs: float, n: int) -> SimulationResult:
         """If all jobs are for one CPU each; no GPU job has come yet. Without idle CPUs, and if all jobs are done before

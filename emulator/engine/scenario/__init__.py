@@ -30,10 +30,13 @@ from emulator.engine.scenario.checks import (
 from emulator.engine.scenario.events import (
     Attach,
     ChangeBuffer,
+    ChangePreferences,
+    ChangeProcessor,
     ChangeShare,
     Detach,
     Event,
     HasWork,
+    HostEvent,
     NewApp,
     NoNewTasks,
     ProjectEvent,
@@ -43,7 +46,17 @@ from emulator.engine.scenario.events import (
 from emulator.engine.scenario.host import Availability, Host, Processor
 from emulator.engine.scenario.limits import HOUR_SECS, WEEK_SECS, DayHours, Hours, Use
 from emulator.engine.scenario.preferences import Preferences
-from emulator.engine.scenario.projects import App, Backoffs, Normal, Project, Standing, StartJob, StartState, Version
+from emulator.engine.scenario.projects import (
+    App,
+    Backoffs,
+    Downtime,
+    Normal,
+    Project,
+    Standing,
+    StartJob,
+    StartState,
+    Version,
+)
 from emulator.engine.scenario.unused import Unused
 from emulator.engine.scenario.whole import Scenario
 
@@ -74,12 +87,16 @@ __all__ = [
     "Availability",
     "Backoffs",
     "ChangeBuffer",
+    "ChangePreferences",
+    "ChangeProcessor",
     "ChangeShare",
     "DayHours",
     "Detach",
+    "Downtime",
     "Event",
     "HasWork",
     "Host",
+    "HostEvent",
     "Hours",
     "NewApp",
     "NoNewTasks",

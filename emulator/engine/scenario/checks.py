@@ -1,9 +1,16 @@
-"""Limits of a scenario, and the checks that all its parts share. Pure."""
+"""Limits of a scenario, and the checks that all its parts share. Pure.
+
+A field has its limits in its type: ``Annotated[float, Between(0, 1)]``. `check_limits` checks them, and the JSON Schema
+(emulator.files.scenario_schema) publishes the same ones.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from typing import Final
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, Final, get_args, get_type_hints
 
 CPU: Final = "CPU"
 DAY_SECS: Final = 86400.0
@@ -36,6 +43,64 @@ class ScenarioError(ValueError):
         self.why = why
 
 
+@dataclass(frozen=True, slots=True)
+class Between:
+    """A finite number from `least` to `most`, ends included."""
+
+    least: float
+    most: float
+
+
+@dataclass(frozen=True, slots=True)
+class Chars:
+    """A text of so many characters, none of which is NUL."""
+
+    least: int
+    most: int
+
+
+Name = Annotated[str, Chars(1, MAX_NAME_CHARS)]
+Label = Annotated[str, Chars(0, MAX_NAME_CHARS)]
+Secs = Annotated[float, Between(0, MAX_SECS)]
+Instances = Annotated[int, Between(0, MAX_INSTANCES)]
+Share = Annotated[float, Between(0, MAX_SHARE)]
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """A list of so many items."""
+
+    least: int
+    most: int
+
+
+@cache
+def limits_of(part: type) -> tuple[tuple[str, Between | Chars | Count], ...]:
+    """The fields of a dataclass that have limits, and these. One that may be None has those of its other type."""
+    hints = get_type_hints(part, include_extras=True)
+    return tuple(
+        (field.name, limit)
+        for field in dataclasses.fields(part)
+        for kind in (hints[field.name], *get_args(hints[field.name]))
+        for limit in getattr(kind, "__metadata__", ())
+        if isinstance(limit, Between | Chars | Count)
+    )
+
+
+def check_limits(before: str, part: Any) -> None:
+    """Checks the limits of all fields of a dataclass. ``before``: what stands before a field's name in an error."""
+    for field, limit in limits_of(part.__class__):
+        value = getattr(part, field)
+        if value is None:
+            continue
+        if isinstance(limit, Between):
+            check_number(before + field, value, limit.least, limit.most)
+        elif isinstance(limit, Count):
+            check_count(before + field, value, limit.least, limit.most)
+        else:
+            check_text(before + field, value, limit)
+
+
 def check_number(name: str, value: float, least: float, most: float) -> None:
     """Raises ScenarioError unless it is a finite number in the range, ends included."""
     if not (isinstance(value, int | float) and math.isfinite(value) and least <= value <= most):
@@ -47,6 +112,14 @@ def check_count(name: str, items: tuple[object, ...], least: int, most: int) -> 
         raise ScenarioError(name, f"there are {len(items)}; the limit is {least} to {most}")
 
 
-def check_name(name: str, value: str) -> None:
-    if not 0 < len(value) <= MAX_NAME_CHARS:
-        raise ScenarioError(name, f"a name must have 1 to {MAX_NAME_CHARS} characters")
+def check_text(name: str, value: str, limit: Chars) -> None:
+    if limit.least and not limit.least <= len(value) <= limit.most:
+        raise ScenarioError(name, f"a name must have 1 to {limit.most} characters")
+    if len(value) > limit.most:
+        raise ScenarioError(name, f"longer than {limit.most} characters")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ScenarioError(name, "it is not Unicode text") from None
+    if "\0" in value:
+        raise ScenarioError(name, "the character NUL is not allowed")

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Annotated
 
-from emulator.engine.scenario.checks import MAX_SECS, MAX_SHARE, ScenarioError, check_number
+from emulator.engine.scenario.checks import (
+    CPU,
+    MAX_FLOPS,
+    MAX_INSTANCES,
+    Between,
+    Name,
+    ScenarioError,
+    Secs,
+    Share,
+    check_limits,
+)
+from emulator.engine.scenario.preferences import BufferDays, CpusPercent, PeriodSecs
 from emulator.engine.scenario.projects import App, check_app
 
 
@@ -12,24 +24,24 @@ from emulator.engine.scenario.projects import App, check_app
 class Attach:
     """From now on the project is attached (it must be in the scenario, with `attached=False`)."""
 
-    at_secs: float
-    project: str
+    at_secs: Secs
+    project: Name
 
 
 @dataclass(frozen=True, slots=True)
 class Detach:
     """The project is left; its jobs are dropped and count as neither met nor late."""
 
-    at_secs: float
-    project: str
+    at_secs: Secs
+    project: Name
 
 
 @dataclass(frozen=True, slots=True)
 class NewApp:
     """The project gets an application; if it has one of that name, that one gets its versions in addition."""
 
-    at_secs: float
-    project: str
+    at_secs: Secs
+    project: Name
     app: App
 
 
@@ -37,8 +49,8 @@ class NewApp:
 class HasWork:
     """The project's server runs out of jobs, or has some again."""
 
-    at_secs: float
-    project: str
+    at_secs: Secs
+    project: Name
     has_work: bool
 
 
@@ -46,8 +58,8 @@ class HasWork:
 class ServerUp:
     """The project's server goes down or comes back, whatever its random availability says."""
 
-    at_secs: float
-    project: str
+    at_secs: Secs
+    project: Name
     up: bool
 
 
@@ -55,17 +67,17 @@ class ServerUp:
 class ChangeShare:
     """The owner changes a project's share."""
 
-    at_secs: float
-    project: str
-    share: float
+    at_secs: Secs
+    project: Name
+    share: Share
 
 
 @dataclass(frozen=True, slots=True)
 class Suspend:
     """The owner suspends a project, or resumes it."""
 
-    at_secs: float
-    project: str
+    at_secs: Secs
+    project: Name
     suspended: bool
 
 
@@ -73,8 +85,8 @@ class Suspend:
 class NoNewTasks:
     """The owner sets or clears "no new tasks"."""
 
-    at_secs: float
-    project: str
+    at_secs: Secs
+    project: Name
     no_new_tasks: bool
 
 
@@ -82,24 +94,66 @@ class NoNewTasks:
 class ChangeBuffer:
     """The owner changes the work buffer."""
 
-    at_secs: float
-    work_buf_min_days: float
-    work_buf_additional_days: float
+    at_secs: Secs
+    work_buf_min_days: BufferDays
+    work_buf_additional_days: BufferDays
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePreferences:
+    """The owner changes preferences: those that are not None. Their names are those of `Preferences`."""
+
+    at_secs: Secs
+    work_buf_min_days: BufferDays | None = None
+    work_buf_additional_days: BufferDays | None = None
+    period_secs: PeriodSecs | None = None
+    max_cpus_percent: CpusPercent | None = None
+    report_at_once: bool | None = None
+
+    def changes(self) -> dict[str, float | bool]:
+        """The preferences that change, by name."""
+        named = ((field.name, getattr(self, field.name)) for field in fields(self) if field.name != "at_secs")
+        return {name: value for name, value in named if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeProcessor:
+    """The computer's hardware changes: how many processors of a kind it has, or how fast each is. None: as before.
+
+    A kind of GPU that it does not have yet needs both numbers; `instances` 0 removes one. A faster processor works
+    faster: the speeds of its versions, of running jobs too, grow with its peak. Jobs that no longer fit are given up.
+    """
+
+    at_secs: Secs
+    kind: Name
+    instances: Annotated[int, Between(0, MAX_INSTANCES)] | None = None
+    peak_flops: Annotated[float, Between(1, MAX_FLOPS)] | None = None
 
 
 ProjectEvent = Attach | Detach | NewApp | HasWork | ServerUp | ChangeShare | Suspend | NoNewTasks
-Event = ProjectEvent | ChangeBuffer
+HostEvent = ChangeBuffer | ChangePreferences | ChangeProcessor
+Event = ProjectEvent | HostEvent
 
 
 def check_event(event: Event, names: set[str]) -> None:
-    check_number("event.at_secs", event.at_secs, 0, MAX_SECS)
+    check_limits("event.", event)
+    if isinstance(event, ChangePreferences):
+        if not event.changes():
+            raise ScenarioError("event", "it changes nothing: give at least one preference")
+        return
+    if isinstance(event, ChangeProcessor):
+        _check_processor(event)
+        return
     if isinstance(event, ChangeBuffer):
-        check_number("event.work_buf_min_days", event.work_buf_min_days, 0, 1000)
-        check_number("event.work_buf_additional_days", event.work_buf_additional_days, 0, 1000)
         return
     if event.project not in names:
         raise ScenarioError("event.project", f"the scenario has no project {event.project!r}")
-    if isinstance(event, ChangeShare):
-        check_number("event.share", event.share, 0, MAX_SHARE)
     if isinstance(event, NewApp):
         check_app(event.project, event.app)
+
+
+def _check_processor(event: ChangeProcessor) -> None:
+    if event.instances is None and event.peak_flops is None:
+        raise ScenarioError("event", "it changes nothing: give a number of processors or their speed")
+    if event.instances == 0 and event.kind == CPU:
+        raise ScenarioError("event.instances", "a computer has at least one CPU")

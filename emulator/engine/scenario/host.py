@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from emulator.engine.scenario.checks import (
     CPU,
@@ -12,9 +13,14 @@ from emulator.engine.scenario.checks import (
     MAX_RAM_BYTES,
     MAX_SECS,
     MAX_TRACE_INTERVALS,
+    Between,
+    Count,
+    Label,
+    Name,
     ScenarioError,
+    Secs,
     check_count,
-    check_name,
+    check_limits,
     check_number,
 )
 from emulator.engine.scenario.limits import Use, check_use
@@ -32,10 +38,10 @@ class Availability:
     the client itself believes when it plans.
     """
 
-    fraction: float = 1.0
-    mean_up_secs: float = 3600.0
-    trace: tuple[tuple[float, float], ...] = ()
-    trace_secs: float = 0.0  # 0: no trace
+    fraction: Annotated[float, Between(0, 1)] = 1.0
+    mean_up_secs: Annotated[float, Between(1, MAX_SECS)] = 3600.0
+    trace: Annotated[tuple[tuple[Secs, Secs], ...], Count(0, MAX_TRACE_INTERVALS)] = ()
+    trace_secs: Secs = 0.0  # 0: no trace
 
     @classmethod
     def of_trace(cls, trace: tuple[tuple[float, float], ...], trace_secs: float) -> Availability:
@@ -53,10 +59,10 @@ class Processor:
     Credit, recent credit and all figures of merit count `peak_flops * efficiency` per instance.
     """
 
-    kind: str
-    instances: int
-    peak_flops: float
-    efficiency: float = 1.0
+    kind: Name
+    instances: Annotated[int, Between(1, MAX_INSTANCES)]
+    peak_flops: Annotated[float, Between(1, MAX_FLOPS)]
+    efficiency: Annotated[float, Between(1e-6, 1)] = 1.0
 
     @property
     def counted_flops(self) -> float:
@@ -73,13 +79,13 @@ class Host:
     there was no input for a while. `ram_bytes` 0: not known, and not limited.
     """
 
-    processors: tuple[Processor, ...]
+    processors: Annotated[tuple[Processor, ...], Count(1, MAX_KINDS)]
     on: Availability = Availability()
     connected: Availability = Availability()
     active: Availability = Availability()
     gpu_active: Availability = Availability()
-    name: str = ""
-    ram_bytes: float = 0.0
+    name: Label = ""
+    ram_bytes: Annotated[float, Between(0, MAX_RAM_BYTES)] = 0.0
     in_use: Use = Use()
     on_batteries: Use = Use()
     exclusive_app: Use = Use()
@@ -87,8 +93,7 @@ class Host:
 
 
 def check_availability(name: str, process: Availability) -> None:
-    check_number(f"{name}.fraction", process.fraction, 0, 1)
-    check_number(f"{name}.mean_up_secs", process.mean_up_secs, 1, MAX_SECS)
+    check_limits(f"{name}.", process)
     if process.trace or process.trace_secs:
         check_trace(f"{name}.trace", process.trace, process.trace_secs)
 
@@ -107,19 +112,15 @@ def check_trace(name: str, trace: tuple[tuple[float, float], ...], trace_secs: f
 
 
 def check_host(host: Host) -> None:
-    check_count("processors", host.processors, 1, MAX_KINDS)
+    check_limits("", host)
     if host.processors[0].kind != CPU:
         raise ScenarioError("processors", f"the first must be {CPU}")
     kinds = [processor.kind for processor in host.processors]
     if len(set(kinds)) < len(kinds):
         raise ScenarioError("processors", "two entries have the same type; use one entry with more instances")
     for processor in host.processors:
-        check_name("processor.kind", processor.kind)
-        check_number(f"{processor.kind}.instances", processor.instances, 1, MAX_INSTANCES)
-        check_number(f"{processor.kind}.peak_flops", processor.peak_flops, 1, MAX_FLOPS)
-        check_number(f"{processor.kind}.efficiency", processor.efficiency, 1e-6, 1)
+        check_limits(f"{processor.kind}.", processor)
     for name in ("on", "connected", "active", "gpu_active"):
         check_availability(name, getattr(host, name))
-    check_number("ram_bytes", host.ram_bytes, 0, MAX_RAM_BYTES)
     for name in ("in_use", "on_batteries", "exclusive_app", "exclusive_gpu_app"):
         check_use(name, getattr(host, name))

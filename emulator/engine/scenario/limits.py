@@ -7,21 +7,22 @@ summer are not modelled.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
-from emulator.engine.scenario.checks import MAX_SECS, ScenarioError, check_count, check_number
+from emulator.engine.scenario.checks import MAX_SECS, Between, Count, ScenarioError, check_limits
 
 HOUR_SECS: Final = 3600.0
 WEEK_SECS: Final = 7 * 24 * HOUR_SECS
+Hour = Annotated[float, Between(0, 24)]
 
 
 @dataclass(frozen=True, slots=True)
 class DayHours:
     """The hours of one day of the week, which replace the usual ones: 0 is Sunday, 6 is Saturday."""
 
-    day: int
-    start_hour: float
-    end_hour: float
+    day: Annotated[int, Between(0, 6)]
+    start_hour: Hour
+    end_hour: Hour
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +33,9 @@ class Hours:
     6 is the first six hours of a day and its last two.
     """
 
-    start_hour: float = 0.0
-    end_hour: float = 0.0
-    days: tuple[DayHours, ...] = ()
+    start_hour: Hour = 0.0
+    end_hour: Hour = 0.0
+    days: Annotated[tuple[DayHours, ...], Count(0, 7)] = ()
 
     def spans_secs(self) -> tuple[tuple[float, float], ...]:
         """The time within a week, from Sunday 0:00 on, in order; spans that touch are one. () is never."""
@@ -72,25 +73,21 @@ class Use:
     exponential lengths. 0 is never, 1 is all of the hours.
     """
 
-    fraction: float = 0.0
-    mean_secs: float = 3600.0
+    fraction: Annotated[float, Between(0, 1)] = 0.0
+    mean_secs: Annotated[float, Between(1, MAX_SECS)] = 3600.0
     hours: Hours = Hours()
 
 
 def check_hours(name: str, hours: Hours) -> None:
-    check_number(f"{name}.start_hour", hours.start_hour, 0, 24)
-    check_number(f"{name}.end_hour", hours.end_hour, 0, 24)
-    check_count(f"{name}.days", hours.days, 0, 7)
+    check_limits(f"{name}.", hours)
     for each in hours.days:
+        check_limits(f"{name}.", each)
         if each.day not in range(7):
-            raise ScenarioError(f"{name}.day", f"{each.day!r} is not a number from 0 to 6")
-        check_number(f"{name}.start_hour", each.start_hour, 0, 24)
-        check_number(f"{name}.end_hour", each.end_hour, 0, 24)
+            raise ScenarioError(f"{name}.day", f"{each.day!r} is not a whole number")
     if len({each.day for each in hours.days}) < len(hours.days):
         raise ScenarioError(f"{name}.days", "two entries are for the same day")
 
 
 def check_use(name: str, use: Use) -> None:
-    check_number(f"{name}.fraction", use.fraction, 0, 1)
-    check_number(f"{name}.mean_secs", use.mean_secs, 1, MAX_SECS)
+    check_limits(f"{name}.", use)
     check_hours(f"{name}.hours", use.hours)

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
-from emulator.engine.scenario.checks import DAY_SECS, MAX_INSTANCES, check_number
+from emulator.engine.scenario.checks import DAY_SECS, Between, Instances, check_limits
 from emulator.engine.scenario.limits import Hours, check_hours
+
+BufferDays = Annotated[float, Between(0, 1000)]
+PeriodSecs = Annotated[float, Between(60, 100 * DAY_SECS)]
+CpusPercent = Annotated[float, Between(0.01, 100)]
+RamFraction = Annotated[float, Between(0, 1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,20 +23,20 @@ class Preferences:
     computer is in use, the other while it is not.
     """
 
-    work_buf_min_days: float = 0.1
-    work_buf_additional_days: float = 0.5
-    period_secs: float = 3600.0
-    max_cpus_percent: float = 100.0
+    work_buf_min_days: BufferDays = 0.1
+    work_buf_additional_days: BufferDays = 0.5
+    period_secs: PeriodSecs = 3600.0
+    max_cpus_percent: CpusPercent = 100.0
     report_at_once: bool = False
-    max_ncpus: int = 0
-    cpu_usage_percent: float = 100.0
+    max_ncpus: Instances = 0
+    cpu_usage_percent: Annotated[float, Between(1, 100)] = 100.0
     compute_hours: Hours = Hours()
     network_hours: Hours = Hours()
     run_if_user_active: bool = True
     run_gpu_if_user_active: bool = True
     run_on_batteries: bool = True
-    ram_busy_fraction: float = 0.5
-    ram_idle_fraction: float = 0.9
+    ram_busy_fraction: RamFraction = 0.5
+    ram_idle_fraction: RamFraction = 0.9
 
     def usable_cpus(self, ncpus: int) -> int:
         """How many of so many CPUs jobs may use: at least one, as the client has it."""
@@ -39,13 +45,6 @@ class Preferences:
 
 
 def check_preferences(preferences: Preferences) -> None:
-    check_number("work_buf_min_days", preferences.work_buf_min_days, 0, 1000)
-    check_number("work_buf_additional_days", preferences.work_buf_additional_days, 0, 1000)
-    check_number("period_secs", preferences.period_secs, 60, 100 * DAY_SECS)
-    check_number("max_cpus_percent", preferences.max_cpus_percent, 0.01, 100)
-    check_number("max_ncpus", preferences.max_ncpus, 0, MAX_INSTANCES)
-    check_number("cpu_usage_percent", preferences.cpu_usage_percent, 1, 100)
+    check_limits("", preferences)
     check_hours("compute_hours", preferences.compute_hours)
     check_hours("network_hours", preferences.network_hours)
-    check_number("ram_busy_fraction", preferences.ram_busy_fraction, 0, 1)
-    check_number("ram_idle_fraction", preferences.ram_idle_fraction, 0, 1)

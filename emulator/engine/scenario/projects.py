@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Annotated, Final
 
 from emulator.engine.scenario.checks import (
     CPU,
@@ -13,25 +14,38 @@ from emulator.engine.scenario.checks import (
     MAX_FLOPS,
     MAX_INSTANCES,
     MAX_KINDS,
+    MAX_NAME_CHARS,
     MAX_RAM_BYTES,
     MAX_SECS,
-    MAX_SHARE,
     MAX_VERSIONS,
     MIN_JOB_FLOP,
+    Between,
+    Chars,
+    Count,
+    Instances,
+    Label,
+    Name,
     ScenarioError,
-    check_count,
-    check_name,
+    Secs,
+    Share,
+    check_limits,
     check_number,
+    check_text,
 )
 from emulator.engine.scenario.host import Availability, check_availability
+
+JobFlop = Annotated[float, Between(MIN_JOB_FLOP, MAX_FLOP)]
+DebtSecs = Annotated[float, Between(-MAX_SECS, MAX_SECS)]
+PastSecs = Annotated[float, Between(-MAX_SECS, 0)]
+MAX_DOWNTIMES: Final = 1000  # of one project
 
 
 @dataclass(frozen=True, slots=True)
 class Normal:
     """A normal distribution of FLOP; negative draws are cut off. With `std_dev` 0 it is a constant."""
 
-    mean: float
-    std_dev: float = 0.0
+    mean: JobFlop
+    std_dev: Annotated[float, Between(0, MAX_FLOP)] = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +56,10 @@ class Version:
     be a fraction). `flops` is the speed of the job as a whole: size / flops = run time.
     """
 
-    flops: float
-    cpus: float = 1.0
-    gpu: str = ""
-    gpus: float = 0.0
+    flops: Annotated[float, Between(1, MAX_FLOPS)]
+    cpus: Annotated[float, Between(0, MAX_INSTANCES)] = 1.0
+    gpu: Label = ""
+    gpus: Annotated[float, Between(0, MAX_INSTANCES)] = 0.0
 
     @property
     def kind(self) -> str:
@@ -63,16 +77,16 @@ class App:
     random part of its run time.
     """
 
-    name: str
-    versions: tuple[Version, ...]
+    name: Name
+    versions: Annotated[tuple[Version, ...], Count(0, MAX_VERSIONS)]
     size: Normal
     estimate: Normal
-    latency_bound_secs: float
-    weight: float = 1.0
-    max_concurrent: int = 0
+    latency_bound_secs: Annotated[float, Between(1, MAX_SECS)]
+    weight: Annotated[float, Between(0, 1e9)] = 1.0
+    max_concurrent: Instances = 0
     non_cpu_intensive: bool = False  # such an application takes no part in scheduling and is left out
-    working_set_bytes: float = 0.0
-    error_rate: float = 0.0
+    working_set_bytes: Annotated[float, Between(0, MAX_RAM_BYTES)] = 0.0
+    error_rate: Annotated[float, Between(0, 1)] = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +97,25 @@ class Standing:
     `debt_secs` the debt of the 2005 policy in CPU-seconds.
     """
 
-    rec: float = 0.0
-    ltd_secs: tuple[tuple[str, float], ...] = ()
-    debt_secs: float = 0.0
+    rec: Annotated[float, Between(0, 1e15)] = 0.0
+    ltd_secs: Annotated[tuple[tuple[Name, DebtSecs], ...], Count(0, MAX_KINDS)] = ()
+    debt_secs: DebtSecs = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Downtime:
+    """A time for which a project's server is down: once, or again every `every_secs` from one start to the next."""
+
+    from_secs: Secs
+    length_secs: Secs
+    every_secs: Secs = 0.0  # 0: once
+
+    def covers(self, now: float) -> bool:
+        """Whether the server is down; the end itself is not part of it."""
+        since = now - self.from_secs
+        if since < 0:
+            return False
+        return (since % self.every_secs if self.every_secs else since) < self.length_secs
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +127,10 @@ class Backoffs:
     the present interval, which doubles each time).
     """
 
-    allowed_secs: float = 0.0
-    next_rpc_secs: float = 0.0
-    failures: int = 0
-    kinds: tuple[tuple[str, float, float], ...] = ()
+    allowed_secs: Secs = 0.0
+    next_rpc_secs: Secs = 0.0
+    failures: Annotated[int, Between(0, MAX_FAILURES)] = 0
+    kinds: Annotated[tuple[tuple[Name, Secs, Secs], ...], Count(0, MAX_KINDS)] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +139,16 @@ class Project:
 
     `attached` is False for one that an `Attach` event brings in. A server that `has_work` always has jobs of all
     its applications. `workload_check`: the server simulates all the client's jobs before it sends one, instead
-    of the simple check (see docs/explanation/emulator.md). `request_delay_secs` is the least time between two RPCs.
+    of the simple check (see docs/explanation/emulator.md). `request_delay_secs` is the least time between two RPCs,
+    `reply_delay_secs` the time from a request to its reply. The server is down in its `downtimes`, and when the
+    random `available` says so.
     `error_delay_secs`: after a failed job no RPC is made for between this and its double, doubled again with each
     further failure, of a job or of an RPC, until the server answers; at most 4 hours, or this if it is longer.
     """
 
-    name: str
-    share: float
-    apps: tuple[App, ...] = ()
+    name: Name
+    share: Share
+    apps: Annotated[tuple[App, ...], Count(0, MAX_APPS)] = ()
     available: Availability = Availability()
     standing: Standing = Standing()
     attached: bool = True
@@ -125,11 +157,14 @@ class Project:
     no_new_tasks: bool = False
     workload_check: bool = False
     uses_dcf: bool = False
-    request_delay_secs: float = 0.0
-    max_concurrent: int = 0
+    request_delay_secs: Secs = 0.0
+    max_concurrent: Instances = 0
     backoffs: Backoffs = Backoffs()
-    not_asked: tuple[str, ...] = ()  # kinds of processor for which the project is never asked
-    error_delay_secs: float = 60.0
+    # Kinds of processor for which the project is never asked.
+    not_asked: Annotated[tuple[Name, ...], Count(0, MAX_KINDS)] = ()
+    error_delay_secs: Secs = 60.0
+    reply_delay_secs: Secs = 0.0
+    downtimes: Annotated[tuple[Downtime, ...], Count(0, MAX_DOWNTIMES)] = ()
 
 
 class StartState(StrEnum):
@@ -150,64 +185,53 @@ class StartJob:
     done. `received_secs` and `finished_secs` are times before the start: 0 or negative.
     """
 
-    project: str
-    app: str
-    size_flop: float
-    estimate_flop: float
-    deadline_secs: float
-    version: int = 0
+    project: Name
+    app: Name
+    size_flop: JobFlop
+    estimate_flop: JobFlop
+    deadline_secs: Annotated[float, Between(-MAX_SECS, MAX_SECS)]
+    version: Annotated[int, Between(0, MAX_VERSIONS - 1)] = 0
     state: StartState = StartState.NEW
-    done_fraction: float = 0.0
-    received_secs: float = 0.0
-    finished_secs: float = 0.0
-    name: str = ""
+    done_fraction: Annotated[float, Between(0, 1)] = 0.0
+    received_secs: PastSecs = 0.0
+    finished_secs: PastSecs = 0.0
+    name: Label = ""
 
 
 def check_project(project: Project) -> None:
-    check_name("project.name", project.name)
+    check_limits("project." if not project.name else f"{project.name}.", project)
     at = project.name
-    check_number(f"{at}.share", project.share, 0, MAX_SHARE)
-    check_number(f"{at}.request_delay_secs", project.request_delay_secs, 0, MAX_SECS)
-    check_number(f"{at}.max_concurrent", project.max_concurrent, 0, MAX_INSTANCES)
-    check_number(f"{at}.error_delay_secs", project.error_delay_secs, 0, MAX_SECS)
     check_availability(f"{at}.available", project.available)
-    check_number(f"{at}.rec", project.standing.rec, 0, 1e15)
-    check_number(f"{at}.debt_secs", project.standing.debt_secs, -MAX_SECS, MAX_SECS)
+    check_limits(f"{at}.", project.standing)
     for kind, debt_secs in project.standing.ltd_secs:
+        check_text(f"{at}.ltd_secs", kind, Chars(1, MAX_NAME_CHARS))
         check_number(f"{at}.ltd_secs[{kind}]", debt_secs, -MAX_SECS, MAX_SECS)
+    for downtime in project.downtimes:
+        check_limits(f"{at}.downtime.", downtime)
+        if 0 < downtime.every_secs <= downtime.length_secs:
+            raise ScenarioError(f"{at}.downtime.every_secs", "it must be longer than the downtime")
     check_backoffs(at, project.backoffs)
-    check_count(f"{at}.not_asked", project.not_asked, 0, MAX_KINDS)
-    check_count(f"{at}.apps", project.apps, 0, MAX_APPS)
+    for kind in project.not_asked:
+        check_text(f"{at}.not_asked", kind, Chars(1, MAX_NAME_CHARS))
     for app in project.apps:
         check_app(at, app)
 
 
 def check_backoffs(at: str, backoffs: Backoffs) -> None:
-    check_number(f"{at}.allowed_secs", backoffs.allowed_secs, 0, MAX_SECS)
-    check_number(f"{at}.next_rpc_secs", backoffs.next_rpc_secs, 0, MAX_SECS)
-    check_number(f"{at}.failures", backoffs.failures, 0, MAX_FAILURES)
-    check_count(f"{at}.backoffs.kinds", backoffs.kinds, 0, MAX_KINDS)
+    check_limits(f"{at}.backoffs.", backoffs)
     for kind, until_secs, interval_secs in backoffs.kinds:
+        check_text(f"{at}.backoffs.kinds", kind, Chars(1, MAX_NAME_CHARS))
         check_number(f"{at}.backoffs[{kind}]", until_secs, 0, MAX_SECS)
         check_number(f"{at}.backoffs[{kind}].interval", interval_secs, 0, MAX_SECS)
 
 
 def check_app(project: str, app: App) -> None:
-    check_name(f"{project}.app.name", app.name)
+    check_limits(f"{project}.{app.name or 'app'}.", app)
     at = f"{project}.{app.name}"
-    check_number(f"{at}.latency_bound_secs", app.latency_bound_secs, 1, MAX_SECS)
-    check_number(f"{at}.weight", app.weight, 0, 1e9)
-    check_number(f"{at}.max_concurrent", app.max_concurrent, 0, MAX_INSTANCES)
-    check_number(f"{at}.error_rate", app.error_rate, 0, 1)
-    for name, normal in (("size", app.size), ("estimate", app.estimate)):
-        check_number(f"{at}.{name}.mean", normal.mean, MIN_JOB_FLOP, MAX_FLOP)
-        check_number(f"{at}.{name}.std_dev", normal.std_dev, 0, MAX_FLOP)
-    check_number(f"{at}.working_set_bytes", app.working_set_bytes, 0, MAX_RAM_BYTES)
-    check_count(f"{at}.versions", app.versions, 0, MAX_VERSIONS)
+    check_limits(f"{at}.size.", app.size)
+    check_limits(f"{at}.estimate.", app.estimate)
     for version in app.versions:
-        check_number(f"{at}.flops", version.flops, 1, MAX_FLOPS)
-        check_number(f"{at}.cpus", version.cpus, 0, MAX_INSTANCES)
-        check_number(f"{at}.gpus", version.gpus, 0, MAX_INSTANCES)
+        check_limits(f"{at}.", version)
         if bool(version.gpu) != (version.gpus > 0) or (not version.gpu and version.cpus <= 0):
             raise ScenarioError(f"{at}.versions", "a version must use some CPU, or name a GPU and use some of it")
         if 0 < app.size.mean / version.flops < 1e-3:
@@ -216,16 +240,9 @@ def check_app(project: str, app: App) -> None:
 
 def check_job(job: StartJob, projects: tuple[Project, ...], kinds: set[str]) -> None:
     at = f"task of {job.project}"
+    check_limits(f"{at}.", job)
     found = [app for project in projects if project.name == job.project for app in project.apps if app.name == job.app]
     if not found:
         raise ScenarioError(at, f"the scenario has no application {job.app!r} of that project")
     if not 0 <= job.version < len(found[0].versions) or found[0].versions[job.version].kind not in kinds:
         raise ScenarioError(at, "its version cannot run on this computer")
-    if job.name:
-        check_name(f"{at}.name", job.name)
-    check_number(f"{at}.size_flop", job.size_flop, MIN_JOB_FLOP, MAX_FLOP)
-    check_number(f"{at}.estimate_flop", job.estimate_flop, MIN_JOB_FLOP, MAX_FLOP)
-    check_number(f"{at}.deadline_secs", job.deadline_secs, -MAX_SECS, MAX_SECS)
-    check_number(f"{at}.done_fraction", job.done_fraction, 0, 1)
-    check_number(f"{at}.received_secs", job.received_secs, -MAX_SECS, 0)
-    check_number(f"{at}.finished_secs", job.finished_secs, -MAX_SECS, 0)

@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Final
 
-from emulator.engine.scenario.checks import MAX_EVENTS, MAX_JOBS, MAX_PROJECTS, ScenarioError, check_count, check_number
-from emulator.engine.scenario.events import Event, check_event
-from emulator.engine.scenario.host import Host, check_host
+from emulator.engine.scenario.checks import (
+    CPU,
+    GPU_EFFICIENCY,
+    MAX_EVENTS,
+    MAX_JOBS,
+    MAX_KINDS,
+    MAX_PROJECTS,
+    Between,
+    Chars,
+    Count,
+    Label,
+    ScenarioError,
+    check_limits,
+    check_text,
+)
+from emulator.engine.scenario.events import ChangePreferences, ChangeProcessor, Event, check_event
+from emulator.engine.scenario.host import Host, Processor, check_host
 from emulator.engine.scenario.limits import WEEK_SECS
 from emulator.engine.scenario.preferences import Preferences, check_preferences
 from emulator.engine.scenario.projects import Project, StartJob, check_job, check_project
 from emulator.engine.scenario.unused import Unused
+
+MAX_NOTES: Final = 10_000
+MAX_NOTE_CHARS: Final = 2000
+MIN_JOB_SECS: Final = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,20 +40,23 @@ class Scenario:
     """
 
     host: Host
-    projects: tuple[Project, ...]
+    projects: Annotated[tuple[Project, ...], Count(1, MAX_PROJECTS)]
     preferences: Preferences = Preferences()
-    jobs: tuple[StartJob, ...] = ()
-    events: tuple[Event, ...] = ()
-    name: str = ""
-    notes: tuple[str, ...] = field(default=(), compare=False)  # omissions and assumptions of a reader of files
-    week_secs: float = 0.0
-    unused: tuple[Unused, ...] = field(default=(), compare=False)  # what it found in the files and did not use
+    jobs: Annotated[tuple[StartJob, ...], Count(0, MAX_JOBS)] = ()
+    events: Annotated[tuple[Event, ...], Count(0, MAX_EVENTS)] = ()
+    name: Label = ""
+    # Omissions and assumptions of a reader of files.
+    notes: Annotated[tuple[Annotated[str, Chars(0, MAX_NOTE_CHARS)], ...], Count(0, MAX_NOTES)] = field(
+        default=(), compare=False
+    )
+    week_secs: Annotated[float, Between(0, WEEK_SECS)] = 0.0
+    # What it found in the files and did not use.
+    unused: Annotated[tuple[Unused, ...], Count(0, MAX_NOTES)] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
+        check_limits("", self)
         check_host(self.host)
         check_preferences(self.preferences)
-        check_number("week_secs", self.week_secs, 0, WEEK_SECS)
-        check_count("projects", self.projects, 1, MAX_PROJECTS)
         kinds = {processor.kind for processor in self.host.processors}
         for project in self.projects:
             check_project(project)
@@ -43,12 +65,16 @@ class Scenario:
             raise ScenarioError("projects", "two projects have the same name")
         if all(project.share == 0 for project in self.projects):
             raise ScenarioError("share", "at least one project needs a share above 0")
-        check_count("jobs", self.jobs, 0, MAX_JOBS)
         for job in self.jobs:
             check_job(job, self.projects, kinds)
-        check_count("events", self.events, 0, MAX_EVENTS)
+        known = set(names)
         for event in self.events:
-            check_event(event, set(names))
+            check_event(event, known)
+        for note in self.notes:
+            check_text("notes", note, Chars(0, MAX_NOTE_CHARS))
+        for unused in self.unused:
+            check_limits("unused.", unused)
+        self._check_speeds()
 
     def project(self, name: str) -> Project:
         """The project of that name; KeyError if there is none."""
@@ -56,3 +82,57 @@ class Scenario:
             if project.name == name:
                 return project
         raise KeyError(name)
+
+    def all_processors(self) -> tuple[Processor, ...]:
+        """The processors at the start, and then those of kinds that come later, as they first come.
+
+        Raises ScenarioError for an event that changes a kind which is not there.
+        """
+        found = {processor.kind: processor for processor in self.host.processors}
+        for event in sorted(self.events, key=lambda event: event.at_secs):
+            if not isinstance(event, ChangeProcessor) or event.kind in found:
+                continue
+            if not event.instances or event.peak_flops is None:
+                raise ScenarioError(
+                    "event.kind", f"the computer has no {event.kind} yet: give the number and the speed of new ones"
+                )
+            found[event.kind] = Processor(event.kind, event.instances, event.peak_flops, GPU_EFFICIENCY)
+        if len(found) > MAX_KINDS:
+            raise ScenarioError("events", f"there are {len(found)}; the limit is 1 to {MAX_KINDS}")
+        return tuple(found.values())
+
+    def most_instances(self) -> list[int]:
+        """Per kind of `all_processors`, the most processors that there are at any time."""
+        most = {processor.kind: processor.instances for processor in self.all_processors()}
+        for event in self.events:
+            if isinstance(event, ChangeProcessor) and event.instances:
+                most[event.kind] = max(most[event.kind], event.instances)
+        return list(most.values())
+
+    def most_usable(self) -> list[int]:
+        """The same, but only of those CPUs that preferences let jobs use."""
+        count, preferences = self.host.processors[0].instances, self.preferences
+        most = preferences.usable_cpus(count)
+        due = [event for event in self.events if isinstance(event, ChangePreferences | ChangeProcessor)]
+        # In the order of a run: of events at the same time, the last one first.
+        for event in reversed(sorted(due, key=lambda event: event.at_secs, reverse=True)):
+            if isinstance(event, ChangePreferences):
+                percent = event.max_cpus_percent
+                preferences = replace(preferences, max_cpus_percent=percent or preferences.max_cpus_percent)
+            elif event.kind == CPU:
+                count = event.instances or count
+            most = max(most, preferences.usable_cpus(count))
+        return [most, *self.most_instances()[1:]]
+
+    def _check_speeds(self) -> None:
+        """No job may become so short that time stands still."""
+        first = {processor.kind: processor.peak_flops for processor in self.all_processors()}
+        fastest = dict(first)
+        for event in self.events:
+            if isinstance(event, ChangeProcessor) and event.peak_flops:
+                fastest[event.kind] = max(fastest[event.kind], event.peak_flops)
+        for app in (app for project in self.projects for app in project.apps):
+            for version in app.versions:
+                times = fastest.get(version.kind, 1.0) / first.get(version.kind, 1.0)
+                if times > 1 and app.size.mean / version.flops / times < MIN_JOB_SECS:
+                    raise ScenarioError("event.peak_flops", "its tasks would take less than a millisecond")

@@ -59,6 +59,8 @@ class Reason(IntEnum):
     # What a client's own files said at the start.
     WAS_RUNNING = 80
     CONTACT_ASKED = 81
+    # What the scenario does to the computer.
+    HARDWARE = 86
     # Of policies from outside, which have no reasons of their own.
     OWN_CHOICE = 90
     OWN_REQUEST = 91

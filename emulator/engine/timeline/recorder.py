@@ -157,6 +157,7 @@ class Recorder:
         self._off = Sums(len(kinds), bins, self._width_secs)
         self._state = HostState.COMPUTING
         self._since = 0.0
+        self._missing = [0] * len(kinds)  # per kind: instances that are not there at the moment
 
     def block(self, job: Job, start: float, end: float) -> None:
         """A stretch in which a job ran unchanged."""
@@ -232,17 +233,27 @@ class Recorder:
             self._state_from.append(now)
             self._states.append(state)
 
+    def present(self, now: float, kind: int, count: int) -> None:
+        """How many processors of a kind there are from now on; the others count as off."""
+        self._book_off(now)
+        self._since = now
+        self._missing[kind] = self._instances[kind] - count
+
     def _book_off(self, now: float) -> None:
-        if self._state == HostState.COMPUTING or now <= self._since:
+        if now <= self._since:
             return
-        off = [kind for kind in range(len(self._kinds)) if kind or self._state != HostState.NO_GPU]
-        count = len(off)
-        self._off.add(
-            np.full(count, self._since),
-            np.full(count, now),
-            np.array(off, dtype=np.int64),
-            np.array([self._instances[kind] for kind in off], dtype=np.float64),
-        )
+        off = list(self._missing)
+        if self._state != HostState.COMPUTING:
+            first = 1 if self._state == HostState.NO_GPU else 0
+            off[first:] = self._instances[first:]
+        kinds = [kind for kind, count in enumerate(off) if count]
+        if kinds:
+            self._off.add(
+                np.full(len(kinds), self._since),
+                np.full(len(kinds), now),
+                np.array(kinds, dtype=np.int64),
+                np.array([off[kind] for kind in kinds], dtype=np.float64),
+            )
 
     def levels(self, now: float, buffer_secs: list[float], standing: list[float]) -> None:
         """A sample of the buffer and of the projects' ranks."""

@@ -282,7 +282,9 @@ def test_the_description_has_every_address_and_its_token(client: Client) -> None
         "batches/{id}/",
         "batches/",
     ]
-    assert set(schema["paths"]) == {f"{API}{path}" for path in [*SCOPES, "hosts/{id}/", "projects/{id}/", *jobs]}
+    emulations = ["experiments/", "experiments/{id}/", "experiments/{id}/runs/{number}/"]
+    known = [*SCOPES, "hosts/{id}/", "projects/{id}/", *jobs, *emulations]
+    assert set(schema["paths"]) == {f"{API}{path}" for path in known}
     assert schema["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
     names = {parameter["name"] for parameter in schema["paths"][f"{API}days/"]["get"]["parameters"]}
     assert names == {"from", "to", "limit", "cursor", "project", "host"}

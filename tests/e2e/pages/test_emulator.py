@@ -119,6 +119,60 @@ def test_upload_run_zoom_compare_and_share(emulator: Page) -> None:
     expect(page.get_by_role("button", name="Delete")).to_have_count(0)
 
 
+def figures(page: Page) -> list[str]:
+    """The figures of merit on the page of a run, once it is done."""
+    drawn(page)
+    return page.locator(".stats dd").all_inner_texts()
+
+
+def test_edit_everything_download_it_and_upload_it_elsewhere(
+    emulator: Page, site: Site, django_user_model: type[User], tmp_path: Path
+) -> None:
+    page = emulator
+    page.get_by_role("button", name="Two processors, shares of 75 and 25 (2005)").click()
+    page.get_by_role("link", name="Edit everything").click()
+    page.get_by_role("button", name="Add a project").click()
+    added = page.locator("#projects-2")
+    added.get_by_label("Name", exact=True).fill("Third")
+    # Left with the Tab key, what was typed is kept: the page can be loaded anew.
+    with page.expect_response(lambda answer: "/edit/" in answer.url):
+        page.keyboard.press("Tab")
+    page.reload()
+    expect(added.get_by_label("Name", exact=True)).to_have_value("Third")
+    added.get_by_role("button", name="Add an application").click()
+    second = page.locator("#projects-2-apps-1")
+    second.get_by_label("Task (hours)", exact=True).fill("0.5")
+    second.get_by_label("Tasks that fail (%)").fill("20")
+    page.get_by_label("New event").select_option("ChangeProcessor")
+    page.get_by_role("button", name="Add the event").click()
+    event = page.locator("#events-0")
+    event.get_by_label("How many").fill("4")
+    # What is wrong is said while one types, with a link to its field.
+    event.get_by_label("Day").fill("")
+    event.get_by_label("Day").press("Tab")
+    page.locator("#saved").get_by_role("link", name="Hardware changes: Day").click()
+    expect(event.get_by_label("Day")).to_be_focused()
+    event.get_by_label("Day").fill("2")
+    event.get_by_label("How many").press("Tab")
+    expect(page.locator("#axis svg circle")).to_have_count(1)
+    page.get_by_role("button", name="Save", exact=True).click()
+    page.get_by_label("Days", exact=True).fill("4")
+    page.get_by_role("button", name="Run", exact=True).click()
+    mine = figures(page)
+    with page.expect_download() as download:
+        page.get_by_role("link", name="figures (JSON)").click()
+    download.value.save_as(tmp_path / "result.json")
+    page.context.clear_cookies()
+    sign_in(
+        page.context, site, django_user_model.objects.create_user(email="bob@example.org", password="cobblestone-7")
+    )
+    page.goto("/emulator/")
+    page.get_by_label("Scenario or result as JSON").set_input_files(tmp_path / "result.json")
+    page.get_by_role("button", name="Open the file").click()
+    page.get_by_role("button", name="Run", exact=True).click()
+    assert figures(page) == mine
+
+
 def test_from_a_computers_page_to_the_answer(
     emulator: Page, site: Site, alice: User, four_projects: dict[str, Project]
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from emulator.engine.client import Client
 from emulator.engine.decisions import Choice
 from emulator.engine.policies.rr_simulation import RoundRobinSimulation
-from emulator.engine.scenario import DAY_SECS, ChangeBuffer
+from emulator.engine.scenario import DAY_SECS, Preferences
 from emulator.engine.timeline.reasons import Reason
 from tests.support.emulated_client import HOUR_SECS, client_of, cpu_app, give, gpu_app, project, scenario
 
@@ -60,5 +60,5 @@ def test_safety_is_remembered_until_a_job_comes_or_the_buffer_changes() -> None:
     assert client.safe_until_secs == 0.0
     assert simulation.may_miss_deadlines(0.0)
     client.safe_until_secs = 1.0
-    client.set_buffer(ChangeBuffer(0.0, 1.0, 1.0))
+    client.set_preferences(Preferences(1.0, 1.0))
     assert client.safe_until_secs == 0.0

@@ -26,7 +26,7 @@ from emulator.engine.scenario import (
     StartJob,
     Version,
 )
-from emulator.engine.state import Job, ProjectState
+from emulator.engine.state import ProjectState
 from emulator.engine.timeline.reasons import Reason
 from emulator.engine.timeline.results import DecisionKind, Result
 
@@ -106,7 +106,7 @@ def test_each_request_names_the_kind_that_caused_it(seed: int, down: bool, monke
     asked: list[tuple[float, int, int, float]] = []
     contacted = Contact.rpc
 
-    def rpc(self: Any, project: ProjectState, request: WorkRequest | None, now: float) -> list[Job]:
+    def rpc(self: Any, project: ProjectState, request: WorkRequest | None, now: float) -> None:
         if request is not None:
             client, kind = self._client, request.kind
             assert project.can_supply[kind]
@@ -121,7 +121,7 @@ def test_each_request_names_the_kind_that_caused_it(seed: int, down: bool, monke
             longest_secs = max((job.left_secs(now) for job in jobs), default=0.0)
             assert work_secs < client.instances[kind] * (horizon_secs + longest_secs) + 1.0
             asked.append((now, project.index, kind, request.secs[kind]))
-        return contacted(self, project, request, now)
+        contacted(self, project, request, now)
 
     monkeypatch.setattr(Contact, "rpc", rpc)
     scenario = replace(mixed(), events=(ServerUp(2 * 86400.0, "A", False),)) if down else mixed()

@@ -342,7 +342,19 @@ EMULATOR: Final = [
     act("emulator/new/files/", answer=400),
     act("emulator/new/example/<slug:key>/", "emulator/new/example/none/", answer=404),
     act_on("emulator/new/computer/<int:pk>/", "emulator/new/computer/{host}/"),
+    act("emulator/new/json/"),
+    act("emulator/new/blank/"),
+    public("emulator/scenario.schema.json"),
     mine("emulator/<int:pk>/", "emulator/{experiment}/"),
+    by_token("api/v1/experiments/"),
+    Line("api/v1/experiments/<int:pk>/", 200, 404, 404, 401, "api/v1/experiments/{experiment}/"),
+    # One that is done: tests/emulator/rest/test_experiments_api.py.
+    Line(
+        *("api/v1/experiments/<int:pk>/runs/<int:number>/", 404, 404, 404, 401),
+        "api/v1/experiments/{experiment}/runs/1/",
+    ),
+    mine("emulator/<int:pk>/edit/", "emulator/{experiment}/edit/", answer=ON),
+    mine("emulator/<int:pk>/scenario.json", "emulator/{experiment}/scenario.json"),
     # The experiment of the matrix has begun: there is nothing left to estimate.
     act_on("emulator/<int:pk>/estimate/", "emulator/{experiment}/estimate/", answer=404),
     act_on("emulator/<int:pk>/change/", "emulator/{experiment}/change/"),

@@ -1,0 +1,237 @@
+"""The REST API of the emulator: experiments of a volunteer, from a scenario to the results of its runs."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django.db import transaction
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from django.utils import timezone, translation
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import APIException, NotFound, ParseError
+from rest_framework.parsers import JSONParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from emulator.engine.scenario import ScenarioError
+from emulator.files.scenario_json import DOCUMENT_BYTES_MAX
+from emulator.models import Experiment, Run, RunState
+from emulator.pages import downloads
+from emulator.rest.submission import Submission, read_submission
+from emulator.runs import experiments
+from emulator.runs.experiments import UNFINISHED, ExperimentRefusedError
+from portal.models import ApiToken
+from portal.web.rest_api import ApiView, PageQuery, page_of, read_id_cursor
+
+ORIGIN: Final = "api"
+
+
+class RunResult(serializers.Serializer[Any]):
+    """A run of an experiment."""
+
+    number = serializers.IntegerField()
+    variant = serializers.CharField()
+    policy = serializers.CharField()
+    quirks = serializers.BooleanField(help_text="As BOINC's own emulator where it differs.")
+    parameters = serializers.DictField()
+    seed = serializers.IntegerField()
+    state = serializers.ChoiceField(choices=RunState.values)
+    progress = serializers.FloatField(help_text="0 to 1.")
+    fault = serializers.CharField(help_text="Why it failed.", allow_blank=True)
+    figures_of_merit = serializers.DictField(allow_null=True, help_text="Null until it is done.")
+    result_url = serializers.URLField(allow_null=True, help_text="Its result; null until it is done.")
+
+
+class ExperimentResult(serializers.Serializer[Any]):
+    """An experiment and its runs."""
+
+    id = serializers.IntegerField()
+    title = serializers.CharField()
+    request_id = serializers.CharField(allow_null=True)
+    days = serializers.FloatField()
+    created_at = serializers.DateTimeField()
+    started_at = serializers.DateTimeField(allow_null=True)
+    is_finished = serializers.BooleanField(help_text="Whether no run waits or is executed any more.")
+    page_url = serializers.URLField(help_text="Its page on the site.")
+    runs = RunResult(many=True)
+
+
+class ExperimentRequest(serializers.Serializer[Any]):
+    """A document with a scenario (docs/reference/scenario-json.md), and what to try with it."""
+
+    title = serializers.CharField(max_length=100, required=False)
+    request_id = serializers.CharField(
+        max_length=64, required=False, help_text="Makes a repeated request harmless: it answers with the first one."
+    )
+    variants = serializers.ListField(
+        child=serializers.DictField(),
+        required=False,
+        help_text="Tables of policy, quirks, parameters and label. Left out: the one of the document.",
+    )
+    seeds = serializers.ListField(
+        child=serializers.IntegerField(), required=False, help_text="Of each variant. Left out: the document's seed."
+    )
+    version = serializers.IntegerField(help_text="Of the document: 1.")
+    scenario = serializers.DictField(help_text="As /emulator/scenario.schema.json describes it.")
+    days = serializers.FloatField(required=False, default=30, help_text="Simulated days.")
+    policy = serializers.CharField(required=False, default="rec")
+    quirks = serializers.BooleanField(required=False, default=False)
+    parameters = serializers.DictField(required=False)
+    seed = serializers.IntegerField(required=False, default=1)
+
+
+class RefusedError(APIException):
+    """A quota is used up."""
+
+    status_code = 409
+    default_code = "refused"
+
+
+class DocumentParser(JSONParser):
+    """JSON, which may not be nested without end."""
+
+    def parse(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super().parse(*args, **kwargs)
+        except (RecursionError, ValueError):
+            raise ParseError("This is not JSON.") from None
+
+
+class EmulatorView(ApiView):
+    """The base of these views."""
+
+    scope = ApiToken.Scope.EMULATOR
+    http_method_names = ["get", "head", "options", "post"]
+    parser_classes = (DocumentParser,)
+
+    def found(self, pk: int) -> Experiment:
+        """The user's experiment; 404 for another person's."""
+        return get_object_or_404(Experiment.objects.prefetch_related("runs"), owner=self.volunteer, pk=pk)
+
+    def result(self, found: Experiment) -> dict[str, Any]:
+        """An experiment with its runs."""
+        runs = list(found.runs.all())
+        return {
+            "id": found.pk,
+            "title": found.title,
+            "request_id": found.request_id or None,
+            "days": found.days,
+            "created_at": found.created_at.isoformat(),
+            "started_at": found.started_at.isoformat() if found.started_at else None,
+            "is_finished": bool(runs) and not any(run.state in UNFINISHED for run in runs),
+            "page_url": self.request.build_absolute_uri(reverse("experiment", args=[found.pk])),
+            "runs": [self._run(run) for run in runs],
+        }
+
+    def _run(self, run: Run) -> dict[str, Any]:
+        is_done = run.state == RunState.DONE
+        address = reverse("api_experiment_run", args=[run.experiment_id, run.number])
+        return {
+            "number": run.number,
+            "variant": run.variant,
+            "policy": run.policy,
+            "quirks": run.has_quirks,
+            "parameters": run.parameters,
+            "seed": run.seed,
+            "state": run.state,
+            "progress": run.progress,
+            "fault": run.fault,
+            "figures_of_merit": run.figures if is_done else None,
+            "result_url": self.request.build_absolute_uri(address) if is_done else None,
+        }
+
+
+class ExperimentsView(EmulatorView):
+    """My experiments, the newest last; or a new one."""
+
+    query_class = PageQuery
+
+    @extend_schema(
+        operation_id="experiments_list", parameters=[PageQuery], responses=page_of(ExperimentResult, "Experiments")
+    )
+    def get(self, request: Request) -> Response:
+        query = self.query()
+        found = Experiment.objects.filter(owner=self.volunteer, pk__gt=read_id_cursor(query)).order_by("pk")
+        rows = list(found.defer("scenario", "draft").prefetch_related("runs")[: query["limit"] + 1])
+        return self.page(rows, query["limit"], lambda row: str(row.pk), self.result)
+
+    @extend_schema(
+        operation_id="experiments_start",
+        request=ExperimentRequest,
+        responses={200: ExperimentResult, 201: ExperimentResult},
+    )
+    def post(self, request: Request) -> Response:
+        """Start an experiment. 201 with the new one; 200 with the one that an earlier request of the same id made."""
+        length = request.META.get("CONTENT_LENGTH") or ""
+        if not length.isdecimal() or int(length) > DOCUMENT_BYTES_MAX:
+            raise serializers.ValidationError({"document": [f"It may have at most {DOCUMENT_BYTES_MAX} bytes."]})
+        # What HttpRequest.body keeps it in; read here, as more may come than DATA_UPLOAD_MAX_MEMORY_SIZE.
+        request._request._body = request._request.read(int(length))
+        try:
+            submission = read_submission(request.data)
+            found, is_new = self._started(submission)
+        except ScenarioError as error:
+            raise serializers.ValidationError({error.field: [error.why]}) from error
+        except ExperimentRefusedError as refusal:
+            raise RefusedError(str(refusal)) from refusal
+        return Response(self.result(self.found(found.pk)), status=201 if is_new else 200)
+
+    @transaction.atomic
+    def _started(self, submission: Submission) -> tuple[Experiment, bool]:
+        # This API speaks English, whatever language the volunteer reads.
+        with translation.override("en"):
+            found, is_new = experiments.create_once(
+                self.volunteer,
+                submission.title,
+                ORIGIN,
+                submission.scenario,
+                submission.days,
+                request_id=submission.request_id,
+            )
+            if is_new:
+                experiments.start(
+                    found,
+                    submission.scenario,
+                    title=submission.title,
+                    days=submission.days,
+                    variants=submission.variants,
+                    seeds=submission.seeds,
+                    parameter="",
+                    now=timezone.now(),
+                )
+            return found, is_new
+
+
+class ExperimentView(EmulatorView):
+    """How far is this experiment, and what are its figures?"""
+
+    http_method_names = ["get", "head", "options", "delete"]
+
+    @extend_schema(operation_id="experiments_retrieve", responses=ExperimentResult)
+    def get(self, request: Request, pk: int) -> Response:
+        self.query()
+        return Response(self.result(self.found(pk)))
+
+    @extend_schema(operation_id="experiments_delete", responses={204: None})
+    def delete(self, request: Request, pk: int) -> Response:
+        """Delete it with its runs, also those that are not done."""
+        experiments.delete(self.found(pk))
+        return Response(status=204)
+
+
+class RunView(EmulatorView):
+    """The result of a run: a document, with the figures and what each project got."""
+
+    http_method_names = ["get", "head", "options"]
+
+    @extend_schema(operation_id="experiments_result", responses=OpenApiTypes.OBJECT)
+    def get(self, request: Request, pk: int, number: int) -> Response:
+        self.query()
+        run = Run.objects.filter(experiment__owner=self.volunteer, experiment=pk, number=number, state=RunState.DONE)
+        found = run.select_related("experiment").first()
+        if found is None:
+            raise NotFound("There is no such run of yours, or it is not done.")
+        return Response(downloads.as_json(found))
