@@ -197,7 +197,9 @@ def test_a_scenario_may_be_json_or_a_zip(kind: str, tmp_path: Path) -> None:
     assert found["figures_of_merit"] == known["figures_of_merit"]
 
 
-@pytest.mark.parametrize(("text", "message"), [("{", "not JSON"), ("[]", "wrong type"), ('{"scenario": 3}', "wrong type")])
+@pytest.mark.parametrize(
+    ("text", "message"), [("{", "not JSON"), ("[]", "wrong type"), ('{"scenario": 3}', "wrong type")]
+)
 def test_json_that_is_no_scenario_is_refused(text: str, message: str, tmp_path: Path) -> None:
     file = tmp_path / "scenario.json"
     file.write_text(text)
