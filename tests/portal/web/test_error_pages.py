@@ -85,7 +85,6 @@ def test_a_request_that_cannot_be_read(db: None, client: Client) -> None:
 @pytest.mark.parametrize(
     ("name", "before", "after"),
     [
-        ("history_day", [], []),
         ("check_certificate", [], []),
         ("signature_picture", [], []),
         ("unsubscribe", [], []),
@@ -101,3 +100,10 @@ def test_an_address_with_a_nul_leads_nowhere(signed_in: Client, name: str, befor
     """PostgreSQL has no text with a NUL, so a look-up with one would fail."""
     address = reverse(name, args=[*before, "a\0b", *after])
     assert signed_in.get(address).status_code in (400, 404)
+
+
+@pytest.mark.django_db
+def test_a_day_with_a_nul_is_told_and_today_is_shown(signed_in: Client) -> None:
+    page = signed_in.get(reverse("history_day", args=["a\0b"]))
+    assert page.status_code == 200
+    assert "is not a day" in page.content.decode()
