@@ -191,7 +191,7 @@ def _scale_steps(claim: Explanation, is_received: bool) -> list[Step]:
     if claim.on_probation:
         sentence = gettext(
             "This computer has returned too few tasks to judge it, or too many of its recent tasks failed, which "
-            "could mean that it picks its tasks. For now, its factor cannot be above 1."
+            "could mean that it picks its tasks. Until this changes, its factor is at most 1."
         )
         steps.append(Step(gettext("On probation"), None, sentence))
     if rule is not ClaimRule.FIXED_PER_JOB:
@@ -223,8 +223,8 @@ def _host_sentence(claim: Explanation) -> str:
     if not claim.on_probation and (claim.host_scale or 0.0) < whole * (1 - 1e-9):
         text = gettext(
             "The version’s average, %(average)s (samples: %(number)s), divided by this computer’s average, %(own)s "
-            "(samples: %(own_number)s). The factor was then lowered, because the computer’s earlier tasks do not "
-            "support a higher one or because the app sets a limit."
+            "(samples: %(own_number)s). The factor was then lowered, because its earlier tasks do not "
+            "justify a higher one or because the app sets a limit."
         )
     else:
         text = gettext(

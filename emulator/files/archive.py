@@ -56,6 +56,19 @@ def unpack(data: bytes) -> tuple[dict[str, bytes], int]:
         raise ScenarioFileError("ZIP", "", 0, "this is no ZIP file, or it is damaged") from None
 
 
+# What zipfile raises while it unpacks bytes that are no sound entry: a wrong checksum, a broken or cut-off stream, an
+# unknown method of packing, an encrypted one in spite of its flags, a seek before the file's start, a wrong header.
+_DAMAGED: Final = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    OSError,
+    ValueError,
+)
+
+
 def _unpack(archive: zipfile.ZipFile) -> tuple[dict[str, bytes], int]:
     entries = {_path(info.filename): info for info in archive.infolist() if not info.is_dir()}
     folder = _data_folder(entries)
@@ -109,5 +122,5 @@ def _content(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> byte
     try:
         with archive.open(info) as file:
             return file.read(limit + 1)
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, RuntimeError, OSError, ValueError):
+    except _DAMAGED:
         raise ScenarioFileError(name[:100], "", 0, "it cannot be unpacked: the ZIP is damaged") from None

@@ -14,7 +14,7 @@ from emulator.engine.policies.registry import POLICY_PARAMETERS, policy_notes
 from emulator.engine.timeline.results import HostState
 from emulator.files.scenario_json import VERSION, from_json, to_json
 from emulator.models import Run
-from emulator.pages import decision_texts, row_texts
+from emulator.pages.texts import decision_texts, row_texts
 from emulator.runs.packed_timeline import BLOCK_COLUMNS, MISS_COLUMNS, RPC_COLUMNS, Packed
 from emulator.runs.sweeps import with_parameters
 

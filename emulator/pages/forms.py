@@ -20,9 +20,10 @@ from emulator.files.sections import SETTINGS_BYTES_MAX
 from emulator.files.time_log import TIME_LOG_FILE
 from emulator.files.trace_archive import read_trace, with_trace
 from emulator.models import DAYS_MAX, POLICIES
-from emulator.pages import own_policies, parameter_texts, stored_texts, variant_texts
+from emulator.pages import own_policies
 from emulator.pages.drafts import Change, ProjectFacts, draft
 from emulator.pages.editor.fields import GPU_KINDS
+from emulator.pages.texts import parameter_texts, stored_texts, variant_texts
 from emulator.runs.experiments import SEEDS_MAX, VARIANTS_MAX
 from emulator.runs.sweeps import check_value, full_names, read_values, split
 from emulator.runs.variants import Variant, swept
@@ -223,10 +224,10 @@ class TrialForm(PlainForm):
     def __init__(self, scenario: Scenario, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.scenario = scenario
-        self.fields["policies"].choices = [*POLICIES, *((name, name) for name in own_policies.offered())]  # type: ignore[attr-defined]
+        self._choice("policies").choices = [*POLICIES, *((name, name) for name in own_policies.offered())]
         # Of very many projects, the values are not offered one by one.
         names = [name for name in full_names(scenario) if not split(name)[1] or self._listed()]
-        self.fields["parameter"].choices = [  # type: ignore[attr-defined]
+        self._choice("parameter").choices = [
             ("", gettext("Nothing")),
             *((name, parameter_texts.with_unit(name)) for name in names),
         ]
@@ -239,6 +240,11 @@ class TrialForm(PlainForm):
             self.fields[f"gflops{number}"] = _number(_("GFLOPS each"), 1e-9, 1e9, processor.peak_flops / 1e9)
         for number, project in enumerate(self._listed()):
             self.fields[f"share{number}"] = _number(project.name, 0, 1e9, project.share)
+
+    def _choice(self, name: str) -> forms.ChoiceField:
+        field = self.fields[name]
+        assert isinstance(field, forms.ChoiceField)
+        return field
 
     def _listed(self) -> list[Any]:
         return list(self.scenario.projects) if len(self.scenario.projects) <= LISTED_MAX else []

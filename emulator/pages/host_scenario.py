@@ -28,9 +28,9 @@ from emulator.engine.scenario import (
 )
 from emulator.engine.scenario import Host as Machine
 from emulator.files.owner import NOTHING_EXCLUSIVE, time_of_week, with_use, without_hours
-from emulator.pages import stored_texts
 from emulator.pages.drafts import ProjectFacts, draft
 from emulator.pages.host_tasks import LIMIT_DAYS, Habits, ListedTask, habits, start_jobs
+from emulator.pages.texts import stored_texts
 from portal.models import Host, User
 
 UNKNOWN_CPU_FLOPS: Final = 4.3e9

@@ -19,9 +19,9 @@ from accounting.models import Project as SiteProject
 from emulator.engine.scenario import CPU, Processor, Scenario, StartState
 from emulator.files.scenario_json import from_json
 from emulator.models import Experiment, Run, RunState, RunTimeline
-from emulator.pages import parameter_texts, stored_texts, variant_texts
 from emulator.pages.drafts import changed
 from emulator.pages.forms import TrialForm
+from emulator.pages.texts import parameter_texts, stored_texts, variant_texts
 from emulator.runs.comparison import Compared, Difference, Spread, compare, spread
 from emulator.runs.estimate import expected_jobs, run_secs
 from emulator.runs.experiments import READ, RUN, UNFINISHED

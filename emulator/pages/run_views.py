@@ -14,11 +14,12 @@ from django.views.decorators.http import require_safe
 
 from emulator.engine.policies.registry import policy_notes
 from emulator.models import Experiment, Run, RunState
-from emulator.pages import downloads, reads, row_texts, stored_texts, variant_texts
+from emulator.pages import downloads, reads
 from emulator.pages.access import readable_experiment, readable_run
-from emulator.pages.answer import answer_of
 from emulator.pages.discussion import CommentForm, of_the_visitor
-from emulator.pages.verdicts import verdict_of
+from emulator.pages.texts import row_texts, stored_texts, variant_texts
+from emulator.pages.texts.answer import answer_of
+from emulator.pages.texts.verdicts import verdict_of
 from emulator.pages.window import WIDTH_MAX, window
 from emulator.runs.packed_timeline import Packed
 

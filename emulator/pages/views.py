@@ -17,15 +17,16 @@ from emulator.engine.policies.registry import policy_notes
 from emulator.engine.scenario import Scenario, ScenarioError
 from emulator.files.presets import preset
 from emulator.models import Experiment, RunState
-from emulator.pages import preset_texts, reads, stored_texts
+from emulator.pages import reads
 from emulator.pages.access import own_experiment, readable_experiment
-from emulator.pages.answer import answer_of
 from emulator.pages.discussion import CommentForm, of_the_visitor
 from emulator.pages.drafts import changed
 from emulator.pages.forms import UPLOAD_BYTES_MAX, ComputerForm, TrialForm, UploadForm, trial_initial
 from emulator.pages.host_scenario import scenario_of
 from emulator.pages.run_views import VARY, run_page
-from emulator.pages.verdicts import best_of
+from emulator.pages.texts import preset_texts, stored_texts
+from emulator.pages.texts.answer import answer_of
+from emulator.pages.texts.verdicts import best_of
 from emulator.runs import estimate, experiments, worker
 from emulator.runs.experiments import ExperimentRefusedError
 from portal.people.access import get_own_host, own_hosts, signed_in

@@ -13,7 +13,7 @@ from typing import Any, Final
 from emulator.engine.scenario import Scenario, ScenarioError
 from emulator.files.scenario_json import MAX_SEED, Document, from_document
 from emulator.models import DAYS_MAX
-from emulator.pages.variant_texts import NAMES, QUIRKS
+from emulator.pages.texts.variant_texts import NAMES, QUIRKS
 from emulator.runs.experiments import RUNS_MAX, SEEDS_MAX, VARIANTS_MAX
 from emulator.runs.variants import Variant
 

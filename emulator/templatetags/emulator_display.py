@@ -6,7 +6,7 @@ from django import template
 from django.template.defaultfilters import floatformat
 from django.utils.translation import ngettext
 
-from emulator.pages import row_texts, stored_texts, variant_texts
+from emulator.pages.texts import row_texts, stored_texts, variant_texts
 
 register = template.Library()
 

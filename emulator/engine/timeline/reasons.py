@@ -1,6 +1,6 @@
 """The reasons for a client's decisions: one number per reason, for the columns of decisions.
 
-emulator.pages.decision_texts has a sentence for each.
+emulator.pages.texts.decision_texts has a sentence for each.
 """
 
 from __future__ import annotations

@@ -21,7 +21,8 @@ from emulator.engine.policies.registry import policy_notes
 from emulator.engine.policy import PolicyError
 from emulator.engine.scenario import Scenario, ScenarioError
 from emulator.files.presets import PRESETS
-from emulator.pages import decision_texts, downloads, row_texts
+from emulator.pages import downloads
+from emulator.pages.texts import decision_texts, row_texts
 from emulator.runs import paje, report
 from emulator.runs.batch import Outcome, run_all
 from emulator.runs.execution import order_of, policy_of

@@ -37,7 +37,6 @@ from emulator.engine.scenario import (
 )
 from emulator.files.scenario_json import from_json, part_to_json, to_json
 from emulator.models import DAYS_MAX
-from emulator.pages import stored_texts
 from emulator.pages.editor.fields import GIGA, GPU_KINDS
 from emulator.pages.editor.rows import (
     AppRow,
@@ -51,6 +50,7 @@ from emulator.pages.editor.rows import (
     new_app,
 )
 from emulator.pages.forms import PlainForm
+from emulator.pages.texts import stored_texts
 
 FIELDS_MAX: Final = 900
 """Of a form with more fields the site reads none (DATA_UPLOAD_MAX_NUMBER_FIELDS)."""

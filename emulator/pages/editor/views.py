@@ -22,7 +22,7 @@ from emulator.engine.scenario import CPU, Host, Processor, Project, Scenario, Sc
 from emulator.files.scenario_json import DOCUMENT_BYTES_MAX, Document, document_json, read_document
 from emulator.files.scenario_schema import document_schema
 from emulator.models import DAYS_MAX, Experiment
-from emulator.pages import reads, stored_texts
+from emulator.pages import reads
 from emulator.pages.access import own_experiment
 from emulator.pages.editor.axis import axis_of
 from emulator.pages.editor.fields import GIGA, OFFERED
@@ -37,6 +37,7 @@ from emulator.pages.editor.tree import (
     scenario_from,
     type_in,
 )
+from emulator.pages.texts import stored_texts
 from emulator.runs import experiments
 from emulator.runs.experiments import ExperimentRefusedError
 from portal.people.access import signed_in

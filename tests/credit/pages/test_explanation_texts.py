@@ -296,11 +296,11 @@ def test_a_factor_that_was_cut_is_told() -> None:
     [claim] = decide(app(host_scale_check=True), result(host, version(500, 3.0, 0.5))).claims
     [step] = [step for step in claim_steps(claim, workunit()) if step.label == "× factor of the computer"]
     assert step.number == 1.875
-    assert "because the computer’s earlier tasks do not support a higher one" in step.sentence
+    assert "because its earlier tasks do not justify a higher one" in step.sentence
 
 
 def test_what_probation_means_is_told() -> None:
     host = record(50, 1.0, failing_share=0.5)
     [claim] = decide(app(host_scale_check=True), result(host, version(500, 3.0, 0.5))).claims
     [step] = [step for step in claim_steps(claim, workunit()) if step.label == "On probation"]
-    assert "For now, its factor cannot be above 1." in step.sentence
+    assert "Until this changes, its factor is at most 1." in step.sentence

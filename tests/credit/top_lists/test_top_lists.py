@@ -8,6 +8,7 @@ import pytest
 from django.db import connection
 from django.test import Client
 from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
 
 from credit.benchmarks.export import fill
 from credit.models import App, ListedAppCredit, ListedVolunteer, Team, UserCredit, ValidateState
@@ -216,10 +217,10 @@ def many(nusers: int) -> None:
 
 @pytest.mark.parametrize("address", [TOP, f"{TOP}?by=recent&page=2", TOP_TEAMS])
 def test_pages_take_as_many_statements_for_any_number(
-    client: Client, address: str, django_assert_max_num_queries: object
+    client: Client, address: str, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     many(60)
-    with django_assert_max_num_queries(2):  # type: ignore[operator]  # pytest-django names no type for it
+    with django_assert_max_num_queries(2):
         assert client.get(address).status_code == 200
 
 

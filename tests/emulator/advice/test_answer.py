@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -31,10 +32,10 @@ HOUR = 3600.0
 DAYS = 10.0
 
 
-def app(hours: float = 1, days: float = 10, kind: str = CPU, **more: float) -> App:
+def app(hours: float = 1, days: float = 10, kind: str = CPU, **more: Any) -> App:
     size = Normal(hours * HOUR * GFLOPS)
     version = Version(GFLOPS) if kind == CPU else Version(GFLOPS, cpus=0.1, gpu=kind, gpus=1)
-    return App(f"{kind} {hours} {days}", (version,), size, size, days * 86400, **more)  # type: ignore[arg-type]
+    return App(f"{kind} {hours} {days}", (version,), size, size, days * 86400, **more)
 
 
 USUAL = app()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from typing import Any
 
 import pytest
 
@@ -281,7 +282,7 @@ def test_an_impossible_event_is_refused_by_name(field: str, event: Event) -> Non
         ("A.x\0.name", {"apps": (replace(APP, name="x\0"),)}),
     ],
 )
-def test_an_impossible_project_is_refused_by_name(field: str, change: dict[str, object]) -> None:
+def test_an_impossible_project_is_refused_by_name(field: str, change: dict[str, Any]) -> None:
     with pytest.raises(ScenarioError) as refused:
-        Scenario(Host((CPU_2,)), (replace(A, **change),))  # type: ignore[arg-type]  # wrong on purpose
+        Scenario(Host((CPU_2,)), (replace(A, **change),))
     assert refused.value.field == field

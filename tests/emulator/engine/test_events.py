@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -155,9 +156,9 @@ def test_a_larger_buffer_is_filled() -> None:
         ("A.x.size.mean", {"projects": (replace(A, apps=(replace(APP, size=Normal(float("nan"))),)),)}),
     ],
 )
-def test_an_impossible_scenario_is_refused_by_name(field: str, change: dict[str, object]) -> None:
+def test_an_impossible_scenario_is_refused_by_name(field: str, change: dict[str, Any]) -> None:
     with pytest.raises(ScenarioError) as refused:
-        replace(Scenario(HOST, (A, B)), **change)  # type: ignore[arg-type]  # wrong on purpose
+        replace(Scenario(HOST, (A, B)), **change)
     assert refused.value.field == field
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -36,9 +37,9 @@ DAY = 86400.0
 APP = App("a", (Version(1e9),), Normal(1e9 * HOUR), Normal(1e9 * HOUR), 7 * DAY)
 
 
-def scenario(*jobs: StartJob, cpus: int = 1, **project: object) -> Scenario:
+def scenario(*jobs: StartJob, cpus: int = 1, **project: Any) -> Scenario:
     """A computer with CPUs of 1 GFLOPS and one project of jobs of an hour that sends no new ones."""
-    known = Project("A", 100, (APP,), **{"has_work": False, **project})  # type: ignore[arg-type]
+    known = Project("A", 100, (APP,), **{"has_work": False, **project})
     return Scenario(Host((Processor(CPU, cpus, 1e9),)), (known,), jobs=jobs)
 
 
@@ -174,9 +175,9 @@ def test_a_project_is_not_asked_for_a_kind_that_its_owner_forbids() -> None:
     "wrong",
     [{"done_fraction": 1.1}, {"done_fraction": float("nan")}, {"received_secs": 1.0}, {"finished_secs": 1.0}],
 )
-def test_a_job_must_be_of_the_past(wrong: dict[str, float]) -> None:
+def test_a_job_must_be_of_the_past(wrong: dict[str, Any]) -> None:
     with pytest.raises(ScenarioError):
-        scenario(replace(job(), **wrong))  # type: ignore[arg-type]
+        scenario(replace(job(), **wrong))
 
 
 GPU_APP = App("g", (Version(2e9, 0.5, "NVIDIA", 1.0),), Normal(4e12), Normal(5e12), 4 * DAY)

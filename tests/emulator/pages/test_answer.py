@@ -10,7 +10,7 @@ from django.utils.translation import override
 
 from emulator.advice.findings import Cause, Findings, IdleKind, LateJob, ShortProject
 from emulator.advice.trials import Advice, Change, Measures, Outcome, Setting, Trial
-from emulator.pages.answer import _WHY_IDLE, _WHY_SHORT, answer_of
+from emulator.pages.texts.answer import _WHY_IDLE, _WHY_SHORT, answer_of
 
 GOOD = Findings((), 0, 12, (), ())
 BEFORE = Measures(idle=0.2, late=0.0, short=0.0, rpcs_per_job=0.5)

@@ -11,8 +11,9 @@ from django.urls import reverse
 
 from emulator.files.scenario_json import from_json
 from emulator.models import Experiment, Run
-from emulator.pages import downloads, row_texts
+from emulator.pages import downloads
 from emulator.pages.reads import colours
+from emulator.pages.texts import row_texts
 from emulator.runs.packed_timeline import Packed
 from tests.support.accounting_factories import make_project
 from tests.support.emulator_experiments import begin, carry_out, trial

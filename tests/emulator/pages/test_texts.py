@@ -11,7 +11,7 @@ import emulator
 from emulator.engine.timeline.reasons import Reason
 from emulator.files import unused
 from emulator.files.presets import PRESETS
-from emulator.pages import decision_texts, preset_texts, stored_texts, variant_texts
+from emulator.pages.texts import decision_texts, preset_texts, stored_texts, variant_texts
 from tests.support.raised_texts import said_by
 
 ROOT = Path(emulator.__file__).parent

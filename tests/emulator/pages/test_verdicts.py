@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from emulator.pages.reads import FIGURES, VariantRow
-from emulator.pages.verdicts import Level, best_of, verdict_of
+from emulator.pages.texts.verdicts import Level, best_of, verdict_of
 from emulator.runs.comparison import Spread
 
 

@@ -9,6 +9,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from dataclasses import replace as changed
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,7 +57,7 @@ class Trace:
                 self.take(name, {f: TYPES[kind](cell) for (f, kind), cell in zip(fields, cells, strict=True)})
         return self
 
-    def take(self, name: str, said: dict) -> None:  # type: ignore[type-arg]  # of several types
+    def take(self, name: str, said: dict[str, Any]) -> None:
         if "Time" in said:
             assert said["Time"] >= self.end, "events are in order of time"
             self.end = said["Time"]

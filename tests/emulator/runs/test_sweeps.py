@@ -6,7 +6,7 @@ import pytest
 
 from emulator.engine.scenario import Availability, Scenario, ScenarioError
 from emulator.files.presets import preset
-from emulator.pages import parameter_texts
+from emulator.pages.texts import parameter_texts
 from emulator.runs.sweeps import PARAMETERS, full_names, read_values, split, with_parameters
 from tests.support.emulator_experiments import example
 

@@ -83,20 +83,26 @@ def asked(policy: Any, **changes: Any) -> Fetch:
     return Fetch(WorkRequest(**{**fields, "reason": Reason.OWN_REQUEST, **changes}), NEVER)
 
 
+# What no type checker would let a policy return, but an untyped one can.
+SOON: Any = "soon"
+NO_JOBS: Any = None
+UNKNOWN_REASONS: Any = ["why"]
+NAME: Any = "A"
+
 BROKEN: dict[str, tuple[str, Callable[[Any], Any], str]] = {
     "raises": ("choose", fail, "failed in fail: KeyError: 'no such"),
     "raises in fetch": ("fetch", fail, "failed in fail: KeyError"),
     "no choice": ("choose", lambda policy: None, "other than a Choice"),
     "recheck is NaN": ("choose", lambda policy: Choice([], [], float("nan")), "recheck_secs is not a number"),
-    "recheck is text": ("fetch", lambda policy: Fetch(None, "soon"), "recheck_secs is not a number"),  # type: ignore[arg-type]
-    "jobs are None": ("choose", lambda policy: Choice(None, [], NEVER), "not a list"),  # type: ignore[arg-type]
+    "recheck is text": ("fetch", lambda policy: Fetch(None, SOON), "recheck_secs is not a number"),
+    "jobs are None": ("choose", lambda policy: Choice(NO_JOBS, [], NEVER), "not a list"),
     "reasons too few": ("choose", lambda policy: Choice(policy.client.jobs()[:1], [], 1.0), "one reason for each job"),
-    "no reason": ("choose", lambda policy: Choice(policy.client.jobs()[:1], ["why"], 1.0), "not in Reason"),  # type: ignore[list-item]
+    "no reason": ("choose", lambda policy: Choice(policy.client.jobs()[:1], UNKNOWN_REASONS, 1.0), "not in Reason"),
     "no job": ("choose", lambda policy: choice(policy, ["A"]), "not a job"),
     "twice": ("choose", lambda policy: choice(policy, [first(policy)] * 2), "twice"),
     "too many": ("choose", all_jobs, "chose too many jobs for 1 × "),
     "no fetch": ("fetch", lambda policy: None, "other than a Fetch"),
-    "request is text": ("fetch", lambda policy: Fetch("A", 1.0), "other than a WorkRequest"),  # type: ignore[arg-type]
+    "request is text": ("fetch", lambda policy: Fetch(NAME, 1.0), "other than a WorkRequest"),
     "unknown project": ("fetch", lambda policy: asked(policy, project=SimpleNamespace()), "does not have"),
     "negative": ("fetch", lambda policy: asked(policy, secs=[-1.0, 0.0]), "secs that are negative"),
     "NaN": ("fetch", lambda policy: asked(policy, secs=[float("nan"), 0.0]), "not numbers"),

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from emulator.engine.timeline.reasons import Reason
 from emulator.engine.timeline.results import HostState
-from emulator.pages import decision_texts
+from emulator.pages.texts import decision_texts
 from emulator.runs.packed_timeline import Packed
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import Final
 from django.utils.translation import gettext, gettext_noop
 
 from emulator.files.presets import preset
-from emulator.pages.preset_texts import title_of
+from emulator.pages.texts.preset_texts import title_of
 from portal.languages.stored import filled, made_of
 
 JOB_TIMES_UNKNOWN: Final = gettext_noop(

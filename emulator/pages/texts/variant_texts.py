@@ -8,7 +8,7 @@ from typing import Any, Final
 from django.utils.translation import gettext, gettext_noop
 
 from emulator.engine.policies.names import PolicyName
-from emulator.pages import parameter_texts
+from emulator.pages.texts import parameter_texts
 
 NAMES: Final = {
     PolicyName.REC: gettext_noop("Recent estimated credit"),

@@ -1,0 +1,1 @@
+"""What the emulator's pages say: sentences for decisions, rows, findings and figures, in the visitor's language."""
