@@ -1,7 +1,7 @@
 """The examples that the pages offer: those of the documents, and a folder of small computers.
 
 Each has the policy and the number of days to show what it is for; emulator.pages.texts.preset_texts says that in words.
-The documents' examples are made here as section 15 of the emulator document gives them ("The 6.6 examples as scenarios").
+The documents' examples are made here as section 15 of the emulator document has them ("The 6.6 examples as scenarios").
 The others are files as a client writes them, in emulator/data/scenarios. No Django, no clock.
 """
 
