@@ -52,7 +52,7 @@ def steps(route: ClientPath, request: ClientRequest) -> Steps[ClientReply]:
 
 def busy(route: ClientPath) -> ClientReply:
     """The reply when there is too much to do."""
-    log.warning("protocol.busy", path=route.path)
+    log.warning("protocol_busy", path=route.path)
     return refusal(route.root, ERR_GENERIC, BUSY)
 
 
@@ -62,12 +62,12 @@ def best_effort(steps: Steps[Any]) -> Steps[None]:
         yield from steps
     except Exception:
         # Any kind of exception: the outcome is stored already, and the client must be told.
-        log.exception("protocol.side_step_failed")
+        log.exception("protocol_side_step_failed")
 
 
 def failed(route: ClientPath) -> ClientReply:
     """The reply after a fault that is being handled."""
-    log.exception("protocol.failed", path=route.path)
+    log.exception("protocol_failed", path=route.path)
     # For programs that watch for faults of Django's views.
     got_request_exception.send(sender=ClientPath, request=None)
     return refusal(route.root, ERR_GENERIC, TRY_LATER)

@@ -21,7 +21,6 @@ from opentelemetry.sdk.resources import SERVICE_NAME, Resource
 from opentelemetry.sdk.trace import Event, ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 
-from portal.clients import request_handler
 from portal.ops.logs import loggable_path
 
 SENT_ATTRIBUTES: Final = frozenset(
@@ -96,8 +95,8 @@ def start(process: str) -> None:
     trace.set_tracer_provider(provider)
     DjangoInstrumentor().instrument(response_hook=_name_page, excluded_urls="healthz,readyz,metrics")
     PsycopgInstrumentor().instrument()
-    CeleryInstrumentor().instrument()
-    request_handler.observers.append(_record_rpc)
+    celery: Any = CeleryInstrumentor
+    celery().instrument()
 
 
 def _name_page(span: trace.Span, request: HttpRequest, _response: HttpResponse) -> None:
@@ -105,12 +104,16 @@ def _name_page(span: trace.Span, request: HttpRequest, _response: HttpResponse) 
     span.set_attribute("cobblestone.path", loggable_path(request))
 
 
-def _record_rpc(path: str, error_num: int, request_id: str, elapsed_secs: float) -> None:
+def record_rpc(path: str, error_num: int, request_id: str, elapsed_secs: float) -> None:
     """A span for the request of a BOINC client that has just been answered. Its statements serve many requests at
     once, so they have spans of their own.
     """
     end_ns = time.time_ns()
-    attributes = {"cobblestone.path": path, "cobblestone.error_num": error_num, "cobblestone.request_id": request_id}
+    attributes: dict[str, str | int] = {
+        "cobblestone.path": path,
+        "cobblestone.error_num": error_num,
+        "cobblestone.request_id": request_id,
+    }
     span = trace.get_tracer(__name__).start_span(
         f"client {path}",
         kind=trace.SpanKind.SERVER,

@@ -65,13 +65,16 @@ def test_a_page_its_statements_and_the_task_that_it_queued_are_one_trace(
     assert b"error_num" in urllib.request.urlopen(url, timeout=30).read()
     wait_until(DataCopy.objects.filter(finished_at__isnull=False).exists, "the copy to be made", 60)
 
-    def span(service: str, name: str) -> ReceivedSpan | None:
-        of_service = (each for each in receiver.spans if each.service == f"cobblestone-{service}")
-        return next((each for each in of_service if name in each.name), None)
+    def span(service: str, name: str) -> ReceivedSpan:
+        def found() -> list[ReceivedSpan]:
+            of_service = [each for each in receiver.spans if each.service == f"cobblestone-{service}"]
+            return [each for each in of_service if name in each.name]
 
-    task = wait_until(lambda: span("worker", "run/portal.tasks.carry_out_requested"), "the task's span", 30)
-    page = wait_until(lambda: span("clients", "POST account/data/copy/"), "the page's span", 30)
-    rpc = wait_until(lambda: span("clients", "client /lookup_account.php"), "the client's span", 30)
+        return wait_until(found, f"the span {name}", 30)[0]
+
+    task = span("worker", "run/portal.tasks.carry_out_requested")
+    page = span("clients", "POST account/data/copy/")
+    rpc = span("clients", "client /lookup_account.php")
     assert task.trace == page.trace
     statements = [
         each.attributes["db.statement"]
