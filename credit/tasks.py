@@ -45,14 +45,14 @@ def validate(app_id: int) -> None:
 def feed() -> None:
     """Every ten minutes."""
     report = feeder.feed(timezone.now())
-    log.info("feeder.run", **asdict(report))
+    log.info("feeder_run", **asdict(report))
 
 
 @shared_task
 def thin_snapshots() -> None:
     """Once a day: fewer old snapshots, and hours of results joined to days."""
     now = timezone.now()
-    log.info("snapshots.thinned", deleted=thinning.thin_snapshots(now))
+    log.info("snapshots_thinned", deleted=thinning.thin_snapshots(now))
     outcomes.join_hours(now)
 
 
@@ -78,13 +78,13 @@ def count_top_lists_of_apps() -> None:
 def collect_factors() -> None:
     """Every hour: each project and central server is asked once a day."""
     if settings.CENTRAL_PROJECTS or settings.CENTRAL_SERVER:
-        log.info("factors.collected", **asdict(collect.collect(timezone.now())))
+        log.info("factors_collected", **asdict(collect.collect(timezone.now())))
 
 
 @shared_task
 def measure_changes() -> None:
     """Once a day."""
-    log.info("changes.measured", changes=effects.measure_recent(timezone.now()))
+    log.info("changes_measured", changes=effects.measure_recent(timezone.now()))
 
 
 def _start(app: App) -> None:

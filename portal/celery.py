@@ -6,7 +6,9 @@ from typing import Any
 import structlog
 from amqp.exceptions import ChannelError
 from celery import Celery, Task
-from celery.signals import task_postrun, task_prerun
+from celery.signals import task_postrun, task_prerun, worker_process_init
+from django.conf import settings
+from django.utils.module_loading import import_string
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 app = Celery("cobblestone")
@@ -27,6 +29,13 @@ def queue_length(name: str) -> int:
             if str(error.reply_code) != "404":
                 raise
             return 0
+
+
+@worker_process_init.connect
+def _start_traces(**_: object) -> None:
+    """In each process of a worker: the thread that sends does not live on in a fork."""
+    if settings.TRACES_ENDPOINT:
+        import_string("portal.ops.traces.start")("worker")
 
 
 @task_prerun.connect

@@ -30,7 +30,7 @@ def erase_due(now: dt.datetime) -> int:
         try:
             nerased += _erase(user_id, now)
         except DatabaseError:
-            log.exception("account not erased", user=user_id)
+            log.exception("account_not_erased", user=user_id)
     return nerased
 
 
@@ -61,5 +61,5 @@ def _erase(user_id: int, now: dt.datetime) -> bool:
         hosts.delete()
         forget_in_log(user_id)
         User.objects.filter(pk=user_id).delete()
-    log.info("account erased", user=user_id)
+    log.info("account_erased", user=user_id)
     return True

@@ -90,7 +90,7 @@ def ask_again(project: Project, now: dt.datetime) -> bool:
         answer = ask(project.master_url, known)
     except AskFailed as error:
         _note(project.pk, now, partial(_note_problem, text=str(error), says_down=error.says_down))
-        log.info("project not asked", project=project.name, reason=str(error))
+        log.info("project_not_asked", project=project.name, reason=str(error))
         return False
     _note(project.pk, now, partial(_note_answer, answer=answer, status=ask_status(project.master_url)))
     return True

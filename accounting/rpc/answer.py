@@ -132,7 +132,7 @@ def _answer_unknown(
         elif caller.key_id is not None:
             ClientKey.objects.filter(pk=caller.key_id).update(host=host, last_used_at=now)
         done = plain.run(_settle_identified(request, recognised, key, listed, projects, now))
-    log.info("computer attached" if recognised.is_new else "computer recognised", host=host.pk, user=caller.user_id)
+    log.info("computer_attached" if recognised.is_new else "computer_recognised", host=host.pk, user=caller.user_id)
     # A new key, which the client sends with all later requests
     done.authenticator = key if caller.user is not None else ""
     return render_reply(done)

@@ -126,7 +126,7 @@ def _readable(project: Project) -> str | None:
     try:
         return account_keys.decrypt(bytes(project.shared_account_key))
     except account_keys.UnreadableAccountKey as error:
-        log.error("account key unreadable", project=project.name, reason=str(error))
+        log.error("account_key_unreadable", project=project.name, reason=str(error))
         return None
 
 

@@ -114,4 +114,4 @@ def _note_problem(project: Project, now: dt.datetime, text: str, *, is_without: 
     TaskSource.objects.filter(project=project).update(
         failures=0 if is_without else min(source.failures + 1, 1000), problem=text[:300], ask_after=now + wait
     )
-    log.info("project not asked about tasks", project=project.name, reason=text)
+    log.info("project_not_asked_about_tasks", project=project.name, reason=text)

@@ -95,7 +95,7 @@ def import_project(project_id: int, *, at_once: bool = False) -> str:
             files.drop(project_id)
             return _note_trouble(found, StatisticsError("The export", f"took longer than the limit of {READ_SECS:,} s"))
         _note_success(found)
-    log.info("statistics read", project=found.project.name, said=said)
+    log.info("statistics_read", project=found.project.name, said=said)
     return said
 
 
@@ -224,7 +224,7 @@ def _note_trouble(found: StatisticsImport, error: Exception) -> str:
         # What came until then stays: a large file from a slow server takes several attempts.
         next_at=now + (RETRY if goes_on else _back_off(failures)),
     )
-    log.info("statistics not read", project=found.project.name, reason=text)
+    log.info("statistics_not_read", project=found.project.name, reason=text)
     return text
 
 

@@ -122,7 +122,7 @@ def _ask(row: CollectedExport | FactorList, now: dt.datetime) -> bool:
     row.problem_since = (row.problem_since or now) if problem else None
     row.save()
     if problem:
-        log.info("factors.not_read", source=row.pk, reason=problem)
+        log.info("factors_not_read", source=row.pk, reason=problem)
     return not problem
 
 

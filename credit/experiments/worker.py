@@ -81,5 +81,5 @@ def _measured(said: dict[str, Any], report: Callable[[float], None]) -> list[dic
         raise FailedError(rest)
     if process.returncode in (-24, -9):  # SIGXCPU; SIGKILL by the hard limit, or by the alarm
         raise FailedError(texts.TOO_LONG % {"secs": secs_max, "clock": CLOCK_SECS_MAX})
-    log.error("credit_experiment.failed", code=process.returncode)
+    log.error("credit_experiment_failed", code=process.returncode)
     raise FailedError(texts.FAULT)

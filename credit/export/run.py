@@ -56,7 +56,7 @@ def export() -> StatisticsExport | None:
         finally:
             made.finished_at = timezone.now()
             made.save()
-    log.info("statistics exported", volunteers=made.nusers, computers=made.nhosts, nbytes=made.nbytes)
+    log.info("statistics_exported", volunteers=made.nusers, computers=made.nhosts, nbytes=made.nbytes)
     return made
 
 

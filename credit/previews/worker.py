@@ -52,7 +52,7 @@ def carry_out(preview_id: int) -> None:
         return
     except Exception as error:
         # Whatever it is, the operator who asked is told.
-        log.exception("preview.failed", preview=preview_id)
+        log.exception("preview_failed", preview=preview_id)
         _store(preview, failure=f"{type(error).__name__}: {error}"[:1000])
         raise
     if found is None:

@@ -87,7 +87,7 @@ def _keep_for_previews(app_id: int, now: dt.datetime, least: float | None, versi
         # Scales do not depend on what is kept for previews, whatever is wrong with it.
         if connection.needs_rollback:
             raise
-        log.exception("feeder.run_not_kept", app=app_id)
+        log.exception("feeder_run_not_kept", app=app_id)
 
 
 def _set_scales(versions: Sequence[AppVersion], found: Normalisation) -> int:
@@ -98,7 +98,7 @@ def _set_scales(versions: Sequence[AppVersion], found: Normalisation) -> int:
         scale = found.scales.get(version.pk, version.pfc_scale)
         is_counted = version.pk in found.counted if found.counted else version.is_counted
         if scale is not None and not 0 < scale < MAX_STATISTIC:
-            log.error("feeder.impossible_scale", version=version.pk, scale=scale)
+            log.error("feeder_impossible_scale", version=version.pk, scale=scale)
             scale = None
         if scale != version.pfc_scale:
             nscales += 1

@@ -59,7 +59,7 @@ def _harmless(method: Callable[Concatenate[PassLog, _P], None]) -> Callable[Conc
             if connection.needs_rollback:
                 raise
             self.has_failed = True
-            log.exception("validator.pass_not_kept")
+            log.exception("validator_pass_not_kept")
 
     return guarded
 

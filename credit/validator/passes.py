@@ -132,7 +132,7 @@ def run_pass(app_id: int, now: dt.datetime, limit: int | None = None) -> PassRep
             raise
         except Exception as error:
             # Whatever the error is, one workunit must not keep all others waiting.
-            log.exception("validator.pass_failed", app_id=app_id, workunits=len(batch.workunit_ids))
+            log.exception("validator_pass_failed", app_id=app_id, workunits=len(batch.workunit_ids))
             if not batch.workunit_ids:
                 raise
             if len(batch.workunit_ids) == 1:
@@ -409,7 +409,7 @@ class _Pass:
         """The rare cases: comparisons that failed, and results that are unfit, outliers or to be confirmed."""
         for fault, ids in _by_fault(self.faults).items():
             _queue_for_retry(ids, fault, self.at)
-            log.error("validator.comparison_failed", app=self.app.name, workunits=len(ids), fault=fault)
+            log.error("validator_comparison_failed", app=self.app.name, workunits=len(ids), fault=fault)
         if self.outliers:
             Result.objects.filter(pk__in=self.outliers).update(is_runtime_outlier=True)
         if self.odd:

@@ -56,7 +56,7 @@ def run_until_idle(app: App, run_secs: float) -> bool:
 
 def _log(app: App, report: PassReport, secs: float) -> None:
     log.info(
-        "validator.pass",
+        "validator_pass",
         app=app.name,
         workunits=report.nworkunits,
         results=report.nresults,

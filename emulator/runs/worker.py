@@ -105,7 +105,7 @@ def _answer_of(run: Run) -> Answer:
     if is_own and run.policy not in settings.EMULATOR_POLICIES:
         return Answer(None, b"", f"The policy {run.policy} is not allowed on this site.")
     if is_own and not sandbox.is_available(settings.EMULATOR_POLICY_SANDBOX):
-        log.error("bwrap is missing, so policies of installed packages cannot run", policy=run.policy)
+        log.error("policy_sandbox_missing", policy=run.policy)
         return Answer(None, b"", _OUR_FAULT)
     order, secs_max = {**_order(run), "is_own_policy": is_own}, settings.EMULATOR_RUN_SECS_MAX
     answer = _run_process(order, b"", secs_max, lambda progress: _report_progress(run.pk, progress))
@@ -120,7 +120,7 @@ def _answer_of(run: Run) -> Answer:
     try:
         check_answer(answer, run.keeps_timeline)
     except ValueError as error:
-        log.warning("a policy answered no result", policy=run.policy, error=str(error))
+        log.warning("policy_without_result", policy=run.policy, error=str(error))
         return Answer(None, b"", ended)
     return answer
 
@@ -158,7 +158,7 @@ def _keep(run_id: int, answer: Answer) -> None:
             if answer.data:
                 RunTimeline.objects.update_or_create(run=run, defaults={"data": answer.data})
         run.save()
-    log.info("emulation ended", run=run_id, state=str(run.state), cpu_secs=run.cpu_secs)
+    log.info("emulation_ended", run=run_id, state=str(run.state), cpu_secs=run.cpu_secs)
 
 
 def requeue_lost(now: dt.datetime) -> None:
@@ -262,7 +262,7 @@ def _answer(process: subprocess.Popen[bytes], out: bytes, errors: bytes, secs_ma
             return Answer(said["ok"], data, "")
     if code in (-24, -9):  # SIGXCPU; SIGKILL by the hard limit
         return Answer(None, b"", _too_long(secs_max))
-    log.error("emulation failed", code=code, stderr=errors[-2000:].decode(errors="replace"))
+    log.error("emulation_failed", code=code, stderr=errors[-2000:].decode(errors="replace"))
     return Answer(None, b"", _OUR_FAULT)
 
 

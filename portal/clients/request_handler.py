@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Callable
 from functools import cache
 from ipaddress import ip_address
 from time import perf_counter
@@ -22,6 +23,8 @@ from portal.wire.boinc_errors import ERR_GENERIC
 from portal.wire.scanner import ProtocolError
 
 log = structlog.get_logger(__name__)
+# Called with the path, BOINC's error number, the request's id and the seconds of each answered request.
+observers: Final[list[Callable[[str, int, str, float], None]]] = []
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{8,64}\Z")
 
 
@@ -49,7 +52,7 @@ def steps(route: ClientPath, request: ClientRequest) -> Steps[ClientReply]:
 
 def busy(route: ClientPath) -> ClientReply:
     """The reply when there is too much to do."""
-    log.warning("protocol.busy", path=route.path)
+    log.warning("protocol_busy", path=route.path)
     return refusal(route.root, ERR_GENERIC, BUSY)
 
 
@@ -59,12 +62,12 @@ def best_effort(steps: Steps[Any]) -> Steps[None]:
         yield from steps
     except Exception:
         # Any kind of exception: the outcome is stored already, and the client must be told.
-        log.exception("protocol.side_step_failed")
+        log.exception("protocol_side_step_failed")
 
 
 def failed(route: ClientPath) -> ClientReply:
     """The reply after a fault that is being handled."""
-    log.exception("protocol.failed", path=route.path)
+    log.exception("protocol_failed", path=route.path)
     # For programs that watch for faults of Django's views.
     got_request_exception.send(sender=ClientPath, request=None)
     return refusal(route.root, ERR_GENERIC, TRY_LATER)
@@ -89,6 +92,8 @@ def record(
     """Count an answered request and write its line; ``began`` by time.perf_counter."""
     elapsed_secs = perf_counter() - began
     metrics.count_rpc(route.path, reply.error_num, elapsed_secs)
+    for observe in observers:
+        observe(route.path, reply.error_num, id_, elapsed_secs)
     log_request(
         {
             "method": method,

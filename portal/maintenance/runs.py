@@ -119,7 +119,7 @@ def _do(run: MaintenanceRun) -> None:
             if count <= MAX_LINES:
                 lines.append(line[:MAX_LINE_CHARS])
     except Exception as error:  # whatever it is, the operator who asked is told
-        log.exception("maintenance.failed", job=run.job)
+        log.exception("maintenance_failed", job=run.job)
         _finish(run, lines, count, f"{type(error).__name__}: {error}"[:1000])
     else:
         _finish(run, lines, count)

@@ -61,7 +61,7 @@ def _works(name: str, check: Callable[[], None]) -> bool:
         check()
     except Exception:
         # Of whatever kind: the part is not ready.
-        log.warning("readiness.failed", part=name, exc_info=True)
+        log.warning("readiness_failed", part=name, exc_info=True)
         return False
     return True
 

@@ -187,7 +187,7 @@ class _ErrorTolerantCollector(Collector):
             yield from list(self._collector.collect())
         except Exception:
             # An app may fail in any way; the other metrics must still be read.
-            log.warning("metrics.part_unreadable", part=type(self._collector).__name__, exc_info=True)
+            log.warning("metrics_part_unreadable", part=type(self._collector).__name__, exc_info=True)
 
 
 class _TaskCollector(Collector):
@@ -199,7 +199,7 @@ class _TaskCollector(Collector):
                 yield from part()
             except Exception:
                 # Redis, AMQP and kombu each raise errors of their own; the rest of the metrics must still be read.
-                log.warning("metrics.part_unreadable", part=part.__name__, exc_info=True)
+                log.warning("metrics_part_unreadable", part=part.__name__, exc_info=True)
 
     def _tasks(self) -> list[CounterMetricFamily | GaugeMetricFamily]:
         runs = CounterMetricFamily("cobblestone_tasks", "Runs of background tasks.", labels=["task", "outcome"])
@@ -210,7 +210,11 @@ class _TaskCollector(Collector):
         failed = GaugeMetricFamily(
             "cobblestone_task_last_failure_seconds", "When the task last failed, Unix time.", labels=["task"]
         )
+        schedule = GaugeMetricFamily(
+            "cobblestone_task_schedule_seconds", "How often the task is due to run.", labels=["task"]
+        )
         for task in task_runs():
+            schedule.add_metric([task.task], task.schedule_secs)
             runs.add_metric([task.task, "succeeded"], task.succeeded)
             runs.add_metric([task.task, "failed"], task.failed)
             for gauge, value in (
@@ -220,7 +224,7 @@ class _TaskCollector(Collector):
             ):
                 if value is not None:
                     gauge.add_metric([task.task], value)
-        return [runs, last, failed, secs]
+        return [runs, last, failed, secs, schedule]
 
     def _queues(self) -> list[GaugeMetricFamily]:
         waiting = GaugeMetricFamily("cobblestone_queue_length", "Tasks that wait for a worker.", labels=["queue"])

@@ -144,4 +144,4 @@ def _tell_workers(nmessages: int) -> None:
         for _ in range(nmessages):
             app.send_task(TASK, queue=QUEUE, retry=False, expires=MESSAGE_SECS)
     except OperationalError as error:
-        log.warning("requested_work.not_told", reason=str(error))
+        log.warning("requested_work_not_told", reason=str(error))

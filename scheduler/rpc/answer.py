@@ -153,10 +153,10 @@ def _answer(
     # more each time, until its requests are too long.
     answered.acks_messages = bool(request.trickles) or request.has_unread_trickles
     if request.has_unread_trickles:
-        trickles.log.warning("trickles unread", host=host.id, nmessages=len(request.trickles))
+        trickles.log.warning("trickles_unread", host=host.id, nmessages=len(request.trickles))
         answered.notices.append(Notice(trickles.SOME_UNREAD, is_notice=True))
     if not written.has_all_trickles:
-        trickles.log.warning("trickles dropped", host=host.id, nmessages=len(request.trickles))
+        trickles.log.warning("trickles_dropped", host=host.id, nmessages=len(request.trickles))
         answered.notices.append(Notice(trickles.SOME_DROPPED, is_notice=True))
     answered.aborts, answered.aborts_if_not_started = reports.unneeded(account, host.id, request)
     return answered

@@ -142,7 +142,7 @@ def enrol(unknown: UnknownHost, request: SchedulerRequest, now: dt.datetime) -> 
                 found, created = identify(unknown.user_id, appearance, now)
             except User.DoesNotExist:
                 raise ClientAuthError(ERR_BAD_AUTHENTICATOR, "This account has just been deleted.") from None
-    log.info("computer attached" if created else "computer recognised", host=found.pk, user=unknown.user_id)
+    log.info("computer_attached" if created else "computer_recognised", host=found.pk, user=unknown.user_id)
     return found.pk
 
 

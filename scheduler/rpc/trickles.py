@@ -151,7 +151,7 @@ def _begin(pk: int, now: dt.datetime) -> bool:
         return False
     ntries = _WITHOUT_END.index(trickle.fault) if trickle.fault in _WITHOUT_END else 0
     if ntries == MAX_TRIES:
-        log.error("trickle given up", trickle=pk)
+        log.error("trickle_given_up", trickle=pk)
         _end(trickle, now, f"Given up: its function was called {MAX_TRIES} times and did not come back; see the log.")
         return False
     trickle.fault = _WITHOUT_END[ntries + 1]
@@ -170,7 +170,7 @@ def _finish(pk: int, path: str, now: dt.datetime) -> None:
                     cursor.execute(f"SET LOCAL statement_timeout = '{FUNCTION_SECS}s'")
                 _end(trickle, now, _fault_of(trickle, path, now))
     except SoftTimeLimitExceeded:
-        log.exception("trickle function takes too long", function=path, trickle=pk)
+        log.exception("trickle_function_takes_too_long", function=path, trickle=pk)
         with transaction.atomic():
             trickle = _lock(pk)
             if trickle is not None:
@@ -196,7 +196,7 @@ def _fault_of(trickle: Trickle, path: str, now: dt.datetime) -> str:
         if isinstance(error, OperationalError | InterfaceError) and _is_ours(error):
             raise
         # A function of an app is not ours: its failure must not keep other messages waiting.
-        log.exception("trickle function failed", function=path, trickle=trickle.pk)
+        log.exception("trickle_function_failed", function=path, trickle=trickle.pk)
         return "The function that takes this app's messages failed; see the log."
     return ""
 

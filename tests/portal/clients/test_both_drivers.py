@@ -224,7 +224,7 @@ def test_both_ways_answer_and_log_alike(log_lines: LogLines) -> None:
 def test_a_request_has_one_line_and_its_failure_another_with_the_same_id(way: Way, log_lines: LogLines) -> None:
     way(Asked("GET", "/rpc.php", "fail=because", headers={"user-agent": "BOINC client (x86_64-pc-linux-gnu 7.20.5)"}))
     failure, request = log_lines()
-    assert failure["event"] == "protocol.failed"
+    assert failure["event"] == "protocol_failed"
     assert "ValueError" in str(failure["exception"])
     assert failure["request_id"] == request["request_id"]
     assert (request["event"], request["path"], request["status"]) == ("request", "/rpc.php", 200)

@@ -87,7 +87,7 @@ def test_a_server_that_is_down_is_named_and_nothing_else_is_told(
     for part in ("database", "cache"):
         assert (f'"{part}": "failed"' in body) == (part in failed)
     assert url not in body
-    assert "readiness.failed" in run.stderr
+    assert "readiness_failed" in run.stderr
 
 
 # With the servers and folders of a private installation below VAR_DIR.

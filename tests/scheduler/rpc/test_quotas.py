@@ -123,7 +123,7 @@ def test_a_job_sends_so_many_bytes_a_day_and_the_rest_is_dropped(running: Comput
     assert (times(first), times(second)) == ([0, 1, 2], [9])
     assert "<message_ack/>" in reply and messages(reply) == [SOME_DROPPED]
     assert '<message priority="notice">' in reply
-    assert [line["event"] for line in lines if line["log_level"] == "warning"] == ["trickles dropped"]
+    assert [line["event"] for line in lines if line["log_level"] == "warning"] == ["trickles_dropped"]
     # The reply is lost, and the client sends all again: nothing is taken twice, and nothing more on the same day.
     assert "<message_ack/>" in running.ask(extra=sent, now=after(3600))
     assert times(first) == [0, 1, 2]
