@@ -9,7 +9,7 @@ from celery import shared_task
 from django.utils import timezone
 
 from accounting.account_data import copies, erasure
-from accounting.alerts import deliver, look
+from accounting.alerts import deliver, evaluation
 from accounting.badges import award
 from accounting.choosing import standings
 from accounting.exchange import exports, made_files
@@ -142,7 +142,7 @@ def ask_about_tasks(project_id: int) -> None:
 @shared_task
 def look_for_alerts() -> None:
     """Every minute: volunteers with channels for alerts who are due, and those with a new security event."""
-    if look.look_after_all(timezone.now()):
+    if evaluation.evaluate_all(timezone.now()):
         deliver_alerts.apply_async(expires=60)
 
 

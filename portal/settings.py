@@ -72,9 +72,11 @@ NEW_HOSTS_PER_DAY = env.integer("NEW_HOSTS_PER_DAY", 20, low=1, high=100_000)
 LAPSED_MAILS_PER_DAY = env.integer("LAPSED_MAILS_PER_DAY", 500, low=1, high=1_000_000)
 LAPSED_MAILS_PER_YEAR = env.integer("LAPSED_MAILS_PER_YEAR", 2, low=1, high=52)
 
-# Channels that a volunteer may have for alerts, and messages to each of them within 24 hours.
+# Channels that a volunteer may have for alerts, and messages to each of them within 24 hours; those about the account
+# are counted by themselves.
 ALERT_CHANNELS_MAX = env.integer("ALERT_CHANNELS_MAX", 10, low=0, high=100)
 ALERTS_PER_CHANNEL_DAY = env.integer("ALERTS_PER_CHANNEL_DAY", 50, low=1, high=1000)
+SECURITY_ALERTS_PER_CHANNEL_DAY = env.integer("SECURITY_ALERTS_PER_CHANNEL_DAY", 200, low=10, high=10_000)
 
 # --- the project server ---------------------------------------------------------------------------
 # Not the account manager's own address: a client takes an address for one or the other (docs/explanation/scheduler.md).

@@ -21,7 +21,7 @@ from django.urls import reverse
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
-from accounting.alerts.destinations import UnreadableDestination, digest_of, opened, sealed
+from accounting.alerts.destinations import UnreadableDestination, decrypt_destination, digest_of, encrypt_destination
 from accounting.alerts.texts import test_line, test_title
 from accounting.engine.alerts import AlertKind
 from accounting.models import AlertChannel, AlertMessage, AlertTrouble, AlertWatch
@@ -61,7 +61,7 @@ def add(
             _lock_browser(digest)
             _delete(AlertChannel.objects.filter(digest=digest).exclude(user=user))
             if (known := AlertChannel.objects.filter(digest=digest).first()) is not None:
-                known.destination = sealed(destination)
+                known.destination = encrypt_destination(destination)
                 known.name = name
                 known.paused_at, known.failing_since, known.fault = None, None, ""
                 known.save()
@@ -79,7 +79,7 @@ def add(
             kind=kind,
             name=name[:MAX_NAME_CHARS],
             host=host[:255],
-            destination=sealed(destination),
+            destination=encrypt_destination(destination),
             digest=digest,
             form_key=form_key,
             alert_kinds=list(DEFAULT_KINDS),
@@ -102,7 +102,12 @@ def move_browser(old: Destination, new: Destination, host: str) -> bool:
         rows = AlertChannel.objects.filter(pk=known.pk, digest=known.digest)
         return bool(
             rows.update(
-                destination=sealed(new), digest=digest, host=host[:255], paused_at=None, failing_since=None, fault=""
+                destination=encrypt_destination(new),
+                digest=digest,
+                host=host[:255],
+                paused_at=None,
+                failing_since=None,
+                fault="",
             )
         )
 
@@ -113,7 +118,7 @@ def find_browser(destination: Destination) -> AlertChannel | None:
     if found is None:
         return None
     try:
-        kept = opened(found)
+        kept = decrypt_destination(found)
     except UnreadableDestination:
         return None
     is_same = [compare_digest(getattr(kept, name), getattr(destination, name)) for name in ("url", "p256dh", "auth")]
@@ -123,15 +128,15 @@ def find_browser(destination: Destination) -> AlertChannel | None:
 def renew_secret(user: User, pk: int) -> str | None:
     """Give a webhook another secret, which signs from now on; the secret, or None if it is no webhook of this person.
 
-    Locks the channel's row.
+    Locks the channel's row. Raises UnreadableDestination.
     """
     rows = AlertChannel.objects.filter(user=user, pk=pk, kind=AlertChannel.Kind.WEBHOOK)
     with transaction.atomic():
         channel = rows.select_for_update(no_key=True).first()
         if channel is None:
             return None
-        renewed = replace(opened(channel), key=new_secret())
-        rows.update(destination=sealed(renewed))
+        renewed = replace(decrypt_destination(channel), key=new_secret())
+        rows.update(destination=encrypt_destination(renewed))
     return renewed.key
 
 

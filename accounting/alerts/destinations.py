@@ -26,11 +26,11 @@ from portal.wire import web_push
 UnreadableDestination = account_keys.UnreadableAccountKey
 
 
-def sealed(destination: Destination) -> bytes:
+def encrypt_destination(destination: Destination) -> bytes:
     return account_keys.encrypt(json.dumps(asdict(destination)))
 
 
-def opened(channel: AlertChannel) -> Destination:
+def decrypt_destination(channel: AlertChannel) -> Destination:
     """Raises UnreadableDestination, after ACCOUNT_KEY_SECRET was changed."""
     return Destination(**json.loads(account_keys.decrypt(bytes(channel.destination))))
 
@@ -42,7 +42,7 @@ def digest_of(url: str) -> bytes:
 
 def request_for(channel: AlertChannel, alert: Alert) -> Request:
     """What is to be posted to the channel. Raises UnreadableDestination."""
-    to = opened(channel)
+    to = decrypt_destination(channel)
     if channel.kind == AlertChannel.Kind.WEBHOOK:
         return webhook_request(alert, to, int(time.time()))
     if channel.kind == AlertChannel.Kind.NTFY:

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from accounting.choosing.texts import types_text
 from accounting.computers.attention import Attention, Concern, read_attention
-from accounting.engine.alerts import AlertKind, Seen
+from accounting.engine.alerts import AlertKind, Observation
 from accounting.engine.choice.facts import TroubleKind
 from accounting.models import HostProject, ProjectTrouble
 from accounting.news.reads import public
@@ -31,7 +31,7 @@ _KINDS: Final = {
 }
 
 
-def read_seen(user: User, now: dt.datetime, events_since: dt.datetime) -> list[Seen]:
+def read_observations(user: User, now: dt.datetime, events_since: dt.datetime) -> list[Observation]:
     """All of it; eleven statements at most, however many computers there are."""
     hosts = list(own_hosts(user).filter(retired_at=None))
     return [
@@ -47,14 +47,14 @@ def events_of_alerts() -> Q:
     return ~Q(kind__in=FAILURES)
 
 
-def _of_computers(found: Iterable[Attention]) -> Iterator[Seen]:
+def _of_computers(found: Iterable[Attention]) -> Iterator[Observation]:
     for each in found:
         if (kind := _KINDS.get(each.concern)) is not None:
             key = f"{kind} computer {each.host_id} {each.about}".rstrip()
-            yield Seen(kind, key, f"{each.host_name} {each.text}", reverse("host", args=[each.host_id]))
+            yield Observation(kind, key, f"{each.host_name} {each.text}", reverse("host", args=[each.host_id]))
 
 
-def _of_projects(hosts: Sequence[Host]) -> Iterator[Seen]:
+def _of_projects(hosts: Sequence[Host]) -> Iterator[Observation]:
     """What most volunteers' computers report of projects that this one's have."""
     theirs = HostProject.objects.filter(host__in=[host.pk for host in hosts], listed=True).values("project_id")
     for row in ProjectTrouble.objects.filter(project__in=theirs).select_related("project"):
@@ -67,10 +67,10 @@ def _of_projects(hosts: Sequence[Host]) -> Iterator[Seen]:
         else:
             text = _("%(project)s does not answer.") % {"project": name}
         key = f"project {row.project_id} {row.kind} {row.processor_type}".rstrip()
-        yield Seen(AlertKind.PROJECT, key, text, reverse("project", args=[row.project_id]))
+        yield Observation(AlertKind.PROJECT, key, text, reverse("project", args=[row.project_id]))
 
 
-def _of_account(user: User, now: dt.datetime, since: dt.datetime) -> Iterator[Seen]:
+def _of_account(user: User, now: dt.datetime, since: dt.datetime) -> Iterator[Observation]:
     rows = SecurityEvent.objects.filter(events_of_alerts(), user=user, at__range=(since, now))
     for row in rows.order_by("-at", "-pk")[:MAX_EVENTS]:
         words = {
@@ -79,9 +79,9 @@ def _of_account(user: User, now: dt.datetime, since: dt.datetime) -> Iterator[Se
             "browser": browser_name(row.user_agent),
         }
         text = _("%(when)s: %(what)s, in %(browser)s.") if row.user_agent else _("%(when)s: %(what)s.")
-        yield Seen(AlertKind.SECURITY, f"security {row.pk}", text % words, reverse("security_events"))
+        yield Observation(AlertKind.SECURITY, f"security {row.pk}", text % words, reverse("security_events"))
 
 
-def _news(now: dt.datetime, since: dt.datetime) -> Iterator[Seen]:
+def _news(now: dt.datetime, since: dt.datetime) -> Iterator[Observation]:
     for row in public(now).filter(published_at__gte=since)[:MAX_EVENTS]:
-        yield Seen(AlertKind.NEWS, f"news {row.pk}", row.title, f"{reverse('news')}#announcement-{row.pk}")
+        yield Observation(AlertKind.NEWS, f"news {row.pk}", row.title, f"{reverse('news')}#announcement-{row.pk}")

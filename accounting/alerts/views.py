@@ -26,7 +26,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST, require_safe
 
 from accounting.alerts import channels
-from accounting.alerts.destinations import opened
+from accounting.alerts.destinations import UnreadableDestination, decrypt_destination
 from accounting.alerts.forms import BrowserForm, KindsForm, NtfyForm, WebhookForm, host_of_address
 from accounting.alerts.reads import ChannelLine, read_channels
 from accounting.models import AlertChannel
@@ -168,7 +168,7 @@ def _added(
         return _page(request, wrong={what: form})
     messages.success(request, _("Added. Send a test to see whether alerts arrive."))
     # Of a form that was sent twice the second answer is seen: the secret is that of the channel which is there.
-    return _page(request, secret=opened(channel).key) if to.key else redirect("alerts")
+    return _page(request, secret=decrypt_destination(channel).key) if to.key else redirect("alerts")
 
 
 @csrf_exempt
@@ -203,7 +203,11 @@ def move_browser(request: HttpRequest) -> HttpResponse:
 @_after_password
 def renew_secret(request: HttpRequest, pk: int) -> HttpResponse:
     """Another secret for a webhook, shown this once; the old one signs nothing any more."""
-    secret = channels.renew_secret(signed_in(request), pk)
+    try:
+        secret = channels.renew_secret(signed_in(request), pk)
+    except UnreadableDestination:
+        messages.error(request, _("The stored address can no longer be read. Remove this channel and add it again."))
+        return redirect("alerts")
     _found(secret is not None)
     messages.success(request, _("The webhook has a new secret. The old one signs nothing any more."))
     return _page(request, secret=secret or "")

@@ -30,7 +30,7 @@ _HOUR: Final = 3600 * MICRO
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class CertificateRequest:
     """What a volunteer wants certified. ``about``: "all", "project:3" or "subject:9"; ``shows``: names in `SHOWN`."""
 
     first: dt.date
@@ -49,7 +49,7 @@ class NoWork(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Abouts:
+class Scopes:
     """What a volunteer's certificates can be about: projects that they worked for, and their subjects; by key."""
 
     projects: dict[str, Project]
@@ -59,21 +59,21 @@ class Abouts:
         return key == ALL or key in self.projects or key in self.subjects
 
 
-def read_abouts(user: User) -> Abouts:
+def read_scopes(user: User) -> Scopes:
     """Two statements."""
     worked_for = UserProject.objects.filter(user=user, total_ec__gt=0).values("project")
     projects = {f"project:{each.pk}": each for each in Project.objects.filter(pk__in=worked_for).order_by("name")}
     ids = kin(ProjectKeyword.objects.filter(project__in=projects.values()).values_list("keyword", flat=True))
     named = sorted((KEYWORDS[id_].name, id_) for id_ in ids if id_ in KEYWORDS and KEYWORDS[id_].category == SCIENCE)
-    return Abouts(projects, {f"subject:{id_}": name for name, id_ in named})
+    return Scopes(projects, {f"subject:{id_}": name for name, id_ in named})
 
 
-def draft(user: User, wanted: Wanted, abouts: Abouts, today: dt.date) -> Statement:
+def draft(user: User, wanted: CertificateRequest, scopes: Scopes, today: dt.date) -> Statement:
     """The statement, but for its code: at most ten statements of SQL, however long the range is. Raises NoWork.
 
     It begins with the first day of work, so that a certificate never suggests more years than there were.
     """
-    projects = _projects_of(wanted.about, abouts)
+    projects = _projects_of(wanted.about, scopes)
     since = read_first_day(user, today, projects)
     if since is None or since > wanted.last:
         raise NoWork
@@ -92,18 +92,18 @@ def draft(user: User, wanted: Wanted, abouts: Abouts, today: dt.date) -> Stateme
         "made_on": today.isoformat(),
         "first": first.isoformat(),
         "last": wanted.last.isoformat(),
-        "about": _about(wanted.about, abouts),
+        "about": _about(wanted.about, scopes),
         "facts": facts,
     }
     return statement | ({"name": wanted.name} if wanted.name else {})
 
 
-def _about(key: str, abouts: Abouts) -> Statement:
-    if key in abouts.projects:
-        project = abouts.projects[key]
+def _about(key: str, scopes: Scopes) -> Statement:
+    if key in scopes.projects:
+        project = scopes.projects[key]
         return {"kind": "project", "name": project.name, "url": project.master_url}
-    if key in abouts.subjects:
-        return {"kind": "subject", "name": abouts.subjects[key], "id": _number(key)}
+    if key in scopes.subjects:
+        return {"kind": "subject", "name": scopes.subjects[key], "id": _number(key)}
     return {"kind": ALL}
 
 
@@ -111,11 +111,11 @@ def _number(key: str) -> int:
     return int(key.partition(":")[2])
 
 
-def _projects_of(key: str, abouts: Abouts) -> list[int] | None:
+def _projects_of(key: str, scopes: Scopes) -> list[int] | None:
     """The projects that count; None: all of them, also those that are gone from the list."""
-    if key in abouts.projects:
-        return [abouts.projects[key].pk]
-    if key in abouts.subjects:
+    if key in scopes.projects:
+        return [scopes.projects[key].pk]
+    if key in scopes.subjects:
         rows = ProjectKeyword.objects.values_list("project_id", "keyword")
         return sorted({project_id for project_id, id_ in rows if _number(key) in kin([id_])})
     return None

@@ -11,8 +11,8 @@ from fpdf import FPDF
 from PIL import Image, ImageDraw
 from PIL.PngImagePlugin import PngInfo
 
-from accounting.certificates import sheet
-from accounting.certificates.texts import Shown
+from accounting.certificates import layout
+from accounting.certificates.texts import CertificateText
 from accounting.drawing import fonts, qr
 
 DOTS_PER_MM: Final = 6
@@ -21,7 +21,7 @@ _SANS: Final = "sans"
 _CJK: Final = "cjk{}"
 
 
-def pdf(shown: Shown, made_at: dt.datetime) -> bytes:
+def pdf(shown: CertificateText, made_at: dt.datetime) -> bytes:
     """The file has its fonts in it, and the address of the check in its properties."""
     file = FPDF(format="A4", unit="mm")
     file.set_auto_page_break(False)
@@ -33,7 +33,7 @@ def pdf(shown: Shown, made_at: dt.datetime) -> bytes:
     file.add_page()
     file.c_margin = 0
     known = {_SANS}
-    for text in sheet.texts(shown):
+    for text in layout.texts(shown):
         family = _SANS
         if fonts.needs_cjk(text.text):
             face = fonts.cjk_face(text.text)
@@ -44,31 +44,31 @@ def pdf(shown: Shown, made_at: dt.datetime) -> bytes:
         file.set_font(family, size=text.size)
         file.set_text_color(text.shade)
         file.set_xy(text.x, text.y)
-        file.cell(text=text.text, h=text.size * sheet.POINT, link=text.address)
+        file.cell(text=text.text, h=text.size * layout.POINT, link=text.address)
     _draw_code(file, shown.address)
     return bytes(file.output())
 
 
 def _draw_code(file: FPDF, address: str) -> None:
     side, runs = qr.runs(address)
-    module = sheet.QR_SIDE / side
-    x0, y0 = sheet.WIDTH - sheet.MARGIN - sheet.QR_SIDE, sheet.HEIGHT - sheet.MARGIN - sheet.QR_SIDE
+    module = layout.QR_SIDE / side
+    x0, y0 = layout.WIDTH - layout.MARGIN - layout.QR_SIDE, layout.HEIGHT - layout.MARGIN - layout.QR_SIDE
     file.set_fill_color(0)
     for x, y, length in runs:
         file.rect(x0 + x * module, y0 + y * module, length * module, module, style="F")
 
 
-def picture(shown: Shown) -> bytes:
+def picture(shown: CertificateText) -> bytes:
     """The same as a PNG."""
-    image = Image.new("L", (round(sheet.WIDTH * DOTS_PER_MM), round(sheet.HEIGHT * DOTS_PER_MM)), 255)
+    image = Image.new("L", (round(layout.WIDTH * DOTS_PER_MM), round(layout.HEIGHT * DOTS_PER_MM)), 255)
     draw = ImageDraw.Draw(image)
-    for text in sheet.texts(shown):
-        font = fonts.picture_font(text.text, round(text.size * sheet.POINT * DOTS_PER_MM))
+    for text in layout.texts(shown):
+        font = fonts.picture_font(text.text, round(text.size * layout.POINT * DOTS_PER_MM))
         draw.text((text.x * DOTS_PER_MM, text.y * DOTS_PER_MM), text.text, fill=text.shade, font=font, anchor="la")
     side, runs = qr.runs(shown.address)
-    module = int(sheet.QR_SIDE * DOTS_PER_MM / side)
-    x0 = round((sheet.WIDTH - sheet.MARGIN) * DOTS_PER_MM) - side * module
-    y0 = round((sheet.HEIGHT - sheet.MARGIN) * DOTS_PER_MM) - side * module
+    module = int(layout.QR_SIDE * DOTS_PER_MM / side)
+    x0 = round((layout.WIDTH - layout.MARGIN) * DOTS_PER_MM) - side * module
+    y0 = round((layout.HEIGHT - layout.MARGIN) * DOTS_PER_MM) - side * module
     for x, y, length in runs:
         left, top = x0 + x * module, y0 + y * module
         draw.rectangle((left, top, left + length * module - 1, top + module - 1), fill=0)

@@ -11,7 +11,7 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from accounting.certificates.facts import ALL, SHOWN, Abouts, Wanted
+from accounting.certificates.facts import ALL, SHOWN, CertificateRequest, Scopes
 from accounting.certificates.texts import SHOWN_LABELS
 from accounting.history.periods import MAX_YEARS, earliest_for
 from accounting.models import MAX_SHOWN_NAME
@@ -49,7 +49,7 @@ class CertificateForm(forms.Form):
     )
 
     def __init__(
-        self, data: Mapping[str, Any] | None, *, abouts: Abouts, today: dt.date, first: dt.date | None = None
+        self, data: Mapping[str, Any] | None, *, scopes: Scopes, today: dt.date, first: dt.date | None = None
     ) -> None:
         initial = {"first": first or today, "last": today, "about": ALL, "shows": ["credit", "run_time", "tasks"]}
         super().__init__(data, initial=initial)
@@ -58,8 +58,8 @@ class CertificateForm(forms.Form):
         assert isinstance(choice, forms.ChoiceField)
         choice.choices = [
             (ALL, _("All projects")),
-            (_("One project"), [(key, project.name) for key, project in abouts.projects.items()]),
-            (_("A subject"), list(abouts.subjects.items())),
+            (_("One project"), [(key, project.name) for key, project in scopes.projects.items()]),
+            (_("A subject"), list(scopes.subjects.items())),
         ]
 
     def clean_name(self) -> str:
@@ -84,9 +84,11 @@ class CertificateForm(forms.Form):
         return cleaned
 
     @property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> CertificateRequest:
         """What the valid form asks for."""
-        return Wanted(**{name: self.cleaned_data[name] for name in ("first", "last", "about", "shows", "name")})
+        return CertificateRequest(
+            **{name: self.cleaned_data[name] for name in ("first", "last", "about", "shows", "name")}
+        )
 
     @property
     def pairs(self) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ from typing import Final
 from django.conf import settings
 from django.utils.translation import gettext, gettext_lazy, ngettext
 
-from accounting.certificates.keep import check_address
+from accounting.certificates.registry import check_address
 from accounting.drawing.fonts import unwritable
 from accounting.wire.statements import Statement, grouped_code
 from portal.templatetags.display import day, localised
@@ -27,7 +27,7 @@ SHOWN_LABELS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class CertificateText:
     """What is written on a certificate. ``lines``: label and value. ``code``: empty for a preview."""
 
     title: str
@@ -50,11 +50,11 @@ class Shown:
         return "".join(dict.fromkeys("".join(unwritable(text) for text in texts)))
 
 
-def shown(statement: Statement) -> Shown:
+def shown(statement: Statement) -> CertificateText:
     """The words of a statement; of a draft, which has no code, those of its preview."""
     code = str(statement.get("code", ""))
     values = {"site": settings.SITE_NAME, "day": _day(statement["made_on"])}
-    return Shown(
+    return CertificateText(
         title=gettext("Certificate of computing for science"),
         name=str(statement.get("name", "")),
         sentence=_sentence(statement),

@@ -15,9 +15,9 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from accounting.certificates import facts, files, keep
+from accounting.certificates import facts, files, registry
 from accounting.certificates.forms import CertificateForm
-from accounting.certificates.keep import MAX_CERTIFICATES, Checked, Verdict
+from accounting.certificates.registry import MAX_CERTIFICATES, Checked, Verdict
 from accounting.certificates.texts import shown
 from accounting.drawing.qr import svg_path
 from accounting.history.sums import read_first_day
@@ -47,18 +47,18 @@ def new(request: HttpRequest) -> HttpResponse:
     first = read_first_day(user, today)
     if first is None:
         return render(request, "accounting/certificates/new.html", {"has_work": False})
-    abouts = facts.read_abouts(user)
+    scopes = facts.read_scopes(user)
     data = request.POST if request.method == "POST" else request.GET if "first" in request.GET else None
-    form = CertificateForm(data, abouts=abouts, today=today, first=first)
+    form = CertificateForm(data, scopes=scopes, today=today, first=first)
     context: dict[str, object] = {"form": form, "has_work": True, FORM_KEY: uuid4()}
     if form.is_valid():
         try:
             if request.method == "POST":
                 return redirect(
-                    "certificate", keep.make(user, form.wanted, abouts, now, read_form_key(request.POST)).pk
+                    "certificate", registry.issue(user, form.wanted, scopes, now, read_form_key(request.POST)).pk
                 )
-            context["shown"] = shown(facts.draft(user, form.wanted, abouts, today))
-        except keep.TooMany:
+            context["shown"] = shown(facts.draft(user, form.wanted, scopes, today))
+        except registry.TooMany:
             form.add_error(
                 None,
                 _("You have %(number)s certificates, which is the limit. Revoke and delete one first.")
@@ -107,11 +107,11 @@ def change(request: HttpRequest, pk: int) -> HttpResponse:
     """Revoke it or, once it is revoked, delete it."""
     found = _own(request, pk)
     if "delete" in request.POST and found.revoked_at is not None:
-        keep.delete(found)
+        registry.delete(found)
         messages.success(request, _("Deleted. Its code no longer exists on this site."))
         return redirect("certificates")
     if "revoke" in request.POST:
-        keep.revoke(found, timezone.now())
+        registry.revoke(found, timezone.now())
         messages.success(request, _("Revoked. Anyone who checks it is told so and can no longer see what it said."))
     return redirect("certificate", pk)
 
@@ -135,7 +135,7 @@ def check_form(request: HttpRequest) -> HttpResponse:
 def check(request: HttpRequest, text: str) -> HttpResponse:
     """Is this certificate valid, and what does it say?"""
     code = statements.read_code(text)
-    found = keep.check(code) if code is not None else Checked(Verdict.UNKNOWN)
+    found = registry.check(code) if code is not None else Checked(Verdict.UNKNOWN)
     context: dict[str, object] = {"found": found, "code": code}
     if found.certificate is not None:
         context["shown"] = shown(found.certificate.statement)
@@ -150,7 +150,7 @@ def check(request: HttpRequest, text: str) -> HttpResponse:
 def statement(request: HttpRequest, text: str) -> HttpResponse:
     """What was signed, its signature and the public key, for whoever checks them with programs of their own."""
     code = statements.read_code(text)
-    found = keep.check(code) if code is not None else Checked(Verdict.UNKNOWN)
+    found = registry.check(code) if code is not None else Checked(Verdict.UNKNOWN)
     headers = {"X-Robots-Tag": "noindex", "Cache-Control": "private, no-store"}
     if found.certificate is None:
         status = 404 if found.verdict is Verdict.UNKNOWN else 410

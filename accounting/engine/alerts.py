@@ -1,7 +1,7 @@
-"""What a volunteer is alerted of: what has begun, and what is over, since one looked before. Pure.
+"""What a volunteer is alerted of: what has begun, and what is over, since the last evaluation. Pure.
 
 Both troubles, which last, and events, which only happen, are handled the same way: each has a key, and is told when its
-key is seen for the first time. So looking twice tells nothing twice, and a trouble that lasts is told once.
+key is seen for the first time. So evaluating twice tells nothing twice, and a trouble that lasts is told once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ OVER_AFTER: Final = dt.timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Observation:
     """A trouble that is there, or an event of late. ``key``: the same each time that it is seen, and its alone.
 
     ``text``: a sentence. ``path``: the page of this site that says more.
@@ -41,7 +41,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class OpenAlert:
     """What was seen before. ``gone_since``: when it was first missed; None while it is there."""
 
     kind: AlertKind
@@ -52,25 +52,27 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
-    """``known``: what is to be remembered, by key; ``begun`` and ``over``: what is to be told, in order of keys."""
+class Evaluation:
+    """``open``: what is to be remembered, by key; ``begun`` and ``over``: what is to be told, in order of keys."""
 
-    known: dict[str, Known]
-    begun: list[Seen]
-    over: list[Known]
+    open: dict[str, OpenAlert]
+    begun: list[Observation]
+    over: list[OpenAlert]
 
 
-def look(before: Mapping[str, Known], seen: Iterable[Seen], now: dt.datetime, *, is_first: bool = False) -> Looked:
-    """What changed. At the first look, troubles that are there already are remembered and not told: pages show them.
+def evaluate(
+    before: Mapping[str, OpenAlert], seen: Iterable[Observation], now: dt.datetime, *, is_first: bool = False
+) -> Evaluation:
+    """What changed. At the first evaluation, troubles that are there are remembered and not told: pages show them.
 
     In whatever order things are seen, the outcome is the same; of two with one key, the smaller text counts.
     """
-    there: dict[str, Seen] = {}
+    there: dict[str, Observation] = {}
     for each in sorted(seen, key=lambda each: (each.key, each.text, each.path)):
         there.setdefault(each.key, each)
     known, begun, over = {}, [], []
     for key, each in there.items():
-        known[key] = Known(each.kind, key, each.text, each.path)
+        known[key] = OpenAlert(each.kind, key, each.text, each.path)
         if key not in before and not (is_first and each.kind in LASTING):
             begun.append(each)
     for key, missed in sorted(before.items()):
@@ -81,7 +83,7 @@ def look(before: Mapping[str, Known], seen: Iterable[Seen], now: dt.datetime, *,
             known[key] = replace(missed, gone_since=gone_since)
         elif missed.kind in LASTING:
             over.append(missed)
-    return Looked(known, begun, over)
+    return Evaluation(known, begun, over)
 
 
 # --- trying again --------------------------------------------------------------------------------------------

@@ -9,8 +9,8 @@ from typing import Final
 from django.conf import settings
 
 from accounting.badges import award
-from accounting.certificates import keep
-from accounting.certificates.facts import Wanted, read_abouts
+from accounting.certificates import registry
+from accounting.certificates.facts import CertificateRequest, read_scopes
 from accounting.choosing import standings
 from accounting.choosing.choices import choose_keywords, choose_projects
 from accounting.engine.choice.facts import CPU
@@ -185,8 +185,10 @@ def _give_proof(volunteer: User, now: dt.datetime) -> None:
     award.award_due(now)
     today = now.astimezone(dt.UTC).date()
     shows = ("credit", "run_time", "tasks", "computers", "since", "badges")
-    wanted = Wanted(today - dt.timedelta(days=30), today - dt.timedelta(days=1), "all", shows, volunteer.name)
-    keep.make(volunteer, wanted, read_abouts(volunteer), now)
+    wanted = CertificateRequest(
+        today - dt.timedelta(days=30), today - dt.timedelta(days=1), "all", shows, volunteer.name
+    )
+    registry.issue(volunteer, wanted, read_scopes(volunteer), now)
 
 
 def _make_own_project() -> Project | None:

@@ -11,8 +11,8 @@ from django.contrib.auth.models import Permission
 from django.test import Client
 from django.utils import timezone
 
-from accounting.certificates import keep
-from accounting.certificates.facts import Abouts, Wanted
+from accounting.certificates import registry
+from accounting.certificates.facts import CertificateRequest, Scopes
 from accounting.models import AccountSettings, DataCopy, DataCopyPart, HostLedger, HostProject, Note, Project
 from accounting.rpc import account_keys, catalogue
 from accounting.rpc.feed_addresses import feed_path
@@ -80,9 +80,9 @@ def make_world(alice: User, bob: User, operator: User) -> World:
     experiment, shared = (_experiment(alice, token) for token in (None, "f" * 32))
     clients = _clients(alice, bob, operator)
     today = dt.date(2026, 1, 2)
-    shown = Wanted(first=today, last=today, about="all", shows=["credit"])
+    shown = CertificateRequest(first=today, last=today, about="all", shows=["credit"])
     credit(host, project, str(today), (1_000_000, 0, 0, 0, 1, 0))
-    certificate = keep.make(alice, shown, Abouts({}, {}), timezone.now())
+    certificate = registry.issue(alice, shown, Scopes({}, {}), timezone.now())
     signature = links.save(alice, {"shows_total": True}, timezone.now())
     ids = {
         "certificate": certificate.pk,

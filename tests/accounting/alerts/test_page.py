@@ -15,7 +15,7 @@ from pytest_django import Settings
 
 from accounting.account_data import copies
 from accounting.alerts import channels, deliver
-from accounting.alerts.destinations import opened
+from accounting.alerts.destinations import decrypt_destination
 from accounting.alerts.reads import WATCHED_FOR
 from accounting.models import AlertChannel, AlertMessage
 from accounting.wire.alerts import MAX_URL_CHARS, signature
@@ -54,8 +54,10 @@ def test_a_webhook_is_added_and_its_secret_shown_once(signed_in: Client, own_mac
     reply = signed_in.post(f"{ALERTS}webhook/", {"webhook-url": HOOK, "webhook-name": ""})
     secret = Page(reply.content.decode()).one("code", id="webhook-secret").text
     channel = AlertChannel.objects.get()
-    assert reply.status_code == 200 and signature(secret, "1", 1, b"") == signature(opened(channel).key, "1", 1, b"")
-    assert (channel.name, channel.host, opened(channel).url) == (HOST, HOST, HOOK)
+    assert reply.status_code == 200 and signature(secret, "1", 1, b"") == signature(
+        decrypt_destination(channel).key, "1", 1, b""
+    )
+    assert (channel.name, channel.host, decrypt_destination(channel).url) == (HOST, HOST, HOOK)
     words = signed_in.get(ALERTS).content.decode()
     assert secret not in words and "hook-of-alice" not in words and HOST in words
 
@@ -63,7 +65,7 @@ def test_a_webhook_is_added_and_its_secret_shown_once(signed_in: Client, own_mac
 def test_a_topic_of_ntfy_is_added_with_its_token(signed_in: Client, own_machine: None) -> None:
     data = {"ntfy-url": HOOK, "ntfy-token": "tk_secret", "ntfy-name": "My phone"}
     assert signed_in.post(f"{ALERTS}ntfy/", data).status_code == 302
-    assert opened(AlertChannel.objects.get()).token == "tk_secret"
+    assert decrypt_destination(AlertChannel.objects.get()).token == "tk_secret"
     page = signed_in.get(ALERTS).content.decode()
     assert "My phone" in page and "tk_secret" not in page
 
@@ -276,7 +278,7 @@ def test_adding_asks_for_the_password_again(client: Client, alice: User, own_mac
     client.post(reply.headers["Location"], {"password": "alice's secret"})
     assert "Confirm that it is you" in shown(client) and not AlertChannel.objects.exists()
     client.post(f"{ALERTS}ntfy/", {"ntfy-url": HOOK})
-    assert opened(AlertChannel.objects.get()).url == HOOK
+    assert decrypt_destination(AlertChannel.objects.get()).url == HOOK
 
 
 @pytest.mark.parametrize("what", ["ntfy", "webhook", "browser"])
@@ -295,20 +297,30 @@ def test_a_form_that_is_sent_twice_adds_one_channel_and_shows_its_secret(signed_
     for _ in range(2):
         reply = signed_in.post(f"{ALERTS}webhook/", sent)
     channel = AlertChannel.objects.get()
-    assert Page(reply.content.decode()).one("code", id="webhook-secret").text == opened(channel).key
+    assert Page(reply.content.decode()).one("code", id="webhook-secret").text == decrypt_destination(channel).key
     # A form that is shown anew adds another one.
     assert Page(reply.content.decode()).one("input", name="webhook-form_key").attributes["value"] != key
     signed_in.post(f"{ALERTS}webhook/", {"webhook-url": HOOK})
     assert AlertChannel.objects.count() == 2
 
 
+def test_a_webhook_whose_address_cannot_be_read_any_more_gets_no_other_secret(
+    signed_in: Client, alice: User, own_machine: None, settings: Settings
+) -> None:
+    channel = add_webhook(alice, HOOK)
+    settings.ACCOUNT_KEY_SECRET = "another secret of at least thirty-two characters"
+    reply = signed_in.post(f"{ALERTS}{channel.pk}/secret/", follow=True)
+    assert "The stored address can no longer be read. Remove this channel and add it again." in reply.content.decode()
+    assert AlertChannel.objects.get().destination == channel.destination
+
+
 def test_a_webhook_gets_another_secret(signed_in: Client, alice: User, own_machine: None) -> None:
     channel = add_webhook(alice, HOOK)
-    before = opened(channel)
+    before = decrypt_destination(channel)
     reply = signed_in.post(f"{ALERTS}{channel.pk}/secret/")
     secret = Page(reply.content.decode()).one("code", id="webhook-secret").text
     channel.refresh_from_db()
-    assert opened(channel).key == secret != before.key and opened(channel).url == HOOK
+    assert decrypt_destination(channel).key == secret != before.key and decrypt_destination(channel).url == HOOK
     assert secret not in signed_in.get(ALERTS).content.decode()
     assert signed_in.post(f"{ALERTS}{add_ntfy(alice, HOOK).pk}/secret/").status_code == 404
 
@@ -338,7 +350,7 @@ def test_a_browser_is_followed_to_its_new_address(alice: User, own_machine: None
     AlertChannel.objects.update(paused_at=timezone.now(), fault="gone")
     assert moved(old, new) == 204
     channel.refresh_from_db()
-    assert (opened(channel).url, channel.paused_at, channel.fault) == (f"https://{HOST}/new", None, "")
+    assert (decrypt_destination(channel).url, channel.paused_at, channel.fault) == (f"https://{HOST}/new", None, "")
     # It does so again if the answer was lost: the old address is nobody's then.
     assert moved(old, new) == 404 and AlertChannel.objects.count() == 1
 
@@ -349,7 +361,7 @@ def test_nobody_moves_a_browser_without_its_keys(alice: User, own_machine: None)
     stranger = PushBrowser()
     assert moved(stranger.subscription(address), stranger.subscription(f"https://{HOST}/new")) == 404
     channel.refresh_from_db()
-    assert opened(channel).url == address
+    assert decrypt_destination(channel).url == address
 
 
 def test_a_browser_is_not_followed_into_a_private_network(alice: User) -> None:
@@ -358,7 +370,7 @@ def test_a_browser_is_not_followed_into_a_private_network(alice: User) -> None:
     assert moved(browser.subscription("https://9.9.9.9/old"), browser.subscription("https://10.0.0.1/new")) == 422
     assert moved("[]", "null") == 400
     channel.refresh_from_db()
-    assert opened(channel).url == "https://9.9.9.9/old"
+    assert decrypt_destination(channel).url == "https://9.9.9.9/old"
 
 
 def test_a_copy_of_ones_data_has_channels_without_their_addresses(alice: User) -> None:

@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounting.certificates import keep
+from accounting.certificates import registry
 from accounting.ledger.months import close_months
 from accounting.models import Certificate, Project, UserProject
 from portal.models import User
@@ -168,7 +168,7 @@ def test_a_form_that_is_sent_twice_makes_one(client: Client, alice: User, alpha:
 def test_the_number_of_certificates_is_limited(
     client: Client, alice: User, alpha: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keep, "MAX_CERTIFICATES", 1)
+    monkeypatch.setattr(registry, "MAX_CERTIFICATES", 1)
     found = made(client, alice)
     assert "which is the limit" in client.post("/history/certificates/new/", ask()).content.decode()
     path = f"/history/certificates/{found.pk}/change/"
@@ -208,7 +208,7 @@ def test_a_statement_that_was_changed_is_not_confirmed(client: Client, alice: Us
 def test_another_secret_confirms_nothing(client: Client, alice: User, alpha: Project, settings: Settings) -> None:
     found = made(client, alice)
     settings.CERTIFICATE_SECRET = "another"
-    assert keep.check(found.code).verdict is keep.Verdict.BROKEN
+    assert registry.check(found.code).verdict is registry.Verdict.BROKEN
 
 
 def test_openssl_confirms_the_signature(client: Client, alice: User, alpha: Project, tmp_path: Path) -> None:

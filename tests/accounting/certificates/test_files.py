@@ -11,15 +11,15 @@ import pytest
 from PIL import Image
 from pypdfium2 import PdfDocument
 
-from accounting.certificates import files, sheet
-from accounting.certificates.texts import Shown, shown
+from accounting.certificates import files, layout
+from accounting.certificates.texts import CertificateText, shown
 from accounting.drawing import fonts, qr
 
 AT = dt.datetime(2026, 11, 23, tzinfo=dt.UTC)
 CODE = "7KQ49XMZ2B3CDEFG"
 
 
-def words(name: str, **facts: Any) -> Shown:
+def words(name: str, **facts: Any) -> CertificateText:
     return shown(
         {
             "made_on": "2026-11-23",
@@ -53,7 +53,7 @@ def test_a_picture_has_the_size_of_the_sheet_and_the_qr_code_in_its_corner() -> 
     assert picture.size == (1260, 1782)
     assert picture.info["Source"] == found.address
     side, runs = qr.runs(found.address)
-    module = int(sheet.QR_SIDE * files.DOTS_PER_MM / side)
+    module = int(layout.QR_SIDE * files.DOTS_PER_MM / side)
     corner = (1260 - 150 - side * module, 1782 - 150 - side * module)
     dark = {(x + step, y) for x, y, length in runs for step in range(length)}
     for x in range(side):
@@ -71,15 +71,15 @@ def test_letters_that_no_font_here_writes_well_are_named(text: str) -> None:
 def test_everything_stays_on_the_sheet_and_above_the_code() -> None:
     many = [f"A badge with the long name {number}, of sixty characters and more" for number in range(60)]
     longest = words("W" * 60, badges=many, computers=10**9, cpu_hours=10**15, gpu_hours=10**15, since="2019-01-01")
-    for text in sheet.texts(longest):
-        assert text.x + sheet.width_of(text.text, text.size) <= sheet.WIDTH - sheet.MARGIN + 0.1, text
-        assert text.y + text.size * sheet.POINT <= sheet.HEIGHT - sheet.MARGIN, text
+    for text in layout.texts(longest):
+        assert text.x + layout.width_of(text.text, text.size) <= layout.WIDTH - layout.MARGIN + 0.1, text
+        assert text.y + text.size * layout.POINT <= layout.HEIGHT - layout.MARGIN, text
 
 
 def test_a_word_that_is_longer_than_a_line_is_cut() -> None:
-    lines = sheet.wrapped("W" * 100 + " end", 12, 60)
+    lines = layout.wrapped("W" * 100 + " end", 12, 60)
     assert "".join(lines).replace(" ", "") == "W" * 100 + "end"
-    assert all(sheet.width_of(line, 12) <= 60 for line in lines)
+    assert all(layout.width_of(line, 12) <= 60 for line in lines)
 
 
 @pytest.mark.parametrize(("name", "nbadges"), [("W" * 60, 400), ("王" * 60, 1), ("", 60)])
@@ -87,7 +87,8 @@ def test_no_line_lies_on_another(name: str, nbadges: int) -> None:
     many = [f"A badge with the long name {number}, of sixty characters and more" for number in range(nbadges)]
     found = replace(words(name, badges=many), title="Zertifikat über Rechenzeit für die Wissenschaft und die Forschung")
     places = [
-        (text.x, text.y, text.size * sheet.POINT, sheet.width_of(text.text, text.size)) for text in sheet.texts(found)
+        (text.x, text.y, text.size * layout.POINT, layout.width_of(text.text, text.size))
+        for text in layout.texts(found)
     ]
     for number, (x, y, height, width) in enumerate(places):
         for x2, y2, height2, width2 in places[:number]:

@@ -19,33 +19,35 @@ from accounting.engine.alerts import (
     OVER_AFTER,
     RETRY_AFTER,
     AlertKind,
-    Known,
-    Seen,
+    Observation,
+    OpenAlert,
     Try,
     Verdict,
+    evaluate,
     judge,
-    look,
 )
 
 NOW = dt.datetime(2026, 3, 10, 12, tzinfo=dt.UTC)
 MINUTE = dt.timedelta(minutes=1)
 
 
-def silent(name: str = "attic") -> Seen:
-    return Seen(AlertKind.SILENT, f"silent {name}", f"{name} has not reported for 3 days.", "/computers/1/")
+def silent(name: str = "attic") -> Observation:
+    return Observation(AlertKind.SILENT, f"silent {name}", f"{name} has not reported for 3 days.", "/computers/1/")
 
 
-LOGIN = Seen(AlertKind.SECURITY, "security 7", "signed in", "/account/events/")
+LOGIN = Observation(AlertKind.SECURITY, "security 7", "signed in", "/account/events/")
 
 
-def told(looks: Sequence[Sequence[Seen]], *, every: dt.timedelta = 10 * MINUTE, is_first: bool = False) -> list[str]:
+def told(
+    looks: Sequence[Sequence[Observation]], *, every: dt.timedelta = 10 * MINUTE, is_first: bool = False
+) -> list[str]:
     """What is told in a row of looks, each so long after the one before: "+key" for begun, "-key" for over."""
-    known: dict[str, Known] = {}
+    known: dict[str, OpenAlert] = {}
     lines = []
     for number, seen in enumerate(looks):
-        looked = look(known, seen, NOW + number * every, is_first=is_first and number == 0)
-        lines += [f"+{each.key}" for each in looked.begun] + [f"-{each.key}" for each in looked.over]
-        known = looked.known
+        evaluated = evaluate(known, seen, NOW + number * every, is_first=is_first and number == 0)
+        lines += [f"+{each.key}" for each in evaluated.begun] + [f"-{each.key}" for each in evaluated.over]
+        known = evaluated.open
     return lines
 
 
@@ -75,7 +77,7 @@ def test_an_event_has_no_end() -> None:
 
 
 SEEN = st.builds(
-    lambda kind, name, words: Seen(kind, f"{kind} {name}", words, "/"),
+    lambda kind, name, words: Observation(kind, f"{kind} {name}", words, "/"),
     st.sampled_from(AlertKind),
     st.sampled_from("abcd"),
     st.sampled_from(["one", "two"]),
@@ -83,40 +85,44 @@ SEEN = st.builds(
 
 
 @given(looks=st.lists(st.lists(SEEN, max_size=6), max_size=6), minutes=st.integers(1, 120), first=st.booleans())
-def test_looking_again_at_the_same_tells_nothing_new(looks: list[list[Seen]], minutes: int, first: bool) -> None:
-    known: dict[str, Known] = {}
+def test_looking_again_at_the_same_tells_nothing_new(looks: list[list[Observation]], minutes: int, first: bool) -> None:
+    known: dict[str, OpenAlert] = {}
     for number, seen in enumerate(looks):
         now = NOW + number * minutes * MINUTE
-        looked = look(known, seen, now, is_first=first and number == 0)
-        again = look(looked.known, seen, now)
-        assert (again.begun, again.over, again.known) == ([], [], looked.known)
-        known = looked.known
+        evaluated = evaluate(known, seen, now, is_first=first and number == 0)
+        again = evaluate(evaluated.open, seen, now)
+        assert (again.begun, again.over, again.open) == ([], [], evaluated.open)
+        known = evaluated.open
 
 
 @given(looks=st.lists(st.lists(SEEN, max_size=6), max_size=6), minutes=st.integers(1, 120), seed=st.integers(0, 9))
-def test_the_order_in_which_things_are_seen_does_not_matter(looks: list[list[Seen]], minutes: int, seed: int) -> None:
-    one: dict[str, Known] = {}
-    other: dict[str, Known] = {}
+def test_the_order_in_which_things_are_seen_does_not_matter(
+    looks: list[list[Observation]], minutes: int, seed: int
+) -> None:
+    one: dict[str, OpenAlert] = {}
+    other: dict[str, OpenAlert] = {}
     shuffle = random.Random(seed).shuffle
     for number, seen in enumerate(looks):
         mixed = list(seen)
         shuffle(mixed)
         now = NOW + number * minutes * MINUTE
-        first, second = look(one, seen, now), look(other, mixed, now)
+        first, second = evaluate(one, seen, now), evaluate(other, mixed, now)
         assert first == second
-        one, other = first.known, second.known
+        one, other = first.open, second.open
 
 
 @given(looks=st.lists(st.lists(SEEN, max_size=6), max_size=8), minutes=st.integers(1, 120))
-def test_what_is_over_had_begun_and_nothing_begins_twice_without_an_end(looks: list[list[Seen]], minutes: int) -> None:
-    known: dict[str, Known] = {}
+def test_what_is_over_had_begun_and_nothing_begins_twice_without_an_end(
+    looks: list[list[Observation]], minutes: int
+) -> None:
+    known: dict[str, OpenAlert] = {}
     open_now: set[str] = set()
     for number, seen in enumerate([*looks, [], [], []]):
-        looked = look(known, seen, NOW + number * minutes * MINUTE)
-        begun, over = ({each.key for each in some} for some in (looked.begun, looked.over))
+        evaluated = evaluate(known, seen, NOW + number * minutes * MINUTE)
+        begun, over = ({each.key for each in some} for some in (evaluated.begun, evaluated.over))
         assert not begun & open_now and over <= open_now
-        assert all(each.kind in LASTING for each in looked.over)
-        known = looked.known
+        assert all(each.kind in LASTING for each in evaluated.over)
+        known = evaluated.open
         # An event may be forgotten without a word.
         open_now = (open_now | begun) & set(known)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from playwright.sync_api import Page, expect
 
-from accounting.alerts.destinations import opened
+from accounting.alerts.destinations import decrypt_destination
 from accounting.models import AlertChannel
 from portal.models import User
 from tests.support.browser_visitor import sign_in
@@ -61,6 +61,6 @@ def test_a_click_subscribes_this_browser_and_the_service_worker_shows_what_is_pu
 
     later = PushBrowser().subscription("https://9.9.9.9/later")
     worker.evaluate(f"follow({{ newSubscription: {later} }})")
-    assert opened(AlertChannel.objects.get()).url == "https://9.9.9.9/later"
+    assert decrypt_destination(AlertChannel.objects.get()).url == "https://9.9.9.9/later"
     worker.evaluate(f"follow({{ newSubscription: {subscription} }})")
-    assert opened(AlertChannel.objects.get()).url == "https://9.9.9.9/push"
+    assert decrypt_destination(AlertChannel.objects.get()).url == "https://9.9.9.9/push"

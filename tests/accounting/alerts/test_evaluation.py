@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone, translation
 from pytest_django import Settings
 
-from accounting.alerts import channels, look
+from accounting.alerts import channels, evaluation
 from accounting.alerts.texts import lines_of, title_of
 from accounting.engine.alerts import AlertKind
 from accounting.models import (
@@ -37,17 +37,17 @@ HOOK = "https://hook.example.org/"
 
 @pytest.fixture
 def channel(alice: User) -> AlertChannel:
-    """Alice's channel, after the first look, which tells of all that it can."""
+    """Alice's channel, after the first evaluation, which tells of all that it can."""
     made = add_webhook(alice, HOOK)
     channels.choose(alice, made.pk, ["silent", "failing", "project", "security", "news"], tells_end=True)
-    look.look_after(alice.pk, timezone.now())
+    evaluation.evaluate_user(alice.pk, timezone.now())
     return made
 
 
 def told(user: User, now: dt.datetime) -> list[tuple[str, list[str]]]:
-    """What a look at this time tells: title and lines of each new message."""
+    """What an evaluation at this time tells: title and lines of each new message."""
     known = set(AlertMessage.objects.values_list("pk", flat=True))
-    look.look_after(user.pk, now)
+    evaluation.evaluate_user(user.pk, now)
     new = AlertMessage.objects.exclude(pk__in=known).order_by("pk")
     return [(message.title, message.lines) for message in new]
 
@@ -104,7 +104,7 @@ def test_trouble_of_a_project_is_told_to_those_who_have_it(
     project, now = make_project("Alpha"), timezone.now()
     HostProject.objects.create(host=studio, project=project, listed=True)
     add_webhook(bob, HOOK)
-    look.look_after(bob.pk, now)
+    evaluation.evaluate_user(bob.pk, now)
     for kind, type_ in (("failing", ""), ("no_work", "CPU")):
         ProjectTrouble.objects.create(
             project=project, kind=kind, processor_type=type_, since=now, last_at=now, volunteers=5, of_volunteers=6
@@ -155,7 +155,7 @@ def test_each_channel_gets_what_was_chosen_for_it(alice: User, studio: Host, cha
     channels.choose(alice, phone.pk, ["security"], tells_end=False)
     last_seen(studio, 4 * DAY)
     record(alice, Kind.LOGIN, Source())
-    look.look_after(alice.pk, timezone.now())
+    evaluation.evaluate_user(alice.pk, timezone.now())
     assert sorted(AlertMessage.objects.filter(channel=phone).values_list("kind", flat=True)) == ["security"]
     assert sorted(AlertMessage.objects.filter(channel=channel).values_list("kind", flat=True)) == ["security", "silent"]
 
@@ -173,7 +173,7 @@ def test_beyond_the_limit_of_the_day_messages_are_left_out(
     now = timezone.now()
     for number in range(4):
         Announcement.objects.create(title=f"News {number}", text="x")
-        look.look_after(alice.pk, timezone.now())
+        evaluation.evaluate_user(alice.pk, timezone.now())
     assert list(AlertMessage.objects.order_by("pk").values_list("outcome", flat=True)) == [
         "waiting",
         "waiting",
@@ -182,23 +182,42 @@ def test_beyond_the_limit_of_the_day_messages_are_left_out(
     ]
     AlertMessage.objects.update(created_at=now - DAY)
     Announcement.objects.create(title="Next day", text="x")
-    assert look.look_after(alice.pk, timezone.now()) == 1
+    assert evaluation.evaluate_user(alice.pk, timezone.now()) == 1
 
 
-def test_what_is_about_the_security_of_the_account_is_never_left_out(
+def test_messages_about_the_account_have_a_limit_of_their_own(
     alice: User, channel: AlertChannel, settings: Settings
 ) -> None:
-    """Nor does it take room: the one message of the day is still there for news."""
+    settings.SECURITY_ALERTS_PER_CHANNEL_DAY = 2
+    now = timezone.now()
+    for _ in range(3):
+        record(alice, Kind.LOGIN, Source())
+        evaluation.evaluate_user(alice.pk, timezone.now())
+    assert list(AlertMessage.objects.order_by("pk").values_list("outcome", flat=True)) == [
+        "waiting",
+        "waiting",
+        "left_out",
+    ]
+    # The limit is of 24 hours.
+    AlertMessage.objects.update(created_at=now - DAY)
+    record(alice, Kind.LOGIN, Source())
+    assert evaluation.evaluate_user(alice.pk, timezone.now()) == 1
+
+
+def test_other_messages_take_no_room_from_those_about_the_account(
+    alice: User, channel: AlertChannel, settings: Settings
+) -> None:
+    """Nor do these from others: the one message of the day is still there for news."""
     settings.ALERTS_PER_CHANNEL_DAY = 1
     for _ in range(3):
         record(alice, Kind.LOGIN, Source())
-        assert look.look_after(alice.pk, timezone.now()) == 1
+        assert evaluation.evaluate_user(alice.pk, timezone.now()) == 1
     for number, expected in enumerate([1, 0]):
         Announcement.objects.create(title=f"News {number}", text="x")
-        assert look.look_after(alice.pk, timezone.now()) == expected
+        assert evaluation.evaluate_user(alice.pk, timezone.now()) == expected
     record(alice, Kind.LOGIN, Source())
     Announcement.objects.create(title="More", text="x")
-    assert look.look_after(alice.pk, timezone.now()) == 1
+    assert evaluation.evaluate_user(alice.pk, timezone.now()) == 1
     last = AlertMessage.objects.order_by("-pk")[:2]
     assert {(message.kind, message.outcome) for message in last} == {("security", "waiting"), ("news", "left_out")}
 
@@ -215,32 +234,32 @@ def test_a_paused_channel_gets_nothing_and_what_came_meanwhile_is_not_made_up_fo
     assert len(told(alice, timezone.now())) == 1
 
 
-# --- who is looked after ---------------------------------------------------------------------------------
+# --- who is evaluated ------------------------------------------------------------------------------------
 
 
-def test_only_those_with_channels_are_looked_after_and_not_too_often(alice: User, bob: User) -> None:
+def test_only_those_with_channels_are_evaluated_and_not_too_often(alice: User, bob: User) -> None:
     now = timezone.now()
     add_webhook(alice, HOOK)
-    assert look.due(now) == [alice.pk]
-    look.look_after(alice.pk, now)
-    assert look.due(now + look.EVERY / 2) == []
-    assert look.due(now + look.EVERY) == [alice.pk]
+    assert evaluation.due(now) == [alice.pk]
+    evaluation.evaluate_user(alice.pk, now)
+    assert evaluation.due(now + evaluation.EVERY / 2) == []
+    assert evaluation.due(now + evaluation.EVERY) == [alice.pk]
     User.objects.filter(pk=alice.pk).update(deletion_asked_at=now)
-    assert look.due(now + look.EVERY) == []
+    assert evaluation.due(now + evaluation.EVERY) == []
 
 
-def test_a_security_event_is_looked_at_at_once(alice: User, channel: AlertChannel) -> None:
+def test_a_security_event_is_evaluated_at_once(alice: User, channel: AlertChannel) -> None:
     now = timezone.now()
-    look.look_after(alice.pk, now)
+    evaluation.evaluate_user(alice.pk, now)
     record(alice, Kind.LOGIN_FAILED, Source())
-    assert look.due(timezone.now()) == []
+    assert evaluation.due(timezone.now()) == []
     record(alice, Kind.LOGIN, Source())
-    assert look.due(timezone.now()) == [alice.pk]
+    assert evaluation.due(timezone.now()) == [alice.pk]
 
 
 def test_after_the_last_channel_is_removed_all_begins_anew(alice: User, studio: Host, channel: AlertChannel) -> None:
     channels.remove(alice, channel.pk)
-    assert look.due(timezone.now() + DAY) == []
+    assert evaluation.due(timezone.now() + DAY) == []
     last_seen(studio, 5 * DAY)
     add_webhook(alice, HOOK)
     assert told(alice, timezone.now()) == []
@@ -251,10 +270,10 @@ def test_a_look_costs_the_same_however_many_computers_there_are(alice: User, cha
         for number in range(ncomputers):
             last_seen(make_host(alice, f"{name}{number}"), 5 * DAY)
         with CaptureQueriesContext(connection) as seen:
-            assert look.look_after(alice.pk, timezone.now()) == 1
+            assert evaluation.evaluate_user(alice.pk, timezone.now()) == 1
         return len(seen)
 
-    look.look_after(alice.pk, timezone.now())
+    evaluation.evaluate_user(alice.pk, timezone.now())
     few = cost(1, "few")
     assert few <= 25 and cost(20, "many") == few
 
@@ -263,12 +282,12 @@ def test_a_look_costs_the_same_however_many_computers_there_are(alice: User, cha
 def test_two_looks_at_once_make_one_message(alice: User, studio: Host) -> None:
     add_webhook(alice, HOOK)
     now = timezone.now()
-    look.look_after(alice.pk, now)
+    evaluation.evaluate_user(alice.pk, now)
     last_seen(studio, 5 * DAY)
 
     def run(_: int) -> int:
         try:
-            return look.look_after(alice.pk, now)
+            return evaluation.evaluate_user(alice.pk, now)
         finally:
             connection.close()
 
@@ -281,8 +300,8 @@ def test_two_looks_at_once_make_one_message(alice: User, studio: Host) -> None:
 def test_an_error_with_one_volunteer_does_not_keep_others_from_their_alerts(
     alice: User, bob: User, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
 ) -> None:
-    """Of whatever kind: who could not be looked after is first in line the next time too."""
-    real: Callable[[int, dt.datetime], int] = look.look_after
+    """Of whatever kind: who could not be evaluated is first in line the next time too."""
+    real: Callable[[int, dt.datetime], int] = evaluation.evaluate_user
 
     def broken(user_id: int, now: dt.datetime) -> int:
         if user_id == alice.pk:
@@ -291,6 +310,6 @@ def test_an_error_with_one_volunteer_does_not_keep_others_from_their_alerts(
 
     for user in (alice, bob):
         add_webhook(user, HOOK)
-    monkeypatch.setattr(look, "look_after", broken)
-    look.look_after_all(timezone.now())
+    monkeypatch.setattr(evaluation, "evaluate_user", broken)
+    evaluation.evaluate_all(timezone.now())
     assert list(AlertWatch.objects.exclude(looked_at=None).values_list("pk", flat=True)) == [bob.pk]

@@ -12,7 +12,7 @@ from typing import Final
 from django.conf import settings
 from django.utils.translation import gettext
 
-from accounting.certificates.texts import Shown
+from accounting.certificates.texts import CertificateText
 from accounting.drawing.fonts import picture_font
 
 WIDTH: Final = 210.0
@@ -47,12 +47,12 @@ def width_of(text: str, size: float) -> float:
     return picture_font(text, _MEASURED).getlength(text) / _MEASURED * size * POINT
 
 
-def texts(shown: Shown) -> list[Text]:
+def texts(shown: CertificateText) -> list[Text]:
     """All lines of the sheet. What is too long for its place is written smaller."""
     return [*_upper(shown), *_lower(shown)]
 
 
-def _upper(shown: Shown) -> Iterator[Text]:
+def _upper(shown: CertificateText) -> Iterator[Text]:
     y = MARGIN
     yield Text(MARGIN, y, 12, settings.SITE_NAME, GREY)
     y += 18
@@ -76,7 +76,7 @@ def _upper(shown: Shown) -> Iterator[Text]:
         y += 1
 
 
-def _fitting(shown: Shown, y: float) -> float:
+def _fitting(shown: CertificateText, y: float) -> float:
     """The size of the lines with which they and the notes end above the code."""
     size = 14.0
     while size > 5 and y + _needed(shown, size) > _LOWER - 8:
@@ -84,7 +84,7 @@ def _fitting(shown: Shown, y: float) -> float:
     return size
 
 
-def _needed(shown: Shown, size: float) -> float:
+def _needed(shown: CertificateText, size: float) -> float:
     values = sum(
         len(wrapped(value, size, WIDTH - 2 * MARGIN - _VALUES)) * _height(size) + size * POINT * 0.4
         for _, value in shown.lines
@@ -93,7 +93,7 @@ def _needed(shown: Shown, size: float) -> float:
     return values + 6 + sum(len(wrapped(note, small, WIDTH - 2 * MARGIN)) * _height(small) + 1 for note in shown.notes)
 
 
-def _lower(shown: Shown) -> Iterator[Text]:
+def _lower(shown: CertificateText) -> Iterator[Text]:
     width = WIDTH - 2 * MARGIN - QR_SIDE - 6
     y = _LOWER + 2
     for number, (text, size, shade) in enumerate(

@@ -12,7 +12,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import transaction
 
-from accounting.certificates.facts import Abouts, Wanted, draft
+from accounting.certificates.facts import CertificateRequest, Scopes, draft
 from accounting.models import Certificate
 from accounting.wire import statements
 from portal.models import User
@@ -44,7 +44,9 @@ class Checked:
     revoked_on: dt.date | None = None
 
 
-def make(user: User, wanted: Wanted, abouts: Abouts, now: dt.datetime, form_key: UUID | None = None) -> Certificate:
+def issue(
+    user: User, wanted: CertificateRequest, scopes: Scopes, now: dt.datetime, form_key: UUID | None = None
+) -> Certificate:
     """Make a certificate of what the ledger says now; raises TooMany, NoWork. One transaction; locks the user's row.
 
     ``form_key``: of the form. If it was sent before, the certificate is there already.
@@ -57,7 +59,7 @@ def make(user: User, wanted: Wanted, abouts: Abouts, now: dt.datetime, form_key:
             return known
         if theirs.count() >= MAX_CERTIFICATES:
             raise TooMany
-        statement = draft(user, wanted, abouts, now.astimezone(dt.UTC).date()) | {"code": code}
+        statement = draft(user, wanted, scopes, now.astimezone(dt.UTC).date()) | {"code": code}
         signature = statements.sign(statement, statements.signing_key(settings.CERTIFICATE_SECRET))
         return Certificate.objects.create(
             user=user, code=code, statement=statement, signature=signature, made_at=now, form_key=form_key

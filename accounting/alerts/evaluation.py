@@ -1,7 +1,7 @@
-"""Look after the volunteers who have channels: what has begun and what is over becomes messages.
+"""Evaluate the volunteers who have channels: what has begun and what is over becomes messages.
 
-A look is one transaction, with the lock on the volunteer's watch. So of what is seen twice, one message is made for
-each channel, and none is lost if the task dies. Nothing is sent here (`accounting.alerts.deliver`).
+An evaluation is one transaction, with the lock on the volunteer's watch. So of what is seen twice, one message is made
+for each channel, and none is lost if the task dies. Nothing is sent here (`accounting.alerts.deliver`).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from django.db import transaction
 from django.db.models import Count, Exists, F, OuterRef, Q
 from django.urls import reverse
 
-from accounting.alerts.facts import events_of_alerts, read_seen
+from accounting.alerts.facts import events_of_alerts, read_observations
 from accounting.alerts.texts import lines_of, title_of
-from accounting.engine.alerts import AlertKind, Known, Looked, Seen, look
+from accounting.engine.alerts import AlertKind, Evaluation, Observation, OpenAlert, evaluate
 from accounting.models import AlertChannel, AlertMessage, AlertTrouble, AlertWatch
 from accounting.models.alerts import TEST
 from accounting.wire.alerts import MAX_LINE_CHARS, MAX_LINES, MAX_TITLE_CHARS, clean
@@ -28,9 +28,9 @@ from portal.models import SecurityEvent
 log = structlog.get_logger("alerts")
 
 EVERY: Final = dt.timedelta(minutes=10)
-"""How often a volunteer is looked after; one with a new security event at the next run."""
+"""How often a volunteer is evaluated; one with a new security event at the next run."""
 OVERLAP: Final = dt.timedelta(minutes=10)
-"""Events are looked for from so long before the last look: one may be written late, by a long transaction."""
+"""Events are looked for from so long before the last evaluation: one may be written late, by a long transaction."""
 EVENTS_TOLD_FOR: Final = dt.timedelta(days=7)
 """After a pause of the tasks, older events are not told any more."""
 WATCHES_PER_RUN: Final = 500
@@ -38,19 +38,19 @@ DAY: Final = dt.timedelta(days=1)
 _MAX_TEXT_CHARS: Final = 1000
 
 
-def look_after_all(now: dt.datetime) -> int:
-    """Look after those who are due, the longest waiting first; how many messages there are to send."""
+def evaluate_all(now: dt.datetime) -> int:
+    """Evaluate those who are due, the longest waiting first; how many messages there are to send."""
     nmessages = 0
     for user_id in due(now):
         try:
-            nmessages += look_after(user_id, now)
+            nmessages += evaluate_user(user_id, now)
         except Exception:  # of whatever kind: who waits longest is first the next time too, and would keep all others
-            log.exception("alerts_not_looked_for", user=user_id)
+            log.exception("alerts_not_evaluated", user=user_id)
     return nmessages
 
 
 def due(now: dt.datetime) -> list[int]:
-    """Whom to look after now."""
+    """Whom to evaluate now."""
     events = SecurityEvent.objects.filter(events_of_alerts(), user=OuterRef("user"), at__gt=OuterRef("looked_at"))
     rows = AlertWatch.objects.filter(user__is_active=True, user__deletion_asked_at=None)
     rows = rows.filter(Exists(AlertChannel.objects.filter(user=OuterRef("user"))))
@@ -59,8 +59,8 @@ def due(now: dt.datetime) -> list[int]:
     return list(ordered.values_list("pk", flat=True)[:WATCHES_PER_RUN])
 
 
-def look_after(user_id: int, now: dt.datetime) -> int:
-    """Look after one volunteer; how many messages there are to send. Safe to repeat.
+def evaluate_user(user_id: int, now: dt.datetime) -> int:
+    """Evaluate one volunteer; how many messages there are to send. Safe to repeat.
 
     Locks the volunteer's watch.
     """
@@ -72,23 +72,23 @@ def look_after(user_id: int, now: dt.datetime) -> int:
         is_first = watch.looked_at is None
         since = max(watch.since, now - EVENTS_TOLD_FOR, (watch.looked_at or watch.since) - OVERLAP)
         known = {row.key: row for row in AlertTrouble.objects.filter(user=user_id)}
-        before = {key: _known(row) for key, row in known.items()}
+        before = {key: _open_alert(row) for key, row in known.items()}
         with written_for(watch.user):
-            looked = look(before, read_seen(watch.user, now, since), now, is_first=is_first)
-            _remember(user_id, known, looked, now)
-            nmessages = _write_messages(user_id, looked, now)
+            evaluated = evaluate(before, read_observations(watch.user, now, since), now, is_first=is_first)
+            _remember(user_id, known, evaluated, now)
+            nmessages = _write_messages(user_id, evaluated, now)
         AlertWatch.objects.filter(pk=user_id).update(looked_at=now)
     return nmessages
 
 
-def _known(row: AlertTrouble) -> Known:
-    return Known(AlertKind(row.kind), row.key, row.text, row.path, row.gone_since)
+def _open_alert(row: AlertTrouble) -> OpenAlert:
+    return OpenAlert(AlertKind(row.kind), row.key, row.text, row.path, row.gone_since)
 
 
-def _remember(user_id: int, rows: dict[str, AlertTrouble], looked: Looked, now: dt.datetime) -> None:
+def _remember(user_id: int, rows: dict[str, AlertTrouble], evaluated: Evaluation, now: dt.datetime) -> None:
     """Write what changed: new ones, those that are gone or back, and those that are over."""
     new, changed = [], []
-    for key, each in looked.known.items():
+    for key, each in evaluated.open.items():
         row = rows.get(key)
         if row is None:
             text = each.text[:_MAX_TEXT_CHARS]
@@ -98,50 +98,54 @@ def _remember(user_id: int, rows: dict[str, AlertTrouble], looked: Looked, now: 
             changed.append(row)
     AlertTrouble.objects.bulk_create(new)
     AlertTrouble.objects.bulk_update(changed, ["gone_since"])
-    ended = [row.pk for key, row in rows.items() if key not in looked.known]
+    ended = [row.pk for key, row in rows.items() if key not in evaluated.open]
     if ended:
         AlertTrouble.objects.filter(pk__in=ended).delete()
 
 
-def _write_messages(user_id: int, looked: Looked, now: dt.datetime) -> int:
+def _write_messages(user_id: int, evaluated: Evaluation, now: dt.datetime) -> int:
     """A message of each kind for each channel that wants it; beyond the limit of the day they are left out.
 
-    Those about the security of the account never are, and take no room from others.
+    Those about the security of the account have a limit of their own, and take no room from others.
     """
-    if not looked.begun and not looked.over:
+    if not evaluated.begun and not evaluated.over:
         return 0
-    of_day = (
-        Q(messages__created_at__gt=now - DAY)
-        & ~Q(messages__outcome="left_out")
-        & ~Q(messages__kind__in=[TEST, AlertKind.SECURITY])
+    of_day = Q(messages__created_at__gt=now - DAY) & ~Q(messages__outcome="left_out") & ~Q(messages__kind=TEST)
+    of_security = Q(messages__kind=AlertKind.SECURITY)
+    channels = AlertChannel.objects.filter(user=user_id, paused_at=None).annotate(
+        nday=Count("messages", filter=of_day & ~of_security),
+        nday_security=Count("messages", filter=of_day & of_security),
     )
-    channels = AlertChannel.objects.filter(user=user_id, paused_at=None).annotate(nday=Count("messages", filter=of_day))
     messages = []
     for channel in channels:
-        room = settings.ALERTS_PER_CHANNEL_DAY - channel.nday
-        wanted = _messages(channel, looked, now)
-        limited = [message for message in wanted if message.kind != AlertKind.SECURITY]
-        for message in limited[max(0, room) :]:
+        wanted = _messages(channel, evaluated, now)
+        security = [message for message in wanted if message.kind == AlertKind.SECURITY]
+        others = [message for message in wanted if message.kind != AlertKind.SECURITY]
+        beyond = [
+            *others[max(0, settings.ALERTS_PER_CHANNEL_DAY - channel.nday) :],
+            *security[max(0, settings.SECURITY_ALERTS_PER_CHANNEL_DAY - channel.nday_security) :],
+        ]
+        for message in beyond:
             message.outcome, message.finished_at = AlertMessage.Outcome.LEFT_OUT, now
         messages += wanted
     AlertMessage.objects.bulk_create(messages)
     return sum(message.finished_at is None for message in messages)
 
 
-def _messages(channel: AlertChannel, looked: Looked, now: dt.datetime) -> list[AlertMessage]:
+def _messages(channel: AlertChannel, evaluated: Evaluation, now: dt.datetime) -> list[AlertMessage]:
     found = []
     for kind in AlertKind:
         if kind not in channel.alert_kinds:
             continue
-        if begun := [each for each in looked.begun if each.kind is kind]:
+        if begun := [each for each in evaluated.begun if each.kind is kind]:
             found.append(_message(channel, kind, begun, now, is_over=False))
-        if channel.tells_end and (over := [each for each in looked.over if each.kind is kind]):
+        if channel.tells_end and (over := [each for each in evaluated.over if each.kind is kind]):
             found.append(_message(channel, kind, over, now, is_over=True))
     return found
 
 
 def _message(
-    channel: AlertChannel, kind: AlertKind, about: Sequence[Seen | Known], now: dt.datetime, *, is_over: bool
+    channel: AlertChannel, kind: AlertKind, about: Sequence[Observation | OpenAlert], now: dt.datetime, *, is_over: bool
 ) -> AlertMessage:
     return AlertMessage(
         channel=channel,
@@ -155,7 +159,7 @@ def _message(
     )
 
 
-def _page_of(about: Iterable[Seen | Known]) -> str:
+def _page_of(about: Iterable[Observation | OpenAlert]) -> str:
     """Where several things are seen together."""
     paths = {each.path for each in about}
     return paths.pop() if len(paths) == 1 else reverse("home")

@@ -1,0 +1,43 @@
+"""The tables that all apps know, by subject: people, computers, keys, mails, security events, audit, operation."""
+
+# Migrations name new_token.
+from portal.models.audit import MAX_REASON_LENGTH, Change
+from portal.models.common import MAX_NAME_CHARS, new_token
+from portal.models.computers import Host, Venue
+from portal.models.consents import ConsentEvent
+from portal.models.keys import ApiToken, ClientKey
+from portal.models.mails import DEFAULT_SILENT_DAYS, MAX_SILENT_DAYS, MailChoice, SentMail
+from portal.models.operation import MaintenanceRun, OperatingFigure, OperatingTable
+from portal.models.people import CLIENT_PASSWORD_FIELDS, User, UserManager
+from portal.models.requested_work import RequestedWork
+from portal.models.security_events import SecurityEvent
+from portal.models.site_texts import SiteText
+from portal.models.support import Account, AccountBlock, SupportAction
+
+__all__ = [
+    "CLIENT_PASSWORD_FIELDS",
+    "DEFAULT_SILENT_DAYS",
+    "MAX_NAME_CHARS",
+    "MAX_REASON_LENGTH",
+    "MAX_SILENT_DAYS",
+    "Account",
+    "AccountBlock",
+    "ApiToken",
+    "Change",
+    "ClientKey",
+    "ConsentEvent",
+    "Host",
+    "MailChoice",
+    "MaintenanceRun",
+    "OperatingFigure",
+    "OperatingTable",
+    "RequestedWork",
+    "SecurityEvent",
+    "SentMail",
+    "SiteText",
+    "SupportAction",
+    "User",
+    "UserManager",
+    "Venue",
+    "new_token",
+]

@@ -1,0 +1,65 @@
+"""Which mails a volunteer wants, and which were sent."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from django.core.validators import MinValueValidator
+from django.db import models
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from portal.models.people import User
+
+DEFAULT_SILENT_DAYS: Final = 3
+MAX_SILENT_DAYS: Final = 60
+
+
+class MailChoice(models.Model):
+    """Which mails a volunteer wants besides those about the account's security, which are always sent.
+
+    For a volunteer without a row the defaults hold.
+    """
+
+    user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="mail_choice")
+    silence = models.BooleanField(_("a computer has not reported for some days"), default=True)
+    # Pages call a computer silent after so many days too.
+    silent_days = models.PositiveSmallIntegerField(
+        _("days without a report"), default=DEFAULT_SILENT_DAYS, validators=[MinValueValidator(1)]
+    )
+    no_work = models.BooleanField(_("a computer gets no work"), default=False)
+    failing_jobs = models.BooleanField(_("tasks of a computer fail"), default=False)
+    weekly_summary = models.BooleanField(_("what my computers did, every Monday"), default=False)
+    lapsed = models.BooleanField(_("news, when my computers have been away for long"), default=False, db_default=False)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(silent_days__gte=1, silent_days__lte=MAX_SILENT_DAYS), name="mailchoice_silent_days"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return gettext("mails for %(person)s") % {"person": self.user}
+
+
+class SentMail(models.Model):
+    """A mail's subject matter that the volunteer was already told, so that a task that runs twice sends one mail."""
+
+    user = models.ForeignKey(User, models.CASCADE, related_name="sent_mails", db_index=False)
+    # The kind and what it was about: "silence", "17 2026-03-01T08:00:00+00:00"; "weekly_summary", "2026-W09"
+    kind = models.CharField(max_length=16)
+    key = models.CharField(max_length=100)
+    sent_at = models.DateTimeField(default=timezone.now)
+    # The recipient's mail server asked to try again later: not sent yet, and when to; how often that happened.
+    retry_at = models.DateTimeField(null=True, blank=True)
+    nrefused = models.PositiveSmallIntegerField(default=0, db_default=0)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "kind", "key"], name="sentmail_once")]
+        # For the limit of such mails within a day
+        indexes = [models.Index(fields=["sent_at"], condition=models.Q(kind="lapsed"), name="sentmail_lapsed")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} to {self.user}, {self.key}"
