@@ -245,6 +245,9 @@ CACHES = {
 }
 
 CELERY_BROKER_URL = BROKER_URL
+if not BROKER_URL.startswith("amqp"):
+    # Else whoever queues a task would wait for ever on a machine that has vanished.
+    CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_connect_timeout": 4, "socket_timeout": 10, "socket_keepalive": True}
 CELERY_TASK_IGNORE_RESULT = True
 # A worker may be killed during a task: tasks are safe to run twice, and are then queued again.
 CELERY_TASK_ACKS_LATE = True
@@ -259,6 +262,9 @@ CELERY_TASK_ROUTES = {
     "portal.tasks.carry_out_requested": {"queue": "requested"},
     "portal.tasks.carry_out_maintenance": {"queue": "requested"},
 }
+# Any number of beat processes may run: one of them has the lease, for so long after it last renewed it.
+CELERY_BEAT_SCHEDULER = "portal.periodic.scheduler:LeaseScheduler"
+BEAT_LEASE_SECS = env.integer("BEAT_LEASE_SECS", 15, low=3, high=300)
 CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "erase": {"task": "accounting.tasks.erase", "schedule": 24 * 3600},
     "tidy-up": {"task": "portal.tasks.tidy_up", "schedule": 24 * 3600},
