@@ -15,6 +15,7 @@ from django.templatetags.static import static
 from portal import environment as env
 from portal.clients.paths import ClientPath, by_path
 from portal.languages.sources import APPS as catalogue_apps
+from portal.replica.database import replica_database
 from portal.wire import web_push
 from portal.wire.key_files import make_file
 
@@ -229,6 +230,12 @@ _database["OPTIONS"] = {
     "application_name": "cobblestone",
 }
 DATABASES = {"default": _database}
+# A streaming replica, for pages that only read. It is not used while it is further behind than this.
+REPLICA_URL = env.secret("REPLICA_URL")
+REPLICA_LAG_MAX_SECS = env.integer("REPLICA_LAG_MAX_SECS", 10, low=2, high=3600)
+if REPLICA_URL:
+    DATABASES["replica"] = replica_database(env.database(REPLICA_URL, "REPLICA_URL"), _database["OPTIONS"])
+    DATABASE_ROUTERS = ["portal.replica.reading.Router"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 CACHES = {
     "default": {
@@ -345,6 +352,7 @@ MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "portal.web.compression.CompressionMiddleware",
     "portal.web.middleware.ContentPolicyMiddleware",
+    "portal.replica.own_changes.OwnChangesMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -539,6 +547,7 @@ _COOKIE_PREFIX = "__Host-" if HTTPS else ""
 SESSION_COOKIE_NAME = f"{_COOKIE_PREFIX}sessionid"
 CSRF_COOKIE_NAME = f"{_COOKIE_PREFIX}csrftoken"
 KNOWN_BROWSER_COOKIE_NAME = f"{_COOKIE_PREFIX}known"
+CHANGED_COOKIE_NAME = f"{_COOKIE_PREFIX}changed"
 # Messages to the next page are in the session, not in one more cookie.
 MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 X_FRAME_OPTIONS = "DENY"

@@ -109,13 +109,14 @@ def test_every_metric_is_documented() -> None:
         "credit/validator/metrics.py",
         "scheduler/lifecycle/metrics.py",
         "portal/periodic/metrics.py",
+        "portal/replica/metrics.py",
         "portal/requested_work/overview.py",
         "accounting/alerts/metrics.py",
     )
     source = "".join((ROOT / path).read_text() for path in paths)
     counters = {f"{name}_total" for name in re.findall(r'Counter(?:MetricFamily)?\(\s*"(\w+)"', source)}
     others = set(re.findall(r'(?:Histogram|GaugeMetricFamily)\(\s*"(\w+)"', source))
-    assert len(counters | others) == 24
+    assert len(counters | others) == 26
     written = set(re.findall(r"cobblestone_\w+", (ROOT / "docs" / "how-to" / "deploy.md").read_text()))
     assert written == counters | others
 
