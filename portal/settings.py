@@ -170,10 +170,15 @@ def _new_secret() -> str:
     return secrets.token_urlsafe(48)
 
 
+# Those that this machine made for itself.
+SECRETS_MADE_HERE: list[str] = []
+
+
 def _kept_secret(name: str, make: Callable[[], str] = _new_secret) -> str:
     """The secret from the environment or, for a private installation, from var/keys/, made at first start."""
     if given := env.secret(name):
         return given
+    SECRETS_MADE_HERE.append(name)
     path = VAR_DIR / "keys" / name.lower()
     if not path.exists():
         make_file(path, make())
@@ -211,6 +216,8 @@ if not (DATABASE_URL and BROKER_URL and CACHE_URL):
     BROKER_URL = BROKER_URL or _servers.broker_url
     CACHE_URL = CACHE_URL or _servers.cache_url
 
+# Whether web services or workers run on more than one machine: `check --deploy` then looks at what they must share.
+SEVERAL_MACHINES = env.switch("SEVERAL_MACHINES", "," in urlsplit(DATABASE_URL).netloc)
 DB_POOL_MAX = env.integer("DB_POOL_MAX", 16, low=1, high=1000)
 _database: dict[str, Any] = env.database(DATABASE_URL)
 _database["OPTIONS"] = {
