@@ -23,13 +23,16 @@ class PortalConfig(AppConfig):
         from portal.operators import roles
         from portal.ops import checks, heartbeats, metrics
         from portal.people import login_events
+        from portal.periodic import begun
+        from portal.periodic.metrics import LeaseMetrics
+        from portal.replica.metrics import ReplicaMetrics
         from portal.requested_work.overview import RequestedWorkMetrics
 
-        del celery, checks, heartbeats, login_events
+        del begun, celery, checks, heartbeats, login_events
         # Each app's signal makes its permissions: after the last one all are there.
         last = [each for each in apps.get_app_configs() if each.models_module][-1]
         post_migrate.connect(roles.keep_groups, sender=last, dispatch_uid="roles")
-        metrics.app_collectors.append(RequestedWorkMetrics())
+        metrics.app_collectors += [RequestedWorkMetrics(), LeaseMetrics(), ReplicaMetrics()]
         services.register()
         jobs.add(jobs.SITE)
         maintenance_figures.register()

@@ -137,10 +137,11 @@ def secret(name: str) -> str:
     return found or _refuse(f"{name}_FILE", file, "the file is empty")
 
 
-def database(url: str) -> dict[str, Any]:
+def database(url: str, name: str = "DATABASE_URL") -> dict[str, Any]:
     """Django's settings for a PostgreSQL URL; the URL itself, which may hold a password, is never shown.
 
     Options that the URL has after its "?" (sslmode …) go to libpq as they are; ``host`` may be a socket's folder.
+    ``name``: of the setting, for errors.
     """
     try:
         if urlsplit(url).scheme not in ("postgres", "postgresql"):
@@ -148,7 +149,7 @@ def database(url: str) -> dict[str, Any]:
         found = dict(environ.Env.db_url_config(url, engine="django.db.backends.postgresql"))
     except ValueError:
         raise SettingError(
-            "Setting DATABASE_URL cannot be used: give postgresql://user:password@host:port/database."
+            f"Setting {name} cannot be used: give postgresql://user:password@host:port/database."
         ) from None
     # Django's dbshell looks for a socket's folder in HOST only.
     if folder := found.get("OPTIONS", {}).pop("host", ""):

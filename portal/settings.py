@@ -15,6 +15,7 @@ from django.templatetags.static import static
 from portal import environment as env
 from portal.clients.paths import ClientPath, by_path
 from portal.languages.sources import APPS as catalogue_apps
+from portal.replica.database import replica_database
 from portal.wire import web_push
 from portal.wire.key_files import make_file
 
@@ -171,10 +172,15 @@ def _new_secret() -> str:
     return secrets.token_urlsafe(48)
 
 
+# Those that this machine made for itself.
+SECRETS_MADE_HERE: list[str] = []
+
+
 def _kept_secret(name: str, make: Callable[[], str] = _new_secret) -> str:
     """The secret from the environment or, for a private installation, from var/keys/, made at first start."""
     if given := env.secret(name):
         return given
+    SECRETS_MADE_HERE.append(name)
     path = VAR_DIR / "keys" / name.lower()
     if not path.exists():
         make_file(path, make())
@@ -212,6 +218,8 @@ if not (DATABASE_URL and BROKER_URL and CACHE_URL):
     BROKER_URL = BROKER_URL or _servers.broker_url
     CACHE_URL = CACHE_URL or _servers.cache_url
 
+# Whether web services or workers run on more than one machine: `check --deploy` then looks at what they must share.
+SEVERAL_MACHINES = env.switch("SEVERAL_MACHINES", "," in urlsplit(DATABASE_URL).netloc)
 DB_POOL_MAX = env.integer("DB_POOL_MAX", 16, low=1, high=1000)
 _database: dict[str, Any] = env.database(DATABASE_URL)
 _database["OPTIONS"] = {
@@ -231,6 +239,12 @@ _database["OPTIONS"] = {
     "application_name": "cobblestone",
 }
 DATABASES = {"default": _database}
+# A streaming replica, for pages that only read. It is not used while it is further behind than this.
+REPLICA_URL = env.secret("REPLICA_URL")
+REPLICA_LAG_MAX_SECS = env.integer("REPLICA_LAG_MAX_SECS", 10, low=2, high=3600)
+if REPLICA_URL:
+    DATABASES["replica"] = replica_database(env.database(REPLICA_URL, "REPLICA_URL"), _database["OPTIONS"])
+    DATABASE_ROUTERS = ["portal.replica.reading.Router"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 CACHES = {
     "default": {
@@ -247,6 +261,9 @@ CACHES = {
 }
 
 CELERY_BROKER_URL = BROKER_URL
+if not BROKER_URL.startswith("amqp"):
+    # Else whoever queues a task would wait for ever on a machine that has vanished.
+    CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_connect_timeout": 4, "socket_timeout": 10, "socket_keepalive": True}
 CELERY_TASK_IGNORE_RESULT = True
 # A worker may be killed during a task: tasks are safe to run twice, and are then queued again.
 CELERY_TASK_ACKS_LATE = True
@@ -261,6 +278,9 @@ CELERY_TASK_ROUTES = {
     "portal.tasks.carry_out_requested": {"queue": "requested"},
     "portal.tasks.carry_out_maintenance": {"queue": "requested"},
 }
+# Any number of beat processes may run: one of them has the lease, for so long after it last renewed it.
+CELERY_BEAT_SCHEDULER = "portal.periodic.scheduler:LeaseScheduler"
+BEAT_LEASE_SECS = env.integer("BEAT_LEASE_SECS", 15, low=3, high=300)
 CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "erase": {"task": "accounting.tasks.erase", "schedule": 24 * 3600},
     "tidy-up": {"task": "portal.tasks.tidy_up", "schedule": 24 * 3600},
@@ -341,6 +361,7 @@ MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "portal.web.compression.CompressionMiddleware",
     "portal.web.middleware.ContentPolicyMiddleware",
+    "portal.replica.own_changes.OwnChangesMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -535,6 +556,7 @@ _COOKIE_PREFIX = "__Host-" if HTTPS else ""
 SESSION_COOKIE_NAME = f"{_COOKIE_PREFIX}sessionid"
 CSRF_COOKIE_NAME = f"{_COOKIE_PREFIX}csrftoken"
 KNOWN_BROWSER_COOKIE_NAME = f"{_COOKIE_PREFIX}known"
+CHANGED_COOKIE_NAME = f"{_COOKIE_PREFIX}changed"
 # Messages to the next page are in the session, not in one more cookie.
 MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 X_FRAME_OPTIONS = "DENY"

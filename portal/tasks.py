@@ -6,7 +6,6 @@ from contextlib import suppress
 from typing import Final
 
 from celery import shared_task
-from celery.signals import beat_init
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
@@ -15,6 +14,7 @@ from portal.maintenance import runs
 from portal.ops import housekeeping
 from portal.people import security_events
 from portal.people.key_mails import send_confirmation, send_key_mail
+from portal.periodic.scheduler import entries_added
 from portal.requested_work import queue
 
 __all__ = [
@@ -28,7 +28,7 @@ __all__ = [
     "tidy_up",
 ]
 SETTLING_SECS: Final = 20
-"""After beat has started, until the other processes have told that they live."""
+"""After the first beat of a new site has started, until the other processes have told that they live."""
 
 
 @shared_task
@@ -63,11 +63,12 @@ def take_figures() -> None:
     record.take_all(timezone.now())
 
 
-@beat_init.connect
-def _take_first_figures(**_: object) -> None:
-    """The dashboard of a site that has just started is not empty for ten minutes."""
-    with suppress(OperationalError):
-        take_figures.apply_async(countdown=SETTLING_SECS)
+@entries_added.connect
+def _take_first_figures(names: list[str], **_: object) -> None:
+    """The dashboard of a new site is not empty for ten minutes."""
+    if "take-figures" in names:
+        with suppress(OperationalError):
+            take_figures.apply_async(countdown=SETTLING_SECS)
 
 
 @shared_task

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from django.db import connection
 from django.db.models import QuerySet
 
 from accounting.engine.amounts import KINDS, NO_WORK, Processor, Totals
 from accounting.engine.states import DayFlag
 from accounting.models import Day, GrantedDay, Project, Settlement
 from portal.models import Host, User
+from portal.replica import reading
 
 PAGE_ROWS: Final = 2_000
 _FLAG_NAMES: Final = [(flag.value, name.lower()) for name, flag in DayFlag.__members__.items()]
@@ -117,6 +117,7 @@ def count_rows(user: User, wanted: DayRange, most: int | None = None) -> int:
     return number if most is None else min(number, most)
 
 
+@reading.step
 def read_page(user: User, wanted: DayRange, after: Place | None = None, limit: int = PAGE_ROWS) -> list[DayRow]:
     """The next ``limit`` rows after a place, oldest day first; two statements at most."""
     days = _places(Day.objects.all(), user, wanted, after).values_list(*_PLACE, *KINDS, "flags")[:limit]
@@ -160,6 +161,7 @@ def read_pages(user: User, wanted: DayRange, page_rows: int = PAGE_ROWS) -> Iter
 
 def close_connection() -> None:
     """Close the database connection until the next statement, unless it is in a transaction."""
+    connection = reading.reading_connection()
     if not connection.in_atomic_block:
         connection.close()
 

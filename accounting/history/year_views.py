@@ -14,6 +14,7 @@ from django.views.decorators.http import require_safe
 from accounting.history.records import USUAL_WEEKS, read_records
 from accounting.history.year import read_year
 from portal.people.access import signed_in
+from portal.replica import reading
 
 FIRST_YEAR: Final = 1970
 _SHOWN_CHARS: Final = 20
@@ -21,6 +22,7 @@ _SHOWN_CHARS: Final = 20
 
 @require_safe
 @login_required
+@reading.page
 def year(request: HttpRequest, number: int) -> HttpResponse:
     """What did I give in that year? On paper, too. A year without work says so, and leads to others."""
     today = timezone.now().date()
@@ -37,6 +39,7 @@ def year(request: HttpRequest, number: int) -> HttpResponse:
 
 @require_safe
 @login_required
+@reading.page
 def records(request: HttpRequest) -> HttpResponse:
     """My best day, what I reached when, and how the last week compares."""
     today = timezone.now().date()

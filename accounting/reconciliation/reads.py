@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from django.db import connection
 from django.utils.formats import date_format
 from django.utils.translation import gettext, gettext_noop
 
@@ -21,6 +20,7 @@ from accounting.ledger.partitions import month_of
 from accounting.reconciliation import sql
 from accounting.reconciliation.texts import CREDITS_PER, UTC_STEPS
 from portal.models import User
+from portal.replica import reading
 from portal.templatetags.display import day as day_text
 
 NAMES: Final = (
@@ -98,7 +98,7 @@ class Reconciled:
 
 def read_standings(user: User) -> list[Standing]:
     """Every computer at every project; one statement, and one more for the days on which statistics first had them."""
-    with connection.cursor() as cursor:
+    with reading.reading_connection().cursor() as cursor:
         cursor.execute(sql.STANDINGS, {"user": user.pk})
         found = [_standing(*row) for row in cursor]
         seen_on = {each.seen.seen_on for each in found if each.seen is not None}
@@ -204,7 +204,7 @@ def _read_settled(
     params: dict[str, Any], ranges: Sequence[tuple[dt.date, dt.date]], months: Sequence[dt.date]
 ) -> Iterator[tuple[dt.date, int, int]]:
     """Day or month, granted and estimated credit; a statement for days, and one for months."""
-    with connection.cursor() as cursor:
+    with reading.reading_connection().cursor() as cursor:
         if ranges:
             ends = {f"first{number}": first for number, (first, _) in enumerate(ranges)}
             ends |= {f"last{number}": last for number, (_, last) in enumerate(ranges)}
@@ -232,7 +232,7 @@ def _read_open(user: User, standings: Iterable[Standing], today: dt.date) -> Ite
     closed = {key: each.closed_through(today) for key, each in seen.items()}
     estimates: dict[tuple[int, int], dict[dt.date, int]] = {}
     grants: dict[tuple[int, int], dict[dt.date, int]] = {}
-    with connection.cursor() as cursor:
+    with reading.reading_connection().cursor() as cursor:
         cursor.execute(
             sql.OPEN,
             {

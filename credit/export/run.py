@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +22,7 @@ from credit.export.writers import Kind, Sums
 from credit.models import GoneHost, GoneUser, StatisticsExport
 from portal.clients.factory import psycopg_params
 from portal.maintenance.jobs import Job
+from portal.replica import reading
 
 log = structlog.get_logger("export")
 
@@ -41,14 +43,13 @@ def export() -> StatisticsExport | None:
 
     Safe to repeat and to interrupt: what is published changes in one step, when all files are there.
     """
-    with psycopg.connect(**psycopg_params(), autocommit=True) as snapshot:
+    with psycopg.connect(**psycopg_params(), autocommit=True) as lock:
         # Let go of when the connection ends, however it ends.
-        if not _first(snapshot, sql.LOCK)[0]:
+        if not _first(lock, sql.LOCK)[0]:
             return None
-        snapshot.execute(sql.SESSION)
         made = _begin(timezone.now())
         try:
-            _write(snapshot, made)
+            reading.caught_up(lambda: _write(made))
         except BaseException as error:
             # Of whatever kind, also the end of the process: operators see why there is no new export. The task fails.
             made.failure = f"{type(error).__name__}: {error}"[:200]
@@ -67,18 +68,31 @@ def write_for_own_account_manager(folder: Path) -> None:
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     folder.mkdir(mode=0o700)
-    with psycopg.connect(**psycopg_params(), autocommit=True) as snapshot:
+    reading.caught_up(lambda: _write_all(folder))
+
+
+def _write_all(folder: Path) -> None:
+    for left in folder.iterdir():  # by a replica that failed
+        left.unlink()
+    with _snapshot() as snapshot:
+        taken_at, nusers, nhosts, total = _first(snapshot, sql.SUMS)
+        for kind, statement in ((writers.USERS, sql.ALL_USERS), (writers.HOSTS, sql.ALL_HOSTS)):
+            with snapshot.cursor() as cursor, cursor.copy(statement) as rows:
+                parts = _records(kind, (bytes(row) for row in rows), lambda count: None)
+                files.write(folder / kind.name, parts, is_compressed=True)
+        sums = Sums(int(taken_at), nusers, 0, nhosts, 0, 0, total)
+        files.write(folder / writers.TABLES, [writers.tables(sums, [])], is_compressed=False)
+
+
+@contextmanager
+def _snapshot() -> Iterator[Connection[Any]]:
+    """A connection that reads all from one moment; at the replica where that has been chosen."""
+    with psycopg.connect(**psycopg_params(reading.reading_connection()), autocommit=True) as snapshot:
         snapshot.execute(sql.SESSION)
         snapshot.isolation_level = IsolationLevel.REPEATABLE_READ
         snapshot.read_only = True
         with snapshot.transaction():
-            taken_at, nusers, nhosts, total = _first(snapshot, sql.SUMS)
-            for kind, statement in ((writers.USERS, sql.ALL_USERS), (writers.HOSTS, sql.ALL_HOSTS)):
-                with snapshot.cursor() as cursor, cursor.copy(statement) as rows:
-                    parts = _records(kind, (bytes(row) for row in rows), lambda count: None)
-                    files.write(folder / kind.name, parts, is_compressed=True)
-            sums = Sums(int(taken_at), nusers, 0, nhosts, 0, 0, total)
-            files.write(folder / writers.TABLES, [writers.tables(sums, [])], is_compressed=False)
+            yield snapshot
 
 
 def _in_words() -> Iterator[str]:
@@ -108,10 +122,9 @@ def _begin(now: dt.datetime) -> StatisticsExport:
     return StatisticsExport.objects.create(started_at=now)
 
 
-def _write(snapshot: Connection[Any], made: StatisticsExport) -> None:
-    snapshot.isolation_level = IsolationLevel.REPEATABLE_READ
-    snapshot.read_only = True
-    with snapshot.transaction():
+def _write(made: StatisticsExport) -> None:
+    made.nbytes = made.nrecords = 0
+    with _snapshot() as snapshot:
         taken_at, nusers, nhosts, total = _first(snapshot, sql.SUMS)
         with files.new_set(dt.datetime.fromtimestamp(taken_at, dt.UTC)) as folder:
             counts = {kind: _write_kind(snapshot, kind, folder, made) for kind in writers.KINDS}

@@ -7,6 +7,7 @@ from typing import Any, Final
 from django.conf import settings
 from django.core.handlers.wsgi import WSGIHandler
 from django.db import close_old_connections, connection
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from portal.clients.application import ClientApplication
 from portal.clients.batching import Batcher
@@ -39,12 +40,12 @@ def connection_params() -> dict[str, Any]:
     return params
 
 
-def psycopg_params() -> dict[str, Any]:
-    """psycopg's parameters for Django's database, without Django's own: pool, cursors and adapters.
+def psycopg_params(database: BaseDatabaseWrapper | None = None) -> dict[str, Any]:
+    """psycopg's parameters for Django's database, or another that it knows, without its own: pool, cursors, adapters.
 
     Django's prepare_threshold is left out, too: it is None, so psycopg would prepare no statement, even on request.
     """
-    params = connection.get_connection_params()
+    params = (database or connection).get_connection_params()
     for djangos in ("pool", "context", "cursor_factory", "prepare_threshold"):
         params.pop(djangos, None)
     return params

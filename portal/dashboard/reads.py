@@ -20,6 +20,7 @@ from portal.dashboard.rules import Course, Points, combine, rates
 from portal.dashboard.texts import span, task_trouble
 from portal.models import OperatingTable
 from portal.ops import heartbeats, metrics
+from portal.periodic.lease import last_holder
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -102,10 +103,11 @@ class Overview:
     panels: list[PanelView]
     tasks: list[TaskLine]
     processes: list[heartbeats.Process] = field(default_factory=list)
+    beat_holder: str = ""
 
 
 def overview(now: dt.datetime, has_perm: Callable[[str], bool]) -> Overview:
-    """Two statements and two questions to Valkey, however many figures and results there are.
+    """Three statements and two questions to Valkey, however many figures and results there are.
 
     ``has_perm``: whether the reader has a permission, for tables that name computers.
     """
@@ -113,6 +115,7 @@ def overview(now: dt.datetime, has_perm: Callable[[str], bool]) -> Overview:
     tables = {row.name: row for row in OperatingTable.objects.all()}
     attention = _stale(now, taken_at)
     tasks, processes = _live(now, attention)
+    beat_holder = _beat_holder(attention)
     panels = []
     for panel in sorted(registry.panels.values(), key=lambda each: each.place):
         tiles = [_tile(figure, courses.get(figure.name, {}), taken_at) for figure in registry.figures_of(panel.key)]
@@ -129,7 +132,7 @@ def overview(now: dt.datetime, has_perm: Callable[[str], bool]) -> Overview:
             if table.name in tables and (not table.permission or has_perm(table.permission))
         ]
         panels.append(PanelView(panel, tiles, shown))
-    return Overview(now, taken_at, attention, panels, tasks, processes)
+    return Overview(now, taken_at, attention, panels, tasks, processes, beat_holder)
 
 
 def _last_day(now: dt.datetime) -> tuple[dict[str, dict[str, list[tuple[float, float]]]], dt.datetime | None]:
@@ -202,16 +205,23 @@ def _live(now: dt.datetime, attention: list[Attention]) -> tuple[list[TaskLine],
     except RedisError:
         attention.append(Attention("Valkey", _("Valkey cannot be reached, so no task runs. Is it up?")))
         return [], []
-    for kind, sentence in (
-        ("worker", _("No worker is running, so nothing is done in the background. Start one.")),
-        ("beat", _("Beat is not running, so no periodic task is started. Start it.")),
-    ):
-        if not any(process.kind == kind for process in processes):
-            attention.append(Attention(_("Processes and services"), sentence))
+    if not any(process.kind == "worker" for process in processes):
+        sentence = _("No worker is running, so nothing is done in the background. Start one.")
+        attention.append(Attention(_("Processes and services"), sentence))
     lines = [_task_line(run, now) for run in runs]
     attention += [Attention(_("Periodic tasks"), line.trouble, "#tasks", _("Tasks")) for line in lines if line.trouble]
     lines.sort(key=lambda line: not line.trouble)
     return lines, processes
+
+
+def _beat_holder(attention: list[Attention]) -> str:
+    """The beat process that sends the periodic tasks, as the database knows it."""
+    found = last_holder()
+    if found is not None and found.left_secs > 0:
+        return found.name
+    sentence = _("Beat is not running, so no periodic task is started. Start it.")
+    attention.append(Attention(_("Processes and services"), sentence))
+    return ""
 
 
 def _task_line(run: metrics.TaskRuns, now: dt.datetime) -> TaskLine:

@@ -9,6 +9,7 @@ from portal.models.keys import ApiToken, ClientKey
 from portal.models.mails import DEFAULT_SILENT_DAYS, MAX_SILENT_DAYS, MailChoice, SentMail
 from portal.models.operation import MaintenanceRun, OperatingFigure, OperatingTable
 from portal.models.people import CLIENT_PASSWORD_FIELDS, User, UserManager
+from portal.models.periodic import BeatLease, PeriodicTask
 from portal.models.requested_work import RequestedWork
 from portal.models.security_events import SecurityEvent
 from portal.models.site_texts import SiteText
@@ -23,6 +24,7 @@ __all__ = [
     "Account",
     "AccountBlock",
     "ApiToken",
+    "BeatLease",
     "Change",
     "ClientKey",
     "ConsentEvent",
@@ -31,6 +33,7 @@ __all__ = [
     "MaintenanceRun",
     "OperatingFigure",
     "OperatingTable",
+    "PeriodicTask",
     "RequestedWork",
     "SecurityEvent",
     "SentMail",

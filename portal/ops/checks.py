@@ -180,6 +180,25 @@ def check_private_keys(app_configs: Sequence[AppConfig] | None, **_: Any) -> lis
 
 
 @checks.register(deploy=True)
+def check_shared(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
+    """Each machine would make a secret of its own, and refuse what another one has signed or encrypted."""
+    if not settings.SEVERAL_MACHINES:
+        return []
+    own = [f"the secret {name}" for name in settings.SECRETS_MADE_HERE]
+    for name in ("AM_SIGNING_KEY_PUBLIC", "CODE_SIGNING_KEY_PUBLIC"):
+        if getattr(settings, name).is_relative_to(settings.VAR_DIR):
+            own.append(f"the key {name}")
+    return [
+        checks.Warning(
+            f"The site runs on several machines, and {what} is in this machine's own folder, {settings.VAR_DIR}.",
+            hint='Give all machines the same one: docs/how-to/deploy.md, "What is where".',
+            id="cobblestone.W021",
+        )
+        for what in own
+    ]
+
+
+@checks.register(deploy=True)
 def check_services(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
     """A public site needs a mail server, a password for Valkey, and a key to sign addresses with."""
     found: list[CheckMessage] = []

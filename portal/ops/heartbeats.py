@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any, Final
 
 import structlog
-from celery.signals import beat_init, before_task_publish, heartbeat_sent
+from celery.signals import heartbeat_sent
 from django.conf import settings
 from redis import Redis, RedisError
 
@@ -26,8 +26,6 @@ log = structlog.get_logger("heartbeats")
 
 EVERY_SECS: Final = 15.0
 SILENT_SECS: Final = 60.0
-BEAT_SILENT_SECS: Final = 180.0
-"""Beat tells that it lives when it sends a task, which is once a minute on a site without a project."""
 FORGOTTEN_SECS: Final = 600.0
 _PROCESSES: Final = "cobblestone:processes"
 _RPCS: Final = "cobblestone:rpcs"
@@ -66,7 +64,7 @@ def processes() -> list[Process]:
         kind, _, name = key.decode().partition(" ")
         facts = json.loads(value)
         silent_secs = now - facts["at"]
-        if silent_secs <= (BEAT_SILENT_SECS if kind == "beat" else SILENT_SECS):
+        if silent_secs <= SILENT_SECS:
             found.append(Process(kind, name, facts["at"], facts["queues"]))
         elif silent_secs > FORGOTTEN_SECS:
             gone.append(key)
@@ -142,10 +140,10 @@ def start_web(kind: str) -> None:
 # --- workers and beat -----------------------------------------------------------------------------------
 
 _told_at: dict[str, float] = {}
-_is_beat = False
 
 
-def _tell_now_and_then(kind: str, name: str, queues: list[str] | None = None) -> None:
+def tell_now_and_then(kind: str, name: str, queues: list[str] | None = None) -> None:
+    """Note that this process lives, unless it told so within EVERY_SECS; never raises."""
     now = time.monotonic()
     if now < _told_at.get(kind, 0.0) + EVERY_SECS:
         return
@@ -159,16 +157,4 @@ def _tell_now_and_then(kind: str, name: str, queues: list[str] | None = None) ->
 @heartbeat_sent.connect
 def _worker_lives(sender: Any, **_: object) -> None:
     events = sender.eventer
-    _tell_now_and_then("worker", events.hostname, sorted(events.app.amqp.queues.consume_from))
-
-
-@beat_init.connect
-def _note_beat(**_: object) -> None:
-    global _is_beat
-    _is_beat = True
-
-
-@before_task_publish.connect
-def _beat_lives(**_: object) -> None:
-    if _is_beat:
-        _tell_now_and_then("beat", socket.gethostname())
+    tell_now_and_then("worker", events.hostname, sorted(events.app.amqp.queues.consume_from))

@@ -20,6 +20,7 @@ from django.utils import timezone
 from credit.models import Workunit
 from emulator.models import Run, RunState
 from portal.benchmarks.server import free_port
+from portal.models import PeriodicTask
 from portal.requested_work import queue
 from scheduler import tasks as project_tasks
 from tests.support.credit_factories import make_app, make_workunit
@@ -135,7 +136,7 @@ def test_the_workers_and_the_clock_do_their_work(signed_in: Client, state_folder
         project_tasks.transition.delay()
         wait_until(lambda: Workunit.objects.get(pk=workunit.pk).results.exists(), "the transitioner", 90)
         wait_until(is_done, "the run", 90)
-        wait_until(lambda: [*state_folder.glob("celerybeat-schedule*")], "the clock", 60)
+        wait_until(PeriodicTask.objects.exists, "the clock", 60)
         for program in (worker, requested, beat):
             assert_nothing_was_refused(program)
 

@@ -71,6 +71,15 @@ class GuardedProgram:
             self._process.wait(timeout=process_guard.STOP_SECS + 10)
             self._process = None
 
+    def pids(self) -> list[int]:
+        """Its processes."""
+        return [] if self._process is None else process_guard.descendants(self._process.pid)
+
+    def pause(self, resume: bool = False) -> None:
+        """Stop its whole family for a while, without its knowledge, or let it go on."""
+        for pid in self.pids():
+            os.kill(pid, signal.SIGCONT if resume else signal.SIGSTOP)
+
     def log(self) -> str:
         """Return everything that it has logged since its first start."""
         return self._log_file.read_text(errors="replace")

@@ -77,6 +77,12 @@ def celery_worker(variables: Mapping[str, str], log_file: Path, *options: str) -
     return GuardedProgram("the worker", command, log_file, variables, CHECKOUT)
 
 
+def celery_beat(variables: Mapping[str, str], log_file: Path) -> GuardedProgram:
+    """A beat process, which sends periodic tasks if it has the lease."""
+    command = [sys.executable, "-W", "ignore", "-m", "celery", "--quiet", "--app", "portal", "beat", "--pidfile="]
+    return GuardedProgram("beat", command, log_file, variables, CHECKOUT)
+
+
 class Site(GuardedProgram):
     """A running site; use it as a context manager. `var_dir` must have been prepared."""
 

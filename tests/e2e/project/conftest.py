@@ -34,7 +34,7 @@ def manage(site: Site) -> Manage:
 @pytest.fixture
 def background(site: Site, manage: Manage, tmp_path: Path) -> Iterator[None]:
     """A Celery worker with its clock, on the site's database and queue."""
-    clock = ("--beat", "--schedule", str(tmp_path / "beat"))
+    clock = ("--beat",)
     with celery_worker(site.environment, tmp_path / "worker.log", *clock):
         yield
 

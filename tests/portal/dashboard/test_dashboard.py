@@ -159,7 +159,7 @@ def test_a_page_of_many_figures_needs_few_statements(
     operators: Client, taken: None, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     # Figures and tables; the session, the operator and their authenticators are the others.
-    with django_assert_max_num_queries(2):
+    with django_assert_max_num_queries(3):
         reads.overview(timezone.now(), everything)
     with django_assert_max_num_queries(8):
         page(operators)

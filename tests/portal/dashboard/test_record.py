@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from importlib import import_module
 
 import pytest
-from celery.signals import beat_init
 from django.db import connection
 
 from portal.celery import app, queue_length
@@ -15,6 +14,7 @@ from portal.dashboard import record, registry, thinning
 from portal.dashboard.registry import Figure, Sample, Source
 from portal.models import OperatingFigure, RequestedWork, User
 from portal.ops import heartbeats
+from portal.periodic.scheduler import entries_added
 
 NOON = dt.datetime(2026, 11, 20, 12, tzinfo=dt.UTC)
 
@@ -122,9 +122,10 @@ def test_figures_have_names_of_their_own_and_lead_to_pages_that_there_are() -> N
     assert [figure.link for figure in figures if figure.link and not address(figure.link)] == []
 
 
-def test_figures_are_taken_soon_after_the_start() -> None:
+def test_figures_are_taken_soon_after_the_first_start() -> None:
     import_module("portal.tasks")  # as beat does
     before = queue_length(app.conf.task_default_queue)
-    beat_init.send(sender=None)
+    entries_added.send(sender=None, names=["erase"])
+    entries_added.send(sender=None, names=["erase", "take-figures"])
     assert queue_length(app.conf.task_default_queue) == before + 1
     app.control.purge()

@@ -158,6 +158,20 @@ def test_a_private_key_on_a_public_server_is_told(settings: Settings, tmp_path: 
     assert ids(checks.check_private_keys(None)) == ["cobblestone.W013"] * 2
 
 
+def test_what_machines_must_share_is_told(settings: Settings, tmp_path: Path) -> None:
+    settings.VAR_DIR = tmp_path / "var"
+    settings.SECRETS_MADE_HERE = ["UPLOAD_SECRET"]
+    settings.AM_SIGNING_KEY_PUBLIC = tmp_path / "var" / "keys" / "am"
+    settings.CODE_SIGNING_KEY_PUBLIC = tmp_path / "etc" / "code"
+    settings.SEVERAL_MACHINES = False
+    assert checks.check_shared(None) == []
+    settings.SEVERAL_MACHINES = True
+    secret, key = checks.check_shared(None)
+    assert (secret.id, key.id) == ("cobblestone.W021", "cobblestone.W021")
+    assert "the secret UPLOAD_SECRET" in secret.msg
+    assert "the key AM_SIGNING_KEY_PUBLIC" in key.msg
+
+
 @pytest.mark.parametrize(
     "url", ["redis://:secret@127.0.0.1:6379/0", "redis+socket:///run/valkey.sock?virtual_host=0", "unix:///v.sock?db=1"]
 )

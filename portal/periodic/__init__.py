@@ -1,0 +1,1 @@
+"""Periodic tasks: which beat process sends them, and what has become of each."""

@@ -1,0 +1,151 @@
+"""Valkey is killed while the site works, and comes back empty: nothing is lost for good, and nothing is done twice."""
+
+from __future__ import annotations
+
+import datetime as dt
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from http.cookiejar import CookieJar
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from django.conf import global_settings, settings
+from django.db.models import F
+from django.test import Client
+from django.utils import timezone
+from pytest_django import Settings
+from redis import Redis, RedisError
+
+from accounting.exchange import exports
+from accounting.exchange.day_rows import DayRange
+from accounting.models import DataCopy
+from portal.dev import embedded
+from portal.models import PeriodicTask, RequestedWork, User
+from tests.support.guarded_program import GuardedProgram
+from tests.support.sessions import sign_in_lately
+from tests.support.site_process import Site, celery_beat, celery_worker
+from tests.support.wait import wait_until
+
+PROCESSES = "cobblestone:processes"
+ERASED = ":2:metrics:task:accounting.tasks.erase:succeeded"
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class Valkey(GuardedProgram):
+    """A server that forgets everything when it ends."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "valkey.sock"
+        command = [str(embedded.programs("valkey") / "valkey-server"), "--port", "0", "--unixsocket", str(self.path)]
+        command += ["--save", "", "--appendonly", "no", "--dir", str(folder)]
+        super().__init__("Valkey", command, folder / "valkey.log", {}, folder)
+
+    def answers(self) -> bool:
+        try:
+            with Redis(unix_socket_path=str(self.path), socket_timeout=2) as client:
+                return bool(client.ping())
+        except RedisError:
+            return False
+
+
+@pytest.fixture
+def valkey(tmp_path: Path) -> Iterator[Valkey]:
+    with Valkey(tmp_path) as running:
+        yield running
+
+
+@pytest.fixture
+def site(transactional_db: None, site_var_dir: Path, tmp_path: Path, valkey: Valkey) -> Iterator[Site]:
+    variables = {
+        "BROKER_URL": f"redis+socket://{valkey.path}?virtual_host=0",
+        "CACHE_URL": f"unix://{valkey.path}?db=1",
+        "BEAT_LEASE_SECS": "3",
+        "TRANSITIONER_EVERY_SECS": "1",
+    }
+    with Site(site_var_dir, tmp_path / "site.log", **variables) as running:
+        yield running
+
+
+def answer(site: Site, path: str, session: str = "") -> tuple[int, str]:
+    headers = {"Cookie": f"{settings.SESSION_COOKIE_NAME}={session}"} if session else {}
+    request = urllib.request.Request(f"{site.url}{path}", headers=headers)
+    try:
+        with urllib.request.urlopen(request, timeout=30) as reply:
+            return reply.status, reply.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def log_in(site: Site, email: str, password: str) -> str:
+    """The address of the page that a login leads to."""
+    jar = urllib.request.HTTPCookieProcessor(CookieJar())
+    browser = urllib.request.build_opener(jar)
+    address = f"{site.url}account/login/"
+    browser.open(address, timeout=30).read()
+    token = next(cookie.value for cookie in jar.cookiejar if cookie.name == "csrftoken")
+    form = urlencode({"login": email, "password": password, "csrfmiddlewaretoken": token}).encode()
+    return str(browser.open(urllib.request.Request(address, form), timeout=30).geturl())
+
+
+def make_due(*names: str) -> None:
+    """The beat that starts next finds these due; the other daily ones are not."""
+    now = timezone.now()
+    for name in names:
+        day = dt.timedelta(days=1, minutes=1)
+        PeriodicTask.objects.create(name=name, due_at=now - day, sent_at=now - day, begun_at=now - day)
+
+
+def kept(valkey: Valkey, ask: Callable[[Any], Any]) -> Any:
+    """What the site has put into the cache."""
+    with Redis(unix_socket_path=str(valkey.path), db=1, socket_timeout=5) as client:
+        return ask(client)
+
+
+def test_what_the_lost_valkey_had_is_done_once(
+    valkey: Valkey, site: Site, tmp_path: Path, alice: User, settings: Settings
+) -> None:
+    settings.PASSWORD_HASHERS = global_settings.PASSWORD_HASHERS
+    alice.set_password("alice's secret")
+    alice.save()
+    client = Client()
+    sign_in_lately(client, alice)
+    session = client.cookies[settings.SESSION_COOKIE_NAME].value
+    make_due("erase")
+    erase = PeriodicTask.objects.filter(name="erase")
+    begun_before = erase.get().begun_at
+    today = timezone.now().date()
+    with (
+        # This one is there all the time; nobody takes what beat sends.
+        celery_worker(site.environment, tmp_path / "requested.log", "--queues", "requested"),
+        celery_beat(site.environment, tmp_path / "beat.log") as beat,
+    ):
+        wait_until(lambda: b"worker" in b"".join(kept(valkey, lambda v: v.hkeys(PROCESSES))), "the worker", 60)
+        wait_until(lambda: erase.filter(sent_at__gt=F("begun_at")).exists(), "beat to send the task", 60)
+        # The message that says that something waits is lost, too.
+        copy = exports.ask(alice, DataCopy.Content.CSV, DayRange(today, today))
+        valkey.kill()
+
+        assert answer(site, "home/", session)[0] == 200
+        status, config = answer(site, "get_project_config.php")
+        assert (status, "<error_num>" in config) == (200, False)
+        assert log_in(site, alice.email, "alice's secret").endswith("/home/")
+        assert answer(site, "readyz")[0] == 503
+
+        valkey.start()
+        with celery_worker(site.environment, tmp_path / "worker.log", "--queues", "celery"):
+            wait_until(lambda: erase.get().begun_at != begun_before, "the lost task", 90)
+            # The task that looks for lost work comes once a minute; here it comes at once.
+            PeriodicTask.objects.filter(name="look-after-requested").update(sent_at=None)
+            beat.stop()
+            beat.start()
+            work = RequestedWork.objects.filter(subject=copy.pk)
+            wait_until(lambda: work.exclude(finished_at=None).exists(), "the file", 90)
+            wait_until(lambda: kept(valkey, lambda v: v.get(ERASED)), "the count", 30)
+        assert answer(site, "home/", session)[0] == 200
+        assert answer(site, "readyz")[0] == 200
+        assert kept(valkey, lambda v: v.get(ERASED)) == b"1"
+    copy.refresh_from_db()
+    assert (copy.state, work.get().ntries) == (DataCopy.State.READY, 1)

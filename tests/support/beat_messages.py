@@ -1,0 +1,40 @@
+"""What beat has put into the broker's queue."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from redis import Redis
+
+from portal.celery import app
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A message: the schedule's entry, and when it was sent by the clock of whoever sent it."""
+
+    entry: str
+    at: dt.datetime
+
+
+def client() -> Redis:
+    """The Valkey that is the broker of this test process."""
+    with app.connection_for_read() as connection:
+        channel: Any = connection.default_channel
+        found: Redis = channel.client
+        return found
+
+
+def sent(*entries: str) -> list[Sent]:
+    """Oldest first; of these entries, or of all."""
+    found = []
+    lifetimes = {name: entry["options"]["expires"] for name, entry in app.conf.beat_schedule.items()}
+    for text in reversed(client().lrange(app.conf.task_default_queue, 0, -1)):
+        headers = json.loads(text)["headers"]
+        if (name := headers.get("periodic")) and (not entries or name in entries):
+            expires_at = dt.datetime.fromisoformat(headers["expires"])
+            found.append(Sent(name, expires_at - dt.timedelta(seconds=lifetimes[name])))
+    return found
