@@ -14,5 +14,5 @@ class LocalisedFloatField(forms.FloatField):
     Its input stays one for numbers, which ``localize`` would make one for text.
     """
 
-    def to_python(self, value: Any) -> float | None:
+    def to_python(self, value: Any) -> float | None:  # type: ignore[override]  # the stubs have int of its parent
         return super().to_python(sanitize_separators(value))
