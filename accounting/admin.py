@@ -51,6 +51,7 @@ from accounting.wire.requests import canonical_url
 from portal.admin import ReadOnlyAdmin
 from portal.audit.admin import AuditedAdmin, AuditedForm
 from portal.audit.record import record
+from portal.audit.register import row_words
 from portal.languages import fetch_texts
 from portal.templatetags.display import significant
 from portal.wire import signing
@@ -243,6 +244,10 @@ class UserProjectForm(AccountKeyForm):
         fields = ("user", "project", "is_chosen", "resource_share")
 
 
+ACCOUNT_WORDS = gettext_noop("account of person %(number)s at %(project)s")
+row_words.append(ACCOUNT_WORDS)
+
+
 @admin.register(UserProject)
 class UserProjectAdmin(AuditedAdmin):
     """Volunteers' own rows: what an operator does to them is kept, and not what they do."""
@@ -274,7 +279,7 @@ class UserProjectAdmin(AuditedAdmin):
         super().delete_queryset(request, queryset)
 
     def _record(self, row: UserProject, before: UserProject | None, after: UserProject | None) -> None:
-        words = f"account of person {row.user_id} at {row.project}"
+        words = ACCOUNT_WORDS % {"number": row.user_id, "project": row.project}
         record(row, words, before, after, secret=["account_key"])
 
 

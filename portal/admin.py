@@ -30,8 +30,9 @@ from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationFo
 from portal.audit import proposals, step_view, undo
 from portal.audit.admin import AuditedAdmin
 from portal.audit.steps import sections
-from portal.audit.values import lines_of
+from portal.audit.values import lines_of, row_words_of
 from portal.dashboard import views as dashboard_views
+from portal.languages.stored import in_english
 from portal.maintenance.admin import MaintenanceRunAdmin
 from portal.models import (
     Account,
@@ -200,7 +201,9 @@ class UserAdmin(SecretLookups, DjangoUserAdmin, ModelAdmin):
     def save_model(self, request: HttpRequest, obj: User, form: forms.ModelForm[User], change: bool) -> None:
         super().save_model(request, obj, form, change)
         if change and form.changed_data:
-            names = [str(form.fields[name].label).lower() for name in form.changed_data if name in form.fields]
+            names = [
+                in_english(form.fields[name].label or name).lower() for name in form.changed_data if name in form.fields
+            ]
             record(obj, Kind.RIGHTS_CHANGED, BY_OPERATOR, ", ".join(names))
         if change and "email" in form.changed_data:
             # The old address must not log in any more.
@@ -421,7 +424,7 @@ class ChangeAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("changed"), ordering="object_repr")
     def what(self, change: Change) -> str:
-        return f"{change.content_type.name}: {change.object_repr}"
+        return f"{change.content_type.name}: {row_words_of(change)}"
 
     @admin.display(description=_("before → after"))
     def summary(self, change: Change) -> str:
@@ -470,8 +473,9 @@ class ChangeAdmin(ReadOnlyAdmin):
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
-            "title": gettext("Change of %(row)s") % {"row": change.object_repr},
+            "title": gettext("Change of %(row)s") % {"row": row_words_of(change)},
             "change_row": change,
+            "row_words": row_words_of(change),
             "lines": lines_of(change),
             "row_url": _row_url(change) if row is not None else "",
             "undone_by": change.undone_by.order_by("pk").last(),

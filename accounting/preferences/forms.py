@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from accounting.engine.preferences import DAY_HOURS, PREFERENCES
 from accounting.models import AccountSettings
 from accounting.preferences.texts import GROUPS, Words
+from portal.languages.fields import LocalisedFloatField
 
 _WORDS: Final = {name: words for group in GROUPS.values() for name, words in group.items()}
 
@@ -66,7 +67,7 @@ def _field(name: str, words: Words) -> forms.Field:
     limits = PREFERENCES[name]
     if is_switch(name):
         return forms.BooleanField(label=words.label, required=False, help_text=words.help)
-    return forms.FloatField(
+    return LocalisedFloatField(
         label=words.label,
         min_value=limits.low / words.scale,
         max_value=limits.high / words.scale,
@@ -113,7 +114,7 @@ class DaysForm(forms.Form):
     def _add(self, name: str, label: str, high: float) -> None:
         self.fields[name] = forms.ChoiceField(label=label, choices=_MODES, required=False)
         for suffix, text in (("_from", gettext("%(label)s, from")), ("_until", gettext("%(label)s, until"))):
-            self.fields[name + suffix] = forms.FloatField(
+            self.fields[name + suffix] = LocalisedFloatField(
                 label=text % {"label": label},
                 required=False,
                 min_value=0,

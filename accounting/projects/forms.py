@@ -13,13 +13,14 @@ from accounting.choosing.choices import ChoiceRefused
 from accounting.choosing.reads import Selection
 from accounting.engine.choice.facts import MAX_SHARE
 from accounting.models import Project, ProjectProfile
+from portal.languages.fields import LocalisedFloatField
 
 
 class ShareForm(forms.Form):
     """Whether a project is chosen, and its resource share; an empty share is the project's default."""
 
     chosen = forms.BooleanField(required=False)
-    share = forms.FloatField(
+    share = LocalisedFloatField(
         required=False,
         min_value=0,
         max_value=MAX_SHARE,

@@ -9,12 +9,15 @@ from auditlog.registry import auditlog
 from django.core.exceptions import FieldDoesNotExist
 from django.db.models import Model
 from django.utils.text import capfirst
+from django.utils.translation import gettext_noop
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
 
-HIDDEN = "(not shown)"
-NOTHING = "(none)"
+HIDDEN = gettext_noop("(not shown)")
+NOTHING = gettext_noop("(none)")
+row_words: list[str] = []
+"""Marked texts that stand for rows in `portal.audit.record`, which stores them in English. Apps append theirs."""
 
 
 def audit(model: type[Model], secret: Iterable[str] = (), labels: Mapping[str, StrOrPromise] | None = None) -> None:

@@ -8,6 +8,7 @@ from django.core.exceptions import FieldDoesNotExist
 from django.db.models import Model
 from django.utils.formats import date_format
 from django.utils.text import capfirst
+from django.utils.translation import gettext
 
 from portal.audit.proposals import Proposal
 from portal.audit.register import fields_of, is_audited, label_of
@@ -73,5 +74,6 @@ def _done_again(change: Change, operation: str) -> list[Line]:
     later = same.filter(pk__gt=change.pk, **{f"additional_data__{OPERATION}": operation}).order_by("pk").last()
     if later is None:
         return []
-    times = (f"replaced {date_format(each.timestamp, 'DATETIME_FORMAT')} UTC" for each in (change, later))
+    text = gettext("replaced on %(time)s UTC")
+    times = (text % {"time": date_format(each.timestamp, "DATETIME_FORMAT")} for each in (change, later))
     return [Line(operation, capfirst(operation), *times)]

@@ -12,8 +12,10 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from portal.audit.register import label_of
+from portal.audit.register import HIDDEN, NOTHING, label_of, row_words
+from portal.languages.stored import translated
 from portal.models import Change
+from portal.templatetags.display import localised
 
 MAX_SHOWN: Final = 300
 EMPTY: Final = _("(empty)")
@@ -60,7 +62,9 @@ def in_words(field: Field[Any, Any] | None, value: Any) -> str:
     if isinstance(value, bool):
         return gettext("yes") if value else gettext("no")
     if isinstance(value, float):
-        return f"{value:.12g}"
+        return localised(f"{value:.12g}")
+    if value in (HIDDEN, NOTHING):
+        return gettext(value)
     text = str(value)
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
 
@@ -87,6 +91,11 @@ def lines_of(change: Change) -> list[Line]:
         if isinstance(pair, list) and len(pair) == 2 and pair[0] != pair[1]
     }
     return lines(change.content_type.model_class(), found)
+
+
+def row_words_of(change: Change) -> str:
+    """The words for the row that was changed, in the active language where they are our own."""
+    return translated(change.object_repr, row_words)
 
 
 def _line(model: type[Model] | None, name: str, before: Any, after: Any) -> Line:

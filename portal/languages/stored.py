@@ -6,9 +6,16 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 
-from django.utils.translation import gettext
+from django.utils.functional import Promise
+from django.utils.translation import gettext, override
 
 _PLACEHOLDER = re.compile(r"%\\\((\w+)\\\)s")
+
+
+def in_english(text: Promise | str) -> str:
+    """A marked text as it is stored, whoever causes it to be written."""
+    with override(None):
+        return str(text)
 
 
 def translated(stored: str, templates: Iterable[str]) -> str:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from django import forms
-from django.conf import settings
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import Exists, OuterRef, QuerySet
@@ -19,15 +18,17 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
-from django.utils import timezone, translation
+from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST
 from unfold.admin import ModelAdmin
 from unfold.widgets import UnfoldAdminTextInputWidget
 
+from portal.languages.stored import in_english
 from portal.models import Account, AccountBlock, SupportAction, User
 from portal.operators import support
+from portal.operators.log_texts import LOOKED, helped, log_text
 from portal.people.access import signed_in
 from portal.people.security_events import source_of
 
@@ -136,7 +137,7 @@ class SupportActionAdmin(_ReadAdmin):
 
     @admin.display(description=_("what"))
     def what(self, row: Any) -> str:
-        return str(row.get_change_message())
+        return log_text(str(row.get_change_message()))
 
     @admin.display(description=_("account number"))
     def account_number(self, row: Any) -> str:
@@ -183,7 +184,7 @@ class AccountAdmin(_ReadAdmin):
         if request.method == "POST" and form.is_valid():
             reason = form.cleaned_data["reason"]
             support.look(account, reason)
-            self._log(request, account, f"Looked at the account: {reason}")
+            self._log(request, account, LOOKED % {"reason": reason})
             request.session[_SESSION] = {**_looks(request), str(account.pk): [reason, time.time()]}
             return redirect("admin:portal_account_change", account.pk)
         context: dict[str, Any] = {
@@ -211,7 +212,9 @@ class AccountAdmin(_ReadAdmin):
             raise PermissionDenied
         if _reason_of_look(request, _account(object_id)) is None:
             return redirect("admin:portal_account_change", object_id)
-        found: HttpResponse = super().history_view(request, object_id, extra_context)
+        found: TemplateResponse = super().history_view(request, object_id, extra_context)
+        for entry in (found.context_data or {}).get("action_list", ()):
+            entry.change_message = log_text(entry.change_message)
         return found
 
     def help_view(self, request: HttpRequest, pk: int, what: str) -> HttpResponse:
@@ -237,9 +240,7 @@ class AccountAdmin(_ReadAdmin):
         except support.Refused as refused:
             messages.error(request, gettext("Not done. %(reason)s") % {"reason": refused})
             return
-        with translation.override(settings.LANGUAGE_CODE):  # what is stored is for operators of any language
-            entry = f"{help_.title}: {reason}"
-        self._log(request, account, entry)
+        self._log(request, account, helped(in_english(help_.title), reason))
         messages.success(request, gettext("Done: %(what)s.") % {"what": help_.title})
         if not is_told:
             messages.warning(request, gettext("The mail to the person could not be sent. Contact them another way."))

@@ -24,6 +24,7 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext, gettext_lazy
 
 from portal.models import Account, AccountBlock, ApiToken, ClientKey, Host, SecurityEvent, User
+from portal.operators.log_texts import SEARCHED, SEARCHED_FOR, SOMETHING
 from portal.people import deletion
 from portal.people.key_mails import send_words
 from portal.people.security_events import BY_SUPPORT, FAILURES, Kind, Source, log, record
@@ -114,7 +115,7 @@ def note_search(by: User, term: str, nfound: int, source: Source) -> None:
         user=by,
         content_type=ContentType.objects.get_for_model(Account, for_concrete_model=False),
         action_flag=CHANGE,
-        change_message=f"Searched for {_kind_of(term.strip())}. Accounts found: {nfound}.",
+        change_message=SEARCHED % {"what": _kind_of(term.strip()), "count": nfound},
     )
     log.info("security_event", kind="support_searched", user=by.pk, address=source.address)
 
@@ -122,14 +123,14 @@ def note_search(by: User, term: str, nfound: int, source: Source) -> None:
 def _kind_of(term: str) -> str:
     """What it seems to be, in words that do not repeat it."""
     if "@" in term:
-        return "an e-mail address"
+        return SEARCHED_FOR["email"]
     if term.isdecimal():
-        return "a number"
+        return SEARCHED_FOR["number"]
     if term.startswith("cobble_"):
-        return "an API token"
+        return SEARCHED_FOR["token"]
     if re.fullmatch(r"[0-9a-fA-F]{32}", term):
-        return "a host id or CPID"
-    return "a name, or the beginning of an address or a key"
+        return SEARCHED_FOR["id"]
+    return SOMETHING
 
 
 def look(user: User, reason: str) -> None:

@@ -21,7 +21,9 @@ from django.db import IntegrityError, transaction
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
+from portal.languages.stored import in_english
 from portal.models import CLIENT_PASSWORD_FIELDS, MAX_NAME_CHARS, AccountBlock, ClientKey, Host, User
+from portal.people.event_texts import ALL_KEYS, key_detail
 from portal.people.key_mails import ask_for_confirmation
 from portal.people.security_events import NOWHERE, Kind, Source, log_event, record
 from portal.sign_in import known_devices, throttle
@@ -190,7 +192,7 @@ def issue_client_key(
         if host is not None:
             _revoke_beyond(others.filter(host=host), LIVE_KEYS_PER_HOST - 1)
         _revoke_beyond(others.filter(user=user), LIVE_KEYS_PER_USER - 1)
-        record(user, Kind.KEY_MADE, source, f"{issued.hint}…, {issued.get_origin_display()}")
+        record(user, Kind.KEY_MADE, source, key_detail(issued.hint, in_english(issued.get_origin_display())))
     return key
 
 
@@ -218,7 +220,7 @@ def revoke_all_client_keys(user: User, source: Source = NOWHERE) -> int:
     """Revoke all of the user's keys for good; how many there were."""
     number = ClientKey.objects.filter(user=user, revoked_at=None).update(revoked_at=timezone.now())
     if number:
-        record(user, Kind.KEY_REVOKED, source, "all keys")
+        record(user, Kind.KEY_REVOKED, source, ALL_KEYS)
     return number
 
 

@@ -8,17 +8,17 @@ from typing import Any
 from allauth.account import signals as account_signals
 from allauth.mfa import signals as mfa_signals
 from allauth.mfa.models import Authenticator
-from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.signals import user_logged_in, user_login_failed
 from django.dispatch import receiver
 from django.http import HttpRequest
-from django.utils import translation
 from django.utils.translation import gettext
 
+from portal.languages.stored import in_english
 from portal.models import User
 from portal.people.api_tokens import revoke_all_tokens
 from portal.people.deletion import cancel_deletion, end_sessions
+from portal.people.event_texts import FACTOR_MADE_ANEW
 from portal.people.security_events import Kind, log_event, record, source_of
 from portal.people.staff import is_operator, second_factors
 
@@ -70,7 +70,7 @@ def _factor_added(request: HttpRequest, user: User, authenticator: Authenticator
 
 @receiver(mfa_signals.authenticator_reset)
 def _factor_reset(request: HttpRequest, user: User, authenticator: Authenticator, **_: Any) -> None:
-    record(user, Kind.FACTOR_ADDED, source_of(request), f"{_stored_name(authenticator)}, made anew")
+    record(user, Kind.FACTOR_ADDED, source_of(request), FACTOR_MADE_ANEW % {"factor": _stored_name(authenticator)})
 
 
 @receiver(mfa_signals.authenticator_removed)
@@ -84,6 +84,5 @@ def _factor_failed(request: HttpRequest, user: User, **_: Any) -> None:
 
 
 def _stored_name(authenticator: Authenticator) -> str:
-    """The kind of a second factor. What is stored is in the site's own language."""
-    with translation.override(settings.LANGUAGE_CODE):
-        return str(authenticator.get_type_display())
+    """The kind of a second factor, in English (portal/people/event_texts.py)."""
+    return in_english(authenticator.get_type_display())

@@ -11,6 +11,7 @@ from django.conf import settings
 from django.db.models import QuerySet
 
 from portal.models import User
+from portal.people.event_texts import RIGHTS_ALLOWED
 from portal.people.security_events import Kind, Source, record
 
 _FACTORS = (Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN)
@@ -41,4 +42,4 @@ def allow_rights(user: User, source: Source) -> None:
     """Somebody has made sure that it was the operator who set the new password."""
     user.rights_held_at = None
     user.save(update_fields=["rights_held_at"])
-    record(user, Kind.RIGHTS_CHANGED, source, "allowed after the password was reset")
+    record(user, Kind.RIGHTS_CHANGED, source, RIGHTS_ALLOWED)

@@ -10,7 +10,9 @@ from django.shortcuts import render
 from django.utils.translation import gettext
 from django.views.decorators.http import require_safe
 
+from portal.models import SecurityEvent, User
 from portal.people.access import signed_in
+from portal.people.event_texts import detail_text
 from portal.people.security_events import EVENTS_KEPT, of_account
 
 EVENTS_SHOWN: Final = 100
@@ -23,10 +25,15 @@ def events(request: HttpRequest) -> HttpResponse:
     user = signed_in(request)
     context = {
         "lists": [
-            (gettext("Logins and changes"), of_account(user, False, EVENTS_SHOWN)),
-            (gettext("Failed logins"), of_account(user, True, EVENTS_SHOWN)),
+            (gettext("Logins and changes"), _lines(user, False)),
+            (gettext("Failed logins"), _lines(user, True)),
         ],
         "shown": EVENTS_SHOWN,
         "kept_days": EVENTS_KEPT.days,
     }
     return render(request, "portal/events.html", context)
+
+
+def _lines(user: User, kinds_of_failure: bool) -> list[tuple[SecurityEvent, str]]:
+    """Events, each with its detail in the reader's language."""
+    return [(event, detail_text(event)) for event in of_account(user, kinds_of_failure, EVENTS_SHOWN)]
