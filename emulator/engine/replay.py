@@ -19,6 +19,7 @@ from emulator.engine.policies.rr_simulation import RoundRobinSimulation
 from emulator.engine.policy import Policy
 from emulator.engine.run import Run
 from emulator.engine.state import NEVER, Job, ProjectState
+from emulator.engine.timeline.reasons import Reason
 from emulator.engine.timeline.results import DecisionKind
 
 NO_SIMULATION: Final = "This policy does not use the round-robin simulation."
@@ -124,6 +125,15 @@ class Moment:
     was_searched: bool
     projects: tuple[ProjectStanding, ...]
     request: Request | None
+
+
+def is_of_the_policy(kind: int, reason: int) -> bool:
+    """Whether a decision of a run was made with the simulation: which jobs run, or whom to ask for work."""
+    if kind == DecisionKind.RUN:
+        return reason != Reason.WAS_RUNNING
+    if kind == DecisionKind.ASK:
+        return Reason.FETCH_SATURATION <= reason <= Reason.FETCH_PROJECT_SHORT
+    return kind == DecisionKind.STOP and reason == Reason.PREEMPTED
 
 
 def moment(make_run: Callable[[Callable[[Policy], Policy]], Run], wanted: Wanted) -> Moment:

@@ -6,6 +6,7 @@ An order is JSON: `scenario`, `days`, `policy`, `has_quirks`, `parameters`, `see
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from emulator.engine.policies.names import PolicyName
@@ -13,6 +14,7 @@ from emulator.engine.policies.own import make_own_policy
 from emulator.engine.policies.registry import make_policy
 from emulator.engine.policy import Policy
 from emulator.engine.quirks import BOINC, Quirks
+from emulator.engine.replay import Wanted, moment
 from emulator.engine.run import Run
 from emulator.engine.scenario import Scenario
 from emulator.engine.timeline.results import Result
@@ -39,6 +41,20 @@ def execute(order: Mapping[str, Any], began: Callable[[Run], None] = lambda run:
     run = run_of(order, from_json(order["scenario"]), order["days"], timeline=order["timeline"])
     began(run)
     return run.result()
+
+
+def replay(order: Mapping[str, Any], wanted: Wanted, began: Callable[[Run], None] = lambda run: None) -> dict[str, Any]:
+    """What its policy knew at that decision, as JSON (emulator.engine.replay.Moment). Raises ReplayError."""
+    scenario = from_json(order["scenario"])
+
+    def make_run(observed: Callable[[Policy], Policy]) -> Run:
+        policy = observed(policy_of(order["policy"], scenario, order["parameters"]))
+        quirks = BOINC if order["has_quirks"] else Quirks()
+        run = Run(scenario, policy, order["days"], order["seed"], quirks, timeline=False)
+        began(run)
+        return run
+
+    return asdict(moment(make_run, wanted))
 
 
 def run_of(order: Mapping[str, Any], scenario: Scenario, days: float, *, timeline: bool) -> Run:

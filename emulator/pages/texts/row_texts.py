@@ -11,6 +11,7 @@ from django.template.defaultfilters import floatformat
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from emulator.engine.replay import is_of_the_policy
 from emulator.engine.timeline.reasons import Reason
 from emulator.engine.timeline.results import HostState
 from emulator.pages.texts import decision_texts
@@ -41,6 +42,8 @@ def decision(packed: Packed, number: int, sentences: Mapping[Reason, str] | None
     reason = Reason(int(packed["decisions.reason"][number]))
     return {
         "at_secs": float(packed["decisions.at_secs"][number]),
+        "number": number,
+        "has_simulation": is_of_the_policy(int(packed["decisions.kind"][number]), reason),
         "project": project,
         "project_number": int(packed["decisions.project"][number]),
         "job": job if job >= 0 else "",
