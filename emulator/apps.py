@@ -9,6 +9,7 @@ class EmulatorConfig(AppConfig):
     verbose_name = _("Client emulator")
 
     def ready(self) -> None:
+        from emulator import checks  # noqa: F401 - importing it registers them
         from emulator.runs import replays, worker
         from emulator.runs.experiments import READ, RUN
         from portal.requested_work.queue import kinds

@@ -9,7 +9,7 @@ from emulator.pages.texts import moment_texts
 from emulator.runs.packed_timeline import Packed
 
 SHOWN_BUFFERS: Final = 3  # the picture shows no more than so many times the buffer
-LONGEST_NAME_PERCENT: Final = 7.0
+LEAST_NAMED_PERCENT: Final = 5.0  # a narrower bar has no number
 JOBS_MAX: Final = 300
 TICKS: Final = (0.25, 0.5, 1, 2, 3, 6, 12, 24, 48, 96, 168, 336, 720, 1440, 2880, 8760, 87_600, 876_000)  # hours
 TICKS_MAX: Final = 6
@@ -92,7 +92,7 @@ def _lanes(moment: dict[str, Any], names: list[str], palette: list[int], end_sec
         left, right = 100 * begin / end_secs, 100 * min(end, end_secs) / end_secs
         title = moment_texts.bar_title(job, names[project], begin, end, job in late)
         width = round(right - left, 3)
-        has_name = width > LONGEST_NAME_PERCENT
+        has_name = width > LEAST_NAMED_PERCENT
         lanes[lane].bars.append(Bar(round(left, 3), width, palette[project], job, job in late, has_name, title))
     return lanes
 

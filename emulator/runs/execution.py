@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from math import inf
 from typing import Any
 
 from emulator.engine.policies.names import PolicyName
@@ -71,10 +72,11 @@ def policy_of(name: str, scenario: Scenario, parameters: Mapping[str, Any]) -> P
     return make_own_policy(name, scenario, parameters)
 
 
-def answer_of(result: Result) -> dict[str, Any]:
-    """All figures of merit, and all data of each project in their order, as JSON."""
+def answer_of(result: Result, secs_left: float = inf) -> dict[str, Any]:
+    """All figures of merit, and all data of each project in their order, as JSON. `secs_left`: until which the figures
+    that are calculated must be found."""
     # SciPy takes a while to load, and the worker that makes orders does not need it.
     from emulator.runs.attainable import figures_of_merit
 
     projects = [{name: getattr(row, name) for name in type(row).__slots__} for row in result.projects]
-    return {"figures_of_merit": figures_of_merit(result), "projects": projects}
+    return {"figures_of_merit": figures_of_merit(result, secs_left), "projects": projects}

@@ -94,7 +94,7 @@ def _run(order: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
         return {"fault": str(error)}, b""
     finally:
         done.set()
-    answer = answer_of(result)
+    answer = answer_of(result, order["secs_max"] - time.process_time())
     # What a policy from outside answers is checked part by part; the findings are only for this project's policies.
     if order["timeline"] and not order.get("is_own_policy"):
         answer["answer"] = _answer(order, begun[0], result)

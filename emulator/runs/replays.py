@@ -1,4 +1,6 @@
-"""Replays of runs up to one of their decisions: ask for one, and make it. Requested work: one may take as long as a run.
+"""Replays of runs up to one of their decisions: ask for one, and make it.
+
+They are requested work, as one may take as long as the run.
 
 They are kept, at most REPLAYS_MAX of a run: whoever may see the run sees them.
 """

@@ -52,7 +52,7 @@ def _buffer_words(moment: dict[str, Any]) -> list[str]:
             text = _("%(kind)s: all would be busy up to the end of the buffer, %(total)s.")
         words.append(text % facts)
         if row["shortfall_secs"] > 0:
-            words.append(_("Up to the end of the buffer, %(total)s, there was %(short)s of work too little.") % facts)
+            words.append(_("%(kind)s: up to the end of the buffer, %(total)s, %(short)s of work were missing.") % facts)
     return words
 
 
@@ -120,9 +120,9 @@ def project_row(row: dict[str, Any], names: Sequence[str], moment: dict[str, Any
     return {
         "name": names[row["project"]],
         "share": row["share"],
-        "standing": floatformat(row["standing"], -1),
+        "standing": _signed(row["standing"], -1),
         "place": row["place"] or "",
-        "priority": "" if priority is None else floatformat(priority, 3 if abs(priority) < 100 else 0),
+        "priority": "" if priority is None else _signed(priority, 3 if abs(priority) < 100 else 0),
         "notes": " ".join(notes),
         "was_asked": moment["request"] is not None and moment["request"]["project"] == row["project"],
     }
@@ -140,6 +140,10 @@ def job_row(row: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
         "is_running": row["is_running"],
         **{name: "" if secs is None else hours(secs) for name, secs in times.items()},
     }
+
+
+def _signed(number: float, digits: int) -> str:
+    return str(floatformat(number, digits)).replace("-", "−")
 
 
 def bar_title(job: int, project: str, begin_secs: float, end_secs: float, is_late: bool) -> str:

@@ -11,7 +11,6 @@ from django.urls import reverse
 from emulator.engine.replay import OTHER_RUN
 from emulator.engine.timeline.results import DecisionKind
 from emulator.models import Experiment, Replay, Run, RunTimeline
-from emulator.pages.reads import read_timeline
 from emulator.runs import experiments, replays
 from emulator.runs.packed_timeline import Packed, unpack
 from portal.models import RequestedWork, User
@@ -52,13 +51,11 @@ def test_a_request_is_shown_with_what_the_client_knew(signed_in: Client) -> None
     text = text_of(signed_in.get(page))
     asked = packed.texts["projects"][int(packed["decisions.project"][number])]
     assert f"So {asked} was asked for" in text and "Asked." in text
-    assert "Up to the end of the buffer, 14.4\u00a0h, there was" in text
+    assert "CPU: up to the end of the buffer, 14.4\u00a0h, " in text
     drawn = signed_in.get(page).content.decode()
     assert drawn.count('class="moment__bar"') >= 3
     # All times are in hours from the moment, with a comma in German.
-    assert "zu wenig" in text_of(signed_in.get(page, headers=GERMAN)) and "14,4" in text_of(
-        signed_in.get(page, headers=GERMAN)
-    )
+    assert "bis zum Ende des Puffers, 14,4\u00a0h, fehlten" in text_of(signed_in.get(page, headers=GERMAN))
 
 
 def test_the_table_of_decisions_leads_there(signed_in: Client) -> None:
@@ -155,11 +152,3 @@ def test_requests_have_a_limit_and_old_ones_go(signed_in: Client, monkeypatch: p
     for number in runs[2:4]:
         signed_in.post(address(experiment, number))
     assert sorted(Replay.objects.values_list("decision", flat=True)) == runs[1:4]
-
-
-def test_timelines_are_not_read_again_for_each_decision(signed_in: Client) -> None:
-    experiment, packed = done(signed_in)
-    read_timeline.cache_clear()
-    for _ in range(2):
-        signed_in.get(address(experiment, decision_of(packed, DecisionKind.ASK)))
-    assert read_timeline.cache_info().misses == 1
