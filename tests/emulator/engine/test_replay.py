@@ -98,12 +98,12 @@ def run_and_listen(scenario: Scenario, name: str) -> tuple[Decisions, list[Call]
         result, missed = simulation.result, simulation.missed
 
         def told(now: float, horizon_secs: float) -> SimulationResult:
-            found = result(now, horizon_secs)
+            found: SimulationResult = result(now, horizon_secs)
             calls[-1].forecast = ([*found.idle], [*found.saturated_secs], [*found.shortfall_secs])
             return found
 
         def told_late(now: float) -> list[list[Job]]:
-            found = missed(now)
+            found: list[list[Job]] = missed(now)
             calls[-1].late = {job.id for jobs in found for job in jobs}
             return found
 

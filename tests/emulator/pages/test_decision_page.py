@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -46,16 +47,16 @@ def test_a_request_is_shown_with_what_the_client_knew(signed_in: Client) -> None
     assert signed_in.post(page).status_code == 302
     assert "The run is" in text_of(signed_in.get(page))
     assert carry_out() == 1
-    moment = Replay.objects.get().moment
+    moment: Any = Replay.objects.get().moment
     assert [row["kind"] for row in moment["processors"]] == ["CPU", "NVIDIA"]
     text = text_of(signed_in.get(page))
     asked = packed.texts["projects"][int(packed["decisions.project"][number])]
     assert f"So {asked} was asked for" in text and "Asked." in text
-    assert "CPU: up to the end of the buffer, 14.4\u00a0h, " in text
+    assert "CPU: up to the end of the buffer, 14.4 h, " in text
     drawn = signed_in.get(page).content.decode()
     assert drawn.count('class="moment__bar"') >= 3
     # All times are in hours from the moment, with a comma in German.
-    assert "bis zum Ende des Puffers, 14,4\u00a0h, fehlten" in text_of(signed_in.get(page, headers=GERMAN))
+    assert "bis zum Ende des Puffers, 14,4 h, fehlten" in text_of(signed_in.get(page, headers=GERMAN))
 
 
 def test_the_table_of_decisions_leads_there(signed_in: Client) -> None:

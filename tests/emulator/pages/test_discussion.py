@@ -74,7 +74,7 @@ def test_a_form_sent_twice_is_one_comment(bobs: Client, shared: Experiment) -> N
     [
         ({"text": ""}, "This field is required"),
         ({"text": "x" * 2001}, "at most 2000 characters"),
-        ({"text": "x", "run": "1", "day": "-1"}, "greater than or equal to 0"),
+        ({"text": "x", "run": "1", "day": "-1"}, "At least 0."),
         ({"text": "x", "run": "1", "day": "nan"}, "Enter a number"),
     ],
 )

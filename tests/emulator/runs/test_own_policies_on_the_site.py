@@ -12,8 +12,8 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from emulator.engine.policies import own
 from emulator.checks import check_sandbox
+from emulator.engine.policies import own
 from emulator.models import Run, RunState
 from emulator.pages import own_policies
 from emulator.runs import answers, sandbox, worker
@@ -230,9 +230,7 @@ def test_a_timeline_that_unpacks_to_too_much_is_refused(monkeypatch: pytest.Monk
         check_answer(Answer(RESULT, out.getvalue(), ""), has_timeline=True)
 
 
-def test_a_missing_sandbox_is_told_when_the_site_is_checked(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_sandbox_is_told_when_the_site_is_checked(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
     settings.EMULATOR_POLICIES = ["mine"]
     (found,) = check_sandbox(None)
