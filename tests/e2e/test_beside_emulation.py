@@ -27,7 +27,7 @@ JOB_SECS = max(10.0, RUN_SECS / 15)  # to start one takes the client up to a sec
 NJOBS = int(RUN_SECS * NCPUS / JOB_SECS)
 SHARES = {"Alder": 70, "Birch": 30}
 # In so short a run a minute would allow any order.
-AGREEMENT_SECS = 30.0 if RUN_SECS < 600 else 60.0
+AGREEMENT_SECS = 30.0 if RUN_SECS < 200 else 60.0
 
 # The document counts a job that is chosen as if it ran for a whole time slice, of an hour. With jobs of seconds that
 # outweighs all that was done, and two projects on two CPUs take turns whatever their shares are.
