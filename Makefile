@@ -36,10 +36,11 @@ lint: .venv/development  ## check style, types, import arrows, templates, migrat
 bench: .venv/development  ## measure, and write var/bench.json; ONLY=name measures one
 	@$(PY) manage.py bench $(if $(ONLY),--only $(ONLY))
 
-soak: .venv/development  ## ten minutes of full load with 2,000 slow connections; then an export and an import of 3,000,000 records; SOAK_SECS= SOAK_CONCURRENCY= EXPORT_USERS=
+soak: .venv/development  ## ten minutes of full load with 2,000 slow connections; then an export and an import of 3,000,000 records; then an hour of a real client beside its emulation; SOAK_SECS= SOAK_CONCURRENCY= EXPORT_USERS= EMULATION_SECS=
 	@$(PY) manage.py bench --only soak
 	@$(PY) manage.py bench --only export
 	@$(PY) manage.py bench --only import
+	@EMULATION_SECS=$${EMULATION_SECS:-3600} $(PY) -m pytest -n 0 -rP tests/e2e/test_beside_emulation.py
 
 faults: .venv/development  ## 100,000 requests while servers are killed: what was acknowledged is booked once
 	@FAULT_REQUESTS=$${FAULT_REQUESTS:-100000} $(PY) -m pytest -n 0 tests/e2e/test_exactly_once.py $(ARGS)

@@ -9,9 +9,11 @@ class EmulatorConfig(AppConfig):
     verbose_name = _("Client emulator")
 
     def ready(self) -> None:
-        from emulator.runs import worker
+        from emulator import checks  # noqa: F401 - importing it registers them
+        from emulator.runs import replays, worker
         from emulator.runs.experiments import READ, RUN
         from portal.requested_work.queue import kinds
 
         kinds[RUN] = worker.execute_run
         kinds[READ] = worker.read_upload
+        kinds[replays.REPLAY] = replays.make

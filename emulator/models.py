@@ -146,6 +146,24 @@ class Comment(models.Model):
         return f"{self.author} on {self.experiment}"
 
 
+class Replay(models.Model):
+    """What a run's policy knew when it made one of its decisions, found by running up to it again."""
+
+    run = models.ForeignKey(Run, models.CASCADE, related_name="replays", db_index=False)
+    decision = models.PositiveIntegerField(_("place among the decisions of the run, from 0"))
+    # emulator.engine.replay.Moment; NULL until it was run, and if that failed
+    moment = models.JSONField(null=True)
+    fault = models.CharField(_("why there is none"), max_length=300, blank=True)
+    asked_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [models.UniqueConstraint(fields=["run", "decision"], name="replay_run_decision")]
+
+    def __str__(self) -> str:
+        return f"{self.run}, decision {self.decision}"
+
+
 class RunTimeline(models.Model):
     """The timeline and the decisions of a run: compressed columns (emulator.runs.packed_timeline)."""
 

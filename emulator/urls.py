@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, path
 
-from emulator.pages import comment_views, run_views, views
+from emulator.pages import comment_views, replay_views, run_views, views
 from emulator.pages.editor import views as editor
 
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -29,6 +29,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("<str:key>/runs/<int:number>/", run_views.run, name="emulator_run"),
     path("<str:key>/timelines/", run_views.side_by_side, name="emulator_timelines"),
     path("<str:key>/runs/<int:number>/job/", run_views.run_job, name="emulator_job"),
+    path("<str:key>/runs/<int:number>/decisions/<int:decision>/", replay_views.decision, name="emulator_decision"),
     path("<str:key>/runs/<int:number>/window/", run_views.run_window, name="emulator_window"),
     path("<str:key>/runs/<int:number>/table/<slug:what>/", run_views.run_table, name="emulator_table"),
     path("<str:key>/runs/<int:number>/result.json", run_views.run_json, name="emulator_json"),

@@ -10,12 +10,13 @@ from django.utils.translation import gettext_lazy as _
 
 from emulator.models import COMMENT_CHARS_MAX, Comment, Experiment, Run
 from emulator.pages.access import share_url
+from emulator.pages.forms import PlainForm
 from emulator.runs import comments
 from portal.models import User
 from portal.people.access import signed_in
 
 
-class CommentForm(forms.Form):
+class CommentForm(PlainForm):
     """A comment; on a run it may name the moment that it is about."""
 
     text = forms.CharField(
@@ -36,7 +37,7 @@ def of_the_visitor(
 ) -> dict[str, Any]:
     """The part of a page's context about who looks at it: whether they own it, its link, and what they may say."""
     user = signed_in(request) if request.user.is_authenticated else None
-    rows = list(found.comments.select_related("author", "run").order_by("pk"))
+    rows = list(comments.shown(found).select_related("author", "run").order_by("pk"))
     return {
         "is_owner": user is not None and found.owner_id == user.pk,
         "may_fork": user is not None and found.owner_id != user.pk,

@@ -25,17 +25,19 @@ from emulator.engine.timeline.results import Figures, Result
 from emulator.engine.timeline.stretches import Claim, Stretch
 
 MAX_UNKNOWNS: Final = 50_000
-MAX_SECS: Final = 20.0  # of processor time for each of the two programs
+MAX_SECS: Final = 20.0  # for each of the two programs
+MIN_SECS: Final = 0.5
 ROUNDING: Final = 1e-7
 
 Floats = npt.NDArray[np.float64]
 
 
-def figures_of_merit(result: Result) -> dict[str, float | None]:
+def figures_of_merit(result: Result, secs_left: float = math.inf) -> dict[str, float | None]:
     """All figures of merit as numbers by name: the engine's, the least attainable share violation, and what is left of
-    the normalised one without it. The last two are None if they are too much work to calculate."""
+    the normalised one without it. The last two are None if they are too much work to calculate, also in the time that
+    is left."""
     figures: dict[str, float | None] = {name: getattr(result.figures, name) for name in Figures.__slots__}
-    least = least_violation(result)
+    least = least_violation(result, secs_left)
     violation = result.figures.share_violation
     avoidable = None
     if least is not None:
@@ -43,15 +45,17 @@ def figures_of_merit(result: Result) -> dict[str, float | None]:
     return {**figures, "share_violation_least": least, "share_violation_avoidable": avoidable}
 
 
-def least_violation(result: Result) -> float | None:
+def least_violation(result: Result, secs_left: float = math.inf) -> float | None:
     """The least attainable share violation of a run, as `Figures.share_violation` counts. None if the problem has
     more than MAX_UNKNOWNS unknowns or takes too long."""
     unknowns = sum(len(claim.supplies) for stretch in result.stretches for claim in stretch.claims)
     if not unknowns:
         return 0.0
-    if unknowns > MAX_UNKNOWNS:
+    # The first program is the easier one.
+    secs_max = min(MAX_SECS, secs_left / 3)
+    if unknowns > MAX_UNKNOWNS or secs_max < MIN_SECS:
         return None
-    problem = _Problem.of(result.stretches)
+    problem = _Problem.of(result.stretches, secs_max)
     most = problem.solve(-problem.flop)
     if most is None or most >= 0:
         return None if most is None else 0.0
@@ -84,9 +88,10 @@ class _Problem:
     flop: Floats
     project: list[int]
     rows: _Rows
+    secs_max: float  # for each program
 
     @classmethod
-    def of(cls, stretches: Sequence[Stretch]) -> _Problem:
+    def of(cls, stretches: Sequence[Stretch], secs_max: float) -> _Problem:
         flop: list[float] = []
         project: list[int] = []
         rows = _Rows()
@@ -106,7 +111,7 @@ class _Problem:
                     rows.add(terms, limit / scale)
             for terms, secs in zip(uses, stretch.instance_secs, strict=True):
                 rows.add(terms, secs / scale)
-        return cls(np.array(flop) / max(flop), project, rows)
+        return cls(np.array(flop) / max(flop), project, rows, secs_max)
 
     def solve(self, costs: Floats, extra: _Rows | None = None, unknowns: int = 0) -> float | None:
         """The least cost; None if the solver found none in time."""
@@ -117,7 +122,7 @@ class _Problem:
             A_ub=coo_array((rows.factor, (rows.row, rows.column)), shape=shape).tocsr(),
             b_ub=rows.limit,
             method="highs",
-            options={"time_limit": MAX_SECS},
+            options={"time_limit": self.secs_max},
         )
         return float(found.fun) if found.success else None
 

@@ -6,6 +6,7 @@ import datetime as dt
 from typing import Final
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils.translation import gettext, ngettext
 
 from emulator.models import Comment, Experiment, Run
@@ -22,6 +23,11 @@ REPEATED_WITHIN: Final = dt.timedelta(minutes=5)
 def may_comment(experiment: Experiment, user: User) -> bool:
     """The owner always; others as long as the experiment is shared."""
     return experiment.started_at is not None and (experiment.owner_id == user.pk or experiment.share_token is not None)
+
+
+def shown(experiment: Experiment) -> QuerySet[Comment]:
+    """Those that are shown: of authors who are neither blocked nor about to be deleted."""
+    return experiment.comments.filter(author__is_active=True, author__deletion_asked_at=None)
 
 
 @transaction.atomic

@@ -6,6 +6,8 @@ An order is JSON: `scenario`, `days`, `policy`, `has_quirks`, `parameters`, `see
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from math import inf
 from typing import Any
 
 from emulator.engine.policies.names import PolicyName
@@ -13,6 +15,7 @@ from emulator.engine.policies.own import make_own_policy
 from emulator.engine.policies.registry import make_policy
 from emulator.engine.policy import Policy
 from emulator.engine.quirks import BOINC, Quirks
+from emulator.engine.replay import Wanted, moment
 from emulator.engine.run import Run
 from emulator.engine.scenario import Scenario
 from emulator.engine.timeline.results import Result
@@ -41,6 +44,20 @@ def execute(order: Mapping[str, Any], began: Callable[[Run], None] = lambda run:
     return run.result()
 
 
+def replay(order: Mapping[str, Any], wanted: Wanted, began: Callable[[Run], None] = lambda run: None) -> dict[str, Any]:
+    """What its policy knew at that decision, as JSON (emulator.engine.replay.Moment). Raises ReplayError."""
+    scenario = from_json(order["scenario"])
+
+    def make_run(observed: Callable[[Policy], Policy]) -> Run:
+        policy = observed(policy_of(order["policy"], scenario, order["parameters"]))
+        quirks = BOINC if order["has_quirks"] else Quirks()
+        run = Run(scenario, policy, order["days"], order["seed"], quirks, timeline=False)
+        began(run)
+        return run
+
+    return asdict(moment(make_run, wanted))
+
+
 def run_of(order: Mapping[str, Any], scenario: Scenario, days: float, *, timeline: bool) -> Run:
     """The order's policy and seed on a scenario. Raises ScenarioError and PolicyError."""
     quirks = BOINC if order["has_quirks"] else Quirks()
@@ -55,10 +72,11 @@ def policy_of(name: str, scenario: Scenario, parameters: Mapping[str, Any]) -> P
     return make_own_policy(name, scenario, parameters)
 
 
-def answer_of(result: Result) -> dict[str, Any]:
-    """All figures of merit, and all data of each project in their order, as JSON."""
+def answer_of(result: Result, secs_left: float = inf) -> dict[str, Any]:
+    """All figures of merit, and all data of each project in their order, as JSON. `secs_left`: until which the figures
+    that are calculated must be found."""
     # SciPy takes a while to load, and the worker that makes orders does not need it.
     from emulator.runs.attainable import figures_of_merit
 
     projects = [{name: getattr(row, name) for name in type(row).__slots__} for row in result.projects]
-    return {"figures_of_merit": figures_of_merit(result), "projects": projects}
+    return {"figures_of_merit": figures_of_merit(result, secs_left), "projects": projects}

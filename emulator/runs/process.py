@@ -1,4 +1,4 @@
-"""A separate process that reads uploaded files or runs a scenario. No Django, no database.
+"""A separate process that reads uploaded files, runs a scenario, or replays one. No Django, no database.
 
 Uploads are not trusted, and a scenario may need more time or memory than there is. So the process limits itself
 before it reads its input, and its parent may kill it at any time.
@@ -38,7 +38,7 @@ def main() -> None:
         _keep_apart()
         _write_progress(0.0)  # the sandbox works: from here on the policy is to blame
     try:
-        answer, data = (_read if order["do"] == "read" else _run)(order)
+        answer, data = _WORK[order["do"]](order)
     except MemoryError:
         answer, data = (
             {"fault": f"It needs more than {limit / 2**20:.0f} MiB of memory. Try fewer days or projects."},
@@ -94,12 +94,30 @@ def _run(order: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
         return {"fault": str(error)}, b""
     finally:
         done.set()
-    answer = answer_of(result)
+    answer = answer_of(result, order["secs_max"] - time.process_time())
     # What a policy from outside answers is checked part by part; the findings are only for this project's policies.
     if order["timeline"] and not order.get("is_own_policy"):
         answer["answer"] = _answer(order, begun[0], result)
     answer["cpu_secs"] = time.process_time()
     return {"ok": answer}, pack(result) if order["timeline"] else b""
+
+
+def _replay(order: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+    """What the policy of a run knew at one of its decisions."""
+    from emulator.engine.replay import ReplayError, Wanted
+    from emulator.runs.execution import replay
+
+    done = threading.Event()
+
+    def report(run: Any) -> None:
+        threading.Thread(target=_report_progress, args=(run, done), daemon=True).start()
+
+    try:
+        return {"ok": replay(order, Wanted(**order["decision"]), report)}, b""
+    except ReplayError as error:
+        return {"fault": str(error)}, b""
+    finally:
+        done.set()
 
 
 def _answer(order: dict[str, Any], run: Any, result: Any) -> dict[str, Any]:
@@ -139,6 +157,9 @@ def _report_progress(run: Any, done: threading.Event) -> None:
 def _write_progress(fraction: float) -> None:
     _out[0].write(f"progress {fraction:.4f}\n".encode())
     _out[0].flush()
+
+
+_WORK: Final = {"read": _read, "run": _run, "replay": _replay}
 
 
 if __name__ == "__main__":

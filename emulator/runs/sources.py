@@ -10,7 +10,7 @@ from typing import Final
 from emulator.engine.scenario import Scenario
 from emulator.files.presets import PRESETS, preset
 from emulator.files.scenario import read_path
-from emulator.files.scenario_json import from_document, from_json
+from emulator.files.scenario_json import Document, from_document, from_json
 from emulator.files.sections import ScenarioFileError
 from emulator.files.trace_archive import COMPONENTS, read_trace, read_watched, with_trace
 
@@ -20,10 +20,11 @@ DEFAULT_DAYS: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A scenario, and for how long it is run if nobody says."""
+    """A scenario, for how long it is run if nobody says, and the document that it is from, if it is from one."""
 
     scenario: Scenario
     days: float
+    document: Document | None = None
 
 
 def read_source(text: str) -> Source:
@@ -43,7 +44,7 @@ def read_source(text: str) -> Source:
             "there is no such file or folder, and no example of this name (--list shows them)",
         )
     if path.suffix == ".json":
-        return Source(_read_json(path), DEFAULT_DAYS)
+        return _read_json(path)
     return Source(read_path(path), DEFAULT_DAYS)
 
 
@@ -63,8 +64,8 @@ def on_trace(source: Source, path: Path, node: str) -> Source:
     return replace(source, scenario=with_trace(source.scenario, trace))
 
 
-def _read_json(path: Path) -> Scenario:
-    """A scenario alone, or a document with a version, such as a run's download from the site: its scenario."""
+def _read_json(path: Path) -> Source:
+    """A scenario alone, or a document with a version, such as a run's download from the site."""
     if path.stat().st_size > JSON_BYTES_MAX:
         raise ScenarioFileError(path.name, "", 0, f"the file is larger than {JSON_BYTES_MAX // 2**20} MiB")
     try:
@@ -72,5 +73,6 @@ def _read_json(path: Path) -> Scenario:
     except (ValueError, RecursionError) as error:
         raise ScenarioFileError(path.name, "", 0, f"it is not JSON: {error}") from None
     if isinstance(data, dict) and "version" in data:
-        return from_document(data).applied()
-    return from_json(data["scenario"] if isinstance(data, dict) and "scenario" in data else data)
+        document = from_document(data)
+        return Source(document.applied(), DEFAULT_DAYS, document)
+    return Source(from_json(data["scenario"] if isinstance(data, dict) and "scenario" in data else data), DEFAULT_DAYS)

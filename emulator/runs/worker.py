@@ -63,7 +63,7 @@ def read_upload(experiment_id: int) -> None:
     upload = Upload.objects.filter(experiment=experiment_id).first()
     if upload is None:
         return
-    answer = _run_process({"do": "read"}, bytes(upload.files), READ_SECS_MAX, lambda _: None)
+    answer = run_process({"do": "read"}, bytes(upload.files), READ_SECS_MAX, lambda _: None)
     with transaction.atomic():
         experiment = Experiment.objects.select_for_update().filter(pk=experiment_id).first()
         if experiment is None:
@@ -107,8 +107,9 @@ def _answer_of(run: Run) -> Answer:
     if is_own and not sandbox.is_available(settings.EMULATOR_POLICY_SANDBOX):
         log.error("policy_sandbox_missing", policy=run.policy)
         return Answer(None, b"", _OUR_FAULT)
-    order, secs_max = {**_order(run), "is_own_policy": is_own}, settings.EMULATOR_RUN_SECS_MAX
-    answer = _run_process(order, b"", secs_max, lambda progress: _report_progress(run.pk, progress))
+    order = {"do": "run", **order_for(run), "is_own_policy": is_own, "tries": run.number == 1}
+    secs_max = settings.EMULATOR_RUN_SECS_MAX
+    answer = run_process(order, b"", secs_max, lambda progress: _report_progress(run.pk, progress))
     if not is_own:
         return answer
     if answer.fault == _too_long(secs_max):
@@ -125,14 +126,11 @@ def _answer_of(run: Run) -> Answer:
     return answer
 
 
-def _order(run: Run) -> dict[str, Any]:
+def order_for(run: Run) -> dict[str, Any]:
+    """The order (emulator.runs.execution) of which this run is."""
     scenario = from_json(run.experiment.scenario)
     variant = Variant(run.variant, run.policy, run.has_quirks, run.parameters, run.value)
-    return {
-        "do": "run",
-        **order_of(scenario, variant, run.experiment.days, run.seed, timeline=run.keeps_timeline),
-        "tries": run.number == 1,
-    }
+    return order_of(scenario, variant, run.experiment.days, run.seed, timeline=run.keeps_timeline)
 
 
 def _report_progress(run_id: int, progress: float) -> None:
@@ -185,7 +183,7 @@ def requeue_lost(now: dt.datetime) -> None:
         Upload.objects.filter(pk__in=not_read).delete()
 
 
-def _run_process(order: dict[str, Any], data: bytes, secs_max: int, report: Callable[[float], None]) -> Answer:
+def run_process(order: dict[str, Any], data: bytes, secs_max: int, report: Callable[[float], None]) -> Answer:
     """Start the process, send it the order, and wait for its answer; ``report`` is called about every second."""
     order = {**order, "secs_max": secs_max, "bytes_max": settings.EMULATOR_RUN_BYTES_MAX}
     program, environment = [sys.executable, "-m", "emulator.runs.process"], {**os.environ, **_ONE_THREAD}

@@ -57,8 +57,9 @@ class BoincClient(GuardedProgram):
 
     answer_secs = 30.0
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, ncpus: int = 1) -> None:
         self.directory = directory
+        self._ncpus = ncpus
         self._port = free_port()
         self._password = secrets.token_hex(8)
         command = [BOINC, "--dir", str(directory), "--gui_rpc_port", str(self._port), *OPTIONS]
@@ -68,7 +69,7 @@ class BoincClient(GuardedProgram):
     def __enter__(self) -> Self:
         self.directory.mkdir(parents=True, exist_ok=True)
         for name, text in {
-            "cc_config.xml": CC_CONFIG,
+            "cc_config.xml": CC_CONFIG.replace("<ncpus>1</ncpus>", f"<ncpus>{self._ncpus}</ncpus>"),
             "nvc_config.xml": NVC_CONFIG,
             "global_prefs_override.xml": GLOBAL_PREFERENCES,
             "gui_rpc_auth.cfg": self._password,

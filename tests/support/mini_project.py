@@ -46,6 +46,16 @@ open(target, "w").write(f"{{primes}} primes below {{limit}}\\n")
 open("boinc_finish_called", "w").write("0\\n")
 """
 
+# The same without the work: it only takes its time.
+SLEEPER = """\
+#!{python} -IS
+import sys, time
+source, target = sys.argv[1:]
+time.sleep(float(open(source).read()))
+open(target, "w").write("slept\\n")
+open("boinc_finish_called", "w").write("0\\n")
+"""
+
 
 @dataclass(frozen=True)
 class Report:
@@ -113,11 +123,14 @@ def _first(text: str, tag: str) -> str:
 class MiniProject:
     """A running project server; use it as a context manager.
 
-    `job_secs` gives one job for each number. A client that names another key than `account_key` gets no work.
+    `job_secs` gives one job for each number, which `program` carries out. A client that names another key than
+    `account_key` gets no work. With a `share`, that is the volunteer's for this project.
     """
 
     name: str = "Prime count"
     job_secs: tuple[float, ...] = (25.0,)
+    program: str = PROGRAM
+    share: float = 0
     account_key: str = field(default_factory=lambda: secrets.token_hex(16))
     scheduler_requests: list[str] = field(default_factory=list)
 
@@ -126,7 +139,7 @@ class MiniProject:
         self._code_sign_key = signing.generate_key()
         self._upload_key = signing.generate_key()
         # The client's cache is by name and the interpreter's real path has no blank, unlike a checkout's may.
-        self._program = PROGRAM.format(python=Path(sys.executable).resolve()).encode()
+        self._program = self.program.format(python=Path(sys.executable).resolve()).encode()
         self.jobs = [Job(f"primes_{number}", secs) for number, secs in enumerate(self.job_secs)]
         self._server = _Server(self)
         self.url = f"http://127.0.0.1:{self._server.server_port}/"
@@ -164,6 +177,8 @@ class MiniProject:
                 refusal = '<message priority="notice">Invalid or missing account key</message>\n'
                 return self._reply(refusal)
             parts = ["<hostid>1</hostid>\n"] if _first(request, "hostid") == "0" else []
+            if self.share:
+                parts.append(_preferences(self.share))
             parts += [self._take_report(text) for text in re.findall(r"<result>.*?</result>", request, re.DOTALL)]
             if "<code_sign_key>" not in request:
                 key_text = signing.public_key_text(self._code_sign_key)
@@ -251,6 +266,13 @@ def _file_ref(file_name: str, open_name: str) -> str:
     return (
         f"<file_ref>\n<file_name>{file_name}</file_name>\n<open_name>{open_name}</open_name>\n<copy_file/>\n"
         "</file_ref>\n"
+    )
+
+
+def _preferences(share: float) -> str:
+    return (
+        f"<project_preferences>\n<resource_share>{share:g}</resource_share>\n<project_specific>\n</project_specific>\n"
+        "</project_preferences>\n"
     )
 
 

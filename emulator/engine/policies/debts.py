@@ -154,6 +154,19 @@ class DebtPolicy(ABC):
     def choose(self, now: float) -> Choice:
         return self._run_list.choose(now)
 
+    def simulation(self) -> RoundRobinSimulation:
+        """The one that its decisions start from."""
+        return self._simulation
+
+    def ranked(self, now: float) -> list[tuple[ProjectState, float]]:
+        """The projects that may be asked for work, the largest debt first, with that debt as in `standing`."""
+        debts = [(project, self.standing(project, now)) for project in self._askable(now)]
+        return sorted(debts, key=lambda row: (-row[1], row[0].index))
+
+    @abstractmethod
+    def standing(self, project: ProjectState, now: float) -> float:
+        """See Policy."""
+
     def _askable(self, now: float) -> list[ProjectState]:
         """The projects that may be asked for work now."""
         client = self._client

@@ -182,8 +182,28 @@ class Rec:
     def _simulate(self, now: float) -> SimulationResult:
         return self._simulation.result(now, self._client.buffer_total_secs)
 
+    def simulation(self) -> RoundRobinSimulation:
+        """The one that its decisions start from."""
+        return self._simulation
+
+    def ranked(self, now: float) -> list[tuple[ProjectState, float]]:
+        """The projects that may be asked for work, highest scheduling priority first, with that priority.
+
+        It is as in the client scheduling document, with REC as `_ranked` takes it; minus infinity without a share.
+        """
+        ranked = self._ranked(self._simulate(now), now)
+        if self._by_letter:
+            return [(project, -rank if project.share else -NEVER) for rank, _, project in ranked]
+        parts = [rank / self._inverse[index] for rank, index, project in ranked if project.share]
+        total = sum(parts) or 1.0
+        return [(project, -rank / total if project.share else -NEVER) for rank, _, project in ranked]
+
     def _order(self, simulated: SimulationResult, now: float) -> list[ProjectState]:
-        """Projects that may be asked, highest priority first.
+        """Projects that may be asked, highest priority first."""
+        return [project for _, _, project in self._ranked(simulated, now)]
+
+    def _ranked(self, simulated: SimulationResult, now: float) -> list[tuple[float, int, ProjectState]]:
+        """The rank, smallest first, and the number of each project that may be asked.
 
         A project's REC is taken as it will be when all its queued jobs and half of the request are done: half, because
         that is the mean of before and after (docs/explanation/emulator.md).
@@ -191,7 +211,7 @@ class Rec:
         client = self._client
         asked = [project for project in client.projects if client.can_ask(project, now)]
         if self._by_letter:
-            return self._order_by_letter(asked, now)
+            return self._ranked_by_letter(asked, now)
         if self._adapts:
             self._adapt_half_life()
         short = zip(simulated.shortfall_secs, client.instance_flops, strict=True)
@@ -202,7 +222,7 @@ class Rec:
             ahead_flop = self._queued_flop(project, now) + max(short_flop, project.job_flop) / 2
             ranked.append((self._rank(project) + self._unit(project) * ahead_flop, project.index, project))
         ranked.sort()
-        return [project for _, _, project in ranked]
+        return ranked
 
     def _adapt_half_life(self) -> None:
         """Lets REC remember ten requests of every project, and ten of its jobs.
@@ -220,7 +240,7 @@ class Rec:
                 longest_secs = max(longest_secs, between_secs, project.job_secs)
         self._decay = LN2 / max(HALF_LIFE_DAYS * DAY_SECS, HALF_LIFE_REQUESTS * longest_secs)
 
-    def _order_by_letter(self, asked: list[ProjectState], now: float) -> list[ProjectState]:
+    def _ranked_by_letter(self, asked: list[ProjectState], now: float) -> list[tuple[float, int, ProjectState]]:
         """The same by the document's letter: REC as it is, "adjusted" by the queue as a part of the full buffer."""
         client = self._client
         over = asked if client.quirks.runnable_shares else client.projects
@@ -237,7 +257,7 @@ class Rec:
                 rank += self._queued_flop(project, now) / capacity
             ranked.append((rank, index, project))
         ranked.sort()
-        return [project for _, _, project in ranked]
+        return ranked
 
     def _queued_flop(self, project: ProjectState, now: float) -> float:
         flop = 0.0

@@ -21,6 +21,9 @@ def policy_notes(name: str, scenario: Scenario) -> tuple[str, ...]:
     return (NO_GPUS,) if name == PolicyName.DEBT and len(scenario.host.processors) > 1 else ()
 
 
+SIMULATING: Final = frozenset({PolicyName.REC, PolicyName.REC_LETTER, PolicyName.LTD, PolicyName.LTD_SINGLE})
+"""Those that start from the round-robin simulation (emulator.engine.replay.SimulatingPolicy)."""
+
 POLICY_PARAMETERS: Final = frozenset({"half_life_days", "eligibility_rule"})
 """What a policy is made with, besides the scenario."""
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from heapq import heappop, heapreplace
 from operator import attrgetter
-from typing import Final
+from typing import Final, TypeVar
 
 from emulator.engine.client import Client
 from emulator.engine.policies.forecast import Queue, SimulationResult, busy_in_order, busy_in_turns
@@ -32,6 +32,7 @@ SLACK_SECS: Final = 1.0  # the sum of work is kept up to date with rounding erro
 
 
 Ranking = Callable[[ProjectState], float]
+AnyTurns = TypeVar("AnyTurns", bound=RoundRobinTurns)
 
 
 class RoundRobinSimulation:
@@ -223,14 +224,24 @@ class RoundRobinSimulation:
             urgent.append(work_secs / client.instances[kind] / up)
         return urgent
 
+    def turns(self, form: type[AnyTurns], now: float, horizon_secs: float) -> AnyTurns:
+        """The simulation of the buffer in its general form, not yet run; `result` may use a quicker one."""
+        return form(self._client, *self._ranking(), now, self._slice_secs(horizon_secs))
+
+    def ends_secs(self) -> dict[int, float]:
+        """By job, when those that `missed` looked at would end, in seconds from the start of the run.
+
+        Those left out had not ended when it was known that they are late.
+        """
+        return self._ends
+
     # Without time slices, where these make no difference.
 
     def _forecast(self, now: float, horizon_secs: float) -> SimulationResult:
         client = self._client
         if client.uneven or client.limited:
-            slice_secs = self._slice_secs(horizon_secs)
-            turns = RoundRobinTurns(client, *self._ranking(), now, slice_secs)
-            simulated = turns.forecast(horizon_secs, horizon_secs + slice_secs)
+            turns = self.turns(RoundRobinTurns, now, horizon_secs)
+            simulated = turns.forecast(horizon_secs, horizon_secs + self._slice_secs(horizon_secs))
             client.slice_steps += turns.steps
         else:
             simulated = self._alike(now, horizon_secs, int(client.instances[0]))

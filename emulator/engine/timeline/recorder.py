@@ -299,6 +299,10 @@ class DecisionLog:
         self._rows: list[float] = []  # the columns of results.Decisions, one decision after the other
         self.dropped = 0
 
+    def __len__(self) -> int:
+        """How many decisions were kept so far."""
+        return len(self._rows) // 7
+
     def add(
         self,
         now: float,

@@ -21,6 +21,7 @@ from emulator.engine.policies.registry import policy_notes
 from emulator.engine.policy import PolicyError
 from emulator.engine.scenario import Scenario, ScenarioError
 from emulator.files.presets import PRESETS
+from emulator.files.scenario_json import Document
 from emulator.pages import downloads
 from emulator.pages.texts import decision_texts, row_texts
 from emulator.runs import paje, report
@@ -81,8 +82,9 @@ class Command(BaseCommand):
             "--policies",
             "--policy",
             metavar="NAME,…",
-            help="policies, compared side by side; default: rec, the present client's. With a suffix: rec+boinc does "
-            "as BOINC's own emulator where it differs, ltd+no-eligibility lets every project collect debt",
+            help="policies, compared side by side; default: the document's own, or rec, the present client's. With a "
+            "suffix: rec+boinc does as BOINC's own emulator where it differs, ltd+no-eligibility lets every project "
+            "collect debt",
         )
         tried.add_argument(
             "--policy-file",
@@ -111,7 +113,7 @@ class Command(BaseCommand):
             help="vary a value: buffer, additional_buffer, half_life, period, cpus, max_cpus_percent, on_fraction, "
             "share:PROJECT, max_concurrent:PROJECT. Values are numbers, or ranges first:last:step: buffer=0:5:0.5,10",
         )
-        tried.add_argument("--seed", type=int, default=1, help="of all random numbers; default: 1")
+        tried.add_argument("--seed", type=int, help="of all random numbers; default: the document's own, or 1")
         tried.add_argument("--seeds", type=int, default=1, metavar="N", help="N runs of each, from --seed on")
         tried.add_argument(
             "--jobs", type=int, metavar="N", help="processes at once; default: as many as there are processors"
@@ -133,12 +135,16 @@ class Command(BaseCommand):
         if options["list"]:
             self._list()
             return
-        days, seeds = self._checked(options)
+        days = self._checked(options)
         try:
             source = read_source(options["scenario"])
             if options["availability"]:
                 source = on_trace(source, options["availability"], options["node"])
             days = source.days if days is None else days
+            if source.document is not None:
+                _follow(source.document, options)
+            first_seed = 1 if options["seed"] is None else options["seed"]
+            seeds = list(range(first_seed, first_seed + options["seeds"]))
             variants = self._variants(options)
             if (options["timeline"] or options["explain"]) and len(variants) > 1:
                 raise _wrong("--timeline and --explain show a single policy without a sweep")
@@ -149,8 +155,8 @@ class Command(BaseCommand):
             raise CommandError("A process was ended from outside, or by a policy, or had no memory left.") from error
         self._print(found, source.scenario, options)
 
-    def _checked(self, options: dict[str, Any]) -> tuple[float | None, list[int]]:
-        """The days (None: the scenario's own) and the seeds."""
+    def _checked(self, options: dict[str, Any]) -> float | None:
+        """The days; None: the scenario's own."""
         if not options["scenario"]:
             raise _wrong("name a scenario; --list shows the examples")
         days, half_life, jobs = options["days"], options["half_life"], options["jobs"]
@@ -168,7 +174,7 @@ class Command(BaseCommand):
             raise _wrong("--node is for a trace: name its file with --availability")
         if options["timeline"] and options["timeline"].suffix not in (".csv", ".paje", ".trace"):
             raise _wrong("--timeline takes a file that ends in .csv, .paje or .trace")
-        return days, list(range(options["seed"], options["seed"] + options["seeds"]))
+        return None if days is None else float(days)
 
     def _variants(self, options: dict[str, Any]) -> list[Variant]:
         text = options["policies"] if options["policies"] is not None else "" if options["policy_file"] else "rec"
@@ -262,6 +268,20 @@ class Command(BaseCommand):
             self.stdout.write(f"  {policy}")
         for name, point in installed().items():
             self.stdout.write(f"  {name:<40}from {point.dist.name if point.dist else point.value}")
+
+
+def _follow(document: Document, options: dict[str, Any]) -> None:
+    """What a document says is to be tried, unless the options name it."""
+    if options["seed"] is None:
+        options["seed"] = document.seed
+    if options["policies"] is not None or options["policy_file"]:
+        return
+    options["policies"] = document.policy.value
+    options["quirks"] = options["quirks"] or ("boinc" if document.quirks else None)
+    if options["half_life"] is None and document.policy in (PolicyName.REC, PolicyName.REC_LETTER):
+        options["half_life"] = document.parameters.half_life_days
+    if document.policy == PolicyName.LTD and document.parameters.eligibility_rule is False:
+        options["no_eligibility"] = True
 
 
 def _base(name: str, options: dict[str, Any]) -> Variant:

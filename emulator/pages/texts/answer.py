@@ -17,6 +17,7 @@ from emulator.advice.findings import Cause
 from emulator.advice.trials import FIGURES, Setting
 from emulator.engine.scenario import CPU
 from emulator.pages.editor.fields import GPU_KINDS
+from emulator.pages.texts.durations import duration
 from portal.templatetags.display import significant
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def _late(nlate: int, njobs: int) -> str:
 
 def _late_task(late: Mapping[str, Any]) -> str:
     name = late["name"] or gettext("task %(number)s") % {"number": late["job"]}
-    facts = {"task": name, "project": late["project"], "time": _time(late["late_secs"])}
+    facts = {"task": name, "project": late["project"], "time": duration(late["late_secs"])}
     if late["is_finished"]:
         return gettext("%(task)s of %(project)s is finished %(time)s after its deadline.") % facts
     return gettext("%(task)s of %(project)s is not finished at the end, %(time)s after its deadline.") % facts
@@ -127,7 +128,7 @@ def _short(short: Mapping[str, Any]) -> str:
 
 
 def _idle(idle: Mapping[str, Any]) -> str:
-    facts = {"part": _percent(idle["idle_secs"] / idle["able_secs"]), "time": _time(idle["idle_secs"])}
+    facts = {"part": _percent(idle["idle_secs"] / idle["able_secs"]), "time": duration(idle["idle_secs"])}
     if idle["kind"] == CPU:
         text = (
             gettext("The CPUs are idle for %(part)s of the time in which they could run tasks, %(time)s in all.")
@@ -202,11 +203,3 @@ def _trials(outcome: Mapping[str, Any]) -> list[TrialRow]:
 
 def _percent(fraction: float) -> str:
     return f"{floatformat(100 * fraction, -1)}\u202f%"
-
-
-def _time(secs: float) -> str:
-    if secs < 2 * 86400:
-        return f"{floatformat(secs / 3600, -1)}\u00a0h"
-    days = secs / 86400
-    # A part of a day takes the form of several.
-    return ngettext("%(number)s day", "%(number)s days", 2) % {"number": floatformat(days, -1)}

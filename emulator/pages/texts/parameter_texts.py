@@ -9,6 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 from emulator.engine.scenario import ScenarioError
 from emulator.runs.sweeps import split
+from portal.templatetags.display import localised
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrPromise
@@ -47,6 +48,6 @@ def with_unit(full_name: str) -> str:
 def setting(full_name: str, value: float) -> str:
     """Such as "Minimum buffer: 2 days"; a parameter that there no longer is keeps its name."""
     try:
-        return f"{label(full_name)}: {value:g} {unit(full_name)}".rstrip()
+        return f"{label(full_name)}: {localised(f'{value:g}')} {unit(full_name)}".rstrip()
     except ScenarioError:
         return gettext("%(name)s: %(value)s") % {"name": full_name, "value": value}

@@ -11,10 +11,13 @@ from django.template.defaultfilters import floatformat
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from emulator.engine.replay import is_of_the_policy
 from emulator.engine.timeline.reasons import Reason
 from emulator.engine.timeline.results import HostState
 from emulator.pages.texts import decision_texts
+from emulator.pages.texts.durations import duration
 from emulator.runs.packed_timeline import Packed
+from portal.templatetags.display import significant
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrPromise
@@ -41,6 +44,8 @@ def decision(packed: Packed, number: int, sentences: Mapping[Reason, str] | None
     reason = Reason(int(packed["decisions.reason"][number]))
     return {
         "at_secs": float(packed["decisions.at_secs"][number]),
+        "number": number,
+        "has_simulation": is_of_the_policy(int(packed["decisions.kind"][number]), reason),
         "project": project,
         "project_number": int(packed["decisions.project"][number]),
         "job": job if job >= 0 else "",
@@ -93,7 +98,7 @@ def rpc(packed: Packed, number: int) -> dict[str, Any]:
 
 def miss(packed: Packed, number: int) -> dict[str, Any]:
     """A late task in words."""
-    late = _hours(float(packed["misses.late_secs"][number]))
+    late = duration(float(packed["misses.late_secs"][number]))
     job = int(packed["misses.job"][number])
     why = _("Task %(job)s is late: %(late)s past its deadline") % {"job": job, "late": late}
     return _row(packed, "misses.at_secs", number, int(packed["misses.project"][number]), why)
@@ -106,7 +111,7 @@ def level(packed: Packed, number: int) -> dict[str, Any]:
         f"{kind} {_hours(float(line[number]))}" for kind, line in zip(kinds, packed["levels.buffer_secs"], strict=True)
     ]
     standing = [
-        f"{name} {line[number]:.4g}"
+        f"{name} {significant(float(line[number]))}"
         for name, line in zip(projects[:NAMED_MAX], packed["levels.standing"], strict=False)
     ]
     if more := len(projects) - len(standing):

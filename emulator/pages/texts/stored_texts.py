@@ -40,6 +40,10 @@ AVAILABILITY_UNKNOWN: Final = gettext_noop(
     "The client has not reported how much the computer is on. The scenario assumes that it always is."
 )
 SENTENCES: Final = (
+    # Of emulator.engine.replay
+    gettext_noop("This policy does not use the round-robin simulation."),
+    gettext_noop("This was no decision of the policy."),
+    gettext_noop("The emulator has changed since this run was made. Run the experiment again to see its decisions."),
     JOB_TIMES_UNKNOWN,
     JOB_TIMES_OF_TASKS,
     TASKS_ASSUMED,

@@ -119,6 +119,24 @@ def test_upload_run_zoom_compare_and_share(emulator: Page) -> None:
     expect(page.get_by_role("button", name="Delete")).to_have_count(0)
 
 
+def test_the_simulation_behind_a_decision(emulator: Page) -> None:
+    page = emulator
+    page.get_by_role("button", name="A has only GPU tasks, B has both (6.6, example 1)").click()
+    page.get_by_label("Days", exact=True).fill("2")
+    page.get_by_role("button", name="Run", exact=True).click()
+    drawn(page)
+    page.get_by_text("Scheduling decisions").click()
+    asked = page.locator("#decisions tr", has_text="is asked for work along with a report").first
+    asked.get_by_role("link", name="Simulation").click()
+    # The page asks for it by itself, and shows it once a worker has repeated the run.
+    expect(page.get_by_role("heading", name="Whom to ask for work")).to_be_visible(timeout=RUN_MILLISECS)
+    expect(page.locator(".moment__lane")).to_have_count(2)
+    expect(page.get_by_role("group", name="Processors").get_by_role("row")).to_have_count(3)
+    expect(page.get_by_role("group", name="Whom to ask for work")).to_contain_text("Asked.")
+    page.get_by_role("group", name="Tasks").get_by_role("link").first.click()
+    expect(page.get_by_role("heading", name="Decisions about a task")).to_be_visible()
+
+
 def figures(page: Page) -> list[str]:
     """The figures of merit on the page of a run, once it is done."""
     drawn(page)

@@ -74,7 +74,7 @@ def test_a_form_sent_twice_is_one_comment(bobs: Client, shared: Experiment) -> N
     [
         ({"text": ""}, "This field is required"),
         ({"text": "x" * 2001}, "at most 2000 characters"),
-        ({"text": "x", "run": "1", "day": "-1"}, "greater than or equal to 0"),
+        ({"text": "x", "run": "1", "day": "-1"}, "At least 0."),
         ({"text": "x", "run": "1", "day": "nan"}, "Enter a number"),
     ],
 )
@@ -125,6 +125,25 @@ def test_what_is_no_longer_shared_takes_no_comments_of_others(bobs: Client, shar
     key = shared.share_token
     experiments.unshare(shared)
     assert bobs.post(reverse("emulator_comment", args=[key]), {"text": "x"}).status_code == 404
+
+
+@pytest.mark.parametrize("gone", [{"is_active": False}, {"deletion_asked_at": dt.datetime(2026, 1, 1, tzinfo=dt.UTC)}])
+def test_comments_of_blocked_or_leaving_people_are_hidden(
+    signed_in: Client, bob: User, shared: Experiment, gone: dict[str, object]
+) -> None:
+    Comment.objects.create(experiment=shared, author=bob, text="Look at day 3.")
+    page = reverse("experiment", args=[shared.pk])
+    assert "Look at day 3." in text_of(signed_in.get(page))
+    User.objects.filter(pk=bob.pk).update(**gone)
+    assert "Look at day 3." not in text_of(signed_in.get(page))
+    # A deletion may be called off, and a block lifted.
+    User.objects.filter(pk=bob.pk).update(is_active=True, deletion_asked_at=None)
+    assert "Look at day 3." in text_of(signed_in.get(page))
+
+
+def test_the_form_has_labels_without_a_colon(signed_in: Client, shared: Experiment) -> None:
+    html = signed_in.get(reverse("experiment", args=[shared.pk])).content.decode()
+    assert ">Your comment</label>" in html
 
 
 def test_a_moment_needs_a_run(bob: User, shared: Experiment) -> None:

@@ -103,8 +103,8 @@ def test_a_late_task_is_told_with_its_lateness() -> None:
         "misses.late_secs": np.array([5_400.0]),
     }
     packed = Packed(columns, {"projects": ["=A"]})
-    # 5,400 s are an hour and a half.
-    assert row_texts.miss(packed, 0)["why"] == "Task 7 is late: 1.50 h past its deadline"
+    # 5,400 s are 90 minutes.
+    assert row_texts.miss(packed, 0)["why"] == "Task 7 is late: 90\u00a0min past its deadline"
     # A spreadsheet must not take a name for a formula.
     assert list(downloads.misses_csv(packed))[1].strip() == "90000.0,'=A,7,5400.0"
 

@@ -146,3 +146,9 @@ def test_the_documents_third_example_cannot_be_kept_to_its_shares_before_the_pro
     figures = figures_of_merit(result)
     assert figures["share_violation"] == pytest.approx(0.34, abs=0.01)
     assert figures["share_violation_avoidable"] == pytest.approx(0, abs=1e-4)
+
+
+def test_it_is_not_calculated_without_the_time_for_it() -> None:
+    result = run(preset("document-late-gpu-app").scenario, Rec(), 20.0, timeline=False)
+    assert figures_of_merit(result, secs_left=0.9)["share_violation_least"] is None
+    assert figures_of_merit(result, secs_left=60.0)["share_violation_least"] is not None

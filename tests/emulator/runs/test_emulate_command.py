@@ -12,6 +12,7 @@ import sys
 import zipfile
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.management import call_command
@@ -20,7 +21,7 @@ from django.test import Client
 from django.urls import reverse
 
 from emulator.files.presets import FOLDER, preset
-from emulator.files.scenario_json import to_json
+from emulator.files.scenario_json import VERSION, to_json
 from emulator.models import Run
 from emulator.pages import reads
 from tests.support.emulator_experiments import begin, carry_out, trial
@@ -286,3 +287,18 @@ def test_the_figures_are_those_of_the_page(signed_in: Client) -> None:
         for name, difference in row.differences.items():
             assert shown["differences"][name] == asdict(difference)
         assert bool(shown["differences"]) is bool(row.differences)
+
+
+def test_a_document_says_what_is_tried_unless_the_options_do(tmp_path: Path) -> None:
+    path = tmp_path / "tried.json"
+    scenario = to_json(preset("s1_two_equal_cpu").scenario)
+    tried = {"policy": "rec", "quirks": True, "seed": 7, "parameters": {"half_life_days": 3.0}}
+    path.write_text(json.dumps({"version": VERSION, "scenario": scenario, **tried}))
+
+    def figures(*arguments: str) -> Any:
+        return json.loads(said(*arguments, "--days", "2", "--json"))["figures_of_merit"]
+
+    named = [S1, "--policy", "rec", "--quirks", "boinc", "--seed", "7", "--half-life", "3"]
+    assert figures(str(path)) == figures(*named)
+    other = ["--policy", "ltd", "--seed", "2"]
+    assert figures(str(path), *other) == figures(S1, *other) != figures(*named)

@@ -12,6 +12,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from emulator.checks import check_sandbox
 from emulator.engine.policies import own
 from emulator.models import Run, RunState
 from emulator.pages import own_policies
@@ -227,3 +228,14 @@ def test_a_timeline_that_unpacks_to_too_much_is_refused(monkeypatch: pytest.Monk
     monkeypatch.setattr(answers, "TIMELINE_BYTES_MAX", 4000)
     with pytest.raises(ValueError, match="too large"):
         check_answer(Answer(RESULT, out.getvalue(), ""), has_timeline=True)
+
+
+def test_a_missing_sandbox_is_told_when_the_site_is_checked(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    settings.EMULATOR_POLICIES = ["mine"]
+    (found,) = check_sandbox(None)
+    assert found.id == "cobblestone.W025" and "bwrap" in found.msg
+    settings.EMULATOR_POLICY_SANDBOX = "limits"
+    assert not check_sandbox(None)
+    settings.EMULATOR_POLICY_SANDBOX, settings.EMULATOR_POLICIES = "bubblewrap", []
+    assert not check_sandbox(None)

@@ -98,7 +98,7 @@ def test_a_run_that_failed_by_a_fault_of_the_machine_waits_for_the_next_worker(
     experiment = begin(signed_in)
     signed_in.post(reverse("experiment", args=[experiment.pk]), trial(experiment))
     with monkeypatch.context() as patched:
-        patched.setattr(worker, "_run_process", Mock(side_effect=OSError("no more processes")))
+        patched.setattr(worker, "run_process", Mock(side_effect=OSError("no more processes")))
         with pytest.raises(OSError, match="no more"):
             worker.execute_run(Run.objects.get().pk)
     assert Run.objects.get().state == RunState.QUEUED

@@ -387,6 +387,8 @@ EMULATOR: Final = [
             public(f"{RUN}{what}", f"emulator/{{shared}}/runs/1/{what.replace('<slug:what>', 'blocks')}", answer=there),
         )
     ),
+    # No run of this world has decisions: tests/emulator/pages/test_decision_page.py.
+    public(f"{RUN}decisions/<int:decision>/", "emulator/{shared}/runs/1/decisions/0/", answer=404),
     public(f"{RUN}<slug:what>.csv", "emulator/{experiment}/runs/1/jobs.csv", answer=404),
 ]
 MATRIX: Final = [*PORTAL, *ALLAUTH, *ACCOUNT_MANAGER, *PROJECT, *BATCHES, *CREDIT, *EMULATOR]

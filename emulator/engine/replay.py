@@ -1,0 +1,327 @@
+"""Runs a scenario again up to one of its decisions, and says what the policy knew at that moment.
+
+The same scenario, policy and seed give the same run, so nothing has to be kept for this while a run is made. The
+figures are read from the policy's own round-robin simulation (emulator.engine.policies.rr_simulation); the same
+simulation in its general form is recorded, and shows which job would have which instance when.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Final, Protocol, runtime_checkable
+
+from emulator.engine.client import Client
+from emulator.engine.decisions import Choice, Fetch, WorkRequest
+from emulator.engine.policies.recorded_turns import RecordedTurns
+from emulator.engine.policies.rr_simulation import RoundRobinSimulation
+from emulator.engine.policy import Policy
+from emulator.engine.run import Run
+from emulator.engine.state import NEVER, Job, ProjectState
+from emulator.engine.timeline.reasons import Reason
+from emulator.engine.timeline.results import DecisionKind
+
+NO_SIMULATION: Final = "This policy does not use the round-robin simulation."
+NO_DECISION: Final = "This was no decision of the policy."
+OTHER_RUN: Final = "The emulator has changed since this run was made. Run the experiment again to see its decisions."
+
+
+class ReplayError(Exception):
+    """The moment cannot be shown; the message is one of the sentences above."""
+
+
+@runtime_checkable
+class SimulatingPolicy(Policy, Protocol):
+    """A policy that starts from the round-robin simulation."""
+
+    def simulation(self) -> RoundRobinSimulation: ...
+
+    def ranked(self, now: float) -> list[tuple[ProjectState, float]]:
+        """The projects that may be asked for work, the first to be asked first, and the number that decides it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A decision of a run: its place among all that were kept (results.Decisions), and what was kept of it."""
+
+    number: int
+    at_secs: float
+    kind: int
+    reason: int
+    project: int
+    job: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessorForecast:
+    """A kind of processor: instances, how many of them are idle now, how long all are busy (exact up to the end of the
+    buffer), and the instance-seconds that are missing up to the end of the buffer."""
+
+    kind: str
+    instances: float
+    idle: float
+    saturated_secs: float
+    shortfall_secs: float
+
+
+@dataclass(frozen=True, slots=True)
+class JobForecast:
+    """A job. `begin_secs` and `end_secs` are None if the record of the simulation was full before. `searched_end_secs`:
+    its end in the search for late jobs, None if it was not looked at, or had not ended when it was known to be late."""
+
+    job: int
+    project: int
+    kind: str
+    is_running: bool
+    left_secs: float
+    begin_secs: float | None
+    end_secs: float | None
+    deadline_secs: float
+    is_late: bool
+    searched_end_secs: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectStanding:
+    """A project as the policy ranks it for work requests. `place` from 1, or 0 if it may not be asked now; then
+    `obstacle` says why. `priority` is None for such projects, and for those that always come last. `backoffs_secs`: per
+    kind of processor, how long it is not asked for it."""
+
+    project: int
+    share: float
+    standing: float
+    place: int
+    priority: float | None
+    obstacle: str
+    wait_secs: float
+    backoffs_secs: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The work request that was made: per kind of processor, instance-seconds and instances."""
+
+    project: int
+    kind: str
+    secs: tuple[float, ...]
+    instances: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What a policy knew when it made a decision. All times are seconds from then, and projects are numbered as in the
+    scenario. `stretches`: lane, begin, end, project, job; jobs for which there was no whole CPU have lane -1.
+    `was_searched`: late jobs were searched for, because a bound did not rule them out."""
+
+    buffer_min_secs: float
+    buffer_total_secs: float
+    processors: tuple[ProcessorForecast, ...]
+    lanes: tuple[tuple[str, int], ...]
+    stretches: tuple[tuple[int, float, float, int, int], ...]
+    is_cut: bool
+    jobs: tuple[JobForecast, ...]
+    was_searched: bool
+    projects: tuple[ProjectStanding, ...]
+    request: Request | None
+
+
+def is_of_the_policy(kind: int, reason: int) -> bool:
+    """Whether a decision of a run was made with the simulation: which jobs run, or whom to ask for work."""
+    if kind == DecisionKind.RUN:
+        return reason != Reason.WAS_RUNNING
+    if kind == DecisionKind.ASK:
+        return Reason.FETCH_SATURATION <= reason <= Reason.FETCH_PROJECT_SHORT
+    return kind == DecisionKind.STOP and reason == Reason.PREEMPTED
+
+
+def moment(make_run: Callable[[Callable[[Policy], Policy]], Run], wanted: Wanted) -> Moment:
+    """Replays up to that decision. `make_run` makes the run; its policy is first given to the function it gets.
+
+    Raises ReplayError if the policy uses no such simulation, if the decision was not the policy's, or if the run is
+    another one than it was.
+    """
+    observers: list[_Observer] = []
+
+    def observed(policy: Policy) -> Policy:
+        observers.append(_Observer(policy, wanted))
+        return observers[0]
+
+    with suppress(_ReachedError):
+        make_run(observed).result()
+    return observers[0].moment()
+
+
+class _ReachedError(Exception):
+    """The decision was made."""
+
+
+class _Observer:
+    """The policy, watched: what it knew when it was last called before the wanted decision."""
+
+    def __init__(self, policy: Policy, wanted: Wanted) -> None:
+        if not isinstance(policy, SimulatingPolicy):
+            raise ReplayError(NO_SIMULATION)
+        self._policy: SimulatingPolicy = policy
+        self._wanted = wanted
+        self._seen: Moment | None = None
+        self._request: WorkRequest | None = None
+        self.name = policy.name
+        self.uses_backoffs = policy.uses_backoffs
+
+    def begin(self, client: Client) -> None:
+        self._client = client
+        self._policy.begin(client)
+
+    def accrue(self, now: float) -> None:
+        self._policy.accrue(now)
+
+    def projects_changed(self, now: float) -> None:
+        self._policy.projects_changed(now)
+
+    def job_ended(self, job: Job, now: float) -> None:
+        self._policy.job_ended(job, now)
+
+    def standing(self, project: ProjectState, now: float) -> float:
+        return self._policy.standing(project, now)
+
+    def choose(self, now: float) -> Choice:
+        self._stop_if_past()
+        choice = self._policy.choose(now)
+        if self._wanted.kind in (DecisionKind.RUN, DecisionKind.STOP):
+            self._look(now)
+        return choice
+
+    def fetch(self, now: float) -> Fetch:
+        self._stop_if_past()
+        fetch = self._policy.fetch(now)
+        self._look_at_request(fetch.request, now)
+        return fetch
+
+    def piggyback_request(self, project: ProjectState, now: float) -> WorkRequest | None:
+        self._stop_if_past()
+        request = self._policy.piggyback_request(project, now)
+        self._look_at_request(request, now)
+        return request
+
+    def _look_at_request(self, request: WorkRequest | None, now: float) -> None:
+        wanted = self._wanted
+        if wanted.kind == DecisionKind.ASK and request is not None and request.project.index == wanted.project:
+            self._request = request
+            self._look(now)
+
+    def _look(self, now: float) -> None:
+        if now == self._wanted.at_secs:
+            self._seen = _seen(self._client, self._policy, now)
+
+    def _stop_if_past(self) -> None:
+        if len(self._client.log) > self._wanted.number:
+            raise _ReachedError
+
+    def moment(self) -> Moment:
+        wanted, made = self._wanted, self._client.log.decisions()
+        number = wanted.number
+        columns = (made.at_secs, made.kind, made.reason, made.project, made.job)
+        kept = (wanted.at_secs, wanted.kind, wanted.reason, wanted.project, wanted.job)
+        if len(made) <= number or tuple(column[number] for column in columns) != kept:
+            raise ReplayError(OTHER_RUN)
+        if self._seen is None:
+            raise ReplayError(NO_DECISION)
+        if self._request is None:
+            return self._seen
+        # Read only now: it was reduced to what limits on jobs at once let the project use.
+        asked = self._request
+        kind = self._client.kinds[asked.kind]
+        return replace(
+            self._seen,
+            request=Request(asked.project.index, kind, tuple(asked.secs), tuple(asked.instances)),
+        )
+
+
+def _seen(client: Client, policy: SimulatingPolicy, now: float) -> Moment:
+    """All that is shown of a moment, but for the request. It is read at once, because it changes after."""
+    simulation = policy.simulation()
+    horizon_secs = client.buffer_total_secs
+    simulated = simulation.result(now, horizon_secs)
+    saturated = simulated.saturated_secs
+    processors = tuple(
+        ProcessorForecast(
+            kind, client.instances[place], simulated.idle[place], saturated[place], simulated.shortfall_secs[place]
+        )
+        for place, kind in enumerate(client.kinds)
+        if client.present[place]
+    )
+    turns = simulation.turns(RecordedTurns, now, horizon_secs)
+    turns.run(horizon_secs)
+    was_searched = simulation.may_miss_deadlines(now)
+    late = {job.id for jobs in simulation.missed(now) for job in jobs} if was_searched else set()
+    ends = simulation.ends_secs() if was_searched else {}
+    return Moment(
+        client.buffer_min_secs,
+        horizon_secs,
+        processors,
+        tuple((client.kinds[kind], number) for kind, number in turns.lanes),
+        tuple(turns.rows()),
+        turns.is_cut,
+        _jobs(client, turns, late, ends, now),
+        was_searched,
+        _projects(client, policy, now),
+        None,
+    )
+
+
+def _jobs(
+    client: Client, turns: RecordedTurns, late: set[int], ends: dict[int, float], now: float
+) -> tuple[JobForecast, ...]:
+    """The client's jobs in the order in which they would run."""
+    rows = []
+    for job in client.jobs():
+        begin_secs, end_secs = turns.begin_and_end(job)
+        left_secs, searched_end = job.left_secs(now), ends.get(job.id)
+        rows.append(
+            JobForecast(
+                job.id,
+                job.project.index,
+                client.kinds[job.kind],
+                job.running,
+                left_secs,
+                begin_secs,
+                end_secs,
+                job.deadline_secs - now,
+                job.id in late,
+                None if searched_end is None else searched_end - now,
+            )
+        )
+    return tuple(sorted(rows, key=lambda row: (NEVER if row.begin_secs is None else row.begin_secs, row.job)))
+
+
+def _projects(client: Client, policy: SimulatingPolicy, now: float) -> tuple[ProjectStanding, ...]:
+    ranked = policy.ranked(now)
+    places = {project.index: place for place, (project, _) in enumerate(ranked, 1)}
+    priorities = {project.index: priority for project, priority in ranked if priority > -NEVER}
+    total = sum(project.share for project in client.projects) or 1.0
+    return tuple(
+        ProjectStanding(
+            project.index,
+            project.share / total,
+            policy.standing(project, now),
+            places.get(project.index, 0),
+            priorities.get(project.index),
+            "" if project.index in places else _obstacle(project, now),
+            max(0.0, project.rpc_allowed_secs - now),
+            tuple(max(0.0, until - now) for until in project.backoff_until_secs),
+        )
+        for project in client.projects
+    )
+
+
+def _obstacle(project: ProjectState, now: float) -> str:
+    """Why a project may not be asked for work at all; in the order of Client.can_ask."""
+    if project.rpc_allowed_secs > now:
+        return "waits"
+    if project.suspended:
+        return "suspended"
+    if project.no_new_tasks:
+        return "no new tasks"
+    return "job suspended" if project.held else "enough jobs"

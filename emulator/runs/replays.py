@@ -1,0 +1,87 @@
+"""Replays of runs up to one of their decisions: ask for one, and make it.
+
+They are requested work, as one may take as long as the run.
+
+They are kept, at most REPLAYS_MAX of a run: whoever may see the run sees them.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Final
+
+from django.conf import settings
+from django.db import transaction
+from django.utils.translation import gettext
+
+from emulator.engine.policies.names import PolicyName
+from emulator.engine.policies.registry import SIMULATING
+from emulator.models import Replay, Run
+from emulator.runs.experiments import ExperimentRefusedError
+from emulator.runs.packed_timeline import Packed, unpack
+from emulator.runs.worker import order_for, run_process
+from portal.models import RequestedWork, User
+from portal.requested_work import queue
+
+REPLAY: Final = "emulator replay"
+"""The kind of requested work."""
+REPLAYS_MAX: Final = 100
+WAITING_MAX: Final = 10
+"""Of one person."""
+
+
+def is_own(policy: str) -> bool:
+    """Whether a policy is one of an installed package, of which nothing is known but what it decides."""
+    return policy not in set(PolicyName)
+
+
+def simulates(policy: str) -> bool:
+    """Whether the policy uses the round-robin simulation."""
+    return policy in SIMULATING
+
+
+@transaction.atomic
+def ask(run: Run, decision: int, user: User, now: dt.datetime) -> Replay:
+    """The replay of a decision; it is queued if it is new, or if it was given up. Safe to repeat.
+
+    Locks the user's row, then the run's. Raises ExperimentRefusedError if too many of theirs wait.
+    """
+    User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
+    Run.objects.select_for_update(no_key=True).only("pk").get(pk=run.pk)
+    work = RequestedWork.objects.filter(kind=REPLAY)
+    found = Replay.objects.filter(run=run, decision=decision).first()
+    if found is not None:
+        work.filter(subject=found.pk, is_given_up=True).delete()
+        if found.moment is not None or found.fault or work.filter(subject=found.pk, finished_at=None).exists():
+            return found
+    if work.filter(user=user, finished_at=None).count() >= WAITING_MAX:
+        raise ExperimentRefusedError(
+            gettext("%(number)s of your requests for simulations are waiting, which is the limit. Try again later.")
+            % {"number": WAITING_MAX}
+        )
+    if found is None:
+        found = Replay.objects.create(run=run, decision=decision, asked_at=now)
+    kept = Replay.objects.filter(run=run).order_by("-pk").values_list("pk", flat=True)
+    dropped = list(kept[REPLAYS_MAX:])
+    queue.withdraw(REPLAY, dropped)
+    Replay.objects.filter(pk__in=dropped).delete()
+    work.filter(subject=found.pk).delete()
+    queue.ask(user.pk, REPLAY, [found.pk])
+    return found
+
+
+def make(replay_id: int) -> None:
+    """Make it, unless it was made or is gone."""
+    found = Replay.objects.select_related("run__experiment", "run__timeline").filter(pk=replay_id).first()
+    if found is None or found.moment is not None or found.fault:
+        return
+    wanted = wanted_of(unpack(bytes(found.run.timeline.data)), found.decision)
+    order = {"do": "replay", **order_for(found.run), "decision": wanted}
+    answer = run_process(order, b"", settings.EMULATOR_RUN_SECS_MAX, lambda progress: None)
+    Replay.objects.filter(pk=replay_id).update(moment=answer.ok, fault=answer.fault[:300])
+
+
+def wanted_of(packed: Packed, decision: int) -> dict[str, float | int]:
+    """A decision as its replay looks for it (emulator.engine.replay.Wanted)."""
+    kept = {name: int(packed[f"decisions.{name}"][decision]) for name in ("kind", "reason", "project", "job")}
+    return {"number": decision, "at_secs": float(packed["decisions.at_secs"][decision]), **kept}

@@ -1,0 +1,226 @@
+"""The forecast that is shown of a decision is the one that its policy used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from random import Random
+from typing import Any
+
+import pytest
+
+from emulator.engine.client import Client
+from emulator.engine.policies.forecast import SimulationResult
+from emulator.engine.policies.names import PolicyName
+from emulator.engine.policies.registry import make_policy
+from emulator.engine.policy import Policy
+from emulator.engine.replay import (
+    NO_DECISION,
+    NO_SIMULATION,
+    OTHER_RUN,
+    Moment,
+    ReplayError,
+    Wanted,
+    moment,
+)
+from emulator.engine.run import Run, run
+from emulator.engine.scenario import (
+    CPU,
+    DAY_SECS,
+    App,
+    Availability,
+    Host,
+    Normal,
+    Preferences,
+    Processor,
+    Project,
+    Scenario,
+    Version,
+)
+from emulator.engine.state import Job
+from emulator.engine.timeline.results import DecisionKind, Decisions
+
+DAYS = 3.0
+SIMULATING = (PolicyName.REC, PolicyName.REC_LETTER, PolicyName.LTD, PolicyName.LTD_SINGLE)
+
+
+def random_scenario(seed: int, *, is_plain: bool = False) -> Scenario:
+    """Two or three projects on some CPUs and perhaps GPUs; some deadlines are tight, some computers often off. A plain
+    one has CPUs alone, of which each job takes one."""
+    draw = Random(seed)
+    has_gpu = draw.random() < 0.5 and not is_plain
+    processors = [Processor(CPU, draw.randint(1, 4), 1e9)]
+    processors += [Processor("NVIDIA", draw.randint(1, 2), 5e9, 0.2)] * has_gpu
+
+    def app(number: int) -> App:
+        hours = draw.choice([0.5, 1.5, 4.0])
+        version = Version(1e9, 1.0 if is_plain else draw.choice([1.0, 1.0, 2.0]))
+        if has_gpu and number:
+            version = Version(1e9, 0.3, "NVIDIA", draw.choice([0.5, 1.0]))
+        latency_secs = draw.choice([1.5 * hours * 3600, 2 * DAY_SECS, 20 * DAY_SECS])
+        limit = 0 if is_plain else draw.choice([0, 0, 0, 1])
+        flop = hours * 3.6e12
+        return App(str(number), (version,), Normal(flop, 0.2 * flop), Normal(flop), latency_secs, max_concurrent=limit)
+
+    projects = tuple(
+        Project(f"P{number}", draw.choice([10, 50, 100]), tuple(app(place) for place in range(draw.randint(1, 2))))
+        for number in range(draw.randint(2, 3))
+    )
+    up = Availability(draw.choice([1.0, 0.7]), 4 * 3600.0)
+    return Scenario(Host(tuple(processors), on=up), projects, Preferences(0.1, draw.choice([0.0, 0.3, 1.0])))
+
+
+Forecast = tuple[list[float], list[float], list[float]]
+
+
+@dataclass
+class Call:
+    """A policy was asked which jobs run (`is_choice`), or for a request, when so many decisions had been kept; and what
+    its simulation told it then. Numbers are copied, as a result may change after."""
+
+    ndecisions: int
+    at_secs: float
+    is_choice: bool
+    forecast: Forecast | None = None
+    late: set[int] | None = None
+
+
+def run_and_listen(scenario: Scenario, name: str) -> tuple[Decisions, list[Call]]:
+    """A run, and the calls of its policy."""
+    policy: Any = make_policy(name, scenario, {})
+    calls: list[Call] = []
+    begin = policy.begin
+
+    def listen(client: Client) -> None:
+        begin(client)
+        simulation = policy.simulation()
+        result, missed = simulation.result, simulation.missed
+
+        def told(now: float, horizon_secs: float) -> SimulationResult:
+            found: SimulationResult = result(now, horizon_secs)
+            calls[-1].forecast = ([*found.idle], [*found.saturated_secs], [*found.shortfall_secs])
+            return found
+
+        def told_late(now: float) -> list[list[Job]]:
+            found: list[list[Job]] = missed(now)
+            calls[-1].late = {job.id for jobs in found for job in jobs}
+            return found
+
+        simulation.result, simulation.missed = told, told_late
+        for method in ("choose", "fetch", "piggyback_request"):
+            setattr(policy, method, partial(listened, client, method == "choose", getattr(policy, method)))
+
+    def listened(client: Client, is_choice: bool, method: Callable[..., Any], *arguments: Any) -> Any:
+        calls.append(Call(len(client.log), arguments[-1], is_choice))
+        return method(*arguments)
+
+    policy.begin = listen
+    return run(scenario, policy, DAYS, seed=3, timeline=False).decisions, calls
+
+
+def call_before(calls: list[Call], made: Decisions, number: int) -> Call | None:
+    """The last call of the policy before a decision, at the same instant, that can have led to it."""
+    is_choice = made.kind[number] == DecisionKind.RUN
+    fitting = [
+        call
+        for call in calls
+        if call.ndecisions <= number and call.at_secs == made.at_secs[number] and call.is_choice == is_choice
+    ]
+    return fitting[-1] if fitting else None
+
+
+def wanted(made: Decisions, number: int) -> Wanted:
+    columns = (made.at_secs, made.kind, made.reason, made.project, made.job)
+    at_secs, kind, reason, project, job = (column[number] for column in columns)
+    return Wanted(number, at_secs, int(kind), int(reason), int(project), int(job))
+
+
+def replayed(scenario: Scenario, name: str, decision: Wanted) -> Moment:
+    def make_run(observed: Callable[[Policy], Policy]) -> Run:
+        return Run(scenario, observed(make_policy(name, scenario, {})), DAYS, 3, timeline=False)
+
+    return moment(make_run, decision)
+
+
+def of_the_picture(seen: Moment, place: int, kind: str) -> tuple[float, float]:
+    """What the lanes of a kind say: the saturated time and the shortfall, both up to the end of the buffer."""
+    horizon = seen.buffer_total_secs
+    lanes = {lane for lane, (its_kind, _) in enumerate(seen.lanes) if its_kind == kind}
+    mine = [(begin, min(end, horizon)) for lane, begin, end, *_ in seen.stretches if lane in lanes and begin < horizon]
+    busy = sum(end - begin for begin, end in mine)
+    edges = sorted({0.0, horizon, *(edge for stretch in mine for edge in stretch)})
+    gaps = (at for at in edges[:-1] if sum(begin <= at < end for begin, end in mine) < len(lanes))
+    return next(gaps, horizon), len(lanes) * horizon - busy
+
+
+@pytest.mark.parametrize("name", SIMULATING)
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_shown_is_what_the_policy_used(name: str, seed: int) -> None:
+    scenario = random_scenario(seed)
+    made, calls = run_and_listen(scenario, name)
+    draw = Random(seed)
+    asked = [n for n, kind in enumerate(made.kind) if kind == DecisionKind.ASK and call_before(calls, made, n)]
+    for number in draw.sample(asked, min(4, len(asked))):
+        call = call_before(calls, made, number)
+        try:
+            seen = replayed(scenario, name, wanted(made, number))
+        except ReplayError as error:
+            assert str(error) == NO_DECISION  # a report along with which nothing was asked for
+            continue
+        rows = seen.processors
+        shown = ([r.idle for r in rows], [r.saturated_secs for r in rows], [r.shortfall_secs for r in rows])
+        assert call is not None and shown == call.forecast
+        assert call.late is None or {row.job for row in seen.jobs if row.is_late} == call.late
+        assert seen.request is not None and seen.request.project == made.project[number]
+    chosen = [n for n, kind in enumerate(made.kind) if kind == DecisionKind.RUN]
+    for number in draw.sample(chosen, min(4, len(chosen))):
+        call = call_before(calls, made, number)
+        seen = replayed(scenario, name, wanted(made, number))
+        assert call is not None and {row.job for row in seen.jobs if row.is_late} == (call.late or set())
+        assert made.job[number] in {row.job for row in seen.jobs}
+
+
+def some_run() -> tuple[Scenario, Decisions]:
+    scenario = random_scenario(0)
+    return scenario, run(scenario, make_policy("rec", scenario, {}), DAYS, seed=3, timeline=False).decisions
+
+
+def test_what_is_no_decision_of_the_policy_is_not_shown() -> None:
+    scenario, made = some_run()
+    ended = [*made.kind].index(DecisionKind.END)
+    with pytest.raises(ReplayError, match=NO_DECISION):
+        replayed(scenario, "rec", wanted(made, ended))
+
+
+def test_a_run_that_would_be_another_one_now_is_not_shown() -> None:
+    scenario, made = some_run()
+    for changed in (replace(wanted(made, 3), at_secs=0.5), replace(wanted(made, 3), number=199_000)):
+        with pytest.raises(ReplayError, match=OTHER_RUN):
+            replayed(scenario, "rec", changed)
+
+
+def test_the_policy_of_2005_has_no_such_simulation() -> None:
+    scenario, made = some_run()
+    with pytest.raises(ReplayError, match=NO_SIMULATION):
+        replayed(scenario, "debt", wanted(made, 3))
+
+
+@pytest.mark.parametrize("name", SIMULATING)
+def test_the_picture_has_the_figures_beside_it(name: str) -> None:
+    nseen = 0
+    for seed in range(4):
+        scenario = random_scenario(seed, is_plain=True)
+        made = run(scenario, make_policy(name, scenario, {}), DAYS, seed=3, timeline=False).decisions
+        asked = [n for n, kind in enumerate(made.kind) if kind == DecisionKind.ASK]
+        for number in asked[:: max(1, len(asked) // 5)]:
+            try:
+                seen = replayed(scenario, name, wanted(made, number))
+            except ReplayError:
+                continue
+            nseen += 1
+            for place, row in enumerate(seen.processors):
+                saturated, shortfall = of_the_picture(seen, place, row.kind)
+                assert min(row.saturated_secs, seen.buffer_total_secs) == pytest.approx(saturated, abs=1e-3)
+                assert row.shortfall_secs == pytest.approx(shortfall, abs=1e-2)
+    assert nseen > 5
