@@ -359,6 +359,7 @@ MIDDLEWARE = [
     "portal.web.middleware.SecondFactorMiddleware",
     "portal.web.middleware.PasswordChangedMiddleware",
     "portal.web.middleware.WhoChangesMiddleware",
+    "portal.web.storage_errors.StorageErrorMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "allauth.account.middleware.AccountMiddleware",

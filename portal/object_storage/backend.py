@@ -92,6 +92,13 @@ class ObjectStorage(S3Storage):
                 self._clients[endpoint] = session.client("s3", endpoint_url=endpoint or None, config=self.client_config)
             return self._clients[endpoint]
 
+    def close(self) -> None:
+        """End all connections; they are made anew when they are needed."""
+        with self._lock:
+            for client in self._clients.values():
+                client.close()
+            self._clients.clear()
+
     def key(self, name: str) -> str:
         """The object's key in the bucket."""
         return str(self._normalize_name(name))
@@ -130,10 +137,12 @@ class ObjectStorage(S3Storage):
         return True
 
     def size(self, name: str) -> int:
-        return int(self._head(name)["ContentLength"])
+        return self.as_server_says(name)[0]
 
     def get_modified_time(self, name: str) -> dt.datetime:
-        found: dt.datetime = self._head(name)["LastModified"]
+        found: dt.datetime | None = self._head(name).get("LastModified")
+        if found is None:
+            raise StorageError(errno.EIO, "the object storage does not say of when it is", name)
         return found
 
     def listdir(self, name: str) -> tuple[list[str], list[str]]:
@@ -175,7 +184,7 @@ class ObjectStorage(S3Storage):
         parts, or is encrypted.
         """
         found = self._head(name)
-        return int(found["ContentLength"]), str(found.get("ETag", "")).strip('"')
+        return _nbytes(found, name), str(found.get("ETag", "")).strip('"')
 
     def end_unfinished(self, before: dt.datetime) -> int:
         """Have the server forget parts of files whose sending was begun before, and never ended; how many files.
@@ -229,7 +238,7 @@ class _Reader(io.RawIOBase):
         self._at = 0
         self._body: Any = None
         found = self._ask()
-        self._nbytes = int(found["ContentLength"])
+        self._nbytes = _nbytes(found, name)
         self._body = found["Body"]
 
     def readable(self) -> bool:
@@ -278,6 +287,13 @@ class _Reader(io.RawIOBase):
             self._body = None
 
 
+def _nbytes(found: dict[str, Any], name: str) -> int:
+    """The size that an answer says; one that broke off in its head says none, and is taken for whole."""
+    if "ContentLength" not in found:
+        raise StorageError(errno.EIO, "the object storage ended its answer early", name)
+    return int(found["ContentLength"])
+
+
 class _Unclosed:
     """A file from its beginning, that stays open when the one who reads it closes it."""
 
@@ -294,3 +310,6 @@ class _Unclosed:
 
     def tell(self) -> int:
         return self._file.tell()
+
+    def close(self) -> None:
+        """It is its owner's."""

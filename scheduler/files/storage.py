@@ -98,26 +98,26 @@ def keep(wanted: str, file: File[Any], content: Content) -> str:
     return saved
 
 
-def folder() -> Path | None:
+def folder(where: Storage = default_storage) -> Path | None:
     """The folder of the storage or, while that is missing, the one in which it will be; None if it has none."""
     # Not by asking for a path, which Django's storage in memory also gives.
-    if not isinstance(default_storage, FileSystemStorage):
+    if not isinstance(where, FileSystemStorage):
         return None
-    found = Path(default_storage.path(""))
+    found = Path(where.path(""))
     while not found.exists():
         found = found.parent
     return found
 
 
-def sync(paths: Iterable[str]) -> None:
+def sync(paths: Iterable[str], where: Storage = default_storage) -> None:
     """Write these files through to the disk, and the folders in which their names are, as they may be new.
 
     Several at once: the file system then writes them together, which is much quicker for thousands of small ones.
     """
-    root = folder()
+    root = folder(where)
     if root is None:
         return
-    files = [Path(default_storage.path(path)) for path in paths]
+    files = [Path(where.path(path)) for path in paths]
     folders = {parent for file in files for parent in file.parents if parent.is_relative_to(root)}
     with ThreadPoolExecutor(_SYNCED_AT_ONCE) as pool:
         for _ in pool.map(_fsync, [*files, *folders]):
