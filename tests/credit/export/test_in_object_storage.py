@@ -1,4 +1,4 @@
-"""The statistics export in a real S3 server: published whole, read with ranges of time, and what failed exports leave."""
+"""The statistics export in a real S3 server: published whole, read as from a folder, and what failed exports leave."""
 
 from __future__ import annotations
 
