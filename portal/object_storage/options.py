@@ -14,7 +14,7 @@ S3: Final = "s3"
 """The short name of that class, as FILES_STORAGE may have it."""
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _REGION: Final = re.compile(r"[a-z0-9-]{1,40}")
-_PREFIX: Final = re.compile(r"([A-Za-z0-9_-][A-Za-z0-9._-]*/?)*")
+_PREFIX: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*/?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def read() -> Options | None:
     region, prefix = env.text("FILES_S3_REGION", "us-east-1"), env.text("FILES_S3_PREFIX")
     if not _REGION.fullmatch(region):
         env.refuse("FILES_S3_REGION", region, "give a region's name, such as eu-central-1")
-    if not _PREFIX.fullmatch(prefix) or len(prefix) > 100:
+    if len(prefix) > 100 or (prefix and not _PREFIX.fullmatch(prefix)):
         env.refuse("FILES_S3_PREFIX", prefix, "give folders such as portal/files, of letters, digits, _ . and -")
     access_key, secret_key = env.secret("FILES_S3_ACCESS_KEY"), env.secret("FILES_S3_SECRET_KEY")
     if bool(access_key) != bool(secret_key):

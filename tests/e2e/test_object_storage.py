@@ -83,13 +83,8 @@ def test_uploads_go_on_at_any_node_also_when_one_is_killed(nodes: list[Site], st
             with connect(nodes[node], len(whole)) as connection:
                 connection.sendall(whole[: head_nbytes + int(part * len(content)) - here])
             wanted = int(part * len(content))
-            wait_until(
-                lambda wanted=wanted, name=name: Upload.objects.filter(
-                    name=name, received_nbytes=wanted, writer=None
-                ).exists(),
-                "what came to be stored",
-                20,
-            )
+            stored = Upload.objects.filter(name=name, received_nbytes=wanted, writer=None)
+            wait_until(stored.exists, "what came to be stored", 20)
             node = 1 - node
             status, counted = post(nodes[node], size_query(name)).split()
             here = int(counted)
@@ -140,6 +135,8 @@ def test_a_client_fetches_program_and_input_there_and_its_output_comes_back(
             valid = Result.objects.filter(validate_state=ValidateState.VALID)
             ask_until(valid.exists, "the job to be validated", [boinc_client], project, site)
             wait_until(KeptOutput.objects.exists, "its output to be kept", 60)
+        downloads = [line for line in site.log().splitlines() if "/project/download/" in line]
+        assert downloads and all('"status":302' in line for line in downloads), downloads
     paths = {*StoredFile.objects.values_list("path", flat=True), *KeptOutput.objects.values_list("path", flat=True)}
     assert paths <= set(keys(bucket()))
     assert list(check.differences()) == []
