@@ -39,10 +39,15 @@ LISTED: Final = 1000
 """Names in one answer to a question for a list; S3 gives no more."""
 _BUFFER_NBYTES: Final = 256 * 1024
 _MISSING: Final = 404
+_SERVER_FAULT: Final = 500
 
 
 class StorageError(OSError):
     """The object storage cannot be reached, or refuses: nothing is known of the file. The message has one line."""
+
+
+class StorageUnreachable(StorageError):
+    """It cannot be reached, or cannot answer now: what is asked next would fail, too."""
 
 
 @deconstructible
@@ -220,11 +225,12 @@ class ObjectStorage(S3Storage):
             if status == _MISSING and about.get("Code") != "NoSuchBucket":
                 raise FileNotFoundError(errno.ENOENT, "not in the object storage", name) from error
             said = f"{about.get('Code', status)} {about.get('Message', '')}".strip()
-            raise StorageError(
+            kind = StorageUnreachable if status is None or status >= _SERVER_FAULT else StorageError
+            raise kind(
                 errno.EIO, f"the object storage at {where}, bucket {self.bucket_name}, answered: {said}", name
             ) from error
         except (BotoCoreError, Boto3Error) as error:
-            raise StorageError(
+            raise StorageUnreachable(
                 errno.EIO, f"the object storage at {where} cannot be used ({type(error).__name__})", name
             ) from error
 
@@ -238,8 +244,12 @@ class _Reader(io.RawIOBase):
         self._at = 0
         self._body: Any = None
         found = self._ask()
-        self._nbytes = _nbytes(found, name)
         self._body = found["Body"]
+        try:
+            self._nbytes = _nbytes(found, name)
+        except StorageError:
+            self._drop()
+            raise
 
     def readable(self) -> bool:
         return True

@@ -23,7 +23,7 @@ from scheduler.files import check, in_parts, leftovers, receive
 from scheduler.files.store import store_file
 from scheduler.files.uploads import UploadError
 from scheduler.lifecycle import file_deleter
-from scheduler.models import IncomingPart, StoredFile, Upload
+from scheduler.models import IncomingPart, RetryEntry, StoredFile, Upload
 from tests.support.credit_factories import NOON
 from tests.support.s3_server import FaultyProxy, keys
 from tests.support.upload_requests import asked_of, make_task, post, post_cut, size_query, upload_body
@@ -330,6 +330,24 @@ def test_the_file_deleter_waits_for_an_upload_and_takes_the_place_of_one_that_is
     leftovers.delete(timezone.now() + dt.timedelta(days=2))
     assert keys(bucket) == []
     assert not IncomingPart.objects.exists()
+
+
+def test_while_the_storage_cannot_be_reached_the_file_deleter_waits(
+    bucket: ObjectStorage, studio: Host, s3_proxy: FaultyProxy
+) -> None:
+    for name in "tuv":
+        make_task(name, studio, max_nbytes=LIMIT)
+        assert post(upload_body(f"{name}_0", b"forty-two", max_nbytes=LIMIT)) == "0"
+    Workunit.objects.update(file_delete_state=FileDeleteState.READY)
+    before = s3_proxy.nconnections
+    with s3_proxy.broken("refuse"):
+        assert file_deleter.run(NOON) == 0
+    # It does not try each of them.
+    assert s3_proxy.nconnections - before <= 2
+    assert set(Workunit.objects.values_list("file_delete_state", flat=True)) == {FileDeleteState.READY}
+    assert not RetryEntry.objects.exists()
+    assert file_deleter.run(NOON) == 3
+    assert keys(bucket) == []
 
 
 # --- what is left over ------------------------------------------------------------------------------------------------
