@@ -20,6 +20,7 @@ class PortalConfig(AppConfig):
         from portal.maintenance import figures as maintenance_figures
         from portal.maintenance import jobs
         from portal.models import Change, SiteText
+        from portal.object_storage import checks as object_storage_checks
         from portal.operators import roles
         from portal.ops import checks, heartbeats, metrics
         from portal.people import login_events
@@ -28,7 +29,7 @@ class PortalConfig(AppConfig):
         from portal.replica.metrics import ReplicaMetrics
         from portal.requested_work.overview import RequestedWorkMetrics
 
-        del begun, celery, checks, heartbeats, login_events
+        del begun, celery, checks, heartbeats, login_events, object_storage_checks
         # Each app's signal makes its permissions: after the last one all are there.
         last = [each for each in apps.get_app_configs() if each.models_module][-1]
         post_migrate.connect(roles.keep_groups, sender=last, dispatch_uid="roles")

@@ -23,7 +23,8 @@ class SettingError(SystemExit):
     """A setting that cannot be used. Uncaught, it prints its message and no traceback, and exits with 1."""
 
 
-def _refuse(name: str, value: str, wanted: str) -> NoReturn:
+def refuse(name: str, value: str, wanted: str) -> NoReturn:
+    """End the program: this value of the variable cannot be used. ``wanted`` says what can."""
     raise SettingError(f"Setting {name}={value[:100]!r} cannot be used: {wanted}.")
 
 
@@ -42,7 +43,7 @@ def words_among(name: str, default: list[str]) -> list[str]:
     """Some of a few words, separated by commas or blanks; at least one."""
     given = text(name, " ".join(default)).replace(",", " ").split()
     if not given or not set(given) <= set(default):
-        _refuse(name, " ".join(given), f"give one or more of {', '.join(default)}")
+        refuse(name, " ".join(given), f"give one or more of {', '.join(default)}")
     return [word for word in default if word in given]
 
 
@@ -51,17 +52,17 @@ def networks(name: str) -> list[IPv4Network | IPv6Network]:
     try:
         return [ip_network(part) for part in words(name, [])]
     except ValueError:
-        _refuse(name, text(name), "give networks such as 10.1.0.0/16 or fd00::/8, separated by commas")
+        refuse(name, text(name), "give networks such as 10.1.0.0/16 or fd00::/8, separated by commas")
 
 
 def addresses(name: str, *, most: int) -> list[str]:
     """Addresses of web sites with a slash at the end, separated by commas, each once."""
     given = list(dict.fromkeys(words(name, [])))
     if len(given) > most:
-        _refuse(name, text(name), f"give at most {most}")
+        refuse(name, text(name), f"give at most {most}")
     for part in given:
         if not _is_address(part):
-            _refuse(name, part, "give addresses such as https://example.org/project/, separated by commas")
+            refuse(name, part, "give addresses such as https://example.org/project/, separated by commas")
     return given
 
 
@@ -81,7 +82,7 @@ def switch(name: str, default: bool) -> bool:
     if not given:
         return default
     if given.lower() not in _ON + _OFF:
-        _refuse(name, given, "give 1 (on) or 0 (off)")
+        refuse(name, given, "give 1 (on) or 0 (off)")
     return given.lower() in _ON
 
 
@@ -89,7 +90,7 @@ def choice(name: str, default: str, among: list[str]) -> str:
     """One of a few words."""
     given = text(name, default)
     if given not in among:
-        _refuse(name, given, f"give {' or '.join(among)}")
+        refuse(name, given, f"give {' or '.join(among)}")
     return given
 
 
@@ -100,13 +101,13 @@ def integer(name: str, default: int, *, low: int, high: int) -> int:
         return default
     wanted = f"give a whole number from {low} to {high}"
     if len(given) > 20:
-        _refuse(name, given, wanted)
+        refuse(name, given, wanted)
     try:
         value = int(given)
     except ValueError:
-        _refuse(name, given, wanted)
+        refuse(name, given, wanted)
     if not low <= value <= high:
-        _refuse(name, given, wanted)
+        refuse(name, given, wanted)
     return value
 
 
@@ -119,9 +120,9 @@ def number(name: str, default: float, *, low: float, high: float) -> float:
     try:
         value = float(given)
     except ValueError:
-        _refuse(name, given, wanted)
+        refuse(name, given, wanted)
     if not (math.isfinite(value) and low <= value <= high):
-        _refuse(name, given, wanted)
+        refuse(name, given, wanted)
     return value
 
 
@@ -133,8 +134,8 @@ def secret(name: str) -> str:
     try:
         found = Path(file).read_text().strip()
     except (OSError, UnicodeDecodeError) as error:
-        _refuse(f"{name}_FILE", file, f"the file cannot be read ({type(error).__name__})")
-    return found or _refuse(f"{name}_FILE", file, "the file is empty")
+        refuse(f"{name}_FILE", file, f"the file cannot be read ({type(error).__name__})")
+    return found or refuse(f"{name}_FILE", file, "the file is empty")
 
 
 def database(url: str, name: str = "DATABASE_URL") -> dict[str, Any]:

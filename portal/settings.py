@@ -16,6 +16,7 @@ from portal import environment as env
 from portal.clients.paths import ClientPath, by_path
 from portal.languages.sources import APPS as catalogue_apps
 from portal.replica.database import replica_database
+from portal.object_storage import options as object_storage
 from portal.wire import web_push
 from portal.wire.key_files import make_file
 
@@ -91,10 +92,17 @@ CODE_SIGNING_KEY = Path(env.text("CODE_SIGNING_KEY", str(VAR_DIR / "keys" / "cod
 CODE_SIGNING_KEY_PUBLIC = Path(env.text("CODE_SIGNING_KEY_PUBLIC", str(VAR_DIR / "keys" / "code_signing_public")))
 # Output files that are being uploaded: on a file system that all web servers share.
 UPLOADS_DIR = Path(env.text("UPLOADS_DIR", str(VAR_DIR / "uploads")))
+# Or in parts in the storage, known to the database: then any web server goes on with what another one began.
+UPLOADS_IN_STORAGE = env.switch("UPLOADS_IN_STORAGE", object_storage.is_chosen())
+# Parts of files, of which nothing more has come for so long, are forgotten. BOINC's clients give up after 14 days.
+UPLOADS_KEPT_DAYS = env.integer("UPLOADS_KEPT_DAYS", 15, low=1, high=365)
 # After so many days finished jobs go to the archive, without their stderr output.
 JOBS_KEPT_DAYS = env.integer("JOBS_KEPT_DAYS", 30, low=0, high=3650)
 # The internal location of nginx that has the folder of stored files; empty: the site sends them itself.
 DOWNLOAD_ACCEL_PREFIX = env.text("DOWNLOAD_ACCEL_PREFIX")
+# How files in object storage reach those who may have them: they are sent there for a limited time, or by the site.
+FILES_S3_DOWNLOADS = env.choice("FILES_S3_DOWNLOADS", "presigned", ["presigned", "site"])
+FILES_S3_URL_SECS = env.integer("FILES_S3_URL_SECS", 3600, low=60, high=7 * 86_400)
 # A client waits so long before its next request, unless its owner asks for one.
 SCHEDULER_REQUEST_DELAY_SECS = env.integer("SCHEDULER_REQUEST_DELAY_SECS", 10, low=0, high=86_400)
 # A computer that asks for jobs again before this gets none; what it reports is taken.
@@ -322,6 +330,7 @@ if "project" in ROOMS:
         "finish": {"task": "scheduler.tasks.finish", "schedule": 3 * TRANSITIONER_EVERY_SECS},
         "delete-files": {"task": "scheduler.tasks.delete_files", "schedule": 3 * TRANSITIONER_EVERY_SECS},
         "archive": {"task": "scheduler.tasks.archive", "schedule": 3600},
+        "delete-leftovers": {"task": "scheduler.tasks.delete_leftovers", "schedule": 3600},
         "trickles": {"task": "scheduler.tasks.handle_trickles", "schedule": 30},
     }
     if DEMO:
@@ -373,6 +382,7 @@ MIDDLEWARE = [
     "portal.web.middleware.SecondFactorMiddleware",
     "portal.web.middleware.PasswordChangedMiddleware",
     "portal.web.middleware.WhoChangesMiddleware",
+    "portal.web.storage_errors.StorageErrorMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "allauth.account.middleware.AccountMiddleware",
@@ -411,7 +421,7 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 # Programs, inputs and outputs of jobs, in a folder or wherever the storage class keeps them.
 MEDIA_ROOT = Path(env.text("FILES_DIR", str(VAR_DIR / "files")))
 STORAGES = {
-    "default": {"BACKEND": env.text("FILES_STORAGE", "django.core.files.storage.FileSystemStorage")},
+    "default": object_storage.storage_entry(),
     "staticfiles": {
         "BACKEND": env.text("STATICFILES_STORAGE", "whitenoise.storage.CompressedManifestStaticFilesStorage"),
     },

@@ -255,6 +255,9 @@ class Upload(models.Model):
     md5 = models.CharField(max_length=32)
     started_at = models.DateTimeField(default=timezone.now)
     completed_at = models.DateTimeField(null=True, blank=True)
+    # Where uploads are kept in parts: the request that may write now, and until when nobody else may
+    writer = models.UUIDField(null=True, editable=False)
+    writer_until = models.DateTimeField(null=True, editable=False)
 
     class Meta:
         verbose_name = _("upload")
@@ -273,6 +276,30 @@ class Upload(models.Model):
     def is_complete(self) -> bool:
         """Whether all of it is here, with the MD5 that the client announced."""
         return self.completed_at is not None
+
+
+class IncomingPart(models.Model):
+    """An object that an upload writes to the storage: known before it is there, so that it is never forgotten.
+
+    In force, it is a part of the upload of this name. Else nobody needs it, or its request is still at it.
+    """
+
+    path = models.CharField(_("path in the storage"), max_length=255, unique=True)
+    name = models.CharField(max_length=160)
+    offset = models.BigIntegerField()
+    nbytes = models.BigIntegerField(_("size (bytes)"))
+    is_in_force = models.BooleanField(default=False)
+    begun_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        constraints = [CheckConstraint(condition=Q(offset__gte=0, nbytes__gte=0), name="incomingpart_range")]
+        indexes = [
+            models.Index(fields=["name", "offset"], name="incomingpart_name"),
+            models.Index(fields=["begun_at"], name="incomingpart_begun"),
+        ]
+
+    def __str__(self) -> str:
+        return self.path
 
 
 class KeptOutput(models.Model):

@@ -9,6 +9,7 @@ from celery import shared_task
 from django.utils import timezone
 
 from scheduler.examples import demo
+from scheduler.files import leftovers
 from scheduler.lifecycle import assimilator, file_deleter, purge, transitioner, unsendable
 from scheduler.rpc import trickles
 from scheduler.submission import drafts
@@ -35,6 +36,12 @@ def finish() -> None:
 def delete_files() -> None:
     """Delete the files that are no longer needed."""
     file_deleter.run(timezone.now())
+
+
+@shared_task
+def delete_leftovers() -> None:
+    """Delete what uploads in parts left in the storage."""
+    leftovers.delete(timezone.now())
 
 
 @shared_task

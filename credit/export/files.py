@@ -2,6 +2,8 @@
 
 ``current`` leads to the set that is published. Its files have the time of the export, and never change. So size and
 time are a strong ETag, the very one that nginx makes of them, whoever sends the file.
+
+Where the site's files are in object storage, so are these (`credit.export.in_storage`).
 """
 
 from __future__ import annotations
@@ -17,6 +19,9 @@ from pathlib import Path
 from typing import IO, Final
 
 from django.conf import settings
+
+from credit.export import in_storage
+from credit.models import StatisticsExport
 
 CURRENT: Final = "current"
 _PARTS_NBYTES: Final = 512 * 1024
@@ -41,6 +46,9 @@ class Published:
 
 def open_published(name: str) -> Published | None:
     """The file of this name, which the caller closes; None if nothing was exported yet. Names are checked before."""
+    if in_storage.is_used():
+        found = in_storage.open_published(name)
+        return found and Published(found.content, found.nbytes, int(found.published_at.timestamp()))
     try:
         content = (settings.STATISTICS_DIR / CURRENT / name).open("rb")
     except FileNotFoundError:
@@ -50,11 +58,15 @@ def open_published(name: str) -> Published | None:
 
 
 @contextmanager
-def new_set(taken_at: dt.datetime) -> Iterator[Path]:
-    """An empty folder; when the block ends, what is in it is published in place of the set before, which stays.
+def new_set(made: StatisticsExport, taken_at: dt.datetime) -> Iterator[Path]:
+    """An empty folder for an export; when the block ends, what is in it is published. The set before stays.
 
     If the block fails, what is published does not change. Only one process at a time may be in it.
     """
+    if in_storage.is_used():
+        with in_storage.new_set(made, taken_at) as unfinished:
+            yield unfinished
+        return
     folder: Path = settings.STATISTICS_DIR
     folder.mkdir(parents=True, exist_ok=True)
     before = _published_set(folder)

@@ -116,7 +116,7 @@ def _begin(now: dt.datetime) -> StatisticsExport:
     """The row of a new export. One that is still there as unfinished had a worker that was killed."""
     lost = StatisticsExport.objects.filter(finished_at=None)
     lost.update(finished_at=now, failure="The worker was ended.")
-    StatisticsExport.objects.filter(started_at__lt=now - EXPORTS_KEPT).delete()
+    StatisticsExport.objects.filter(started_at__lt=now - EXPORTS_KEPT, is_in_storage=False).delete()
     for model in (GoneUser, GoneHost):
         model.objects.filter(gone_at__lt=now - GONE_KEPT).delete()
     return StatisticsExport.objects.create(started_at=now)
@@ -126,7 +126,7 @@ def _write(made: StatisticsExport) -> None:
     made.nbytes = made.nrecords = 0
     with _snapshot() as snapshot:
         taken_at, nusers, nhosts, total = _first(snapshot, sql.SUMS)
-        with files.new_set(dt.datetime.fromtimestamp(taken_at, dt.UTC)) as folder:
+        with files.new_set(made, dt.datetime.fromtimestamp(taken_at, dt.UTC)) as folder:
             counts = {kind: _write_kind(snapshot, kind, folder, made) for kind in writers.KINDS}
             sums = Sums(
                 update_time=int(taken_at),

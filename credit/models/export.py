@@ -67,6 +67,9 @@ class StatisticsExport(models.Model):
     nhosts = models.BigIntegerField(_("computers"), default=0)
     nbytes = models.BigIntegerField(_("total size of the files (bytes)"), default=0)
     failure = models.CharField(_("failure"), max_length=200, blank=True)
+    # Whether object storage has its files, or a part of them
+    is_in_storage = models.BooleanField(default=False, db_default=False, editable=False)
+    published_at = models.DateTimeField(null=True, editable=False)
 
     class Meta:
         verbose_name_plural = _("statistics exports")
@@ -76,3 +79,8 @@ class StatisticsExport(models.Model):
 
     def __str__(self) -> str:
         return f"export of {self.started_at:%Y-%m-%d %H:%M}"
+
+    @property
+    def folder(self) -> str:
+        """Where object storage has its files."""
+        return f"statistics/{self.pk}"

@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy as _
 
 from credit.engine.states import FileDeleteState
 from portal.maintenance.jobs import Job
+from portal.object_storage.backend import StorageError
 from scheduler.files import storage
 from scheduler.models import KeptOutput, StoredFile, Upload
 
@@ -33,11 +34,16 @@ def differences() -> Iterator[str]:
 
 
 def fault(row: StoredFile | Upload | KeptOutput) -> str:
-    """What is wrong with the file of this row; empty if nothing is."""
+    """What is wrong with the file of this row; empty if nothing is. All of it is read.
+
+    StorageError if the object storage cannot be asked: that says nothing about the file.
+    """
     try:
         here = storage.kept_content(row.path)
     except FileNotFoundError:
         return "missing"
+    except StorageError:
+        raise
     except OSError as error:
         return f"cannot be read: {error.strerror or error}"
     if here.nbytes != row.nbytes:

@@ -1,7 +1,7 @@
 """The default storage, so that what it has taken is there, whole, also after a power cut.
 
-Wherever it is, what was put into it is read back and compared. Where it is a folder, files and folders are written
-through to the disk.
+Wherever it is, what was put into it is read back and compared; object storage may prove it by the MD5 that it computed
+itself. Where it is a folder, files and folders are written through to the disk.
 """
 
 from __future__ import annotations
@@ -14,8 +14,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
+import structlog
 from django.core.files import File
-from django.core.files.storage import FileSystemStorage, default_storage
+from django.core.files.storage import FileSystemStorage, Storage, default_storage
+
+from portal.object_storage.backend import ObjectStorage
+
+log = structlog.get_logger(__name__)
 
 FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 """The errors of a disk, or of a share of it, that is full."""
@@ -42,10 +47,36 @@ def content_of(file: IO[bytes] | File[bytes]) -> Content:
     return Content(nbytes, digest.hexdigest())
 
 
-def kept_content(path: str) -> Content:
+def kept_content(path: str, where: Storage = default_storage) -> Content:
     """Of what the storage has under this path; FileNotFoundError if it has nothing."""
-    with default_storage.open(path, "rb") as file:
+    with where.open(path, "rb") as file:
         return content_of(file)
+
+
+def has(path: str, content: Content, where: Storage = default_storage) -> bool:
+    """Whether the storage has this content under the path; FileNotFoundError if it has nothing there."""
+    if isinstance(where, ObjectStorage):
+        nbytes, md5 = where.as_server_says(path)
+        if nbytes != content.nbytes or md5 == content.md5:
+            return nbytes == content.nbytes
+    return kept_content(path, where) == content
+
+
+def check(path: str, content: Content) -> None:
+    """OSError if the storage has something else there."""
+    if not has(path, content):
+        raise OSError(errno.EIO, "the storage has something else than it was given", path)
+
+
+def forget(paths: Iterable[str]) -> bool:
+    """Delete what nobody needs; whether all of it is gone."""
+    try:
+        for path in paths:
+            default_storage.delete(path)
+    except OSError as error:
+        log.warning("storage_not_deleted", reason=str(error))
+        return False
+    return True
 
 
 def keep(wanted: str, file: File[Any], content: Content) -> str:
@@ -58,8 +89,7 @@ def keep(wanted: str, file: File[Any], content: Content) -> str:
     try:
         file.seek(0)
         saved = default_storage.save(wanted, file)
-        if kept_content(saved) != content:
-            raise OSError(errno.EIO, "the storage has something else than it was given", saved)
+        check(saved, content)
         sync([saved])
     except BaseException:
         # With its own name, which may be part of a file.
@@ -68,26 +98,26 @@ def keep(wanted: str, file: File[Any], content: Content) -> str:
     return saved
 
 
-def folder() -> Path | None:
+def folder(where: Storage = default_storage) -> Path | None:
     """The folder of the storage or, while that is missing, the one in which it will be; None if it has none."""
     # Not by asking for a path, which Django's storage in memory also gives.
-    if not isinstance(default_storage, FileSystemStorage):
+    if not isinstance(where, FileSystemStorage):
         return None
-    found = Path(default_storage.path(""))
+    found = Path(where.path(""))
     while not found.exists():
         found = found.parent
     return found
 
 
-def sync(paths: Iterable[str]) -> None:
+def sync(paths: Iterable[str], where: Storage = default_storage) -> None:
     """Write these files through to the disk, and the folders in which their names are, as they may be new.
 
     Several at once: the file system then writes them together, which is much quicker for thousands of small ones.
     """
-    root = folder()
+    root = folder(where)
     if root is None:
         return
-    files = [Path(default_storage.path(path)) for path in paths]
+    files = [Path(where.path(path)) for path in paths]
     folders = {parent for file in files for parent in file.parents if parent.is_relative_to(root)}
     with ThreadPoolExecutor(_SYNCED_AT_ONCE) as pool:
         for _ in pool.map(_fsync, [*files, *folders]):

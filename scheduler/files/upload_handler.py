@@ -11,7 +11,7 @@ from portal.clients.wants import Call, Steps
 from portal.wire.scanner import ProtocolError
 from scheduler.files import receive
 from scheduler.files.certificates import is_size_key
-from scheduler.files.receive import UploadError
+from scheduler.files.uploads import UploadError
 from scheduler.wire.uploads import DONE, REFUSED, TRY_AGAIN, FileUpload, parse_head, read_head, render_reply
 
 log = structlog.get_logger(__name__)

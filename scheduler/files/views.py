@@ -1,6 +1,7 @@
 """Downloads of programs and input files, with ranges, so that a client can resume a broken download.
 
-In production nginx sends the bytes (docs/how-to/deploy.md); this view then only says which file it is.
+In production nginx sends the bytes (docs/how-to/deploy.md), or the object storage (docs/how-to/object-storage.md); this
+view then only says which file it is, or where.
 """
 
 from __future__ import annotations
@@ -12,12 +13,22 @@ from urllib.parse import quote
 
 from django.conf import settings
 from django.core.files.storage import default_storage
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBase,
+    HttpResponseRedirect,
+    StreamingHttpResponse,
+)
 from django.views.decorators.http import require_safe
 from rest_framework.request import Request
 
+from portal.object_storage.backend import ObjectStorage
 from scheduler.models import StoredFile
 
+PRIVATE_URL_SECS: Final = 60
+"""An address at which a file that is not everybody's can be had; a download that was begun goes on after that."""
 _CHUNK_NBYTES: Final = 256 * 1024
 _RANGE: Final = re.compile(r"bytes=(\d{0,19})-(\d{0,19})")
 
@@ -38,7 +49,8 @@ def send(
     """A file of the default storage, whole or the range asked for; Http404 if the storage has lost it.
 
     ``path``: where the storage keeps it; ``name``: its name in a download folder; ``nbytes``, ``md5``: of the
-    whole file. Answers 206 or 416 to a range of bytes, and the whole file to what it does not understand (RFC 9110).
+    whole file. Answers 206 or 416 to a range of bytes, and the whole file to what it does not understand (RFC 9110);
+    or leads to the object storage, which is then asked for the range.
     """
     headers = {
         "Content-Type": "application/octet-stream",
@@ -47,6 +59,11 @@ def send(
         "Cache-Control": "public, max-age=31536000, immutable" if is_public else "private",
         "Accept-Ranges": "bytes",
     }
+    is_presigned = settings.FILES_S3_DOWNLOADS == "presigned" and request.method != "HEAD"
+    if is_presigned and isinstance(default_storage, ObjectStorage):
+        secs = settings.FILES_S3_URL_SECS if is_public else PRIVATE_URL_SECS
+        url = default_storage.presigned_url(path, secs=secs, file_name=name)
+        return HttpResponseRedirect(url, headers={"Cache-Control": "private, no-store"})
     if settings.DOWNLOAD_ACCEL_PREFIX:
         return HttpResponse(headers=headers | {"X-Accel-Redirect": settings.DOWNLOAD_ACCEL_PREFIX + quote(path)})
     wanted = _wanted(request, nbytes, headers["ETag"])

@@ -18,6 +18,7 @@ from django.core.files.storage import default_storage
 from django.db import connection, transaction
 
 from credit.engine.states import FileDeleteState
+from portal.object_storage.backend import StorageUnreachable
 from scheduler.files import receive
 from scheduler.lifecycle import retry_queue, sql
 from scheduler.lifecycle.retry_queue import StepBatch, run_batches
@@ -28,7 +29,18 @@ BATCH: Final = 1000
 
 
 def run(now: dt.datetime) -> int:
-    """Delete the files that are no longer needed; return the number of their workunits."""
+    """Delete the files that are no longer needed; return the number of their workunits.
+
+    While the object storage cannot be reached, all of them wait for a later pass.
+    """
+    try:
+        return _delete_all(now)
+    except StorageUnreachable as error:
+        log.warning("files_not_deleted", reason=str(error))
+        return 0
+
+
+def _delete_all(now: dt.datetime) -> int:
     after = 0
 
     def run_one(batch: StepBatch) -> int:
@@ -85,6 +97,8 @@ def _delete_inputs(after: int, now: dt.datetime) -> int:
 def _delete(path: str) -> bool:
     try:
         default_storage.delete(path)
+    except StorageUnreachable:
+        raise
     except Exception:
         # Storages may raise anything, and one file must not hold up all others.
         log.exception("file_not_deleted", path=path)

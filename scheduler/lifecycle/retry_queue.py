@@ -16,6 +16,7 @@ from celery.exceptions import SoftTimeLimitExceeded
 from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.backends.utils import CursorWrapper
 
+from portal.object_storage.backend import StorageUnreachable
 from scheduler.lifecycle import sql
 from scheduler.models import Step
 
@@ -40,8 +41,9 @@ class StepBatch:
 def run_batches(step: Step, now: dt.datetime, limit: int, run: Callable[[StepBatch], int]) -> int:
     """Run batch after batch, each in a transaction, until ``run`` returns 0; return the sum of its results.
 
-    A batch that fails is tried again in smaller ones; a workunit that fails alone is queued. Raises OperationalError
-    and InterfaceError, as then the database is at fault, and SoftTimeLimitExceeded, as then the task's time is up.
+    A batch that fails is tried again in smaller ones; a workunit that fails alone is queued. Raises
+    StorageUnreachable, OperationalError and InterfaceError, as then no other batch would succeed, and
+    SoftTimeLimitExceeded, as then the task's time is up.
     """
     total, size = 0, limit
     while True:
@@ -49,7 +51,7 @@ def run_batches(step: Step, now: dt.datetime, limit: int, run: Callable[[StepBat
         try:
             with transaction.atomic():
                 done = run(batch)
-        except (OperationalError, InterfaceError, SoftTimeLimitExceeded):
+        except (OperationalError, InterfaceError, SoftTimeLimitExceeded, StorageUnreachable):
             raise
         except Exception as error:
             # Whatever the error is, one workunit must not keep all others waiting.

@@ -35,11 +35,16 @@ READERS = {
     "number",
     "secret",
     "_kept_secret",
+    "_address",
 }
-SOURCES = [ROOT / "portal" / "settings.py", ROOT / "portal" / "ops" / "checks.py"]
+SOURCES = [
+    ROOT / "portal" / "settings.py",
+    ROOT / "portal" / "ops" / "checks.py",
+    ROOT / "portal" / "object_storage" / "options.py",
+]
 NGINX_CONF = (ROOT / "deploy" / "nginx.conf").read_text()
 COMMAND = re.compile(r"`([a-z_]+)`")
-ROW = re.compile(r"^\| `([A-Z_]+)` \|(.*)\|$", re.M)
+ROW = re.compile(r"^\| `([A-Z0-9_]+)` \|(.*)\|$", re.M)
 
 
 def calls() -> Iterator[tuple[str, str, ast.Call]]:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from django.core.files.storage import default_storage
 from pytest_django import Settings
 
+from portal.object_storage import backend
+from portal.object_storage.backend import ObjectStorage
 from scheduler.programs import code_signing
 from scheduler.ready_jobs import job_cache
+from tests.support import s3_server as s3_module
+from tests.support.s3_server import FaultyProxy, S3Server
 
 
 @pytest.fixture(scope="session")
@@ -31,3 +37,32 @@ def project_folders(tmp_path: Path, code_key_folder: Path, settings: Settings) -
 def filled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """At the queue's end the job cache is not filled again, however slow the machine."""
     monkeypatch.setattr(job_cache, "PAUSE_SECS", 6000.0)
+
+
+@pytest.fixture(scope="session")
+def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """An S3 server for all tests of a test process."""
+    with S3Server(tmp_path_factory.mktemp("s3")) as server:
+        yield server
+
+
+@pytest.fixture
+def s3_proxy(s3_server: S3Server) -> Iterator[FaultyProxy]:
+    """What is in front of it, and breaks when a test says so."""
+    proxy = FaultyProxy(s3_server.url)
+    yield proxy
+    proxy.close()
+
+
+@pytest.fixture
+def bucket(
+    s3_server: S3Server, s3_proxy: FaultyProxy, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[ObjectStorage]:
+    """The site's files are in an empty bucket; who does not answer for a second is given up."""
+    monkeypatch.setattr(backend, "READ_SECS", 1)
+    entry = s3_module.options(s3_proxy.url, s3_server.new_bucket()).as_storage()
+    settings.STORAGES = {**settings.STORAGES, "default": entry}
+    settings.UPLOADS_IN_STORAGE = True
+    assert isinstance(default_storage, ObjectStorage)
+    yield default_storage
+    default_storage.close()

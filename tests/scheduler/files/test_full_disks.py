@@ -14,8 +14,9 @@ from pytest_django import Settings
 
 from portal.clients import plain
 from portal.models import Host
-from scheduler.files import receive
+from scheduler.files import on_disk, receive
 from scheduler.files.store import store_file
+from scheduler.files.uploads import UploadError
 from scheduler.models import StoredFile, Upload
 from tests.support.small_disk import fill, small_disk
 from tests.support.upload_requests import asked_of, make_task, post, size_query, upload_body
@@ -32,7 +33,7 @@ FULL = "1 The disk of this project is full. Your client will try again."
 @pytest.fixture
 def disks(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Path, Path]]:
     """The folder of the incoming files, and that of the storage."""
-    monkeypatch.setattr(receive, "SPARE_NBYTES", 0)
+    monkeypatch.setattr(on_disk, "SPARE_NBYTES", 0)
     with small_disk(tmp_path / "small uploads", 2**20) as uploads, small_disk(tmp_path / "small files", 2**20) as files:
         settings.UPLOADS_DIR, settings.MEDIA_ROOT = uploads, files
         yield uploads, files
@@ -65,7 +66,7 @@ def test_a_storage_that_fills_up_during_an_upload_acknowledges_nothing(
             fillers.append(fill(disks[1], left))
         return next(pieces)
 
-    with pytest.raises(receive.UploadError, match="full") as caught:
+    with pytest.raises(UploadError, match="full") as caught:
         plain.run(receive.receive(asked_of(upload_body("t_0", CONTENT, max_nbytes=2**20)), b""), read)
     assert caught.value.status == 1
     assert Upload.objects.get().completed_at is None

@@ -17,8 +17,9 @@ from pytest_django import Settings
 from credit.models import FileDeleteState, Outcome, Result, ServerState, Workunit
 from portal.clients import plain
 from portal.models import Host
+from scheduler.files import on_disk, storage, uploads
 from scheduler.files import receive as files_receive
-from scheduler.files import storage
+from scheduler.files.uploads import UploadError
 from scheduler.lifecycle import file_deleter
 from scheduler.models import Upload
 from tests.support.credit_factories import NOON
@@ -74,14 +75,14 @@ def test_an_upload_that_is_going_on_is_waited_for_and_its_file_then_deleted(late
 def test_an_upload_that_begins_just_after_the_deletion_leaves_nothing(
     late: Result, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    check = files_receive._check
+    check = uploads.check
 
     def check_and_fall_asleep(*args: Any) -> None:
         check(*args)
         let_delete(late)
         file_deleter.run(NOON)
 
-    monkeypatch.setattr(files_receive, "_check", check_and_fall_asleep)
+    monkeypatch.setattr(uploads, "check", check_and_fall_asleep)
     assert post(upload_body("t_0", CONTENT)) == NOT_NEEDED
     assert (files(settings), Upload.objects.count(), state(late)) == ([], 0, FileDeleteState.DONE)
 
@@ -98,7 +99,7 @@ def test_what_was_stored_by_a_server_that_died_before_it_could_say_so_is_deleted
 
 def test_what_a_server_leaves_that_dies_after_its_row_was_written_is_deleted(late: Result, settings: Settings) -> None:
     assert post(upload_body("t_0", CONTENT)) == "0"
-    files_receive._path("t_0").hardlink_to(default_storage.path(Upload.objects.get().path))
+    on_disk._path("t_0").hardlink_to(default_storage.path(Upload.objects.get().path))
     let_delete(late)
     assert file_deleter.run(NOON) == 1
     assert files(settings) == []
@@ -107,7 +108,7 @@ def test_what_a_server_leaves_that_dies_after_its_row_was_written_is_deleted(lat
 def test_a_part_of_a_file_goes_with_its_workunit(late: Result, settings: Settings) -> None:
     assert post(upload_body("t_0", CONTENT)[:-1]).startswith("-1 data")
     pieces = iter([CONTENT[:10], b""])
-    with pytest.raises(files_receive.UploadError, match="ended before the file"):
+    with pytest.raises(UploadError, match="ended before the file"):
         receive(lambda _: next(pieces))
     assert files(settings) == ["t_0"]
     let_delete(late)
@@ -126,7 +127,7 @@ def test_one_upload_that_is_going_on_holds_up_no_other_workunits(late: Result, s
         file_deleter.run(NOON)
         return b""
 
-    with pytest.raises(files_receive.UploadError):
+    with pytest.raises(UploadError):
         receive(read)
     assert (state(late), state(other)) == (FileDeleteState.READY, FileDeleteState.DONE)
     assert not default_storage.exists(Upload.objects.get(name="u_0").path)
@@ -151,14 +152,14 @@ def test_an_upload_that_begins_while_another_is_stored_does_not_lose_the_file(
     def save_and_begin_another(*args: Any) -> str:
         saved = save(*args)
         # Now the file is in the storage, and its row does not say so yet.
-        with suppress(files_receive.UploadError):
+        with suppress(UploadError):
             wants.append(second.send(next(second).function()))
         return saved
 
     with monkeypatch.context() as patched:
         patched.setattr(default_storage, "save", save_and_begin_another)
         assert post(body) == "0"
-    with suppress(files_receive.UploadError, OSError, StopIteration):
+    with suppress(UploadError, OSError, StopIteration):
         while wants:
             wants.append(second.send(wants[-1].function()))
     upload = Upload.objects.get()
@@ -172,14 +173,14 @@ def test_an_upload_that_finds_the_file_just_completed_leaves_nothing(
 ) -> None:
     make_task("t", studio)
     body = upload_body("t_0", CONTENT)
-    check = files_receive._check
+    check = uploads.check
 
     def check_and_be_overtaken(*args: Any) -> None:
         check(*args)
         monkeypatch.undo()
         assert post(body) == "0"
 
-    monkeypatch.setattr(files_receive, "_check", check_and_be_overtaken)
+    monkeypatch.setattr(uploads, "check", check_and_be_overtaken)
     assert post(body) == "1 The file has just been completed by another upload."
     assert [path for path in Path(settings.UPLOADS_DIR).rglob("*") if path.is_file()] == []
     assert post(body) == "0"

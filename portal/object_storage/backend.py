@@ -1,0 +1,325 @@
+"""Django's storage class for objects in an S3 bucket, on django-storages, with errors and reading of our own.
+
+* Whatever goes wrong is an OSError, as with files: FileNotFoundError for what is not there, `StorageError` for
+  all else. So those who read and write files need not know which storage they have.
+* An object is read as it comes, from any place in it, and never kept whole in memory or in a temporary file.
+* One client serves all threads of a process. Each thread with one of its own would take 40 ms and some megabytes.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import errno
+import io
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, Any, Final
+from urllib.parse import quote
+
+import boto3
+from boto3.exceptions import Boto3Error
+from boto3.s3.transfer import TransferConfig
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+from django.core.files import File
+from django.utils.deconstruct import deconstructible
+from storages.backends.s3 import S3Storage
+
+from portal.object_storage.options import Options
+
+CONNECT_SECS: Final = 4
+READ_SECS: Final = 15
+"""Between two parts of an answer."""
+ATTEMPTS: Final = 2
+PART_NBYTES: Final = 16 * 1024 * 1024
+"""Larger files are sent in parts of this size: at most 10,000 of them, so 160 GB."""
+LISTED: Final = 1000
+"""Names in one answer to a question for a list; S3 gives no more."""
+_BUFFER_NBYTES: Final = 256 * 1024
+_MISSING: Final = 404
+_SERVER_FAULT: Final = 500
+
+
+class StorageError(OSError):
+    """The object storage cannot be reached, or refuses: nothing is known of the file. The message has one line."""
+
+
+class StorageUnreachable(StorageError):
+    """It cannot be reached, or cannot answer now: what is asked next would fail, too."""
+
+
+@deconstructible
+class ObjectStorage(S3Storage):
+    """Objects of one bucket. Names are never used twice: one that is taken gets another ending, as with folders."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        # Of the signature, the form of addresses, and checksums, which not all servers know.
+        config = Config(
+            signature_version="s3v4",
+            s3={"addressing_style": options.addressing},
+            connect_timeout=CONNECT_SECS,
+            read_timeout=READ_SECS,
+            retries={"total_max_attempts": ATTEMPTS, "mode": "standard"},
+            max_pool_connections=64,
+            request_checksum_calculation="when_required",
+            response_checksum_validation="when_required",
+        )
+        super().__init__(
+            bucket_name=options.bucket,
+            location=options.prefix,
+            client_config=config,
+            file_overwrite=False,
+            # By its ending ".gz" a name would else say that its content is to be unpacked on the way.
+            object_parameters={"ContentType": "application/octet-stream"},
+            transfer_config=TransferConfig(
+                multipart_threshold=PART_NBYTES, multipart_chunksize=PART_NBYTES, use_threads=False
+            ),
+        )
+        self._lock = threading.Lock()
+        self._clients: dict[str, Any] = {}
+
+    @property
+    def client(self) -> Any:
+        """Of boto3, for all threads."""
+        return self._client(self.options.endpoint)
+
+    def _client(self, endpoint: str) -> Any:
+        with self._lock:
+            if endpoint not in self._clients:
+                session = boto3.Session(
+                    aws_access_key_id=self.options.access_key or None,
+                    aws_secret_access_key=self.options.secret_key or None,
+                    region_name=self.options.region,
+                )
+                self._clients[endpoint] = session.client("s3", endpoint_url=endpoint or None, config=self.client_config)
+            return self._clients[endpoint]
+
+    def close(self) -> None:
+        """End all connections; they are made anew when they are needed."""
+        with self._lock:
+            for client in self._clients.values():
+                client.close()
+            self._clients.clear()
+
+    def key(self, name: str) -> str:
+        """The object's key in the bucket."""
+        return str(self._normalize_name(name))
+
+    # --- what Django asks of a storage ------------------------------------------------------------------------------
+
+    def _open(self, name: str, mode: str = "rb") -> File[bytes]:
+        if mode != "rb":
+            raise ValueError(f"Files are opened to be read, not with {mode!r}.")
+        reader = _Reader(self, name)
+        return File(io.BufferedReader(reader, _BUFFER_NBYTES), name)
+
+    def _save(self, name: str, content: File[Any]) -> str:
+        # boto3 closes what it was given.
+        unclosed = _Unclosed(content)
+        with self._told(name):
+            self.client.upload_fileobj(
+                unclosed,
+                self.bucket_name,
+                self.key(name),
+                ExtraArgs=self._get_write_parameters(name),
+                Config=self.transfer_config,
+            )
+        return name
+
+    def delete(self, name: str) -> None:
+        """What is not there is not missed."""
+        with self._told(name):
+            self.client.delete_object(Bucket=self.bucket_name, Key=self.key(name))
+
+    def exists(self, name: str) -> bool:
+        try:
+            self._head(name)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def size(self, name: str) -> int:
+        return self.as_server_says(name)[0]
+
+    def get_modified_time(self, name: str) -> dt.datetime:
+        found: dt.datetime | None = self._head(name).get("LastModified")
+        if found is None:
+            raise StorageError(errno.EIO, "the object storage does not say of when it is", name)
+        return found
+
+    def listdir(self, name: str) -> tuple[list[str], list[str]]:
+        prefix = f"{self.key(name)}/".lstrip("/")
+        folders: list[str] = []
+        files: list[str] = []
+        with self._told(name):
+            pages = self.client.get_paginator("list_objects_v2").paginate(
+                Bucket=self.bucket_name, Prefix=prefix, Delimiter="/"
+            )
+            for page in pages:
+                folders += [entry["Prefix"][len(prefix) : -1] for entry in page.get("CommonPrefixes", ())]
+                files += [entry["Key"][len(prefix) :] for entry in page.get("Contents", ()) if entry["Key"] != prefix]
+        return folders, files
+
+    def url(self, name: str, *_: Any, **__: Any) -> str:
+        raise NotImplementedError("Addresses are given out by presigned_url, each for a limited time.")
+
+    # --- what only object storage has -------------------------------------------------------------------------------
+
+    def presigned_url(self, name: str, *, secs: int, file_name: str) -> str:
+        """An address at which anybody may get the object, or ranges of it, until ``secs`` have passed.
+
+        ``file_name``: under which a browser is to save it. Nothing is asked of the server.
+        """
+        params = {
+            "Bucket": self.bucket_name,
+            "Key": self.key(name),
+            "ResponseContentDisposition": f"attachment; filename*=UTF-8''{quote(file_name, safe='')}",
+        }
+        with self._told(name):
+            client = self._client(self.options.public_endpoint)
+            return str(client.generate_presigned_url("get_object", Params=params, ExpiresIn=secs))
+
+    def as_server_says(self, name: str) -> tuple[int, str]:
+        """The size, and what is the MD5 if the server computes one; FileNotFoundError if the object is not there.
+
+        An equal MD5 proves the content. Another one proves nothing: it is of something else if the object came in
+        parts, or is encrypted.
+        """
+        found = self._head(name)
+        return _nbytes(found, name), str(found.get("ETag", "")).strip('"')
+
+    def end_unfinished(self, before: dt.datetime) -> int:
+        """Have the server forget parts of files whose sending was begun before, and never ended; how many files.
+
+        At most `LISTED` at a time.
+        """
+        prefix = f"{self.options.prefix}/".lstrip("/")
+        number = 0
+        with self._told(prefix):
+            found = self.client.list_multipart_uploads(Bucket=self.bucket_name, Prefix=prefix, MaxUploads=LISTED)
+            for upload in found.get("Uploads", ()):
+                if upload["Initiated"] < before:
+                    self.client.abort_multipart_upload(
+                        Bucket=self.bucket_name, Key=upload["Key"], UploadId=upload["UploadId"]
+                    )
+                    number += 1
+        return number
+
+    def _head(self, name: str) -> dict[str, Any]:
+        with self._told(name):
+            found: dict[str, Any] = self.client.head_object(Bucket=self.bucket_name, Key=self.key(name))
+            return found
+
+    @contextmanager
+    def _told(self, name: str) -> Iterator[None]:
+        """What goes wrong is told as an OSError. Secrets are in none of the messages."""
+        where = self.options.endpoint or f"Amazon S3 in {self.options.region}"
+        try:
+            yield
+        except ClientError as error:
+            about = error.response.get("Error", {})
+            status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+            if status == _MISSING and about.get("Code") != "NoSuchBucket":
+                raise FileNotFoundError(errno.ENOENT, "not in the object storage", name) from error
+            said = f"{about.get('Code', status)} {about.get('Message', '')}".strip()
+            kind = StorageUnreachable if status is None or status >= _SERVER_FAULT else StorageError
+            raise kind(
+                errno.EIO, f"the object storage at {where}, bucket {self.bucket_name}, answered: {said}", name
+            ) from error
+        except (BotoCoreError, Boto3Error) as error:
+            raise StorageUnreachable(
+                errno.EIO, f"the object storage at {where} cannot be used ({type(error).__name__})", name
+            ) from error
+
+
+class _Reader(io.RawIOBase):
+    """The content of an object, as it comes; after a jump it is asked for anew from there."""
+
+    def __init__(self, storage: ObjectStorage, name: str) -> None:
+        self._storage = storage
+        self._name = name
+        self._at = 0
+        self._body: Any = None
+        found = self._ask()
+        self._body = found["Body"]
+        try:
+            self._nbytes = _nbytes(found, name)
+        except StorageError:
+            self._drop()
+            raise
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        to = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._nbytes}[whence]
+        if to != self._at:
+            self._at = max(0, to)
+            self._drop()
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        if self._at >= self._nbytes:
+            return 0
+        with self._storage._told(self._name):
+            if self._body is None:
+                self._body = self._ask(Range=f"bytes={self._at}-")["Body"]
+            part = self._body.read(len(buffer))
+        if not part:
+            raise StorageError(errno.EIO, "the object storage ended its answer early", self._name)
+        buffer[: len(part)] = part
+        self._at += len(part)
+        return len(part)
+
+    def close(self) -> None:
+        self._drop()
+        super().close()
+
+    def _ask(self, **more: str) -> dict[str, Any]:
+        with self._storage._told(self._name):
+            found: dict[str, Any] = self._storage.client.get_object(
+                Bucket=self._storage.bucket_name, Key=self._storage.key(self._name), **more
+            )
+            return found
+
+    def _drop(self) -> None:
+        if self._body is not None:
+            self._body.close()
+            self._body = None
+
+
+def _nbytes(found: dict[str, Any], name: str) -> int:
+    """The size that an answer says; one that broke off in its head says none, and is taken for whole."""
+    if "ContentLength" not in found:
+        raise StorageError(errno.EIO, "the object storage ended its answer early", name)
+    return int(found["ContentLength"])
+
+
+class _Unclosed:
+    """A file from its beginning, that stays open when the one who reads it closes it."""
+
+    def __init__(self, file: File[Any] | IO[bytes]) -> None:
+        self._file = file
+        file.seek(0)
+
+    def read(self, nbytes: int = -1) -> bytes:
+        found: bytes = self._file.read(nbytes)
+        return found
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def close(self) -> None:
+        """It is its owner's."""

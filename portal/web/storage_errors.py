@@ -1,0 +1,38 @@
+"""While the object storage cannot be asked, requests that need it are told to come again."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import structlog
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.utils.translation import gettext
+
+from portal.object_storage.backend import StorageError
+from portal.web.middleware import Handler
+
+log = structlog.get_logger(__name__)
+RETRY_SECS: Final = 60
+
+
+class StorageErrorMiddleware:
+    """503 instead of 500: what was asked for changed nothing, and may be asked for again."""
+
+    def __init__(self, get_response: Handler) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        if not isinstance(exception, StorageError):
+            return None
+        log.warning("storage_failed", reason=str(exception))
+        if request.path_info.startswith("/api/"):
+            words = gettext("The file storage cannot be reached. Nothing was changed; try again in a minute.")
+            reply: HttpResponse = JsonResponse({"detail": words}, status=503)
+        else:
+            reply = render(request, "503_storage.html", status=503)
+        reply.headers["Retry-After"] = str(RETRY_SECS)
+        return reply

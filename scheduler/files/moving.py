@@ -1,0 +1,109 @@
+"""Copy all files that the database names from one storage to another, and delete them from the first one.
+
+May be interrupted and repeated. A file that the other storage has already is not sent again. One is deleted only after
+the other storage has the same content, and, where the database knows its MD5, that content. The site may run
+meanwhile on the storage that the files come from; a last pass is needed when it uses the other one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from django.core.files.storage import Storage
+from django.db.models import QuerySet
+
+from credit.engine.states import FileDeleteState
+from scheduler.files import storage
+from scheduler.files.storage import Content
+from scheduler.models import DraftFile, IncomingPart, KeptOutput, StoredFile, SubmissionDraft, Upload
+
+_ROWS_AT_ONCE: Final = 1000
+
+
+class Named(NamedTuple):
+    """A file that a row names; ``content``: None if the row does not know it."""
+
+    path: str
+    content: Content | None
+    rows: QuerySet[Any]
+
+
+class Moved(NamedTuple):
+    """What became of a file. ``fault``: why it was not copied, or not deleted; empty if all went well."""
+
+    path: str
+    nbytes: int
+    was_there: bool
+    fault: str = ""
+
+
+def move(source: Storage, target: Storage, *, deletes: bool) -> Iterator[Moved]:
+    """Copy each file; ``deletes``: and delete it from ``source``. Raises what a storage raises that cannot be used."""
+    for named in _all():
+        moved = _move(named, source, target)
+        # The file deleter may have come by meanwhile, and knows one storage only.
+        if not moved.fault and not named.rows.exists():
+            target.delete(named.path)
+        elif not moved.fault and deletes:
+            source.delete(named.path)
+        yield moved
+
+
+def _move(named: Named, source: Storage, target: Storage) -> Moved:
+    content = named.content
+    if content is not None and _has(target, named.path, content):
+        return Moved(named.path, content.nbytes, was_there=True)
+    try:
+        here = storage.kept_content(named.path, source)
+    except FileNotFoundError:
+        if content is None and target.exists(named.path):
+            return Moved(named.path, target.size(named.path), was_there=True)
+        fault = "missing in both storages" if named.rows.exists() else ""
+        return Moved(named.path, 0, was_there=False, fault=fault)
+    if content is not None and here != content:
+        return Moved(named.path, 0, False, f"has {here.nbytes} bytes with the MD5 {here.md5}, not what its row says")
+    if _has(target, named.path, here):
+        return Moved(named.path, here.nbytes, was_there=True)
+    # A part of it, that an interrupted run left.
+    target.delete(named.path)
+    with source.open(named.path, "rb") as file:
+        saved = target.save(named.path, file)
+    if saved != named.path or not _has(target, saved, here):
+        target.delete(saved)
+        return Moved(named.path, 0, False, "the other storage has something else than it was given")
+    storage.sync([saved], target)
+    return Moved(named.path, here.nbytes, was_there=False)
+
+
+def _has(where: Storage, path: str, content: Content) -> bool:
+    try:
+        return storage.has(path, content, where)
+    except FileNotFoundError:
+        return False
+
+
+def _all() -> Iterator[Named]:
+    """The files of all rows that name one, parts of uploads included."""
+    needed = Upload.objects.exclude(completed_at=None).filter(
+        result__file_delete_state=FileDeleteState.INIT, result__workunit__file_delete_state=FileDeleteState.INIT
+    )
+    for rows in (
+        StoredFile.objects.filter(deleted_at=None),
+        needed,
+        KeptOutput.objects.all(),
+        DraftFile.objects.all(),
+        SubmissionDraft.objects.all(),
+        IncomingPart.objects.filter(is_in_force=True),
+    ):
+        yield from _named(rows)
+
+
+def _named(rows: QuerySet[Any]) -> Iterator[Named]:
+    after = 0
+    while page := list(rows.filter(pk__gt=after).order_by("pk")[:_ROWS_AT_ONCE]):
+        after = page[-1].pk
+        for row in page:
+            # Of a part only the first bytes may be in force.
+            content = Content(row.nbytes, row.md5) if hasattr(row, "md5") else None
+            yield Named(row.path, content, rows.filter(pk=row.pk))

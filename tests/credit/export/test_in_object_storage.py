@@ -1,0 +1,66 @@
+"""The statistics export in a real S3 server: published whole, read as from a folder, and what failed exports leave."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.files.storage import default_storage
+from django.test import Client
+from pytest_django import Settings
+
+from credit.export import files, run
+from credit.models import StatisticsExport
+from portal.object_storage.backend import ObjectStorage, StorageError
+from tests.support import s3_server
+from tests.support.s3_server import FaultyProxy, S3Server, keys
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def proxy(tmp_path: Path, settings: Settings) -> Iterator[FaultyProxy]:
+    """In front of an S3 server with the site's files."""
+    with S3Server(tmp_path) as server:
+        proxy = FaultyProxy(server.url)
+        entry = s3_server.options(proxy.url, server.new_bucket()).as_storage()
+        settings.STORAGES = {**settings.STORAGES, "default": entry}
+        settings.STATISTICS_DIR = tmp_path / "statistics"
+        yield proxy
+        default_storage.close()  # type: ignore[attr-defined]  # it is object storage
+        proxy.close()
+
+
+def get(name: str, **headers: str) -> Any:
+    return Client().get(f"/project/stats/{name}", headers=headers)
+
+
+def test_a_set_is_published_whole_and_stays_so_when_the_next_one_fails(proxy: FaultyProxy, settings: Settings) -> None:
+    assert get("tables.xml").status_code == 404
+    first = run.export()
+    assert first is not None and isinstance(default_storage, ObjectStorage)
+    assert not settings.STATISTICS_DIR.exists()
+    reply = get("tables.xml")
+    content = reply.getvalue()
+    assert b"<tables>" in content and int(reply.headers["Content-Length"]) == len(content)
+    assert get("tables.xml", if_none_match=reply.headers["ETag"]).status_code == 304
+
+    with proxy.broken("refuse"), pytest.raises(StorageError):
+        run.export()
+    assert get("tables.xml").getvalue() == content
+    assert "cannot be used" in StatisticsExport.objects.latest("pk").failure
+
+    # A reader who began before gets to the end.
+    opened = files.open_published("user.gz")
+    second = run.export()
+    assert second is not None and opened is not None
+    with opened.content:
+        assert len(opened.content.read()) == opened.nbytes
+    assert get("tables.xml").headers["ETag"] != reply.headers["ETag"]
+    assert {key.rsplit("/", 1)[0] for key in keys(default_storage)} == {first.folder, second.folder}
+    third = run.export()
+    assert third is not None
+    assert {key.rsplit("/", 1)[0] for key in keys(default_storage)} == {second.folder, third.folder}
+    assert list(StatisticsExport.objects.filter(is_in_storage=True)) == [third, second]
