@@ -14,6 +14,7 @@ from accounting.badges import award
 from accounting.choosing import standings
 from accounting.exchange import exports, made_files
 from accounting.ledger import partitions, rollup
+from accounting.ledger.archive import erase as archive
 from accounting.mails import campaigns, send
 from accounting.models import DataCopy, Project
 from accounting.project_setup import asking
@@ -49,6 +50,7 @@ def erase() -> None:
     """Once a day: accounts whose grace period is over, and what is old of copies, alerts and clients' reports."""
     now = timezone.now()
     erasure.erase_due(now)
+    archive.remove_erased()
     made_files.remove_old(now)
     deliver.delete_old(now)
     forget_old_clients(now)

@@ -387,8 +387,14 @@ STATIC_ROOT = VAR_DIR / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 # Programs, inputs and outputs of jobs, in a folder or wherever the storage class keeps them.
 MEDIA_ROOT = Path(env.text("FILES_DIR", str(VAR_DIR / "files")))
-STORAGES = {
+# Days of archived months. ARCHIVE_LOCATION: a folder, or where the names of objects begin.
+ARCHIVE_STORAGE = env.text("ARCHIVE_STORAGE", "django.core.files.storage.FileSystemStorage")
+ARCHIVE_OPTIONS: dict[str, Any] = {"location": env.text("ARCHIVE_LOCATION", str(VAR_DIR / "archive"))}
+if ARCHIVE_STORAGE.endswith(".FileSystemStorage"):
+    ARCHIVE_OPTIONS |= {"file_permissions_mode": 0o640, "directory_permissions_mode": 0o750}
+STORAGES: dict[str, dict[str, Any]] = {
     "default": {"BACKEND": env.text("FILES_STORAGE", "django.core.files.storage.FileSystemStorage")},
+    "archive": {"BACKEND": ARCHIVE_STORAGE, "OPTIONS": ARCHIVE_OPTIONS},
     "staticfiles": {
         "BACKEND": env.text("STATICFILES_STORAGE", "whitenoise.storage.CompressedManifestStaticFilesStorage"),
     },
