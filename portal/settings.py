@@ -392,7 +392,7 @@ ARCHIVE_STORAGE = env.text("ARCHIVE_STORAGE", "django.core.files.storage.FileSys
 ARCHIVE_OPTIONS: dict[str, Any] = {"location": env.text("ARCHIVE_LOCATION", str(VAR_DIR / "archive"))}
 if ARCHIVE_STORAGE.endswith(".FileSystemStorage"):
     ARCHIVE_OPTIONS |= {"file_permissions_mode": 0o640, "directory_permissions_mode": 0o750}
-STORAGES: dict[str, dict[str, Any]] = {
+STORAGES: dict[str, Any] = {
     "default": {"BACKEND": env.text("FILES_STORAGE", "django.core.files.storage.FileSystemStorage")},
     "archive": {"BACKEND": ARCHIVE_STORAGE, "OPTIONS": ARCHIVE_OPTIONS},
     "staticfiles": {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from pathlib import Path
 from typing import Any, Final
 
 from django.conf import settings
@@ -22,7 +23,8 @@ from accounting.history.reads import By, Show, read_history
 from accounting.history.records import read_records
 from accounting.history.sums import Only, read_first_day
 from accounting.history.year import read_year
-from accounting.ledger import rollup
+from accounting.ledger import check, rollup
+from accounting.ledger.archive import moves
 from accounting.models import Project
 from accounting.reconciliation.reads import read_reconciled, read_standings
 from portal.models import Host, User
@@ -78,7 +80,7 @@ def everything(user: User) -> dict[str, Any]:
     ):
         period = read_period({"from": first, "to": last, "step": step}, TODAY)
         for by in By:
-            for only in parts:
+            for only in parts if step == "day" else parts[:1]:
                 shown = read_history(user, period, Show.CREDIT, by, TODAY, only)
                 found[f"history {first} {step} {by} {only}"] = shown
         beside = read_beside(user, shown, Compare.YEAR, Curve.EACH, Only())
@@ -125,3 +127,22 @@ def _certificates(user: User) -> dict[str, Any]:
         except NoWork:
             found[f"certificate {about}"] = None
     return found
+
+
+def archive() -> list[moves.Moved]:
+    return list(moves.archive_before(END, TODAY))
+
+
+def restore() -> list[moves.Moved]:
+    return list(moves.restore_before(END))
+
+
+def sound() -> bool:
+    """Whether check_ledger finds nothing."""
+    assert list(check.differences()) == []
+    return True
+
+
+def files(folder: Path) -> list[str]:
+    """The files in the archive's folder."""
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())

@@ -41,7 +41,7 @@ def differences() -> Iterator[str]:
             yield f"{month:%Y-%m}: {expected} rows are archived, but its files have {nrows}"
         yield from month_differences(month, parts)
     late = ArchiveErasure.objects.filter(erased_at__lt=timezone.now() - ERASED_WITHIN)
-    for month, number in late.values_list("month", "user_number"):
+    for month, number in late.order_by("month", "user_number").values_list("month", "user_number"):
         yield f"account {number}: its days are still in the archive of {month:%Y-%m}"
 
 

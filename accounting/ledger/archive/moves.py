@@ -233,11 +233,16 @@ def _restore(month: dt.date) -> Moved:
     for part in parts:
         if (fault := check.file_fault(part)) is not None:
             raise store.ArchiveUnreadable(fault)
-    names = {"table": partition_of(month), "month": month, "next": next_month(month)}
+    names = {
+        "table": partition_of(month),
+        "new": f"{partition_of(month)}_new",
+        "month": month,
+        "next": next_month(month),
+    }
     with connection.cursor() as cursor:
         cursor.execute(sql.DROP_LEFT.format(**names))
         cursor.execute(sql.MAKE.format(**names))
-        nrows = _fill(cursor, month, parts)
+        nrows = _fill(cursor, sql.COPY_INTO.format(**names), month, parts)
         for statement in sql.PREPARE:
             cursor.execute(statement.format(**names))
     _decide(lambda: _put_back(month, names))
@@ -246,7 +251,7 @@ def _restore(month: dt.date) -> Moved:
     return Moved(month, nrows, len(parts), sum(part.size_bytes for part in parts))
 
 
-def _fill(cursor: Any, month: dt.date, parts: list[ArchivePart]) -> int:
+def _fill(cursor: Any, copy_into: str, month: dt.date, parts: list[ArchivePart]) -> int:
     erased = set(ArchiveErasure.objects.filter(month=month).values_list("user_number", flat=True))
     nrows = 0
     for part in parts:
@@ -258,7 +263,7 @@ def _fill(cursor: Any, month: dt.date, parts: list[ArchivePart]) -> int:
             place = (row.user_id, row.day, row.project_id, merged.get(row.host_id, row.host_id))
             *amounts, flags = rows.get(place, [0] * (len(KINDS) + 1))
             rows[place] = [*(a + b for a, b in zip(amounts, row.amounts, strict=True)), flags | row.flags]
-        with cursor.copy(sql.COPY_INTO.format(table=partition_of(month))) as copy:
+        with cursor.copy(copy_into) as copy:
             for place in sorted(rows):
                 copy.write_row((*place, *rows[place]))
         nrows += len(rows)

@@ -35,28 +35,29 @@ UPDATE accounting_settlement s SET estimated_before = s.estimated_before + %(sig
 DROP: Final = "DROP TABLE {table}"
 
 # The partition is made as a table of its own, with all that the table of days asks for, so that attaching it reads
-# nothing.
-DROP_LEFT: Final = "DROP TABLE IF EXISTS {table}"
+# nothing. It gets its name then: whoever looks for the partition does not find it before.
+DROP_LEFT: Final = "DROP TABLE IF EXISTS {new}"
 MAKE: Final = """
-CREATE TABLE {table} (LIKE accounting_day INCLUDING ALL) WITH (fillfactor = 80)"""
-COPY_INTO: Final = f"COPY {{table}} ({_COLUMNS}) FROM STDIN"
+CREATE TABLE {new} (LIKE accounting_day INCLUDING ALL) WITH (fillfactor = 80)"""
+COPY_INTO: Final = f"COPY {{new}} ({_COLUMNS}) FROM STDIN"
 PREPARE: Final = (
-    "ALTER TABLE {table} ADD CONSTRAINT of_month CHECK (day >= '{month}' AND day < '{next}')",
-    "ALTER TABLE {table} ADD CONSTRAINT of_user FOREIGN KEY (user_id) REFERENCES portal_user (id)"
+    "ALTER TABLE {new} ADD CONSTRAINT of_month CHECK (day >= '{month}' AND day < '{next}')",
+    "ALTER TABLE {new} ADD CONSTRAINT of_user FOREIGN KEY (user_id) REFERENCES portal_user (id)"
     " DEFERRABLE INITIALLY DEFERRED NOT VALID",
-    "ALTER TABLE {table} VALIDATE CONSTRAINT of_user",
-    "ANALYZE {table}",
+    "ALTER TABLE {new} VALIDATE CONSTRAINT of_user",
+    "ANALYZE {new}",
 )
 DIFFERS: Final = f"""
 SELECT 1 FROM (
   SELECT user_id, project_id, host_id, {", ".join(f"sum({kind}) AS {kind}" for kind in KINDS)}, bit_or(flags) AS flags
-    FROM {{table}} GROUP BY 1, 2, 3) d
+    FROM {{new}} GROUP BY 1, 2, 3) d
   FULL JOIN (SELECT * FROM accounting_month WHERE month = %s) m USING (user_id, project_id, host_id)
  WHERE {" OR ".join(f"coalesce(m.{kind}, 0) <> coalesce(d.{kind}, 0)" for kind in (*KINDS, "flags"))} LIMIT 1"""
 HOLD_DAYS: Final = "LOCK TABLE accounting_day IN ACCESS EXCLUSIVE MODE"
 ATTACH: Final = (
-    "ALTER TABLE accounting_day ATTACH PARTITION {table} FOR VALUES FROM ('{month}') TO ('{next}')",
-    "ALTER TABLE {table} DROP CONSTRAINT of_month",
+    "ALTER TABLE accounting_day ATTACH PARTITION {new} FOR VALUES FROM ('{month}') TO ('{next}')",
+    "ALTER TABLE {new} DROP CONSTRAINT of_month",
+    "ALTER TABLE {new} RENAME TO {table}",
 )
 
 # Adds to the sums of erased days; locks those that it writes.
