@@ -350,6 +350,7 @@ MIDDLEWARE = [
     "portal.web.middleware.SecondFactorMiddleware",
     "portal.web.middleware.PasswordChangedMiddleware",
     "portal.web.middleware.WhoChangesMiddleware",
+    *(["accounting.history.unreadable.ArchiveMiddleware"] if "account_manager" in ROOMS else []),
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "allauth.account.middleware.AccountMiddleware",
