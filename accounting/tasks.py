@@ -50,10 +50,11 @@ def erase() -> None:
     """Once a day: accounts whose grace period is over, and what is old of copies, alerts and clients' reports."""
     now = timezone.now()
     erasure.erase_due(now)
-    archive.remove_erased()
     made_files.remove_old(now)
     deliver.delete_old(now)
     forget_old_clients(now)
+    # Last, as the archive's storage may fail.
+    archive.remove_erased()
 
 
 @shared_task

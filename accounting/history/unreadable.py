@@ -29,10 +29,9 @@ class ArchiveMiddleware:
         if not isinstance(exception, ArchiveUnreadable):
             return None
         log.error("archive not readable", reason=str(exception))
-        headers = {"Retry-After": _RETRY_SECS}
         if request.path_info.startswith("/api/"):
             told = gettext("Older days cannot be read at the moment. Nothing is lost. Try again in a few minutes.")
-            return JsonResponse({"detail": told}, status=503, headers=headers)
+            return JsonResponse({"detail": told}, status=503, headers={"Retry-After": _RETRY_SECS})
         response = render(request, "accounting/archive_unreadable.html", status=503)
-        response.headers.update(headers)
+        response.headers["Retry-After"] = _RETRY_SECS
         return response

@@ -37,7 +37,7 @@ SELECT t.relname, c.confrelid::regclass::text FROM ({_TABLES}) t
 def found(sql: str) -> list[tuple[str, ...]]:
     with connection.cursor() as cursor:
         cursor.execute(sql)
-        return cursor.fetchall()
+        return list(cursor.fetchall())
 
 
 def of_kind(*kinds: str) -> set[str]:

@@ -36,7 +36,7 @@ _WORK = st.lists(
 
 class AnyHistory(TestCase):
     @given(work=_WORK, part_rows=st.integers(1, 6), merged=st.booleans())
-    @hypothesis_settings(max_examples=5)
+    @hypothesis_settings(max_examples=3)
     def test_every_reader_says_the_same(
         self, work: list[tuple[int, int, dt.date, tuple[int, ...], int]], part_rows: int, merged: bool
     ) -> None:

@@ -14,7 +14,7 @@ from tests.support.archived_books import archive
 pytestmark = pytest.mark.django_db
 
 
-@pytest.mark.parametrize("address", ["/history/?from=2024-01-15&to=2024-03-10&step=day", "/history/2024-01-21/"])
+@pytest.mark.parametrize("address", ["/history/?from=2024-01-15&to=2024-03-10&step=day", "/history/days/2024-01-21/"])
 def test_a_page_that_needs_it_says_that_nothing_is_lost(
     signed_in: Client, books: tuple[list[Host], list[Project]], folder: Path, address: str
 ) -> None:
