@@ -383,6 +383,7 @@ MIDDLEWARE = [
     "portal.web.middleware.PasswordChangedMiddleware",
     "portal.web.middleware.WhoChangesMiddleware",
     "portal.web.storage_errors.StorageErrorMiddleware",
+    *(["accounting.history.unreadable.ArchiveMiddleware"] if "account_manager" in ROOMS else []),
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "allauth.account.middleware.AccountMiddleware",
@@ -420,8 +421,9 @@ STATIC_ROOT = VAR_DIR / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 # Programs, inputs and outputs of jobs, in a folder or wherever the storage class keeps them.
 MEDIA_ROOT = Path(env.text("FILES_DIR", str(VAR_DIR / "files")))
-STORAGES = {
+STORAGES: dict[str, Any] = {
     "default": object_storage.storage_entry(),
+    "archive": object_storage.archive_entry(str(VAR_DIR / "archive")),
     "staticfiles": {
         "BACKEND": env.text("STATICFILES_STORAGE", "whitenoise.storage.CompressedManifestStaticFilesStorage"),
     },

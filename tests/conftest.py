@@ -43,7 +43,8 @@ def pytest_configure() -> None:
     settings.NEW_HOSTS_PER_DAY = 100_000
     settings.MIN_SENDWORK_INTERVAL_SECS = 0
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-    settings.STORAGES["staticfiles"]["BACKEND"] = "django.contrib.staticfiles.storage.StaticFilesStorage"
+    storages: dict[str, dict[str, object]] = settings.STORAGES
+    storages["staticfiles"]["BACKEND"] = "django.contrib.staticfiles.storage.StaticFilesStorage"
     # Nothing is collected for tests: look for files when they are asked for.
     settings.WHITENOISE_AUTOREFRESH = True
     TransactionTestCase._fixture_teardown = empty_tables  # type: ignore[attr-defined]  # Django's stubs leave it out

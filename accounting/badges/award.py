@@ -17,8 +17,9 @@ from django.db import connection, transaction
 
 from accounting.badges import sql
 from accounting.badges.texts import kept_rule
-from accounting.engine.amounts import Totals
+from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.badges import BadgeKind, BadgeRule, ProjectSubjects, Subjects, WorkStep, reached_in, reached_on
+from accounting.ledger.archive.reads import archived
 from accounting.ledger.months import closed_until
 from accounting.ledger.partitions import next_month
 from accounting.ledger.sql import TRY_LOCK, AdvisoryLock
@@ -140,7 +141,9 @@ def _rule(badge: Badge) -> BadgeRule:
 
 def _read_work(cursor: Any, users: list[int], until: dt.date | None, today: dt.date) -> _Work:
     """Three statements. The day of tomorrow, which a client's clock may have begun, waits."""
-    days = _read_days(cursor, users, until or dt.date.min, today)
+    # Nothing is archived before it is closed.
+    cursor.execute(sql.DAYS, {"users": users, "first": until or dt.date.min, "last": today})
+    days = _steps(cursor.fetchall(), None)
     if until is None:
         return _Work(days=days)
     closed = {"users": users, "until": until}
@@ -151,15 +154,20 @@ def _read_work(cursor: Any, users: list[int], until: dt.date | None, today: dt.d
 
 
 def _read_days(cursor: Any, users: list[int], first: dt.date, last: dt.date) -> Steps:
-    cursor.execute(sql.DAYS, {"users": users, "first": first, "last": last})
-    return _steps(cursor, None)
+    with archived(users, [(first, last)]) as old:
+        cursor.execute(sql.DAYS, {"users": users, "first": first, "last": last})
+        rows = cursor.fetchall()
+    theirs = ((row.user_id, row.day, row.project_id, *row.amounts) for row in old.days())
+    return _steps([*rows, *theirs], None)
 
 
 def _steps(rows: Iterable[tuple[Any, ...]], active: dict[tuple[int, dt.date], int] | None) -> Steps:
     """``active``: days with credit of each month; None: the rows are of days."""
     by_project: dict[tuple[int, dt.date], dict[int, Totals]] = defaultdict(dict)
     for user_id, start, project_id, *amounts in rows:
-        by_project[user_id, start][project_id] = Totals(*amounts)
+        here = by_project[user_id, start]
+        # Archived days are those of each computer.
+        here[project_id] = here.get(project_id, NO_WORK).plus(Totals(*amounts))
     found: Steps = defaultdict(list)
     for (user_id, start), theirs in by_project.items():
         has_credit = any(work.credit > 0 for work in theirs.values())

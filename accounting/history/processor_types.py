@@ -14,6 +14,8 @@ from django.db.models import Case, IntegerField, Value, When
 from django.utils.translation import gettext
 
 from accounting.engine.choice.facts import CPU, device_types
+from accounting.history.sums import Key
+from accounting.ledger.archive.reads import ArchivedDay
 from accounting.models import ProjectVersion, processor_name
 from portal.models import Host, User
 
@@ -26,9 +28,9 @@ _OTHER_COLOUR: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class GpuKinds:
-    """``number``: a day's kind of GPU as a database expression; ``names``: name and data colour of each number."""
+    """``key``: a day's kind of GPU as a number; ``names``: name and data colour of each number."""
 
-    number: Case
+    key: Key
     names: dict[int, tuple[str, int]]
 
 
@@ -38,19 +40,28 @@ def read_gpu_kinds(user: User) -> GpuKinds:
     known = list(dict.fromkeys(type_ for found in types.values() for type_ in found))
     numbers = {type_: number for number, type_ in enumerate(known, 1)}
     cases: list[When] = []
+    of_hosts: dict[int, int] = {}
+    of_places: dict[tuple[int, int], int] = {}
     several = {pk: found for pk, found in types.items() if len(found) > 1}
     programs = _programs() if several else {}
     for pk, found in several.items():
         for type_ in found:
             if projects := [id_ for id_, served in programs.items() if set(found) & served == {type_}]:
                 cases.append(When(host_id=pk, project_id__in=projects, then=Value(numbers[type_])))
+                of_places |= {(pk, id_): numbers[type_] for id_ in projects}
     for type_, number in numbers.items():
         if hosts := [pk for pk, found in types.items() if found == (type_,)]:
             cases.append(When(host_id__in=hosts, then=Value(number)))
+            of_hosts |= dict.fromkeys(hosts, number)
     if several:
         cases.append(When(host_id__in=list(several), then=Value(MIXED)))
+        of_hosts |= dict.fromkeys(several, MIXED)
+
+    def number_of(row: ArchivedDay) -> int:
+        return of_places.get((row.host_id, row.project_id)) or of_hosts.get(row.host_id, UNKNOWN)
+
     return GpuKinds(
-        Case(*cases, default=Value(UNKNOWN), output_field=IntegerField()),
+        Key(Case(*cases, default=Value(UNKNOWN), output_field=IntegerField()), number_of),
         {
             UNKNOWN: (gettext("GPU"), 7),
             MIXED: (gettext("GPUs of several kinds"), 6),

@@ -13,14 +13,13 @@ from enum import StrEnum
 from operator import attrgetter
 from typing import Final
 
-from django.db.models import F
 from django.utils.translation import gettext, ngettext
 
 from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.states import DayFlag
 from accounting.history.periods import Period, Step, next_start
 from accounting.history.processor_types import UNKNOWN, GpuKinds, read_gpu_kinds
-from accounting.history.sums import ALL, Cell, Only, read_sums
+from accounting.history.sums import ALL, BY_HOST, BY_PROJECT, Cell, Only, read_sums
 from accounting.ledger.texts import flag_words
 from accounting.models import Project
 from portal.models import Host, User
@@ -167,7 +166,7 @@ def read_history(user: User, period: Period, show: Show, by: By, today: dt.date,
     groups: list[Group] = []
     if by is By.PROCESSOR and show is not Show.JOBS:
         kinds = read_gpu_kinds(user)
-        cells = read_sums(user, period, kinds.number, only=only)
+        cells = read_sums(user, period, kinds.key, only=only)
         series, parts = _processors(cells, show, kinds)
     elif by is By.PROCESSOR:
         cells = read_cells(user, period, by, only=only)
@@ -181,7 +180,7 @@ def read_history(user: User, period: Period, show: Show, by: By, today: dt.date,
 
 def read_cells(user: User, period: Period, by: By, limit: int | None = None, only: Only = ALL) -> list[Cell]:
     """The sums per step and project or computer, at most ``limit``, in the order of time (`sums.read_sums`)."""
-    key = {By.PROJECT: F("project_id"), By.COMPUTER: F("host_id")}.get(by)
+    key = {By.PROJECT: BY_PROJECT, By.COMPUTER: BY_HOST}.get(by)
     return read_sums(user, period, key, limit, only)
 
 

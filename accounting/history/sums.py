@@ -1,17 +1,17 @@
 """Sums of a volunteer's days by day, week or month, of all their work or of a part of it.
 
 Every read names the user and a range of days, so that PostgreSQL touches only the months of the range. Months that are
-closed (accounting/ledger/months.py) are read as their sums. Amounts are whole numbers of 1e-6 credits or seconds, and
-plain counts of jobs.
+closed (accounting/ledger/months.py) are read as their sums, and days of archived months from their files. Amounts are
+whole numbers of 1e-6 credits or seconds, and plain counts of jobs.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import reduce
-from operator import or_
+from operator import attrgetter, or_
 from typing import Any, Final
 
 from django.contrib.postgres.aggregates import BitOr
@@ -19,7 +19,8 @@ from django.db.models import BigIntegerField, Case, DateField, F, Q, QuerySet, S
 from django.db.models.functions import Cast, Trunc
 
 from accounting.engine.amounts import KINDS, Processor, Totals
-from accounting.history.periods import Period, Step, earliest_for
+from accounting.history.periods import Period, Step, earliest_for, start_of
+from accounting.ledger.archive.reads import ArchivedDay, archived
 from accounting.ledger.months import closed_until, split
 from accounting.ledger.partitions import month_of, next_month
 from accounting.models import Day, Month
@@ -46,12 +47,28 @@ class Only:
         """The conditions for rows of days, by field."""
         return {name: pk for name, pk in (("host_id", self.host_id), ("project_id", self.project_id)) if pk is not None}
 
+    def has(self, row: ArchivedDay) -> bool:
+        """Whether an archived day is of this computer and project."""
+        return self.host_id in (None, row.host_id) and self.project_id in (None, row.project_id)
+
     def part(self, amounts: Totals) -> Totals:
         """The part of these amounts that is shown."""
         return amounts if self.processor is None else self.processor.part(amounts)
 
 
 ALL: Final = Only()
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What sums are split by: the number that PostgreSQL makes of a row, and that of an archived day."""
+
+    expression: F | Case
+    of: Callable[[ArchivedDay], int]
+
+
+BY_PROJECT: Final = Key(F("project_id"), attrgetter("project_id"))
+BY_HOST: Final = Key(F("host_id"), attrgetter("host_id"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,23 +81,41 @@ class Cell:
     flags: int
 
 
-def read_sums(
-    user: User, period: Period, key: F | Case | None, limit: int | None = None, only: Only = ALL
-) -> list[Cell]:
+def read_sums(user: User, period: Period, key: Key | None, limit: int | None = None, only: Only = ALL) -> list[Cell]:
     """The sums per step and ``key``, at most ``limit``, in the order of time.
 
     One statement. By months two or three: how far they are closed, their sums, and the days of those that are not.
+    For days that may be archived up to three more. Raises `ArchiveUnreadable`.
     """
     days, months = split(period.first, period.last, closed_until() if period.step is Step.MONTH else None)
+    expression = None if key is None else key.expression
     cells: list[Cell] = []
     if months:
-        cells += _sums(Month.objects.filter(month__range=(months[0], months[-1])), user, F("month"), key, only, limit)
+        closed = Month.objects.filter(month__range=(months[0], months[-1]))
+        cells += _sums(closed, user, F("month"), expression, only, limit)
     if days:
-        found = Day.objects.filter(reduce(or_, [Q(day__range=each) for each in days]))
-        start = F("day") if period.step is Step.DAY else Trunc("day", period.step, output_field=DateField())
-        cells += _sums(found, user, start, key, only, limit)
+        with archived([user.pk], days) as old:
+            found = Day.objects.filter(reduce(or_, [Q(day__range=each) for each in days]))
+            start = F("day") if period.step is Step.DAY else Trunc("day", period.step, output_field=DateField())
+            cells += _sums(found, user, start, expression, only, limit)
+        cells = _with_archived(cells, old.days(), period.step, key, only)
         cells.sort(key=lambda cell: cell.start)
     return cells[:limit]
+
+
+def _with_archived(
+    cells: list[Cell], days: Iterable[ArchivedDay], step: Step, key: Key | None, only: Only
+) -> list[Cell]:
+    found = {(cell.start, cell.key): cell for cell in cells}
+    for row in days:
+        if not only.has(row):
+            continue
+        place = (start_of(row.day, step), key.of(row) if key else 0)
+        amounts, flags = only.part(row.amounts), row.flags
+        if (other := found.get(place)) is not None:
+            amounts, flags = amounts.plus(other.amounts), flags | other.flags
+        found[place] = Cell(*place, amounts, flags)
+    return list(found.values())
 
 
 def _sums(
@@ -108,7 +143,8 @@ def _sums(
 
 
 def read_first_day(user: User, today: dt.date, projects: Collection[int] | None = None) -> dt.date | None:
-    """The first day with work; two or three statements, each of which ends at its first row.
+    """The first day with work; two or three statements, each of which ends at its first row, and up to three more for
+    each where the first months may be archived.
 
     ``projects``: with work for one of these; None: for any.
     """
@@ -124,5 +160,9 @@ def read_first_day(user: User, today: dt.date, projects: Collection[int] | None 
 
 
 def _first_day(user: User, first: dt.date, last: dt.date, only: dict[str, Any]) -> dt.date | None:
-    days = Day.objects.filter(user=user, day__range=(first, last), **only).order_by("day")
-    return days.values_list("day", flat=True).first()
+    with archived([user.pk], [(first, last)]) as old:
+        days = Day.objects.filter(user=user, day__range=(first, last), **only).order_by("day")
+        found = days.values_list("day", flat=True).first()
+    # In the order of time, so the first one is the earliest.
+    theirs = (row.day for row in old.days() if not only or row.project_id in only["project__in"])
+    return min((day for day in (found, next(theirs, None)) if day is not None), default=None)

@@ -14,7 +14,7 @@ from typing import Final
 from django.db import connection, transaction
 
 from accounting.ledger import sql
-from accounting.ledger.partitions import month_of, next_month
+from accounting.ledger.partitions import month_of, next_month, refuse_archived
 from accounting.models import ClosedMonths
 
 # A report is written within seconds of its time.
@@ -54,9 +54,10 @@ def close_months(now: dt.datetime, since: dt.date | None = None) -> int:
     """Close the months that are over, each in a transaction of its own; how many. Safe to repeat and to interrupt.
 
     ``since``: days from this one on were written anew, so their months are summed up anew. Without it, ends if
-    somebody else writes days of closed months now: the next run goes on.
+    somebody else writes days of closed months now: the next run goes on. Raises MonthIsArchived.
     """
     if since is not None:
+        refuse_archived(since, now.date())
         _reopen(month_of(since))
     nclosed = 0
     last = month_of((now.astimezone(dt.UTC) - CLOSED_AFTER).date())

@@ -14,6 +14,7 @@ from django.db.backends.utils import CursorWrapper
 
 from accounting.ledger import sql
 from accounting.ledger.months import close_months
+from accounting.ledger.partitions import refuse_archived
 
 # Half-life of the recent average (BOINC protocol, estimated credit: project-side average).
 HALF_LIFE_DAYS: Final = 7.0
@@ -24,8 +25,10 @@ AVERAGED_DAYS: Final = 100
 def roll_up(now: dt.datetime, since: dt.date | None = None) -> bool:
     """Bring the sums up to date from day ``since`` on; False if another run is doing it.
 
-    Default: from where the last run left off, but at least from yesterday.
+    Default: from where the last run left off, but at least from yesterday. Raises MonthIsArchived.
     """
+    if since is not None:
+        refuse_archived(since, now.date())
     close_months(now, since)
     today = now.date()
     with transaction.atomic(), connection.cursor() as cursor:

@@ -15,6 +15,7 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext, gettext_noop
 
 from accounting.engine.reconciliation import DayStand, Seen, expected_range, open_days, ratio
+from accounting.ledger.archive.reads import archived
 from accounting.ledger.months import closed_until, split
 from accounting.ledger.partitions import month_of
 from accounting.reconciliation import sql
@@ -167,7 +168,7 @@ def read_reconciled(
 
     Of one computer or project only, if given. ``by_months``: each step is a month, so sums of months will do. Four
     statements, however many computers, projects and days there are, by months up to six; one, and no steps, where no
-    grants are known.
+    grants are known. Up to three more where days may be archived.
     """
     standings = [
         each
@@ -189,7 +190,7 @@ def read_reconciled(
     seen_first = {month_of(each.seen.seen_on) for each in standings if each.seen is not None and not each.seen.is_whole}
     ranges, months = split(first, last, closed_until() if by_months else None, seen_first)
     params: dict[str, Any] = {"user": user.pk, "host": host_id, "project": project_id}
-    for day, granted, estimated in _read_settled(params, ranges, months):
+    for day, granted, estimated in _read_settled(params, ranges, months, standings):
         _add(steps, begins, day, DayStand(int(granted), int(estimated)))
     for day, unpaid in _read_open(user, standings, today):
         found.provisional += unpaid.provisional
@@ -201,16 +202,29 @@ def read_reconciled(
 
 
 def _read_settled(
-    params: dict[str, Any], ranges: Sequence[tuple[dt.date, dt.date]], months: Sequence[dt.date]
+    params: dict[str, Any],
+    ranges: Sequence[tuple[dt.date, dt.date]],
+    months: Sequence[dt.date],
+    standings: Iterable[Standing],
 ) -> Iterator[tuple[dt.date, int, int]]:
-    """Day or month, granted and estimated credit; a statement for days, and one for months."""
-    with reading.reading_connection().cursor() as cursor:
-        if ranges:
-            ends = {f"first{number}": first for number, (first, _) in enumerate(ranges)}
-            ends |= {f"last{number}": last for number, (_, last) in enumerate(ranges)}
+    """Day or month, granted and estimated credit; a statement for days and up to three more where they may be archived,
+    and one for months.
+    """
+    if ranges:
+        ends = {f"first{number}": first for number, (first, _) in enumerate(ranges)}
+        ends |= {f"last{number}": last for number, (_, last) in enumerate(ranges)}
+        with archived([params["user"]], ranges) as old, reading.reading_connection().cursor() as cursor:
             cursor.execute(sql.settled(len(ranges)), params | ends)
-            yield from cursor
-        if months:
+            found = cursor.fetchall()
+        yield from found
+        seen = {(each.host_id, each.project_id): each.seen for each in standings}
+        for row in old.days():
+            if params["host"] in (None, row.host_id) and params["project"] in (None, row.project_id):
+                theirs = seen.get((row.host_id, row.project_id))
+                if theirs is None or theirs.is_estimated(row.day):
+                    yield row.day, 0, row.amounts.credit
+    if months:
+        with reading.reading_connection().cursor() as cursor:
             cursor.execute(sql.SETTLED_MONTHS, params | {"months": list(months)})
             yield from cursor
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -12,6 +12,7 @@ from portal import environment as env
 BACKEND: Final = "portal.object_storage.backend.ObjectStorage"
 S3: Final = "s3"
 """The short name of that class, as FILES_STORAGE may have it."""
+_FOLDER: Final = "django.core.files.storage.FileSystemStorage"
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _REGION: Final = re.compile(r"[a-z0-9-]{1,40}")
 _PREFIX: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*/?")
@@ -76,11 +77,30 @@ def is_chosen() -> bool:
 def storage_entry() -> dict[str, Any]:
     """The default storage, as FILES_STORAGE names it. SettingError if it is object storage without a bucket."""
     if not is_chosen():
-        return {"BACKEND": env.text("FILES_STORAGE", "django.core.files.storage.FileSystemStorage")}
+        return {"BACKEND": env.text("FILES_STORAGE", _FOLDER)}
+    return _needed().as_storage()
+
+
+def archive_entry(folder: str) -> dict[str, Any]:
+    """The storage of archived months: ARCHIVE_STORAGE, at ARCHIVE_LOCATION. ``folder``: where it is by default."""
+    backend, location = env.text("ARCHIVE_STORAGE", _FOLDER), env.text("ARCHIVE_LOCATION")
+    if backend in (S3, BACKEND):
+        location = location or "archive"
+        if len(location) > 100 or not _PREFIX.fullmatch(location):
+            env.refuse("ARCHIVE_LOCATION", location, "give folders such as archive, of letters, digits, _ . and -")
+        options = _needed()
+        return replace(options, prefix="/".join(filter(None, [options.prefix, location.rstrip("/")]))).as_storage()
+    entry: dict[str, Any] = {"location": location or folder}
+    if backend == _FOLDER:
+        entry |= {"file_permissions_mode": 0o640, "directory_permissions_mode": 0o750}
+    return {"BACKEND": backend, "OPTIONS": entry}
+
+
+def _needed() -> Options:
     options = read()
     if options is None:
         raise env.SettingError("Setting FILES_S3_BUCKET is missing: object storage needs a bucket.")
-    return options.as_storage()
+    return options
 
 
 def _address(name: str) -> str:

@@ -127,6 +127,16 @@ def caught_up(work: Callable[[], Result]) -> Result:
 
 
 @contextmanager
+def from_primary() -> Iterator[None]:
+    """Read from the primary inside, for what must not be older than what happened elsewhere."""
+    token = _alias.set(DEFAULT_DB_ALIAS)
+    try:
+        yield
+    finally:
+        _alias.reset(token)
+
+
+@contextmanager
 def _allowed() -> Iterator[None]:
     token = _is_allowed.set(True)
     try:

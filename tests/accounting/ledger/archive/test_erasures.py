@@ -1,0 +1,109 @@
+"""Erased accounts leave the files of archived months; the sums of projects stay."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+
+import pytest
+
+from accounting.account_data import erasure
+from accounting.ledger import check
+from accounting.ledger.archive import erase, reads
+from accounting.models import (
+    ArchiveErasure,
+    ArchivePart,
+    ErasedDay,
+    Project,
+    ProjectDay,
+)
+from portal.models import Host, User
+from portal.people.deletion import GRACE, ask_deletion
+from tests.support.archived_books import (
+    END,
+    NOW,
+    archive,
+    everything,
+    files,
+    restore,
+    sound,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+def erase_alice(alice: User) -> None:
+    ask_deletion(alice)
+    assert erasure.erase_due(NOW + GRACE + dt.timedelta(days=1)) == 1
+
+
+def project_days() -> list[tuple[object, ...]]:
+    return list(
+        ProjectDay.objects.order_by("project", "day").values_list("project", "day", "cpu_ec", "gpu_ec", "cpu_time")
+    )
+
+
+def stored_users() -> set[int]:
+    return {row.user_id for part in ArchivePart.objects.all() for row in reads.read_part(part, None)}
+
+
+def test_an_erased_account_is_removed_from_the_files_and_its_sums_stay(
+    books: tuple[list[Host], list[Project]], alice: User, bob: User, folder: Path
+) -> None:
+    archive()
+    before, bobs, old = project_days(), everything(bob), set(files(folder))
+    number = alice.pk
+    erase_alice(alice)
+    assert set(ArchiveErasure.objects.values_list("user_number", flat=True)) == {number}
+    assert ErasedDay.objects.filter(day__lt=END).count() == 6 * 2
+    assert sound()
+    assert number in stored_users()
+    assert erase.remove_erased() == 3
+    assert number not in stored_users()
+    # Only February has somebody else's days.
+    assert len(files(folder)) == 1
+    assert not old & set(files(folder))
+    assert not ArchiveErasure.objects.exists()
+    assert sound()
+    assert (project_days(), everything(bob)) == (before, bobs)
+    assert erase.remove_erased() == 0
+    restore()
+    assert sound()
+    assert everything(bob) == bobs
+
+
+def test_a_month_is_brought_back_without_accounts_that_are_erased(
+    books: tuple[list[Host], list[Project]], alice: User, bob: User, folder: Path
+) -> None:
+    archive()
+    erase_alice(alice)
+    assert [each.rows for each in restore()] == [0, 1, 0]
+    assert sound()
+    assert not ArchiveErasure.objects.exists()
+    assert files(folder) == []
+
+
+def test_an_account_waits_to_be_erased_while_its_days_cannot_be_read(
+    books: tuple[list[Host], list[Project]], alice: User, folder: Path
+) -> None:
+    archive()
+    name = ArchivePart.objects.get(month=dt.date(2024, 3, 1)).name
+    (folder / name).rename(folder / "away")
+    ask_deletion(alice)
+    assert erasure.erase_due(NOW + GRACE + dt.timedelta(days=1)) == 0
+    assert User.objects.filter(pk=alice.pk).exists()
+    assert not ErasedDay.objects.exists()
+    (folder / "away").rename(folder / name)
+    assert erasure.erase_due(NOW + GRACE + dt.timedelta(days=1)) == 1
+
+
+def test_an_account_that_stays_in_the_archive_for_too_long_is_reported(
+    books: tuple[list[Host], list[Project]], alice: User
+) -> None:
+    archive()
+    number = alice.pk
+    erase_alice(alice)
+    ArchiveErasure.objects.update(erased_at=NOW - dt.timedelta(days=400))
+    lines = list(check.differences())
+    months = ("2024-01", "2024-02", "2024-03")
+    assert lines == [f"account {number}: its days are still in the archive of {month}" for month in months]
