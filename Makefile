@@ -36,17 +36,20 @@ lint: .venv/development  ## check style, types, import arrows, templates, migrat
 bench: .venv/development  ## measure, and write var/bench.json; ONLY=name measures one
 	@$(PY) manage.py bench $(if $(ONLY),--only $(ONLY))
 
-soak: .venv/development  ## ten minutes of full load with 2,000 slow connections; then an export and an import of 3,000,000 records; then an hour of a real client beside its emulation; SOAK_SECS= SOAK_CONCURRENCY= EXPORT_USERS= EMULATION_SECS=
+soak: .venv/development  ## 20 minutes of 80 % of full load with 2,000 slow connections, pages, validations and exports; then an export and an import of 3,000,000 records; then an hour of a real client beside its emulation; SOAK_SECS= SOAK_SHARE= SOAK_CONCURRENCY= EXPORT_USERS= EMULATION_SECS=
 	@$(PY) manage.py bench --only soak
 	@$(PY) manage.py bench --only export
 	@$(PY) manage.py bench --only import
 	@EMULATION_SECS=$${EMULATION_SECS:-3600} $(PY) -m pytest -n 0 -rP tests/e2e/test_beside_emulation.py
 
-faults: .venv/development  ## 100,000 requests while servers are killed: what was acknowledged is booked once
+faults: .venv/development  ## 100,000 requests while servers are killed, 10,000 simulated schedules of faults, 60 orders of statements of each scene
 	@FAULT_REQUESTS=$${FAULT_REQUESTS:-100000} $(PY) -m pytest -n 0 tests/e2e/test_exactly_once.py $(ARGS)
+	@SIMULATION_SEEDS=$${SIMULATION_SEEDS:-10000} $(PY) -m pytest -n 2 tests/portal/clients/test_simulation.py $(ARGS)
+	@INTERLEAVINGS=$${INTERLEAVINGS:-60} $(PY) -m pytest -n 2 tests/isolation $(ARGS)
 
-fuzz: .venv/development  ## a million mutated requests of clients; FUZZ_REQUESTS= of each of ten seeds
-	@FUZZ_REQUESTS=$${FUZZ_REQUESTS:-100000} $(PY) -m pytest -n 2 tests/accounting/wire/test_requests_generated.py $(ARGS)
+fuzz: .venv/development  ## ten million inputs for all parsers, led by what they reach (FUZZ_RUNS= FUZZ_SECS=); a million mutated requests (FUZZ_REQUESTS= of each of ten seeds)
+	@$(PY) -m tests.fuzzing $(if $(FUZZ_SECS),--secs $(FUZZ_SECS),--runs $(or $(FUZZ_RUNS),10000000))
+	@$(if $(FUZZ_SECS),:,FUZZ_REQUESTS=$${FUZZ_REQUESTS:-100000} $(PY) -m pytest -n 2 tests/accounting/wire/test_requests_generated.py $(ARGS))
 
 long: .venv/development  ## the tests that make test leaves out: goals of credit on more populations, and other long forms
 	@$(PY) -m pytest -n 2 -m long $(ARGS)

@@ -5,6 +5,7 @@ archive itself. What such an archive may hold is limited, because it comes from 
 """
 
 import io
+import lzma
 import re
 import stat
 import zipfile
@@ -50,17 +51,20 @@ def unpack(data: bytes) -> tuple[dict[str, bytes], int]:
     if data.count(_ENTRY) > ENTRIES_MAX:
         raise ScenarioFileError("ZIP", "", 0, f"it has more than {ENTRIES_MAX} files")
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            return _unpack(archive)
-    except zipfile.BadZipFile:
+        archive = zipfile.ZipFile(io.BytesIO(data))
+    except _DAMAGED:
         raise ScenarioFileError("ZIP", "", 0, "this is no ZIP file, or it is damaged") from None
+    with archive:
+        return _unpack(archive)
 
 
-# What zipfile raises while it unpacks bytes that are no sound entry: a wrong checksum, a broken or cut-off stream, an
-# unknown method of packing, an encrypted one in spite of its flags, a seek before the file's start, a wrong header.
+# What zipfile raises for bytes that are no sound archive or entry: a wrong checksum, a broken or cut-off stream, an
+# unknown version or method of packing, an encrypted one in spite of its flags, a seek before the file's start, a wrong
+# header.
 _DAMAGED: Final = (
     zipfile.BadZipFile,
     zlib.error,
+    lzma.LZMAError,
     EOFError,
     NotImplementedError,
     RuntimeError,
@@ -70,7 +74,9 @@ _DAMAGED: Final = (
 
 
 def _unpack(archive: zipfile.ZipFile) -> tuple[dict[str, bytes], int]:
-    entries = {_path(info.filename): info for info in archive.infolist() if not info.is_dir()}
+    # Python's is_dir fails for an empty name.
+    files_and_folders = [info for info in archive.infolist() if info.filename]
+    entries = {_path(info.filename): info for info in files_and_folders if not info.is_dir()}
     folder = _data_folder(entries)
     wanted = {
         name: info

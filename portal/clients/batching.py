@@ -251,8 +251,7 @@ class Batcher:
             case Transaction(steps):
                 return await self._transaction(steps)
             case Fetch(steps):
-                async with self._apart() as connection:
-                    return await fetch(connection, steps)
+                return await self._repeat_if_lost(partial(fetch, steps=steps))
             case Turn(key):
                 return await self._take_turn(key, held)
             case Once(key, make):
@@ -287,22 +286,38 @@ class Batcher:
         await asyncio.shield(self._checking)
 
     async def _do_apart(self, query: Query) -> Any:
+        return await self._repeat_if_lost(partial(_execute_apart, query=query))
+
+    async def _repeat_if_lost(
+        self, do: Callable[[Connection], Awaitable[Found]], may_repeat: Callable[[], bool] = lambda: True
+    ) -> Found:
+        """What it returns; done again, on another connection, if the first was lost, perhaps while nobody used it."""
         async with self._apart() as connection:
             try:
-                return await _execute_apart(connection, query)
+                return await do(connection)
             except _STATEMENT_IS_STALE:
                 await connection.close()
+                if not may_repeat():
+                    raise
             except psycopg.OperationalError:
-                if not connection.closed:
+                if not (connection.closed and may_repeat()):
                     raise
         # A query whose connection was lost may have been carried out: use cases notice that, as they do when a client
         # repeats a request.
         async with self._apart() as connection:
-            return await _execute_apart(connection, query)
+            return await do(connection)
 
     async def _transaction(self, steps: Steps[Found]) -> Found:
-        async with self._apart() as connection, connection.transaction():
-            return await _drive(steps, partial(_wanted_in_transaction, connection))
+        has_begun = False
+
+        async def carry_out(connection: Connection) -> Found:
+            nonlocal has_begun
+            async with connection.transaction():
+                has_begun = True
+                return await _drive(steps, partial(_wanted_in_transaction, connection))
+
+        # Once begun, the steps cannot be taken again.
+        return await self._repeat_if_lost(carry_out, lambda: not has_begun)
 
     async def _call(self, function: Callable[[], Any]) -> Any:
         if not self._calls.acquire(blocking=False):

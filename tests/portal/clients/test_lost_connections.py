@@ -50,6 +50,20 @@ def test_after_a_restart_of_the_database_nobody_sees_a_fault() -> None:
     assert [result for result, _ in found] == [2, 2, 1, 2, 3, 4, 5, 6, 7]
 
 
+def test_after_a_restart_of_the_database_transactions_and_statements_are_done_on_new_connections() -> None:
+    async def work(made: Batcher) -> list[Any]:
+        number = Calculate(1)
+        ways = [in_transaction(once(number)), once(Fetch(number.steps([number], apart=True)))]
+        found = [await made.run(steps) for steps in ways]
+        await asyncio.to_thread(_end_all_connections)
+        again = [once(Fetch(number.steps([number], apart=True))), in_transaction(once(number))]
+        return [*found, *[await made.run(steps) for steps in again]]
+
+    one, (row,), again, one_again = on_loop(work)
+    assert one == one_again
+    assert again == [row]
+
+
 def _end_all_connections() -> None:
     parameters = connection_params()
     with psycopg.connect(**parameters) as other:
@@ -257,8 +271,8 @@ def test_on_a_connection_for_single_queries_a_stale_statement_fails_once_at_most
     finally:
         change("DROP TABLE batching_stale")
     assert before == [3, 3] and second == 4
-    # Only a query can be done again; what else was done in the transaction is not known here.
-    assert first == 4 if way == "slow query" else isinstance(first, psycopg.errors.FeatureNotSupported)
+    # A transaction that has begun cannot be done again: its steps are taken once.
+    assert isinstance(first, psycopg.errors.FeatureNotSupported) if way == "transaction" else first == 4
 
 
 class Columns(Calculate):

@@ -1,0 +1,1 @@
+"""Coverage-guided fuzzing of all that reads what strangers send: `make fuzz` (docs/explanation/testing.md)."""

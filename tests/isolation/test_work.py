@@ -1,0 +1,276 @@
+"""What writes jobs and credit, in many orders of the statements: each job is sent, taken and credited once."""
+
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from accounting.computers.merge import MergeRefused, merge
+from credit.models import App, Result, ServerState, UserCredit, Workunit
+from credit.statistics import check
+from credit.validator.passes import run_pass
+from portal.clients import plain
+from portal.clients.wants import Steps
+from portal.models import Host, RequestedWork, User
+from portal.requested_work import queue
+from scheduler.lifecycle import transitioner
+from scheduler.models import Upload
+from scheduler.programs import catalogue
+from scheduler.ready_jobs.job_cache import lease_jobs
+from tests.support.credit_factories import make_app, make_result, make_success, make_version, make_workunit
+from tests.support.interleavings import Scene, Work, try_all
+from tests.support.scheduler_clients import Computer, key_of, names, result_xml
+
+pytestmark = pytest.mark.django_db(transaction=True)
+NOON = dt.datetime(2026, 11, 20, 12, tzinfo=dt.UTC)
+RIGHT = b"r" * 16
+_numbers = itertools.count(1)
+
+
+def volunteer() -> User:
+    return User.objects.create_user(f"w{next(_numbers)}@example.org", "secret")
+
+
+def app_with_jobs(nworkunits: int = 1, ncopies: int = 2, **fields: Any) -> App:
+    """An app of its own for each scene: what earlier ones left in other queues is nobody's business."""
+    App.objects.update(is_deprecated=True)
+    app = make_app(f"app{next(_numbers)}", max_jobs_per_day_init=1000)
+    make_version(app)
+    for _ in range(nworkunits):
+        workunit = make_workunit(app, **{"fpops_est": 7.2e12, "delay_bound_secs": 86_400, "output_files": [], **fields})
+        for _ in range(ncopies):
+            make_result(workunit)
+    catalogue.forget()
+    return app
+
+
+def known(user: User) -> Computer:
+    """A computer that has asked the scheduler before."""
+    computer = Computer(key_of(user))
+    computer.ask(now=NOON - dt.timedelta(hours=2))
+    return computer
+
+
+def asks(computer: Computer, njobs: int, now: dt.datetime = NOON, results: str = "") -> Work:
+    def steps() -> Steps[str]:
+        return (yield from computer.asks(0, njobs, now=now, results=results))
+
+    return lambda: plain.run(steps())
+
+
+def delivered(name: str) -> str:
+    """Its output is here; the report of it."""
+    Upload.objects.create(
+        result=Result.objects.get(name=name), name=f"{name}_0", path=f"outputs/{name}_0", nbytes=17,
+        received_nbytes=17, md5="a" * 32, completed_at=NOON,
+    )  # fmt: skip
+    return result_xml(name, files={f"{name}_0": "a" * 32})
+
+
+def credit_is_right() -> None:
+    assert check.differences() == []
+
+
+@pytest.mark.parametrize("are_one_persons", [False, True])
+def test_two_computers_ask_for_the_copies_of_one_workunit(are_one_persons: bool) -> None:
+    def make() -> Scene:
+        app = app_with_jobs()
+        first = volunteer()
+        computers = [known(first), known(first if are_one_persons else volunteer())]
+
+        def check_(replies: list[Any]) -> None:
+            sent = [name for reply in replies for name in names(reply, "result")]
+            results = Result.objects.filter(app=app)
+            assert sorted(sent) == sorted(
+                results.filter(server_state=ServerState.IN_PROGRESS).values_list("name", flat=True)
+            )
+            assert max(Counter(sent).values(), default=0) <= 1
+            assert max(Counter(results.exclude(user=None).values_list("user", flat=True)).values(), default=0) <= 1
+
+        return Scene([asks(each, 1) for each in computers], check_)
+
+    try_all(make)
+
+
+def test_one_computer_reports_twice_at_once() -> None:
+    def make() -> Scene:
+        app = app_with_jobs(2)
+        computer = known(volunteer())
+        asks(computer, 2)()
+        report = "".join(result_xml(name) for name in computer.jobs)
+        twice = [asks(computer, 0, results=report) for _ in range(2)]
+        had = list(computer.jobs)
+
+        def check_(replies: list[Any]) -> None:
+            for reply in replies:
+                assert sorted(names(reply, "result_ack")) == sorted(had)
+            assert Result.objects.filter(app=app, server_state=ServerState.OVER).count() == len(had) == 2
+
+        return Scene(twice, check_)
+
+    try_all(make)
+
+
+def test_a_report_comes_when_its_job_times_out() -> None:
+    def make() -> Scene:
+        app = app_with_jobs(1, 1, target_nresults=1, min_quorum=1, transition_at=NOON)
+        computer = known(volunteer())
+        asks(computer, 1)()
+        late = NOON + dt.timedelta(days=2)
+        (name,) = computer.jobs
+        Workunit.objects.filter(app=app).update(transition_at=late)
+
+        def check_(outcomes: list[Any]) -> None:
+            assert names(outcomes[1], "result_ack") == [name]
+            transitioner.run(late + dt.timedelta(minutes=1))
+            result, workunit = Result.objects.get(name=name), Workunit.objects.get(app=app)
+            assert (result.server_state, result.outcome) == (ServerState.OVER, 1), result.outcome
+            assert workunit.need_validate
+            run_pass(app.pk, late + dt.timedelta(minutes=2))
+            credit_is_right()
+
+        return Scene([lambda: transitioner.run(late), asks(computer, 0, late, result_xml(name))], check_)
+
+    try_all(make)
+
+
+def waiting_workunit(app: App, *hosts: Host) -> Workunit:
+    workunit = make_workunit(app, need_validate=True, min_quorum=len(hosts), target_nresults=len(hosts))
+    version = app.versions.get()
+    for host in hosts:
+        make_success(workunit, host, app_version=version, output_digest=RIGHT)
+    return workunit
+
+
+def computer_with_work(user: User, **fields: Any) -> Host:
+    what = {"domain_name": "studio", "os_name": "Linux Debian", "p_vendor": "GenuineIntel", "p_model": "Core i5"}
+    return Host.objects.create(owner=user, p_fpops=4e9, ncpus=4, **{**what, **fields})
+
+
+def test_two_validators_of_one_app() -> None:
+    def make() -> Scene:
+        app = app_with_jobs(0)
+        hosts = [computer_with_work(volunteer()) for _ in range(2)]
+        for _ in range(2):
+            waiting_workunit(app, *hosts)
+        passes = [lambda: run_pass(app.pk, NOON, 1), lambda: run_pass(app.pk, NOON, 2)]
+
+        def check_(reports: list[Any]) -> None:
+            assert sum(report.nworkunits for report in reports) <= 2
+            run_pass(app.pk, NOON)
+            assert Result.objects.filter(app=app, granted_at__isnull=False).count() == 4
+            assert UserCredit.objects.filter(user__in=[host.owner_id for host in hosts]).count() == 2
+            credit_is_right()
+
+        return Scene(passes, check_)
+
+    try_all(make)
+
+
+def test_credit_is_granted_while_its_computer_is_merged_into_another() -> None:
+    def make() -> Scene:
+        app = app_with_jobs(0)
+        user = volunteer()
+        old, new = NOON - dt.timedelta(days=9), NOON - dt.timedelta(days=1)
+        older = computer_with_work(user, created_at=old, last_contact_at=old + dt.timedelta(days=1))
+        newer = computer_with_work(user, created_at=new, last_contact_at=NOON)
+        waiting_workunit(app, older)
+        waiting_workunit(app, newer)
+
+        def merged() -> Any:
+            try:
+                return merge(user.pk, older.pk, newer.pk)
+            except MergeRefused as refused:
+                return refused
+
+        def check_(outcomes: list[Any]) -> None:
+            assert isinstance(outcomes[0], Host), outcomes[0]
+            run_pass(app.pk, NOON)
+            assert Result.objects.filter(app=app, granted_at__isnull=False).count() == 2
+            credit_is_right()
+
+        return Scene([merged, lambda: run_pass(app.pk, NOON)], check_)
+
+    try_all(make)
+
+
+def test_a_report_a_transitioner_and_a_validator() -> None:
+    def make() -> Scene:
+        outputs = [{"open_name": "out", "max_nbytes": 100}]
+        app = app_with_jobs(1, 2, min_quorum=2, target_nresults=2, output_files=outputs)
+        computers = [known(volunteer()) for _ in range(2)]
+        for each in computers:
+            asks(each, 1)()
+        asks(computers[0], 0, results=delivered(computers[0].jobs[0]))()
+        last = computers[1].jobs[0]
+        works: list[Work] = [
+            asks(computers[1], 0, results=delivered(last)),
+            lambda: transitioner.run(NOON),
+            lambda: run_pass(app.pk, NOON),
+        ]
+
+        def check_(outcomes: list[Any]) -> None:
+            assert names(outcomes[0], "result_ack") == [last]
+            for _ in range(2):
+                transitioner.run(NOON)
+                run_pass(app.pk, NOON)
+            assert Result.objects.filter(app=app, granted_at__isnull=False).count() == 2
+            credit_is_right()
+
+        return Scene(works, check_)
+
+    try_all(make)
+
+
+def test_two_transitioners_make_each_missing_copy_once() -> None:
+    def make() -> Scene:
+        app = app_with_jobs(3, 0, target_nresults=2, min_quorum=2, transition_at=NOON)
+
+        def check_(_: list[Any]) -> None:
+            transitioner.run(NOON)
+            assert [each.results.count() for each in Workunit.objects.filter(app=app)] == [2, 2, 2]
+
+        return Scene([lambda: transitioner.run(NOON)] * 2, check_)
+
+    try_all(make)
+
+
+def test_two_processes_lease_different_jobs() -> None:
+    def make() -> Scene:
+        app = app_with_jobs(40, 1)
+        leases = [
+            lambda holder=holder: plain.run(lease_jobs(app.pk, holder, (-(2**31), 0), 16, 10.0)) for holder in (1, 2)
+        ]
+
+        def check_(leased: list[Any]) -> None:
+            first, second = ({each.job.id for each in jobs} for jobs, _, _ in leased)
+            assert first and not first & second
+
+        return Scene(leases, check_)
+
+    try_all(make)
+
+
+def test_two_workers_take_different_pieces_of_requested_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[int] = []
+    monkeypatch.setitem(queue.kinds, "isolation", done.append)
+    monkeypatch.setattr(queue, "_tell_workers", lambda _: None)
+
+    def make() -> Scene:
+        RequestedWork.objects.all().delete()
+        done.clear()
+        for subject in (1, 2, 3):
+            RequestedWork.objects.create(user=volunteer(), kind="isolation", subject=subject)
+
+        def check_(outcomes: list[Any]) -> None:
+            assert outcomes == [True, True]
+            assert sorted(done) == [1, 2]
+            assert RequestedWork.objects.filter(finished_at=None).count() == 1
+
+        return Scene([queue.carry_out_next] * 2, check_)
+
+    try_all(make)

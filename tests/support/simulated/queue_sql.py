@@ -1,0 +1,287 @@
+"""What the scheduler's statements do (scheduler/rpc/sql.py, scheduler/ready_jobs/sql.py), written anew.
+
+As in `tests.support.simulated.ledger_sql`, by the parameters as they are sent.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import random
+from typing import Any
+
+from credit.engine.states import Outcome, ServerState, ValidateState
+from portal.clients.wants import Row as SqlRow
+from portal.clients.wants import Step
+from scheduler.ready_jobs.sql import BLOCK, LEASE_JOBS
+from scheduler.rpc import sql as rpc_sql
+from tests.support.simulated.store import Row, Transaction
+
+LATE = (Outcome.NO_REPLY, Outcome.CLIENT_DETACHED)
+DETAILS = ("fpops_est", "fpops_bound", "memory_bytes", "disk_bytes", "delay_bound_secs", "min_quorum")
+
+
+def _secs(moment: str | None) -> float | None:
+    return None if moment is None else dt.datetime.fromisoformat(moment).timestamp()
+
+
+class Queue:
+    """The statements on tables key, host, record, result, workunit, version (of a host) and lease.
+
+    ``guards`` False: a computer's row is not compared with what was read, and jobs are taken whoever has them.
+    """
+
+    def __init__(self, rng: random.Random, now: Any, *, guards: bool = True) -> None:
+        self._rng = rng
+        self._now = now
+        self._guards = guards
+
+    async def handle(self, transaction: Transaction, step: Step) -> list[SqlRow]:
+        statement, params = step.statement, dict(step.params)
+        if statement is rpc_sql.READ_BY_KEY:
+            return self._read(transaction, json.loads(params["askers"]))
+        if statement is rpc_sql.LOCK:
+            await transaction.lock("host", int(params["host_id"]))
+            return [(int(params["host_id"]),)]
+        if statement is rpc_sql.REPORT:
+            return await self._report(transaction, json.loads(params["rows"]), int(params["host_id"]))
+        if statement in (rpc_sql.RESERVE, rpc_sql.RESERVE_UNCHANGED):
+            unchanged = statement is rpc_sql.RESERVE_UNCHANGED
+            return await self._reserve(transaction, json.loads(params["requests"]), unchanged=unchanged)
+        if statement is LEASE_JOBS:
+            return self._lease(transaction, params)
+        if statement is rpc_sql.PICK_ELSEWHERE:
+            found = {int(each) for each in params["found"][1:-1].split(",") if each}
+            picked = [
+                job
+                for query in json.loads(params["short"])
+                for job in await self._pick(transaction, query, int(params["user_id"]), found)
+            ]
+            return [(json.dumps(picked), [len(picked), 0, 0, 0])]
+        if statement is rpc_sql.DIAGNOSE:
+            return [([0, 0, 0, 0],)]
+        if "app_id_0" in statement.names:
+            return await self._pick_all(transaction, params)
+        return self._write(transaction, params, only_locked=b"cobblestone.locked" in statement.text)
+
+    def _records(self, transaction: Transaction, host_id: int) -> str:
+        names = ("probation", "host_scale_at", "error_rate", "consecutive_valid", "max_jobs_per_day", "failing_share")
+        return json.dumps(
+            [
+                [id_, *row["key"], 0.0, None, *(row[name] for name in names)]
+                for id_, row in transaction.rows("version")
+                if row["host_id"] == host_id
+            ]
+        )
+
+    def _read(self, transaction: Transaction, askers: list[Row]) -> list[SqlRow]:
+        rows = []
+        for asker in askers:
+            key = transaction.get("key", asker["key_hash"].removeprefix("\\x"))
+            if key is None:
+                continue
+            id_, user = asker["host_id"], key["user"]
+            host = transaction.get("host", id_)
+            if host is not None and host["owner"] != user:
+                host = None
+            record = transaction.get("record", id_) or {}
+            results = [
+                self._result(transaction, number, result, asker)
+                for number, result in transaction.rows("result")
+                if (result["host_id"] == id_ and result["server_state"] == ServerState.IN_PROGRESS)
+                or result["name"] in asker["names"]
+            ]
+            own: SqlRow = (None,) * 7
+            if host is not None:
+                digest = record.get("hardware_digest", "").removeprefix("\\x")
+                own = (id_, 1.0, "", record.get("rpc_seqno"), digest, None, None)
+            rows.append(
+                (user, f"user {user}", f"u{user}@example.org", "c" * 32, 1.0, key["id"], self._now().timestamp(),
+                 None, None, None, *own, None, json.dumps(results), self._records(transaction, id_), None, None,
+                 dt.date.fromisoformat(record["jobs_day"]) if record.get("jobs_day") else None,
+                 json.dumps(record.get("jobs_of_day") or []), json.dumps(record.get("cpids") or []),
+                 _secs(record.get("named_jobs_until")), record.get("repeated_seqno"), record.get("repeated_times"),
+                 _secs(record.get("work_asked_at")), str(host["version"]) if host is not None else None, asker["n"])
+            )  # fmt: skip
+        self._rng.shuffle(rows)
+        return rows
+
+    def _result(self, transaction: Transaction, id_: int, row: Row, asker: Row) -> list[Any]:
+        work = transaction.get("workunit", row["workunit_id"])
+        assert work is not None
+        details = [work["name"], "", [], [], *(work[name] for name in DETAILS if name != "delay_bound_secs")]
+        return [
+            id_, row["name"], row["host_id"], row["workunit_id"], work["app_id"], row["app_version_id"],
+            row["processor_type"], row["server_state"], row["outcome"], _secs(row["sent_at"]),
+            _secs(row["deadline_at"]), row["projected_flops"], row["peak_flops"], 0, False, work["delay_bound_secs"],
+            details if row["name"] not in asker["names"] else None, [], [],
+        ]  # fmt: skip
+
+    async def _report(self, transaction: Transaction, rows: list[Row], host_id: int) -> list[SqlRow]:
+        for workunit in sorted({row["workunit_id"] for row in rows}):
+            await transaction.lock("workunit", workunit)
+        done = []
+        for row in rows:
+            await transaction.lock("result", row["id"])
+            known = transaction.get("result", row["id"])
+            assert known is not None
+            is_open = known["server_state"] == ServerState.IN_PROGRESS
+            is_late = known["outcome"] in LATE and row["outcome"] != Outcome.CLIENT_DETACHED
+            if known["host_id"] == host_id and (is_open or (known["server_state"] == ServerState.OVER and is_late)):
+                transaction.update(
+                    "result",
+                    row["id"],
+                    server_state=ServerState.OVER,
+                    outcome=row["outcome"],
+                    validate_state=ValidateState.INIT,
+                    ntaken=known["ntaken"] + 1,
+                )
+                done.append(row["id"])
+        for id_, version in transaction.rows("version"):
+            if done and version["host_id"] == host_id:
+                await transaction.lock("version", id_)
+        return [(done, self._records(transaction, host_id) if done else None)]
+
+    async def _take(self, transaction: Transaction, id_: int) -> bool:
+        """Lock a waiting job and its workunit, if nobody has them locked."""
+        row = transaction.get("result", id_)
+        if row is None or not await transaction.lock("result", id_, waits=False):
+            return not self._guards
+        if not await transaction.lock("workunit", row["workunit_id"], waits=False):
+            return not self._guards
+        now = transaction.get("result", id_)
+        return not self._guards or (now is not None and now["server_state"] == ServerState.UNSENT)
+
+    async def _reserve(self, transaction: Transaction, requests: list[Row], *, unchanged: bool) -> list[SqlRow]:
+        computers = []
+        for each in requests:
+            if unchanged:
+                host = transaction.get("host", each["host_id"])
+                if host is None or (self._guards and str(host["version"]) != each["version"]):
+                    continue
+                if not await transaction.lock("host", each["host_id"], waits=False):
+                    continue
+            computers.append(each)
+        wanted = sorted({id_ for each in computers for id_ in each["jobs"]})
+        taken = {id_ for id_ in wanted if await self._take(transaction, id_)}
+        transaction.settings["locked"] = [each["host_id"] for each in computers if taken.issuperset(each["jobs"])]
+        return [("",)]
+
+    async def _pick(self, transaction: Transaction, query: Row, user_id: int, found: set[int]) -> list[Any]:
+        jobs: list[Any] = []
+        for id_, row in list(transaction.rows("result")):
+            if len(jobs) == query["most"]:
+                break
+            work = transaction.get("workunit", row["workunit_id"])
+            assert work is not None
+            if row["server_state"] != ServerState.UNSENT or work["app_id"] != query["app_id"]:
+                continue
+            if id_ in found or id_ < query["begin_id"]:
+                continue
+            copies = [(n, each) for n, each in transaction.rows("result") if each["workunit_id"] == row["workunit_id"]]
+            if any(n < id_ and each["server_state"] == ServerState.UNSENT for n, each in copies):
+                continue
+            if query["one_per_user"] and any(each["user_id"] == user_id for _, each in copies):
+                continue
+            if await self._take(transaction, id_):
+                facts = [id_, row["workunit_id"], work["app_id"], row["name"], *(work[name] for name in DETAILS)]
+                jobs.append([*facts, work["name"], "", [], []])
+        return jobs
+
+    async def _pick_all(self, transaction: Transaction, params: dict[str, Any]) -> list[SqlRow]:
+        names = ("app_id", "most", "begin_id", "rank")
+        picked: list[Any] = []
+        number = 0
+        while f"app_id_{number}" in params:
+            query: Row = {name: int(params[f"{name}_{number}"]) for name in names}
+            query["one_per_user"] = params[f"one_per_user_{number}"] == "True"
+            jobs = await self._pick(transaction, query, int(params["user_id"]), set())
+            picked += [[*job, 0, jobs[0][0]] for job in jobs]
+            number += 1
+        return [(json.dumps(picked),)]
+
+    def _lease(self, transaction: Transaction, params: dict[str, Any]) -> list[SqlRow]:
+        app_id, holder, now = int(params["app_id"]), int(params["holder"]), self._now().timestamp()
+        works = dict(transaction.rows("workunit"))
+        head = [
+            (id_, row)
+            for id_, row in transaction.rows("result")
+            if row["server_state"] == ServerState.UNSENT
+            and works[row["workunit_id"]]["app_id"] == app_id
+            and (0, id_) >= (int(params["rank"]), int(params["begin_id"]))
+        ][: int(params["looked_at"])]
+        free = []
+        for id_, row in head:
+            lease = transaction.get("lease", (app_id, row["workunit_id"] // BLOCK))
+            if lease is None or lease["holder"] == holder or not now <= lease["until"] <= now + 60:
+                free.append((id_, row))
+        free = free[: int(params["most"])]
+        copies: dict[int, list[Any]] = {}
+        for id_, row in free:
+            until = now + float(params["lease_secs"])
+            transaction.put("lease", (app_id, row["workunit_id"] // BLOCK), {"holder": holder, "until": until})
+            copies.setdefault(row["workunit_id"], []).append([id_, 0, row["name"]])
+        workunits = [
+            [its, [row["user_id"] or 0 for _, row in transaction.rows("result") if row["workunit_id"] == id_], id_,
+             *(works[id_][name] for name in DETAILS), works[id_]["name"], "", [], []]
+            for id_, its in copies.items()
+        ]  # fmt: skip
+        ends = [[0, each[-1][0]] if each else None for each in (head, free)]
+        return [(len(head), ends[0], len(free), ends[1], json.dumps(workunits) if workunits else None)]
+
+    def _write(self, transaction: Transaction, params: dict[str, Any], *, only_locked: bool) -> list[SqlRow]:
+        locked = transaction.settings.get("locked") if only_locked else None
+        parts = {
+            part: [row for row in json.loads(text) if locked is None or row["host_id"] in locked]
+            for part, text in params.items()
+        }
+        sent = []
+        for row in parts.get("sent", ()):
+            known = transaction.get("result", row["id"])
+            assert known is not None
+            copies = [each for _, each in transaction.rows("result") if each["workunit_id"] == known["workunit_id"]]
+            others = {each["user_id"] for each in copies}
+            if self._guards and known["server_state"] != ServerState.UNSENT:
+                continue
+            if self._guards and row["one_per_user"] and row["user_id"] in others:
+                continue
+            columns = ("host_id", "user_id", "app_version_id", "processor_type", "peak_flops", "projected_flops")
+            said = {name: row[name] for name in (*columns, "sent_at", "deadline_at")}
+            transaction.update(
+                "result", row["id"], server_state=ServerState.IN_PROGRESS, nsent=known["nsent"] + 1, **said
+            )
+            sent.append(row["id"])
+        for part in ("added", "judged", "begun"):
+            for row in parts.get(part, ()):
+                self._write_version(transaction, row)
+        for row in (*parts.get("record", ()), *parts.get("first_record", ())):
+            transaction.put("record", row["host_id"], row)
+        for row in (*parts.get("host", ()), *parts.get("described_host", ())):
+            transaction.store.serial += 1
+            transaction.update("host", row["host_id"], version=transaction.store.serial)
+        return [(sent, locked, [])]
+
+    def _write_version(self, transaction: Transaction, row: Row) -> None:
+        key = [row.get("app_id"), row.get("app_version_id") or 0, row.get("processor_type")]
+        id_ = row.get("id") or next(
+            (n for n, each in transaction.rows("version") if each["host_id"] == row["host_id"] and each["key"] == key),
+            None,
+        )
+        if id_ is None:
+            transaction.store.serial += 1
+            id_ = transaction.store.serial
+        before = transaction.get("version", id_) or {"key": key}
+        transaction.put(
+            "version",
+            id_,
+            {
+                "key": before["key"],
+                "host_id": row["host_id"],
+                "probation": row.get("scale_probation", True),
+                "host_scale_at": _secs(row["host_scale_at"]),
+                "error_rate": row.get("error_rate", 0.1),
+                "consecutive_valid": row.get("consecutive_valid", 0),
+                "max_jobs_per_day": row["max_jobs_per_day"],
+                "failing_share": row.get("failing_share", 0.0),
+            },
+        )
