@@ -41,8 +41,9 @@ soak: .venv/development  ## ten minutes of full load with 2,000 slow connections
 	@$(PY) manage.py bench --only export
 	@$(PY) manage.py bench --only import
 
-faults: .venv/development  ## 100,000 requests while servers are killed: what was acknowledged is booked once
+faults: .venv/development  ## 100,000 requests while servers are killed, and each fault of several machines: what was acknowledged is booked once; LEADER_KILLS=20
 	@FAULT_REQUESTS=$${FAULT_REQUESTS:-100000} $(PY) -m pytest -n 0 tests/e2e/test_exactly_once.py $(ARGS)
+	@$(PY) -m pytest -n 0 -m long -o log_cli=true -o log_cli_level=WARNING tests/e2e/test_cluster.py $(ARGS)
 
 fuzz: .venv/development  ## a million mutated requests of clients; FUZZ_REQUESTS= of each of ten seeds
 	@FUZZ_REQUESTS=$${FUZZ_REQUESTS:-100000} $(PY) -m pytest -n 2 tests/accounting/wire/test_requests_generated.py $(ARGS)

@@ -49,7 +49,7 @@ class WatchedConnection(psycopg.Connection[Any]):
 
     @classmethod
     def connect(cls, conninfo: str = "", **params: Any) -> Self:
-        made = super().connect(conninfo, **params)
+        made = super().connect(conninfo, **watch.ordered(params))
         _watch(made, params)
         return made
 
@@ -59,7 +59,7 @@ class WatchedAsyncConnection(psycopg.AsyncConnection[Any]):
 
     @classmethod
     async def connect(cls, conninfo: str = "", **params: Any) -> Self:
-        made = await super().connect(conninfo, **params)
+        made = await super().connect(conninfo, **watch.ordered(params))
         _watch(made, params)
         return made
 

@@ -42,6 +42,9 @@ class Watch:
         self._cut_all: Final = cut_all
         self._connection: psycopg.Connection[Any] | None = None
         self._primary: Peer = None
+        # As the parameters name it: host and port.
+        self._primary_name = ("", "")
+        self._is_silent = False
         self._ended: Final = threading.Event()
         self.is_down = False
 
@@ -86,6 +89,7 @@ class Watch:
             row = connection.execute(_ASK).fetchone()
         except psycopg.Error:
             if silent.is_set():
+                self._is_silent = True
                 self._cut("does not answer", lambda peer: peer == self._primary)
             # Else only this connection may have been ended.
             return False
@@ -98,18 +102,29 @@ class Watch:
 
     def _find(self) -> None:
         try:
-            found = psycopg.connect(**self._params, autocommit=True)
+            found = psycopg.connect(**self.ordered(self._params), autocommit=True)
         except psycopg.Error as error:
             if not self.is_down:
                 log.warning("database.no_primary", reason=str(error)[:500])
             self.is_down = True
             return
         before, self._connection, self._primary = self._primary, found, peer_of(found)
+        self._is_silent = False
+        self._primary_name = found.info.host, str(found.info.port)
         if before is not None and before != self._primary:
             self._cut("is no primary", lambda peer: peer != self._primary)
         if self.is_down or before != self._primary:
             log.warning("database.primary", host=found.info.host, port=found.info.port)
         self.is_down = False
+
+    def ordered(self, params: dict[str, Any]) -> dict[str, Any]:
+        """The same hosts, the primary first; if it did not answer, last: attempts at silent machines take seconds."""
+        hosts, ports = str(params["host"]).split(","), str(params["port"]).split(",")
+        pairs = sorted(zip(hosts, ports, strict=True), key=lambda pair: (pair == self._primary_name) == self._is_silent)
+        return params | {
+            "host": ",".join(host for host, _ in pairs),
+            "port": ",".join(port for _, port in pairs),
+        }
 
     def _cut(self, reason: str, is_meant: Callable[[Peer], bool]) -> None:
         log.warning("database.cut", reason=reason, connections=self._cut_all(is_meant))
@@ -126,11 +141,25 @@ def is_needed(params: dict[str, Any]) -> bool:
 
 def ensure(params: dict[str, Any], cut_all: CutAll) -> None:
     """Let this process have a watch over these hosts."""
-    key = str(params.get("host")), str(params.get("port"))
+    key = _key(params)
     with _lock:
         if key not in _watches:
             made = _watches[key] = Watch(params, cut_all)
             threading.Thread(target=made.run, name="database-watch", daemon=True).start()
+
+
+def ordered(params: dict[str, Any]) -> dict[str, Any]:
+    """The hosts in the order in which they are best tried. Raises OperationalError if none is the primary just now."""
+    looks_after = _watches.get(_key(params))
+    if looks_after is None:
+        return params
+    if looks_after.is_down:
+        raise psycopg.OperationalError("no database server is the primary just now")
+    return looks_after.ordered(params)
+
+
+def _key(params: dict[str, Any]) -> tuple[str, str]:
+    return str(params.get("host")), str(params.get("port"))
 
 
 def is_down() -> bool:

@@ -118,6 +118,22 @@ def test_a_connection_that_alone_was_ended_costs_no_others(hosts: TwoHosts, look
     assert not looked_after.is_down
 
 
+def test_the_primary_is_tried_first_and_a_silent_one_last(
+    hosts: TwoHosts, looked_after: watch.Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = (str(link.port) for link in hosts.links)
+    assert looked_after.ordered(hosts.params)["port"] == f"{first},{second}"
+    monkeypatch.setattr(watch, "UNANSWERED_SECS", 0.3)
+    hosts.links[0].set(State.DROPS)
+    hosts.links[1].set(State.REFUSES)
+    looked_after.look()
+    assert looked_after.is_down
+    assert looked_after.ordered(hosts.params)["port"] == f"{second},{first}"
+    hosts.links[1].set(State.PASSES)
+    looked_after.look()
+    assert looked_after.ordered(hosts.params)["port"] == f"{second},{first}"
+
+
 def test_without_a_primary_nobody_waits_and_then_it_is_found(hosts: TwoHosts, looked_after: watch.Watch) -> None:
     for link in hosts.links:
         link.set(State.REFUSES)

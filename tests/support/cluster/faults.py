@@ -50,9 +50,9 @@ def pause_leader(site: ClusterSite) -> None:
 def cut_leader_off(site: ClusterSite) -> None:
     """The leader's machine reaches nobody, and nobody reaches it."""
     leader = _leader(site)
-    leader.cut_off(State.DROPS)
+    site.data.cut_off(leader, State.DROPS)
     time.sleep(OUTAGE_SECS)
-    leader.cut_off(State.PASSES)
+    site.data.cut_off(leader, State.PASSES)
 
 
 def kill_patroni(site: ClusterSite) -> None:

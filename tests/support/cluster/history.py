@@ -222,6 +222,7 @@ class Traffic:
 
     def faults(self, session: psycopg.Connection[Any]) -> list[str]:
         """How what is stored differs from what was acknowledged, after the last contact."""
-        said = [fault for each in (*self.managed, *self.project) for fault in each.faults(session)]
+        said = [fault for each in self.managed for fault in each.faults(session)]
+        said += [fault for each in self.project for fault in each.faults(session)]
         sent = [name for each in self.project for name in each.sent]
         return said + [f"job {name} was sent to several computers" for name in {n for n in sent if sent.count(n) > 1}]

@@ -76,11 +76,6 @@ class DataNode:
         }
         return config
 
-    def cut_off(self, state: State) -> None:
-        """Break, or mend, all its ways."""
-        for link in (self.postgres_link, self.rest_link, *self.etcd_links):
-            link.set(state)
-
 
 class DataNodes:
     """The three of them; ``url`` of the site's database."""
@@ -136,6 +131,13 @@ class DataNodes:
             except (OSError, HTTPException):
                 continue
         return []
+
+    def cut_off(self, node: DataNode, state: State) -> None:
+        """Break, or mend, all ways between that machine and others. The other two ask each other's Patroni nothing
+        meanwhile either: who asks cannot be told.
+        """
+        for link in (node.postgres_link, *node.etcd_links, *(each.rest_link for each in self.nodes)):
+            link.set(state)
 
     def create_database(self) -> None:
         wait_until(self.leader, "a first leader", START_SECS)
