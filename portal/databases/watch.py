@@ -50,12 +50,14 @@ class Watch:
 
     def run(self) -> None:
         """Look again and again, as long as this process lives: only asking tells what became of a server."""
-        while not self._ended.wait(FIND_SECS if self.is_down else LOOK_SECS):
+        is_over = False
+        while not is_over:
             try:
                 self.look()
             except Exception:
                 # Of whatever kind: without the watch, requests could wait for a lost server for minutes.
                 log.exception("database.watch_failed")
+            is_over = self._ended.wait(FIND_SECS if self.is_down else LOOK_SECS)
         self._close()
 
     def end(self) -> None:
@@ -111,7 +113,8 @@ class Watch:
         before, self._connection, self._primary = self._primary, found, peer_of(found)
         self._is_silent = False
         self._primary_name = found.info.host, str(found.info.port)
-        if before is not None and before != self._primary:
+        if before != self._primary:
+            # Also at first: a connection may have been made, and its server lost, just before.
             self._cut("is no primary", lambda peer: peer != self._primary)
         if self.is_down or before != self._primary:
             log.warning("database.primary", host=found.info.host, port=found.info.port)
@@ -127,7 +130,8 @@ class Watch:
         }
 
     def _cut(self, reason: str, is_meant: Callable[[Peer], bool]) -> None:
-        log.warning("database.cut", reason=reason, connections=self._cut_all(is_meant))
+        if ncut := self._cut_all(is_meant):
+            log.warning("database.cut", reason=reason, connections=ncut)
 
 
 _lock = threading.Lock()
