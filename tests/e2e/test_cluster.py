@@ -121,7 +121,19 @@ def test_what_was_acknowledged_survives_the_death_of_a_web_node_and_of_the_prima
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("fault", faults.FAULTS, ids=lambda fault: fault.__name__)
+@pytest.mark.parametrize(
+    "fault",
+    [
+        *faults.FAULTS,
+        pytest.param(
+            faults.cut_leader_off,
+            marks=pytest.mark.xfail(
+                reason="the machine that was cut off does not follow again within 90 s", strict=False
+            ),
+        ),
+    ],
+    ids=lambda fault: fault.__name__,
+)
 def test_what_was_acknowledged_survives(fault: faults.Fault, make_site: ClusterSite) -> None:
     goes_through(make_site, [fault], njobs=1500)
 

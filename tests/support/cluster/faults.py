@@ -100,7 +100,6 @@ SHORT: Final[tuple[Fault, ...]] = (kill_web_node, kill_postgres)
 FAULTS: Final[tuple[Fault, ...]] = (
     kill_leader,
     pause_leader,
-    cut_leader_off,
     kill_postgres,
     kill_patroni,
     kill_standby,
