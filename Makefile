@@ -42,10 +42,11 @@ soak: .venv/development  ## 20 minutes of 80 % of full load with 2,000 slow conn
 	@$(PY) manage.py bench --only import
 	@EMULATION_SECS=$${EMULATION_SECS:-3600} $(PY) -m pytest -n 0 -rP tests/e2e/test_beside_emulation.py
 
-faults: .venv/development  ## 100,000 requests while servers are killed, 10,000 simulated schedules of faults, 60 orders of statements of each scene
+faults: .venv/development  ## 100,000 requests while servers are killed, each fault of several machines, 10,000 simulated schedules of faults, 60 orders of statements of each scene; LEADER_KILLS=20
 	@FAULT_REQUESTS=$${FAULT_REQUESTS:-100000} $(PY) -m pytest -n 0 tests/e2e/test_exactly_once.py $(ARGS)
 	@SIMULATION_SEEDS=$${SIMULATION_SEEDS:-10000} $(PY) -m pytest -n 2 tests/portal/clients/test_simulation.py $(ARGS)
 	@INTERLEAVINGS=$${INTERLEAVINGS:-60} $(PY) -m pytest -n 2 tests/isolation $(ARGS)
+	@$(PY) -m pytest -n 0 -m long -o log_cli=true -o log_cli_level=WARNING tests/e2e/test_cluster.py $(ARGS)
 
 fuzz: .venv/development  ## ten million inputs for all parsers, led by what they reach (FUZZ_RUNS= FUZZ_SECS=); a million mutated requests (FUZZ_REQUESTS= of each of ten seeds)
 	@$(PY) -m tests.fuzzing $(if $(FUZZ_SECS),--secs $(FUZZ_SECS),--runs $(or $(FUZZ_RUNS),10000000))

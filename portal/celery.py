@@ -1,7 +1,7 @@
 """The Celery application: ``celery -A portal worker`` and ``celery -A portal beat``."""
 
 import os
-from typing import Any
+from typing import Any, Final
 
 import structlog
 from amqp.exceptions import ChannelError
@@ -10,8 +10,32 @@ from celery.signals import task_postrun, task_prerun, worker_process_init
 from django.conf import settings
 from django.utils.module_loading import import_string
 
+from portal.databases.dropping import drop_connection
+from portal.databases.errors import is_database_lost
+
+RETRY_SECS: Final = 10
+MAX_RETRIES: Final = 60
+"""Ten minutes: by then beat queues anew what it queues, and the rest is looked after by such tasks."""
+
+
+class SiteTask(Task[Any, Any]):
+    """A task that loses its database is queued again: tasks are safe to run twice."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.request.called_directly:
+            return super().__call__(*args, **kwargs)
+        try:
+            return self.run(*args, **kwargs)
+        except Exception as error:
+            # Django's errors and psycopg's have no base of their own.
+            if not is_database_lost(error):
+                raise
+            drop_connection()
+            raise self.retry(exc=error, countdown=RETRY_SECS, max_retries=MAX_RETRIES) from error
+
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
-app = Celery("cobblestone")
+app = Celery("cobblestone", task_cls=SiteTask)
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 

@@ -14,9 +14,12 @@ from urllib.parse import urlsplit
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
+from psycopg import ProgrammingError
+from psycopg.conninfo import conninfo_to_dict
 
 _ON = ("1", "true", "yes", "on")
 _OFF = ("0", "false", "no", "off")
+_LIBPQ_PORT = "5432"
 
 
 class SettingError(SystemExit):
@@ -141,21 +144,35 @@ def secret(name: str) -> str:
 def database(url: str, name: str = "DATABASE_URL") -> dict[str, Any]:
     """Django's settings for a PostgreSQL URL; the URL itself, which may hold a password, is never shown.
 
-    Options that the URL has after its "?" (sslmode …) go to libpq as they are; ``host`` may be a socket's folder.
+    It is read as libpq reads it: several hosts are separated by commas, each with a port of its own; ``host`` may be a
+    socket's folder; options after the "?" (sslmode …) go to libpq as they are. Of several hosts one is the primary at a
+    time: connections that can only read are not used, unless the URL says otherwise.
+
     ``name``: of the setting, for errors.
     """
     try:
-        if urlsplit(url).scheme not in ("postgres", "postgresql"):
+        if url.partition("://")[0] not in ("postgres", "postgresql"):
             raise ValueError
-        found = dict(environ.Env.db_url_config(url, engine="django.db.backends.postgresql"))
-    except ValueError:
+        found = conninfo_to_dict(url)
+        hosts, ports = str(found.get("host", "")).split(","), str(found.get("port", "")).split(",")
+        if len(ports) not in (1, len(hosts)) or not all(map(_is_port, ports)):
+            raise ValueError
+    except (ValueError, ProgrammingError):
         raise SettingError(
-            f"Setting {name} cannot be used: give postgresql://user:password@host:port/database."
+            f"Setting {name} cannot be used: give postgresql://user:password@host:port/database, or several "
+            "host:port, separated by commas."
         ) from None
-    # Django's dbshell looks for a socket's folder in HOST only.
-    if folder := found.get("OPTIONS", {}).pop("host", ""):
-        found["HOST"] = folder
-    return found
+    if len(hosts) > 1:
+        found.setdefault("target_session_attrs", "read-write")
+        found["port"] = ",".join(port or _LIBPQ_PORT for port in ports)
+    keys = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST": "host", "PORT": "port"}
+    read = {part: str(found.pop(key, "")) for part, key in keys.items()}
+    return {"ENGINE": "django.db.backends.postgresql", **read, "OPTIONS": found}
+
+
+def _is_port(text: str) -> bool:
+    """None given is libpq's default."""
+    return not text or (text.isascii() and text.isdecimal() and len(text) <= 5 and 1 <= int(text) <= 65535)
 
 
 def mail(url: str) -> dict[str, Any]:

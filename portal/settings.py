@@ -14,9 +14,10 @@ from django.templatetags.static import static
 
 from portal import environment as env
 from portal.clients.paths import ClientPath, by_path
+from portal.databases.connections import WatchedConnection
 from portal.languages.sources import APPS as catalogue_apps
-from portal.replica.database import replica_database
 from portal.object_storage import options as object_storage
+from portal.replica.database import replica_database
 from portal.wire import web_push
 from portal.wire.key_files import make_file
 
@@ -230,6 +231,8 @@ if not (DATABASE_URL and BROKER_URL and CACHE_URL):
 SEVERAL_MACHINES = env.switch("SEVERAL_MACHINES", "," in urlsplit(DATABASE_URL).netloc)
 DB_POOL_MAX = env.integer("DB_POOL_MAX", 16, low=1, high=1000)
 _database: dict[str, Any] = env.database(DATABASE_URL)
+# PostgreSQL on several machines, of which one is the primary (docs/how-to/high-availability.md).
+_has_standbys = "," in _database["HOST"]
 _database["OPTIONS"] = {
     # A prepared statement is planned once per connection, and not each time anew for its parameters: for the long
     # statements of the client protocols that takes longer than running them.
@@ -239,13 +242,22 @@ _database["OPTIONS"] = {
     "keepalives_interval": 10,
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
-    # A pool makes one connection at a time: one that hangs would block it long after an outage has ended.
-    "connect_timeout": 5,
+    # A pool makes one connection at a time: one that hangs would block it long after an outage has ended. Of several
+    # hosts each has so long.
+    "connect_timeout": 2 if _has_standbys else 5,
     **_database.get("OPTIONS", {}),
     # By default the pool waits longer after each attempt, up to minutes after an outage has ended.
-    "pool": {"min_size": 1, "max_size": DB_POOL_MAX, "timeout": 10, "reconnect_timeout": 10},
+    "pool": {
+        "min_size": 1,
+        "max_size": DB_POOL_MAX,
+        "timeout": 10,
+        "reconnect_timeout": 5,
+        "connection_class": WatchedConnection,
+    },
     "application_name": "cobblestone",
 }
+# After a failover no request gets a connection that died in it.
+_database["CONN_HEALTH_CHECKS"] = _has_standbys
 DATABASES = {"default": _database}
 # A streaming replica, for pages that only read. It is not used while it is further behind than this.
 REPLICA_URL = env.secret("REPLICA_URL")
@@ -371,6 +383,7 @@ MIDDLEWARE = [
     "portal.web.compression.CompressionMiddleware",
     "portal.web.middleware.ContentPolicyMiddleware",
     "portal.replica.own_changes.OwnChangesMiddleware",
+    "portal.web.unavailable.DatabaseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",

@@ -17,6 +17,7 @@ from portal.people.pages.token_views import replace, revoke, tokens
 from portal.people.pages.views import change_email, keys, profile, revoke_key, revoke_keys, sessions
 from portal.public_pages.views import enter, leave, site_text
 
+handler500 = "portal.web.unavailable.server_error"
 urlpatterns = [
     path("healthz", healthz),
     path("readyz", readyz),

@@ -38,6 +38,8 @@ from portal.clients.wants import (
     Transaction,
     Turn,
 )
+from portal.databases.connections import WatchedAsyncConnection
+from portal.databases.watch import is_down
 
 Pool = AsyncConnectionPool[Connection]
 ReadPart = Callable[[int], Awaitable[bytes]]
@@ -54,13 +56,20 @@ BATCH_SECS: Final = 45.0
 MAX_WAITING_APART: Final = 200
 """Transactions and slow queries that wait for a connection at most; more are refused."""
 CONNECT_SECS: Final = 10.0
+RECONNECT_SECS: Final = 5.0
+"""A pool that tries to connect waits longer after each attempt; after so long it begins anew."""
 THREADS: Final = 8
 MAX_CALLS: Final = 200
 """Slow calls under way or waiting for a thread at most; more are refused."""
 
 
-_STATEMENT_IS_STALE: Final = (psycopg.errors.FeatureNotSupported, psycopg.errors.InvalidSqlStatementName)
-"""After a migration a statement that was prepared before may return other types, or may be gone."""
+_CONNECTION_IS_STALE: Final = (
+    psycopg.errors.FeatureNotSupported,
+    psycopg.errors.InvalidSqlStatementName,
+    psycopg.errors.ReadOnlySqlTransaction,
+)
+"""After a migration a statement that was prepared before may return other types, or may be gone. And a server that was
+the primary when the connection was made may not be it any more."""
 
 
 class _QueryQueue:
@@ -140,6 +149,7 @@ class _QueryQueue:
             if not kept.connection.closed:
                 return kept
             await self._pool.putconn(kept.release())  # which makes room for a new one
+        _refuse_without_primary()
         return BatchConnection(await self._pool.getconn())
 
     async def _carry_out(self, connection: BatchConnection, batch: list[tuple[Query, asyncio.Future[Any]]]) -> None:
@@ -152,7 +162,7 @@ class _QueryQueue:
         except Exception as error:
             # Of whatever kind: one query alone may have caused it.
             outcomes = [(each, APART) for each in batch]
-            if isinstance(error, _STATEMENT_IS_STALE) or not connection.is_clean:
+            if isinstance(error, _CONNECTION_IS_STALE) or not connection.is_clean:
                 await connection.release().close()
         except BaseException:
             # The loop is ending.
@@ -211,7 +221,8 @@ class Batcher:
             max_waiting=MAX_WAITING_APART,
             timeout=CONNECT_SECS,
             # Else the pool waits longer after each attempt, and clients were refused long after an outage has ended.
-            reconnect_timeout=CONNECT_SECS,
+            reconnect_timeout=RECONNECT_SECS,
+            connection_class=WatchedAsyncConnection,
             open=False,
         )
 
@@ -264,11 +275,12 @@ class Batcher:
     @asynccontextmanager
     async def _apart(self) -> AsyncIterator[Connection]:
         """A connection for a query or transaction that is done separately."""
+        _refuse_without_primary()
         try:
             async with self._pool.connection() as connection:
                 try:
                     yield connection
-                except _STATEMENT_IS_STALE:
+                except _CONNECTION_IS_STALE:
                     await connection.close()
                     raise
                 finally:
@@ -295,7 +307,7 @@ class Batcher:
         async with self._apart() as connection:
             try:
                 return await do(connection)
-            except _STATEMENT_IS_STALE:
+            except _CONNECTION_IS_STALE:
                 await connection.close()
                 if not may_repeat():
                     raise
@@ -367,6 +379,12 @@ class Batcher:
         del self._shared[key]
         if not task.cancelled():
             task.exception()  # otherwise asyncio logs it as lost if all requests that waited for it were cancelled
+
+
+def _refuse_without_primary() -> None:
+    """Nobody waits for a connection while there is none to be had."""
+    if is_down():
+        raise psycopg.OperationalError("no database server is the primary just now")
 
 
 async def _drive(steps: Steps[Found], get: Callable[[Any], Awaitable[Any]]) -> Found:

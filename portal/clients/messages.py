@@ -14,6 +14,7 @@ from portal.wire.boinc_errors import ERR_GENERIC, ERR_XML_PARSE
 XML_HEAD: Final = '<?xml version="1.0" encoding="UTF-8" ?>\n'
 TRY_LATER: Final = "The server failed to answer this request. Please try again in some minutes."
 BUSY: Final = "The server has too much to do just now. Please try again in some minutes."
+NO_DATABASE: Final = "The server's database cannot be reached just now. Nothing is lost; your client will try again."
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 

@@ -79,6 +79,8 @@ def fetch(steps: Sequence[Step]) -> Sequence[Row]:
             # After a restart of the database the other connections of the pool are lost too: none of them must fail a
             # request.
             connection.pool.check()
+            if not connection.in_atomic_block:
+                connection.close()
         raise
 
 

@@ -13,9 +13,10 @@ from typing import Any, Final
 import structlog
 from django.core.signals import got_request_exception
 
-from portal.clients.messages import BUSY, TRY_LATER, ClientReply, ClientRequest, refusal
+from portal.clients.messages import BUSY, NO_DATABASE, TRY_LATER, ClientReply, ClientRequest, refusal
 from portal.clients.paths import ClientPath
 from portal.clients.wants import Busy, Steps
+from portal.databases.errors import is_database_lost, is_worth_repeating
 from portal.ops import metrics
 from portal.ops.logs import USER_AGENT_CHARS, log_request
 from portal.people.accounts import ClientAuthError
@@ -25,6 +26,7 @@ from portal.wire.scanner import ProtocolError
 log = structlog.get_logger(__name__)
 # Called with the path, BOINC's error number, the request's id and the seconds of each answered request.
 observers: Final[list[Callable[[str, int, str, float], None]]] = []
+_LONGEST_REASON: Final = 300
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{8,64}\Z")
 
 
@@ -34,20 +36,29 @@ def _handler(route: ClientPath) -> Any:
 
 
 def steps(route: ClientPath, request: ClientRequest) -> Steps[ClientReply]:
-    """The reply to a request, also after a failure: clients wait for ever after an HTTP error (BOINC protocol)."""
-    try:
-        answer: ClientReply | Steps[ClientReply] = _handler(route)(request)
-        reply = answer if isinstance(answer, ClientReply) else (yield from answer)
-    except ClientAuthError as error:
-        return refusal(route.root, error.error_num, error.message)
-    except ProtocolError as error:
-        return refusal(route.root, error.error_num, str(error))
-    except Busy:
-        return busy(route)
-    except Exception:
-        # Any kind of exception: without a reply in its own protocol a client may wait for ever.
-        return failed(route)
-    return reply
+    """The reply to a request, also after a failure: clients wait for ever after an HTTP error (BOINC protocol).
+
+    Where the database was lost in the middle, all is done once more: clients repeat every request, so each is safe to
+    repeat, also if what it wrote is stored already. Only a body that comes as a stream is gone by then.
+    """
+    for may_repeat in (not route.is_stream, False):
+        try:
+            answer: ClientReply | Steps[ClientReply] = _handler(route)(request)
+            return answer if isinstance(answer, ClientReply) else (yield from answer)
+        except ClientAuthError as error:
+            return refusal(route.root, error.error_num, error.message)
+        except ProtocolError as error:
+            return refusal(route.root, error.error_num, str(error))
+        except Busy:
+            return busy(route)
+        except Exception as error:
+            # Any kind of exception: without a reply in its own protocol a client may wait for ever.
+            if not is_database_lost(error):
+                return failed(route)
+            log.warning("protocol_database_lost", path=route.path, reason=str(error)[:_LONGEST_REASON])
+            if not (may_repeat and is_worth_repeating(error)):
+                break
+    return refusal(route.root, ERR_GENERIC, NO_DATABASE)
 
 
 def busy(route: ClientPath) -> ClientReply:

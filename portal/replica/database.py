@@ -8,7 +8,8 @@ from typing import Any
 def replica_database(found: dict[str, Any], primary_options: dict[str, Any]) -> dict[str, Any]:
     """``found``: of its URL. The primary's options, but a replica that does not answer is left sooner."""
     options = {
-        **primary_options,
+        # That server takes no writes.
+        **{name: value for name, value in primary_options.items() if name != "target_session_attrs"},
         "keepalives_idle": 3,
         "keepalives_interval": 1,
         "keepalives_count": 3,

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import connection
 from django.test import override_settings
 
-from accounting.certificates.facts import SHOWN, NoWork, Wanted, draft, read_abouts
+from accounting.certificates.facts import SHOWN, CertificateRequest, NoWork, draft, read_scopes
 from accounting.computers.merge import _days_of
 from accounting.engine.states import DayFlag
 from accounting.exchange.day_rows import DayRange, count_rows, read_names, read_page, read_pages
@@ -118,12 +118,12 @@ def _rows(user: User, hosts: list[Host]) -> dict[str, Any]:
 
 
 def _certificates(user: User) -> dict[str, Any]:
-    abouts = read_abouts(user)
+    scopes = read_scopes(user)
     found: dict[str, Any] = {}
-    for about in ("all", *abouts.projects):
-        wanted = Wanted(dt.date(2024, 1, 21), dt.date(2024, 4, 10), about, SHOWN)
+    for about in ("all", *scopes.projects):
+        wanted = CertificateRequest(dt.date(2024, 1, 21), dt.date(2024, 4, 10), about, SHOWN)
         try:
-            found[f"certificate {about}"] = draft(user, wanted, abouts, TODAY)
+            found[f"certificate {about}"] = draft(user, wanted, scopes, TODAY)
         except NoWork:
             found[f"certificate {about}"] = None
     return found

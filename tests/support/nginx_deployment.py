@@ -10,7 +10,7 @@ import os
 import re
 import sys
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, Self
 
@@ -85,11 +85,21 @@ class Deployment:
         }
         variables = environment(var_dir, **(defaults | settings))
         self.web, self.clients = (
-            Program(_command(name, port), f"http://127.0.0.1:{port}/", folder / f"{name}.log", variables)
+            Program(unit_command(name, port), f"http://127.0.0.1:{port}/", folder / f"{name}.log", variables)
             for name, port in ports.items()
             if name != "nginx"
         )
-        self._write(folder, ports, times or {})
+        write_configuration(
+            folder,
+            ports["nginx"],
+            [ports["cobblestone-web"]],
+            [ports["cobblestone-clients"]],
+            {
+                "/var/lib/cobblestone/files/": f"{self.files_dir}/",
+                "/var/lib/cobblestone/statistics/": f"{self.statistics_dir}/",
+                **(times or {}),
+            },
+        )
         nginx = [NGINX, "-p", str(folder), "-e", "stderr", "-c", str(folder / "nginx.conf")]
         self.nginx = Program(nginx, self.url, folder / "nginx.log", os.environ)
 
@@ -109,32 +119,33 @@ class Deployment:
         for program in (self.nginx, self.clients, self.web):
             program.stop()
 
-    def _write(self, folder: Path, ports: Mapping[str, int], times: Mapping[str, str]) -> None:
-        user = "user root;\n" if os.geteuid() == 0 else ""  # else others may not read the test's folder
-        limits = re.search(r"```\n(worker_rlimit_nofile .*?)```", INSTALLATION.read_text(), re.S)
-        assert limits is not None
-        main = _MAIN.format(user=user, limits=limits[1], folder=folder, address_header=ADDRESS_HEADER)
-        (folder / "nginx.conf").write_text(main)
-        text = (DEPLOY / "nginx.conf").read_text()
-        text = re.sub(r"server \{\n    listen 80;.*?\n\}\n", "", text, flags=re.DOTALL)
-        text = re.sub(r"    (listen \[::\]|ssl_).*\n", "", text)
-        replaced = {
-            "listen 443 ssl;": f"listen 127.0.0.1:{ports['nginx']};",
-            "server_name portal.example.org;": "server_name 127.0.0.1;",
-            "127.0.0.1:8000": f"127.0.0.1:{ports['cobblestone-web']}",
-            "127.0.0.1:8001": f"127.0.0.1:{ports['cobblestone-clients']}",
-            "/var/log/nginx/cobblestone.log": str(folder / "nginx.log"),
-            "/var/lib/cobblestone/files/": f"{self.files_dir}/",
-            "/var/lib/cobblestone/statistics/": f"{self.statistics_dir}/",
-            **times,
-        }
-        for old, new in replaced.items():
-            assert old in text, old
-            text = text.replace(old, new)
-        (folder / "site.conf").write_text(text)
+
+def write_configuration(
+    folder: Path, port: int, web_ports: Sequence[int], client_ports: Sequence[int], replaced: Mapping[str, str]
+) -> None:
+    """nginx's files for services on these ports; ``replaced``: what else of deploy/nginx.conf becomes what."""
+    user = "user root;\n" if os.geteuid() == 0 else ""  # else others may not read the test's folder
+    limits = re.search(r"```\n(worker_rlimit_nofile .*?)```", INSTALLATION.read_text(), re.S)
+    assert limits is not None
+    main = _MAIN.format(user=user, limits=limits[1], folder=folder, address_header=ADDRESS_HEADER)
+    (folder / "nginx.conf").write_text(main)
+    text = (DEPLOY / "nginx.conf").read_text()
+    text = re.sub(r"server \{\n    listen 80;.*?\n\}\n", "", text, flags=re.DOTALL)
+    text = re.sub(r"    (listen \[::\]|ssl_).*\n", "", text)
+    for old, new in {
+        "listen 443 ssl;": f"listen 127.0.0.1:{port};",
+        "server_name portal.example.org;": "server_name 127.0.0.1;",
+        "server 127.0.0.1:8000;": " ".join(f"server 127.0.0.1:{each};" for each in web_ports),
+        "server 127.0.0.1:8001;": " ".join(f"server 127.0.0.1:{each};" for each in client_ports),
+        "/var/log/nginx/cobblestone.log": str(folder / "nginx.log"),
+        **replaced,
+    }.items():
+        assert old in text, old
+        text = text.replace(old, new)
+    (folder / "site.conf").write_text(text)
 
 
-def _command(unit: str, port: int) -> list[str]:
+def unit_command(unit: str, port: int) -> list[str]:
     """How the unit starts its server, with this Python and on this port."""
     found = re.search(r"^ExecStart=\S+/granian (.*)$", (DEPLOY / f"{unit}.service").read_text(), re.M)
     assert found

@@ -69,9 +69,19 @@ def main(starter_pid: int, arguments: list[str]) -> int:
 
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
-    code = child.wait()
+    child.returncode = code = _wait_for(child.pid)
     _kill_rest()
     return code if code >= 0 else 128 - code
+
+
+def _wait_for(pid: int) -> int:
+    """The exit code of the command. Orphans that end meanwhile are buried, as init does: who asks for them, such as
+    Patroni for its PostgreSQL, must not take them for running.
+    """
+    while True:
+        ended, status = os.wait()
+        if ended == pid:
+            return os.waitstatus_to_exitcode(status)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,45 @@
+"""Which errors say that the database was lost, not that a statement was wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import psycopg
+from psycopg_pool import PoolTimeout
+
+READ_ONLY: Final = "25006"
+"""SQLSTATE of a write on a server that is no primary any more."""
+_LOST: Final = frozenset({READ_ONLY, "57P01", "57P02", "57P03"})
+"""That one, and: ended by an operator, by a crash, and not ready yet (PostgreSQL's appendix on error codes)."""
+_CONNECTION_CLASS: Final = "08"
+
+
+def is_database_lost(error: BaseException) -> bool:
+    """Whether the connection was lost, could not be made, or leads to a server that only reads.
+
+    Nobody knows then whether the transaction was committed. What is safe to repeat may be done again.
+    """
+    return any(_is_lost(each) for each in _causes(error) if isinstance(each, psycopg.Error))
+
+
+def is_worth_repeating(error: BaseException) -> bool:
+    """Whether the connection was lost in the middle. If none could be had, another try would wait as long."""
+    return is_database_lost(error) and not any(isinstance(each, PoolTimeout) for each in _causes(error))
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The error and those that led to it: Django's errors are raised from psycopg's."""
+    seen: set[int] = set()
+    each: BaseException | None = error
+    while each is not None and id(each) not in seen:
+        seen.add(id(each))
+        yield each
+        each = each.__cause__
+
+
+def _is_lost(error: psycopg.Error) -> bool:
+    if error.sqlstate:
+        return error.sqlstate in _LOST or error.sqlstate.startswith(_CONNECTION_CLASS)
+    # Errors without a number are those of libpq, psycopg and the pool: there was no server to answer.
+    return isinstance(error, psycopg.OperationalError) or "connection" in str(error)

@@ -1,0 +1,70 @@
+"""What people and scripts see while the database cannot be reached: a sentence, 503, and when to come back."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+from django.conf import settings
+from django.db import DEFAULT_DB_ALIAS
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.template import loader
+from django.utils.translation import gettext
+from django.views import defaults
+
+from portal.databases.dropping import drop_connection
+from portal.databases.errors import is_database_lost, is_worth_repeating
+from portal.databases.watch import is_down
+
+log = structlog.get_logger(__name__)
+
+RETRY_AFTER_SECS: Final = 30
+_LONGEST_REASON: Final = 300
+_REPEATABLE: Final = "database_is_worth_repeating"
+
+
+class DatabaseMiddleware:
+    """Refuses at once while there is no primary, so that no thread waits for one; what only reads is done once more if
+    its connection was lost.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if is_down():
+            return _unavailable(request)
+        response = self.get_response(request)
+        if request.method in ("GET", "HEAD") and getattr(response, _REPEATABLE, False):
+            response = self.get_response(request)
+        return response
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """Django's handler of faults, called while one is handled: some of them are no faults of ours."""
+    error = sys.exc_info()[1]
+    if error is None or not is_database_lost(error):
+        return defaults.server_error(request)
+    log.warning("page_database_lost", reason=str(error)[:_LONGEST_REASON])
+    drop_connection()
+    response = _unavailable(request)
+    setattr(response, _REPEATABLE, is_worth_repeating(error))
+    return response
+
+
+def _unavailable(request: HttpRequest) -> HttpResponse:
+    words = (
+        gettext("The site is moving to another database server. Try again in a minute.")
+        if "," in settings.DATABASES[DEFAULT_DB_ALIAS]["HOST"]
+        else gettext("The site cannot reach its database just now. Try again in a minute.")
+    )
+    response: HttpResponse
+    if request.path_info.startswith("/api/"):
+        response = JsonResponse({"detail": words}, status=503)
+    else:
+        response = HttpResponse(loader.get_template("503.html").render({"words": words}), status=503)
+    response.headers["Retry-After"] = str(RETRY_AFTER_SECS)
+    response.headers["Cache-Control"] = "no-store"
+    return response

@@ -1,0 +1,228 @@
+"""What clients were told, written down as it happened, and compared with what is stored, without the site's own code.
+
+An operation that was acknowledged must be stored once; one that was not may be stored once or not at all. All clients
+count up or name what they report, so that both can be told from the tables.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import socket
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Final
+
+import psycopg
+
+from accounting.benchmarks import fleet
+from tests.support.scheduler_clients import Computer, names, result_xml
+
+PATIENCE_SECS: Final = 90.0
+PAUSE_SECS: Final = 0.1
+"""Between two requests of one thread, so that the machine has time for the servers."""
+MICRO: Final = 1_000_000
+_RESULT_OVER: Final = 5
+_RESULT_IN_PROGRESS: Final = 4
+
+Address = tuple[str, int]
+
+
+def get(address: Address, path: str) -> tuple[int, bytes]:
+    """Status and body; status 0 if there was no answer."""
+    return _ask(address, f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".encode())
+
+
+def post(address: Address, path: str, body: bytes) -> bytes:
+    """The reply, empty if there was none."""
+    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n"
+    return _ask(address, head.encode() + body)[1]
+
+
+def _ask(address: Address, message: bytes) -> tuple[int, bytes]:
+    received = b""
+    try:
+        with socket.create_connection(address, PATIENCE_SECS) as connection:
+            connection.sendall(message)
+            while data := connection.recv(65_536):
+                received += data
+    except OSError:
+        return 0, b""
+    head, _, body = received.partition(b"\r\n\r\n")
+    status = head.split(b" ", 2)[1:2]
+    return (int(status[0]) if status and status[0].isdigit() else 0), body
+
+
+@dataclass
+class History:
+    """When each kind of client was acknowledged something, and what else it saw."""
+
+    acknowledged_at: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    seen: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+
+    def note(self, kind: str) -> None:
+        self.acknowledged_at[kind].append(time.monotonic())
+
+    def longest_gaps_secs(self) -> dict[str, float]:
+        return {
+            kind: max((after - before for before, after in pairwise(sorted(times))), default=0.0)
+            for kind, times in self.acknowledged_at.items()
+        }
+
+
+@dataclass
+class ManagedComputer:
+    """A client of the account manager, whose projects each do a second of work between two reports."""
+
+    member: fleet.Member
+    acknowledged_secs: int = 0
+    first_secs: int = 0
+    """Of its first report, with which the site begins to count."""
+
+    @property
+    def token(self) -> str:
+        return self.member.tail.partition(b"<host>")[2].partition(b"</host>")[0].decode()
+
+    def act(self, address: Address, history: History) -> bool:
+        message = self.member.request()
+        nsecs = self.member.sent
+        reply = post(address, "/rpc.php", message)
+        is_done = b"</acct_mgr_reply>" in reply and b"<repeat_sec>" in reply and b"<error_num>" not in reply
+        if is_done:
+            self.acknowledged_secs = nsecs
+            history.note("account manager")
+        elif reply:
+            history.seen["account manager"].add(_sentence(reply))
+        return is_done
+
+    def faults(self, session: psycopg.Connection[Any]) -> list[str]:
+        """How the books differ from what was acknowledged: a total, and the sum of the days."""
+        rows = session.execute(
+            "SELECT p.project_id, p.credited[3], (SELECT sum(d.cpu_time) FROM accounting_day d"
+            "   WHERE d.host_id = p.host_id AND d.project_id = p.project_id)"
+            "  FROM accounting_hostproject p JOIN portal_host h ON h.id = p.host_id WHERE h.token = %s",
+            [self.token],
+        ).fetchall()
+        base = self.first_secs
+        wanted = {(self.acknowledged_secs - base) * MICRO}
+        found = {int(total) for _, total, _ in rows} | {int(days or 0) for _, _, days in rows}
+        if len(rows) == fleet.PROJECTS and found == wanted:
+            return []
+        return [f"computer {self.token}: acknowledged {wanted} µs, stored {rows}"]
+
+
+@dataclass
+class ProjectComputer:
+    """A client of the project, which fetches jobs and reports each of them at its next request."""
+
+    computer: Computer
+    sent: dict[str, str] = field(default_factory=dict)
+    reported: set[str] = field(default_factory=set)
+
+    def act(self, address: Address, history: History, *, wants: bool = True) -> bool:
+        computer = self.computer
+        results = "".join(result_xml(name) for name in computer.jobs)
+        reply = post(address, "/project/scheduler", computer.request(1000 if wants else 0, 1, results=results))
+        text = reply.decode(errors="replace")
+        if "</scheduler_reply>" not in text or "<project_is_down/>" in text:
+            if text:
+                history.seen["project"].add(_sentence(reply))
+            return False
+        history.note("project")
+        self.sent |= dict.fromkeys(names(text, "result"), "")
+        self.reported |= set(names(text, "result_ack"))
+        computer.read(text)
+        return True
+
+    def faults(self, session: psycopg.Connection[Any]) -> list[str]:
+        rows = session.execute(
+            "SELECT name, server_state, host_id FROM credit_result WHERE name = ANY (%s)", [list(self.sent)]
+        ).fetchall()
+        stored = {name: (state, host_id) for name, state, host_id in rows}
+        said = []
+        for name in self.sent:
+            state, host_id = stored.get(name, (None, None))
+            wanted = _RESULT_OVER if name in self.reported else _RESULT_IN_PROGRESS
+            if state != wanted or host_id != self.computer.hostid:
+                said.append(f"job {name}: server state {state} at host {host_id}, acknowledged {wanted}")
+        return said
+
+
+def _sentence(reply: bytes) -> str:
+    found = re.search(rb"<(?:error_msg|message)[^>]*>([^<]*)<", reply)
+    return found[1].decode(errors="replace") if found else reply[:100].decode(errors="replace")
+
+
+class Traffic:
+    """Clients and visitors that go on all the time, in threads; a context manager."""
+
+    def __init__(self, address: Address, managed: list[ManagedComputer], project: list[ProjectComputer]) -> None:
+        self.address, self.managed, self.project = address, managed, project
+        self.history = History()
+        self._over = threading.Event()
+
+    def begin(self) -> None:
+        """Everybody's first contact, without faults."""
+        for each in self.managed:
+            assert each.act(self.address, self.history), self.history.seen
+            each.first_secs = each.member.sent
+        for other in self.project:
+            assert other.act(self.address, self.history), self.history.seen
+
+    def __enter__(self) -> Traffic:
+        self._pool = ThreadPoolExecutor(4)
+        works = (self._manage, self._manage, self._compute, self._visit)
+        self._running = [self._pool.submit(work, number) for number, work in enumerate(works)]
+        return self
+
+    def __exit__(self, *_raised: object) -> None:
+        self._over.set()
+        for running in self._running:
+            running.result()
+        self._pool.shutdown()
+
+    def _manage(self, number: int) -> None:
+        mine, dice = self.managed[number::2], random.Random(number)
+        self._repeat(lambda: dice.choice(mine).act(self.address, self.history))
+
+    def _compute(self, number: int) -> None:
+        dice = random.Random(number)
+        self._repeat(lambda: dice.choice(self.project).act(self.address, self.history))
+
+    def _visit(self, _number: int) -> None:
+        def visit() -> None:
+            status, _ = get(self.address, "/project/top/")
+            if status == 200:
+                self.history.note("pages")
+            else:
+                self.history.seen["pages"].add(str(status))
+
+        self._repeat(visit, 5 * PAUSE_SECS)
+
+    def _repeat(self, act: Callable[[], object], pause_secs: float = PAUSE_SECS) -> None:
+        while not self._over.wait(pause_secs):
+            act()
+
+    def end(self) -> None:
+        """Everybody's last contact: each tries until it is acknowledged."""
+        deadline = time.monotonic() + PATIENCE_SECS
+        for act in (
+            *(each.act for each in self.managed),
+            *(lambda at, told, each=other: each.act(at, told, wants=False) for other in self.project),
+        ):
+            while not act(self.address, self.history):
+                assert time.monotonic() < deadline, f"nobody was answered: {dict(self.history.seen)}"
+                # Only asking tells when the site answers again.
+                time.sleep(PAUSE_SECS)
+
+    def faults(self, session: psycopg.Connection[Any]) -> list[str]:
+        """How what is stored differs from what was acknowledged, after the last contact."""
+        said = [fault for each in self.managed for fault in each.faults(session)]
+        said += [fault for each in self.project for fault in each.faults(session)]
+        sent = [name for each in self.project for name in each.sent]
+        return said + [f"job {name} was sent to several computers" for name in {n for n in sent if sent.count(n) > 1}]
