@@ -49,6 +49,7 @@ class Client:
         "_work_rate",
         "all_projects",
         "any_suspended",
+        "arrivals",
         "buffer_min_secs",
         "buffer_total_secs",
         "busy_projects",
@@ -150,6 +151,7 @@ class Client:
         self._beside = [0.0] * len(processors)  # per kind of GPU: most CPUs per instance that its jobs take
         self.uneven = False  # some job does not occupy one whole CPU and nothing else
         self.version = 0  # counts arrivals and ends
+        self.arrivals = 0
         self.moves = 0  # counts jobs that stopped running
         # No present job can miss its deadline before; 0: not known (RoundRobinSimulation.may_miss_deadlines).
         self.safe_until_secs = 0.0
@@ -283,28 +285,30 @@ class Client:
             self._update_contested()
         waiting.append(job)
         project.unfinished += 1
-        project.waiting_estimates[kind].append(job.estimate_secs)
-        work_secs = job.estimate_secs * job.usage
+        estimate_secs, usage = job.estimate_secs, job.usage
+        project.waiting_estimates[kind].append(estimate_secs)
+        work_secs = estimate_secs * usage
         project.waiting_secs[kind] += work_secs
         self._work[kind] += work_secs
         weight = NEW_JOB_WEIGHT if project.job_secs else 1.0
-        project.job_secs += (job.estimate_secs - project.job_secs) * weight
-        project.job_flop += (job.estimate_secs * job.counted_flops - project.job_flop) * weight
+        project.job_secs += (estimate_secs - project.job_secs) * weight
+        project.job_flop += (estimate_secs * job.counted_flops - project.job_flop) * weight
         heap = self.deadlines[kind]
         heappush(heap, (job.deadline_secs, job.id, job))
         if len(heap) > self._compact_at[kind]:
             heap[:] = [entry for entry in heap if not entry[2].done]
             heapify(heap)
             self._compact_at[kind] = 2 * len(heap) + MIN_HEAP
-        if job.estimate_secs > self.longest_secs[kind]:
-            self.longest_secs[kind] = job.estimate_secs
+        if estimate_secs > self.longest_secs[kind]:
+            self.longest_secs[kind] = estimate_secs
         if job.cpus != 1.0 or kind:
             self.uneven = True
-            self.max_usage[kind] = max(self.max_usage[kind], job.usage)
-            self.min_usage[kind] = min(self.min_usage[kind], job.usage)
+            self.max_usage[kind] = max(self.max_usage[kind], usage)
+            self.min_usage[kind] = min(self.min_usage[kind], usage)
             if kind:
-                self._beside[kind] = max(self._beside[kind], job.cpus / job.usage)
+                self._beside[kind] = max(self._beside[kind], job.cpus / usage)
         self.version += 1
+        self.arrivals += 1
         self.safe_until_secs = 0.0
 
     def _update_contested(self) -> None:

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from heapq import heapreplace
-from random import Random
 from typing import Final
 
 from emulator.engine.decisions import WorkRequest
 from emulator.engine.quirks import Quirks
 from emulator.engine.random_numbers import standard_normal
-from emulator.engine.scenario import MIN_JOB_FLOP, Normal
+from emulator.engine.scenario import MIN_JOB_FLOP
 from emulator.engine.state import Job, Offer, ProjectState
 
 MAX_JOBS_PER_RPC: Final = 20_000
@@ -97,8 +96,11 @@ class Server:
         app = offer.app.app
         size, estimate = (app.estimate, app.size) if self._quirks.estimate_sampled else (app.size, app.estimate)
         draws = offer.project.draws
-        size_flop = _flop(size, draws) if size.std_dev else size.mean
-        estimate_flop = _flop(estimate, draws) if estimate.std_dev else estimate.mean
+        size_flop, estimate_flop = size.mean, estimate.mean
+        if size.std_dev:
+            size_flop = max(MIN_JOB_FLOP, size_flop + size.std_dev * standard_normal(draws))
+        if estimate.std_dev:
+            estimate_flop = max(MIN_JOB_FLOP, estimate_flop + estimate.std_dev * standard_normal(draws))
         return self.job(offer, size_flop, estimate_flop, now, now + app.latency_bound_secs)
 
 
@@ -122,10 +124,6 @@ def _any_by_weight(project: ProjectState, able: list[tuple[float, Offer]]) -> Of
         if point < 0:
             return offer
     return able[-1][1]
-
-
-def _flop(normal: Normal, draws: Random) -> float:
-    return max(MIN_JOB_FLOP, normal.mean + normal.std_dev * standard_normal(draws))
 
 
 class _Workload:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from itertools import pairwise
 from typing import Final
 
 from emulator.engine.client import Client
@@ -77,10 +76,11 @@ class DebtAccounts:
         for kind in self._kinds:
             # While a kind may not compute, its debts stay as they are.
             if now > start and self._client.kind_active[kind]:
-                ends = {project.backoff_until_secs[kind] for project in self._client.projects}
-                edges = [start, *sorted(end for end in ends if start < end < now), now]
-                for begin, end in pairwise(edges):
+                untils = {project.backoff_until_secs[kind] for project in self._client.projects}
+                begin = start
+                for end in (*sorted([until for until in untils if start < until < now]), now):
                     self._book(kind, begin, end - begin)
+                    begin = end
 
     def _book(self, kind: int, begin: float, elapsed_secs: float) -> None:
         projects = self._client.projects

@@ -81,46 +81,102 @@ def busy_in_turns(
     queues: list[Queue], instances: int, slice_secs: float, horizon_secs: float, stop_secs: float
 ) -> tuple[float, float]:
     """How long all instances are busy (at most about `stop_secs`), and the shortfall up to the horizon."""
-    ranks = [queue.rank for queue in queues]
-    fresh = [queue.lefts[::-1] for queue in queues]  # the next one last
-    # Jobs whose slice is over: they came before all fresh ones of their queue. A heap of (number, left) per queue.
-    begun: list[list[tuple[int, float]]] = [[] for _ in queues]
-    turns = [(queue.rank, place) for place, queue in enumerate(queues) if queue.lefts]
-    heapify(turns)
-    given: list[tuple[float, int, int, float]] = []  # up to when; the queue, the job in it, what is left of it then
-    free = instances
-    at, saturated, shortfall = 0.0, -1.0, 0.0
-    while at < stop_secs:
-        while free and turns:
-            rank, place = turns[0]
-            waiting, again = fresh[place], begun[place]
-            if again:
-                number, left = heappop(again)
+    return _Turns(queues, instances, slice_secs).simulate(horizon_secs, stop_secs)
+
+
+# Per queue: its fresh jobs, the next one last; a heap of (number, left) of those whose slice is over, which came before
+# all fresh ones; and how much its rank grows per second.
+_Lane = tuple[list[float], list[tuple[int, float]], float]
+
+
+class _Turns:
+    """One simulation of `busy_in_turns`."""
+
+    __slots__ = ("_free", "_given", "_lanes", "_ranks", "_slice_secs", "_turns")
+
+    def __init__(self, queues: list[Queue], instances: int, slice_secs: float) -> None:
+        self._slice_secs = slice_secs
+        self._lanes: list[_Lane] = [(queue.lefts[::-1], [], queue.growth) for queue in queues]
+        self._ranks = [queue.rank for queue in queues]
+        self._turns = [(queue.rank, place) for place, queue in enumerate(queues) if queue.lefts]
+        heapify(self._turns)
+        self._given: list[tuple[float, int, int, float]] = []  # up to when; the queue, the job, what is left of it then
+        self._free = instances
+
+    def simulate(self, horizon_secs: float, stop_secs: float) -> tuple[float, float]:
+        given = self._given
+        at, saturated, shortfall = 0.0, -1.0, 0.0
+        while at < stop_secs:
+            self._give_out(at)
+            if self._free:
+                if saturated < 0.0:
+                    saturated = at
+                if at < horizon_secs:
+                    until = given[0][0] if given else horizon_secs
+                    shortfall += self._free * (min(until, horizon_secs) - at)
+                if not given or at >= horizon_secs:
+                    break
             else:
-                number, left = -len(waiting), waiting.pop()
+                self._go_on(stop_secs)
+            at = given[0][0]
+            self._take_back(at)
+        return at if saturated < 0.0 else saturated, shortfall
+
+    def _give_out(self, at: float) -> None:
+        turns, slice_secs = self._turns, self._slice_secs
+        while self._free and turns:
+            rank, place = turns[0]
+            fresh, begun, growth = self._lanes[place]
+            number, left = heappop(begun) if begun else (-len(fresh), fresh.pop())
             secs = left if left < slice_secs else slice_secs
-            heappush(given, (at + secs, place, number, left - secs))
-            free -= 1
-            ranks[place] = rank = rank + queues[place].growth * secs
-            if again or waiting:
+            heappush(self._given, (at + secs, place, number, left - secs))
+            self._free -= 1
+            self._ranks[place] = rank = rank + growth * secs
+            if begun or fresh:
                 heapreplace(turns, (rank, place))
             else:
                 heappop(turns)
-        if free:
-            if saturated < 0.0:
-                saturated = at
-            if at < horizon_secs:
-                until = given[0][0] if given else horizon_secs
-                shortfall += free * (min(until, horizon_secs) - at)
-            if not given or at >= horizon_secs:
-                break
-        at = given[0][0]
+
+    def _take_back(self, at: float) -> None:
+        given = self._given
         while given and given[0][0] == at:
             _, place, number, left = heappop(given)
-            free += 1
+            self._free += 1
             if left > ENDED_SECS:
-                again = begun[place]
-                if not again and not fresh[place]:
+                fresh, begun, _ = self._lanes[place]
+                if not begun and not fresh:
+                    heappush(self._turns, (self._ranks[place], place))
+                heappush(begun, (number, left))
+
+    def _go_on(self, stop_secs: float) -> None:
+        """The same, as long as all instances are busy and slices end one at a time: the next slice takes the place of
+        the one that ended. Nearly all slices of a forecast are given out here."""
+        given, lanes, ranks, turns = self._given, self._lanes, self._ranks, self._turns
+        slice_secs = self._slice_secs
+        third = min(2, len(given) - 1)
+        while turns:
+            at, place, number, left = given[0]
+            if at >= stop_secs or given[1][0] == at or given[third][0] == at:
+                return
+            if left > ENDED_SECS:
+                fresh, begun, growth = lanes[place]
+                if not begun and not fresh:
                     heappush(turns, (ranks[place], place))
-                heappush(again, (number, left))
-    return at if saturated < 0.0 else saturated, shortfall
+                heappush(begun, (number, left))
+            rank, place = turns[0]
+            fresh, begun, growth = lanes[place]
+            if begun:
+                number, left = heappop(begun)
+            else:
+                number, left = -len(fresh), fresh.pop()
+            if left < slice_secs:
+                heapreplace(given, (at + left, place, number, 0.0))
+                rank += growth * left
+            else:
+                heapreplace(given, (at + slice_secs, place, number, left - slice_secs))
+                rank += growth * slice_secs
+            ranks[place] = rank
+            if begun or fresh:
+                heapreplace(turns, (rank, place))
+            else:
+                heappop(turns)

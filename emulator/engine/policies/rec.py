@@ -66,6 +66,7 @@ class Rec:
         self._set_shares()
 
     def _set_shares(self) -> None:
+        self._adapted_at = -1  # arrivals of jobs when the half-life was adapted
         projects = self._client.all_projects
         total = sum(project.share for project in projects if project.attached)
         self._inverse = [total / project.share if project.share else 1.0 for project in projects]
@@ -212,15 +213,23 @@ class Rec:
         asked = [project for project in client.projects if client.can_ask(project, now)]
         if self._by_letter:
             return self._ranked_by_letter(asked, now)
-        if self._adapts:
+        if self._adapts and self._adapted_at != client.arrivals:
+            self._adapted_at = client.arrivals
             self._adapt_half_life()
         short = zip(simulated.shortfall_secs, client.instance_flops, strict=True)
         short_flop = sum([secs * flops for secs, flops in short])
+        done, inverse, offset, growth = self._done_flop, self._inverse, self._offset, self._growth
         ranked = []
         for project in asked:
+            index = project.index
             # Whatever the shortfall, no server sends less than a job.
-            ahead_flop = self._queued_flop(project, now) + max(short_flop, project.job_flop) / 2
-            ranked.append((self._rank(project) + self._unit(project) * ahead_flop, project.index, project))
+            job_flop = project.job_flop
+            ahead_flop = (job_flop if job_flop > short_flop else short_flop) / 2
+            if project.unfinished:
+                ahead_flop += self._queued_flop(project, now)
+            # `_rank` and `_unit` times this, without calls.
+            part = inverse[index]
+            ranked.append((done[index] * part + offset[index] + growth * part * ahead_flop, index, project))
         ranked.sort()
         return ranked
 

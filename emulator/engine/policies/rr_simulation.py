@@ -216,6 +216,11 @@ class RoundRobinSimulation:
         urgent = []
         for kind in self._kinds:
             up = client.up_fraction[kind]
+            heap = client.deadlines[kind]
+            latest_secs = now + (project.job_secs + client.longest_secs[kind]) / up + SLACK_SECS
+            if not heap or heap[0][0] > latest_secs:
+                urgent.append(0.0)
+                continue
             work_secs = 0.0
             for job in (*project.begun[kind], *project.waiting[kind]):
                 secs = job.left_secs(now)
@@ -309,11 +314,14 @@ class RoundRobinSimulation:
                 continue
             begun, waiting = project.begun[0], project.waiting[0]
             if len(begun) > 1 or (begun and waiting and begun[0].id > waiting[0].id):
-                jobs = sorted([*begun, *waiting], key=_id)
-                lefts = [job.left_secs(now) / up for job in jobs]
+                jobs = [*sorted(begun, key=_id), *waiting]
+                if waiting and begun and jobs[len(begun) - 1].id > waiting[0].id:
+                    jobs.sort(key=_id)
+                # Job.left_secs without its call, which would take longer than all the rest.
+                lefts = [(job.left - (now - job.settled_secs) * job.rate) * job.bias / up for job in jobs]
             else:
                 lefts = [job.left_secs(now) / up for job in begun]
-                lefts += [secs / up for secs in project.waiting_estimates[0]]
+                lefts += project.waiting_estimates[0] if up == 1.0 else [s / up for s in project.waiting_estimates[0]]
             queues.append(Queue(lefts, rank(project), unit(project) * (begun or waiting)[0].counted_flops))
         return queues
 
