@@ -13,10 +13,11 @@ from csp.constants import NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
 from django.templatetags.static import static
 
 from portal import environment as env
-from portal.clients.paths import ClientPath, by_path
+from portal.clients.site_paths import paths_of
 from portal.databases.connections import WatchedConnection
 from portal.languages.sources import APPS as catalogue_apps
 from portal.object_storage import options as object_storage
+from portal.periodic.timetable import timetable
 from portal.replica.database import replica_database
 from portal.wire import web_push
 from portal.wire.key_files import make_file
@@ -301,55 +302,13 @@ CELERY_TASK_ROUTES = {
 # Any number of beat processes may run: one of them has the lease, for so long after it last renewed it.
 CELERY_BEAT_SCHEDULER = "portal.periodic.scheduler:LeaseScheduler"
 BEAT_LEASE_SECS = env.integer("BEAT_LEASE_SECS", 15, low=3, high=300)
-CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
-    "erase": {"task": "accounting.tasks.erase", "schedule": 24 * 3600},
-    "tidy-up": {"task": "portal.tasks.tidy_up", "schedule": 24 * 3600},
-    "look-after-requested": {"task": "portal.tasks.look_after_requested", "schedule": 60},
-    "look-after-copies": {"task": "accounting.tasks.look_after_copies", "schedule": 120},
-    "take-figures": {"task": "portal.tasks.take_figures", "schedule": 600},
-    "thin-figures": {"task": "portal.tasks.thin_figures", "schedule": 24 * 3600},
-}
-if "account_manager" in ROOMS:
-    CELERY_BEAT_SCHEDULE |= {
-        "create-partitions": {"task": "accounting.tasks.create_partitions", "schedule": 6 * 3600},
-        "roll-up": {"task": "accounting.tasks.roll_up", "schedule": 600},
-        "reconcile": {"task": "accounting.tasks.reconcile", "schedule": 600},
-        "send-mails": {"task": "accounting.tasks.send_mails", "schedule": 3600},
-        "send-concerns": {"task": "accounting.tasks.send_concerns", "schedule": 6 * 3600},
-        "ask-projects": {"task": "accounting.tasks.ask_projects", "schedule": 600},
-        "import-statistics": {"task": "accounting.tasks.import_statistics", "schedule": 300},
-        "send-campaigns": {"task": "accounting.tasks.send_campaigns", "schedule": 600},
-        "follow-tasks": {"task": "accounting.tasks.follow_tasks", "schedule": 300},
-        "look-for-alerts": {"task": "accounting.tasks.look_for_alerts", "schedule": 60},
-        "deliver-alerts": {"task": "accounting.tasks.deliver_alerts", "schedule": 60},
-        "award-badges": {"task": "accounting.tasks.award_badges", "schedule": 600},
-    }
-if "emulator" in ROOMS:
-    CELERY_BEAT_SCHEDULE |= {
-        "look-after-runs": {"task": "emulator.tasks.look_after_runs", "schedule": 120},
-    }
-if "project" in ROOMS:
-    CELERY_BEAT_SCHEDULE |= {
-        "start-validators": {"task": "credit.tasks.start_validators", "schedule": VALIDATOR_EVERY_SECS},
-        "feed": {"task": "credit.tasks.feed", "schedule": 600},
-        "thin-snapshots": {"task": "credit.tasks.thin_snapshots", "schedule": 24 * 3600},
-        "export-statistics": {"task": "credit.tasks.export_statistics", "schedule": STATISTICS_EXPORT_EVERY_SECS},
-        "count-top-lists": {"task": "credit.tasks.count_top_lists", "schedule": 600},
-        "count-top-lists-of-apps": {"task": "credit.tasks.count_top_lists_of_apps", "schedule": 24 * 3600},
-        "measure-changes": {"task": "credit.tasks.measure_changes", "schedule": 24 * 3600},
-        "collect-factors": {"task": "credit.tasks.collect_factors", "schedule": 3600},
-        "transition": {"task": "scheduler.tasks.transition", "schedule": TRANSITIONER_EVERY_SECS},
-        "finish": {"task": "scheduler.tasks.finish", "schedule": 3 * TRANSITIONER_EVERY_SECS},
-        "delete-files": {"task": "scheduler.tasks.delete_files", "schedule": 3 * TRANSITIONER_EVERY_SECS},
-        "archive": {"task": "scheduler.tasks.archive", "schedule": 3600},
-        "delete-leftovers": {"task": "scheduler.tasks.delete_leftovers", "schedule": 3600},
-        "trickles": {"task": "scheduler.tasks.handle_trickles", "schedule": 30},
-    }
-    if DEMO:
-        CELERY_BEAT_SCHEDULE["top-up"] = {"task": "scheduler.tasks.top_up", "schedule": 60}
-# A task that no worker took by then is dropped, as the next one waits: so queues stay short after an outage.
-for _entry in CELERY_BEAT_SCHEDULE.values():
-    _entry["options"] = {"expires": max(300, _entry["schedule"])}
+CELERY_BEAT_SCHEDULE = timetable(
+    ROOMS,
+    validator_secs=VALIDATOR_EVERY_SECS,
+    transitioner_secs=TRANSITIONER_EVERY_SECS,
+    export_secs=STATISTICS_EXPORT_EVERY_SECS,
+    has_demo=DEMO,
+)
 
 # --- Django -----------------------------------------------------------------------------------------
 INSTALLED_APPS = [
@@ -446,48 +405,7 @@ WHITENOISE_KEEP_ONLY_HASHED_FILES = True
 # What is compressed by itself, and what only developers' tools ask for.
 WHITENOISE_SKIP_COMPRESS_EXTENSIONS = ("png", "jpg", "gif", "webp", "ico", "woff", "woff2", "ttf", "eot", "gz", "map")
 # What BOINC clients ask. It bypasses all middleware.
-CLIENT_PATHS: dict[str, ClientPath] = {}
-if "account_manager" in ROOMS:
-    CLIENT_PATHS |= by_path(
-        # A list of thousands of tasks at the end of a message must not keep the rest of it from being read.
-        ClientPath("/rpc.php", "accounting.rpc.api.answer", "acct_mgr_reply", longest_bytes=32 * 1024 * 1024),
-        ClientPath("/get_project_config.php", "portal.clients.web_rpc.project_config", "project_config"),
-        ClientPath("/lookup_account.php", "portal.clients.web_rpc.look_up_account", "error"),
-        ClientPath("/create_account.php", "portal.clients.web_rpc.create_account", "error"),
-    )
-if "project" in ROOMS:
-    CLIENT_PATHS |= by_path(
-        # A client reports all its failed jobs at once, with their stderr. If a long message were refused, the client
-        # would send all of it again, for ever.
-        ClientPath(
-            "/project/scheduler",
-            "scheduler.rpc.api.answer",
-            "scheduler_reply",
-            body_bytes=16 * 1024 * 1024,
-            longest_bytes=1024**3,
-        ),
-        ClientPath(
-            "/project/file_upload_handler", "scheduler.files.upload_handler.answer", "data_server_reply", is_stream=True
-        ),
-        ClientPath("/project/get_project_config.php", "scheduler.rpc.api.project_config", "project_config"),
-        ClientPath("/project/lookup_account.php", "portal.clients.web_rpc.look_up_account", "error"),
-        ClientPath("/project/create_account.php", "portal.clients.web_rpc.create_account", "error"),
-        *(
-            ClientPath(f"/project/{name}.php", f"scheduler.web_rpcs.api.{name}", "error")
-            for name in (
-                "am_get_info",
-                "am_set_info",
-                "am_set_host_info",
-                "show_user",
-                "show_host_detail",
-                "apps",
-                "app_versions",
-                "team_lookup",
-                "login_token_lookup",
-                "result_status",
-            )
-        ),
-    )
+CLIENT_PATHS = paths_of(ROOMS)
 # The time limits of a client's body, beyond the time that its length needs, and of its answer.
 CLIENT_BODY_SECS = env.integer("CLIENT_BODY_SECS", 20, low=1, high=600)
 CLIENT_ANSWER_SECS = env.integer("CLIENT_ANSWER_SECS", 60, low=1, high=600)

@@ -1,0 +1,76 @@
+"""The periodic tasks, and how often each of them is due. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+# Name of the entry: task, seconds
+_SITE: Final = {
+    "erase": ("accounting.tasks.erase", 24 * 3600),
+    "tidy-up": ("portal.tasks.tidy_up", 24 * 3600),
+    "look-after-requested": ("portal.tasks.look_after_requested", 60),
+    "look-after-copies": ("accounting.tasks.look_after_copies", 120),
+    "take-figures": ("portal.tasks.take_figures", 600),
+    "thin-figures": ("portal.tasks.thin_figures", 24 * 3600),
+}
+_ACCOUNT_MANAGER: Final = {
+    "create-partitions": ("accounting.tasks.create_partitions", 6 * 3600),
+    "roll-up": ("accounting.tasks.roll_up", 600),
+    "reconcile": ("accounting.tasks.reconcile", 600),
+    "send-mails": ("accounting.tasks.send_mails", 3600),
+    "send-concerns": ("accounting.tasks.send_concerns", 6 * 3600),
+    "ask-projects": ("accounting.tasks.ask_projects", 600),
+    "import-statistics": ("accounting.tasks.import_statistics", 300),
+    "send-campaigns": ("accounting.tasks.send_campaigns", 600),
+    "follow-tasks": ("accounting.tasks.follow_tasks", 300),
+    "look-for-alerts": ("accounting.tasks.look_for_alerts", 60),
+    "deliver-alerts": ("accounting.tasks.deliver_alerts", 60),
+    "award-badges": ("accounting.tasks.award_badges", 600),
+}
+_EMULATOR: Final = {
+    "look-after-runs": ("emulator.tasks.look_after_runs", 120),
+}
+_PROJECT: Final = {
+    "feed": ("credit.tasks.feed", 600),
+    "thin-snapshots": ("credit.tasks.thin_snapshots", 24 * 3600),
+    "count-top-lists": ("credit.tasks.count_top_lists", 600),
+    "count-top-lists-of-apps": ("credit.tasks.count_top_lists_of_apps", 24 * 3600),
+    "measure-changes": ("credit.tasks.measure_changes", 24 * 3600),
+    "collect-factors": ("credit.tasks.collect_factors", 3600),
+    "archive": ("scheduler.tasks.archive", 3600),
+    "delete-leftovers": ("scheduler.tasks.delete_leftovers", 3600),
+    "trickles": ("scheduler.tasks.handle_trickles", 30),
+}
+_MIN_EXPIRY_SECS: Final = 300
+
+
+def timetable(
+    rooms: Collection[str], *, validator_secs: int, transitioner_secs: int, export_secs: int, has_demo: bool
+) -> dict[str, dict[str, Any]]:
+    """Celery's CELERY_BEAT_SCHEDULE; ``rooms``: as in the setting ROOMS."""
+    entries: dict[str, tuple[str, int]] = dict(_SITE)
+    if "account_manager" in rooms:
+        entries |= _ACCOUNT_MANAGER
+    if "emulator" in rooms:
+        entries |= _EMULATOR
+    if "project" in rooms:
+        entries |= _PROJECT
+        entries |= {
+            "start-validators": ("credit.tasks.start_validators", validator_secs),
+            "export-statistics": ("credit.tasks.export_statistics", export_secs),
+            "transition": ("scheduler.tasks.transition", transitioner_secs),
+            "finish": ("scheduler.tasks.finish", 3 * transitioner_secs),
+            "delete-files": ("scheduler.tasks.delete_files", 3 * transitioner_secs),
+        }
+        if has_demo:
+            entries["top-up"] = ("scheduler.tasks.top_up", 60)
+    return _as_celery(entries)
+
+
+def _as_celery(entries: Mapping[str, tuple[str, int]]) -> dict[str, dict[str, Any]]:
+    """A task that no worker took until the next one is due is dropped, so queues stay short after an outage."""
+    return {
+        name: {"task": task, "schedule": secs, "options": {"expires": max(_MIN_EXPIRY_SECS, secs)}}
+        for name, (task, secs) in entries.items()
+    }
