@@ -40,7 +40,9 @@ def count_apps() -> None:
         cursor.execute(sql.GRANTED_FOR_APPS, _columns([row for archive in archives for row in archive()]))
         sums = [AppCredit(*row) for row in cursor.fetchall()]
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(sql.KEEP_APP_CREDIT, _columns(sums))
+        columns = _columns(sums)
+        cursor.execute(sql.KEEP_APP_CREDIT, columns)
+        cursor.execute(sql.DROP_APP_CREDIT, columns[:2])
 
 
 def _columns(rows: list[AppCredit]) -> tuple[list[int], list[int], list[float]]:

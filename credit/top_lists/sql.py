@@ -45,6 +45,13 @@ SELECT s.user_id, s.app_id, s.credit
  ORDER BY 1, 2
 ON CONFLICT (volunteer_id, app_id) DO UPDATE SET total_credit = excluded.total_credit"""
 
+# Locks as the one before. What is no longer granted, after an invalidation for instance, has no row any more.
+DROP_APP_CREDIT: Final = """
+WITH kept AS (SELECT user_id FROM credit_listedvolunteer ORDER BY user_id FOR KEY SHARE)
+DELETE FROM credit_listedappcredit a USING kept
+ WHERE a.volunteer_id = kept.user_id AND (a.volunteer_id, a.app_id) NOT IN (
+       SELECT s.user_id, s.app_id FROM unnest(%s::bigint[], %s::bigint[]) s (user_id, app_id))"""
+
 # Locks the teams by number, against a team's deletion meanwhile.
 COUNT_TEAMS: Final = f"""
 WITH kept AS (SELECT id FROM credit_team ORDER BY id FOR KEY SHARE)

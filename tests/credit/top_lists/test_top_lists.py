@@ -11,7 +11,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from credit.benchmarks.export import fill
-from credit.models import App, ListedAppCredit, ListedVolunteer, Team, UserCredit, ValidateState
+from credit.models import App, ListedAppCredit, ListedVolunteer, Result, Team, UserCredit, ValidateState
 from credit.teams import membership
 from credit.top_lists import consent, count, reads, sql
 from credit.top_lists.reads import Choice
@@ -147,6 +147,9 @@ def test_an_apps_list_adds_up_its_results_archived_ones_too(alice: User, bob: Us
     agree(bob)
     count.count_apps()
     assert listed(app=app) == [("Alice", 17), ("Bob", 5)]
+    Result.objects.filter(app=other).update(granted_credit=0)
+    count.count_apps()
+    assert listed(app=app) == [("Alice", 17), ("Bob", 5)] and listed(app=other) == []
     consent.withdraw(alice, timezone.now())
     assert listed(app=app) == [("Bob", 5)] and ListedAppCredit.objects.count() == 1
 
