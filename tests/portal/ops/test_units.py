@@ -61,7 +61,8 @@ def test_systemd_understands_every_line(unit: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     # The site is not installed here.
     missing = re.compile(
-        r"\S+: Command /srv/cobblestone/(\.venv/bin/\w+|deploy/cobblestone-backup) is not executable: No such file or directory"
+        r"\S+: Command /srv/cobblestone/(\.venv/bin/\w+|deploy/cobblestone-backup) is not executable:"
+        r" No such file or directory"
     )
     assert [line for line in done.stderr.splitlines() if not missing.fullmatch(line)] == []
 
