@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from django.core.management import call_command
+from django.db.models import Model
 from pytest_django import Settings
 
 from accounting.models import Day, HostLedger, HostProject, Project
@@ -30,7 +31,7 @@ from tests.support.wait import wait_until
 
 SCRIPT = CHECKOUT / "deploy" / "cobblestone-backup"
 DRILL = "drill"
-BOOKS = (User, Host, Day, HostLedger, HostProject, UserCredit, Result)
+BOOKS: tuple[type[Model], ...] = (User, Host, Day, HostLedger, HostProject, UserCredit, Result)
 
 
 class Backups:
