@@ -80,7 +80,5 @@ def test_without_a_primary_nobody_waits(visitor: Client) -> None:
         wait_until(watch.is_down, "the watch to find no primary", 20)
         assert visitor.get("/page/").status_code == 503
     finally:
-        for each in watch._watches.values():
-            each.end()
-        watch._watches.clear()
+        watch.end_all()
     assert visitor.get("/page/").status_code == 200
