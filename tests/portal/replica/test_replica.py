@@ -193,6 +193,14 @@ def test_a_download_is_read_from_the_replica_after_its_view_has_returned(replica
     assert len(captured) == before + 2
 
 
+def test_a_slow_download_occupies_no_session(replica: Replica, browser: Client) -> None:
+    wait_until_seen(browser)
+    response = browser.get(reverse("history_csv"))
+    assert response.streaming
+    is_held = [connections[reading.ALIAS].connection is not None for _part in response]
+    assert is_held and not is_held[-1]
+
+
 def test_public_sums_come_from_the_replica(replica: Replica) -> None:
     with CaptureQueriesContext(connections[reading.ALIAS]) as captured:
         public.read_public()
