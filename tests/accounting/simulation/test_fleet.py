@@ -19,9 +19,11 @@ from accounting.ledger import check
 from accounting.models import Day, HostLedger, HostProject, Note, Project, ProjectDay, UserProject
 from accounting.projects import signing_key
 from accounting.simulation import demo, fleet
-from credit.models import Outcome, Result
+from credit.models import App, Outcome, Result, UserCredit
 from credit.pages.task_reads import STATES
-from portal.models import ClientKey, Host, User
+from credit.top_lists import reads as top_lists
+from credit.top_lists.reads import Choice
+from portal.models import ClientKey, ConsentEvent, Host, User
 
 START = dt.datetime(2026, 3, 2, tzinfo=dt.UTC)
 NOW = dt.datetime(2026, 6, 15, 15, tzinfo=dt.UTC)
@@ -132,6 +134,26 @@ def test_the_demo_is_a_sound_history_of_ninety_days(
     work = {host_id: [astuple(each) for each in did] for host_id, did in told.own_work.items()}
     call_command("simulate_history", demo.DEMO_EMAIL, work=work, stdout=io.StringIO())
     _is_one_story(list(Host.objects.filter(owner__email=demo.DEMO_EMAIL)))
+    _top_lists_have_volunteers_who_agreed()
+
+
+def _top_lists_have_volunteers_who_agreed() -> None:
+    app = App.objects.get(name="sediment")
+    rows = top_lists.volunteers(Choice()).rows
+    assert {(row.name, row.team) for row in rows} == {
+        ("Ilse", "Gravel Bar"),
+        ("Tariq", "Gravel Bar"),
+        ("Noor", None),
+    }
+    # All their credit is for this one app, and the team has that of its members.
+    for row in rows:
+        assert row.total_credit == pytest.approx(UserCredit.objects.get(user=row.id).total_credit) and row.recent_credit
+    of_app = top_lists.volunteers(Choice(app=app)).rows
+    assert [(row.id, pytest.approx(row.total_credit)) for row in of_app] == [(row.id, row.total_credit) for row in rows]
+    (team,) = top_lists.teams(Choice()).rows
+    assert team.total_credit == pytest.approx(sum(row.total_credit for row in rows if row.team))
+    agreed = ConsentEvent.objects.filter(kind="top_lists", is_given=True)
+    assert set(agreed.values_list("user", flat=True)) == {row.id for row in rows}
 
 
 def _is_one_story(hosts: list[Host]) -> None:
