@@ -426,7 +426,7 @@ class Simulation:
             part = parts.pop(0) if parts else b""
             return {"type": "http.request", "body": part, "more_body": bool(parts)}
 
-        async def send(message: dict[str, Any]) -> None:
+        async def send(message: MutableMapping[str, Any]) -> None:
             sent.append(message)
 
         headers = [(b"content-length", b"%d" % len(body)), (b"user-agent", b"BOINC client")]
