@@ -46,6 +46,7 @@ class LeaseScheduler(Scheduler):
         self._ask_at = self._send_from = 0.0
         self._failing_since: float | None = None
         self._sent: set[str] = set()
+        self._is_busy = False
         super().__init__(*args, **options)
 
     def setup_schedule(self) -> None:
@@ -54,8 +55,9 @@ class LeaseScheduler(Scheduler):
 
     def tick(self, *_args: object, **_options: object) -> float:
         """Send at most one task; the seconds until there may be something to do."""
-        heartbeats.tell_now_and_then("beat", self.lease.holder)
+        self._is_busy = True
         try:
+            heartbeats.tell_now_and_then("beat", self.lease.holder)
             return max(0.0, min(self._tick(), ASK_EVERY_SECS))
         except (DatabaseError, InterfaceError) as error:
             # Without the database nobody can have the lease.
@@ -63,13 +65,26 @@ class LeaseScheduler(Scheduler):
             connection.close()
             self._read_for = None
             return RETRY_SECS
+        finally:
+            self._is_busy = False
 
     def close(self) -> None:
-        """At the end of the process: another one need not wait."""
+        """At the end of the process: another one need not wait.
+
+        Celery calls it in the handler of a signal, too, maybe in the middle of a statement: who used the connection
+        there would wait for itself. It calls it again when the handler has ended what was going on.
+        """
+        if self._is_busy:
+            return
+        self._is_busy = True
         try:
+            # A statement may have been broken off on it.
+            connection.close()
             self.lease.release()
         except (DatabaseError, InterfaceError):
             log.warning("lease_not_released")
+        finally:
+            self._is_busy = False
         super().close()
 
     def _tick(self) -> float:

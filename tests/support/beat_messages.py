@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from redis import Redis
@@ -20,12 +21,12 @@ class Sent:
     at: dt.datetime
 
 
+@cache
 def client() -> Redis:
-    """The Valkey that is the broker of this test process."""
-    with app.connection_for_read() as connection:
-        channel: Any = connection.default_channel
-        found: Redis = channel.client
-        return found
+    """The Valkey that is the broker of this test process, on one connection."""
+    channel: Any = app.connection_for_read().default_channel
+    found: Redis = channel.client
+    return found
 
 
 def sent(*entries: str) -> list[Sent]:

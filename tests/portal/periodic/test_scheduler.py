@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -124,9 +125,41 @@ def test_a_process_that_was_paused_before_sending_sends_nothing(monkeypatch: pyt
     assert [each.entry for each in sent()] == ["erase"]
 
 
+@pytest.mark.django_db(transaction=True)
 def test_a_process_that_ends_leaves_the_lease_to_others_at_once() -> None:
     one, other = Beat(), Beat()
     one.work()
+    one.close()
+    other.work()
+    assert other.lease.secs_left() > 0
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("busy_with", ["a tick", "its end"])
+def test_signals_in_the_middle_of_a_statement_end_the_process_and_leave_the_lease(
+    busy_with: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Celery does it: the handler closes the scheduler and raises, and the scheduler is closed once more."""
+    one, other = Beat(), Beat()
+    one.work()
+
+    def end(*_: object) -> None:
+        one.close()
+        raise SystemExit
+
+    before = signal.signal(signal.SIGALRM, end)
+    name = "RESERVE" if busy_with == "a tick" else "RELEASE"
+    slow = "SELECT pg_sleep(20), %(token)s::uuid"
+    with monkeypatch.context() as context:
+        context.setattr(f"portal.periodic.sql.{name}", slow)
+        make_due("erase")
+        one._due["erase"] = 0.0
+        signal.setitimer(signal.ITIMER_REAL, 0.5)
+        began = time.monotonic()
+        with pytest.raises(SystemExit):
+            one.tick() if busy_with == "a tick" else one.close()
+        assert time.monotonic() - began < 10
+    signal.signal(signal.SIGALRM, before)
     one.close()
     other.work()
     assert other.lease.secs_left() > 0
