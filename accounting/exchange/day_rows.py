@@ -13,6 +13,7 @@ from itertools import islice
 from operator import attrgetter
 from typing import Any, Final
 
+from django.db import connections
 from django.db.models import QuerySet
 
 from accounting.engine.amounts import KINDS, NO_WORK, Processor, Totals
@@ -196,10 +197,10 @@ def read_pages(user: User, wanted: DayRange, page_rows: int = PAGE_ROWS) -> Iter
 
 
 def close_connection() -> None:
-    """Close the database connection until the next statement, unless it is in a transaction."""
-    connection = reading.reading_connection()
-    if not connection.in_atomic_block:
-        connection.close()
+    """Close the connections to primary and replica until the next statement, unless they are in a transaction."""
+    for connection in connections.all(initialized_only=True):
+        if not connection.in_atomic_block:
+            connection.close()
 
 
 def flag_names(flags: int) -> list[str]:

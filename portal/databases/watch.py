@@ -171,6 +171,14 @@ def is_down() -> bool:
     return any(each.is_down for each in _watches.values())
 
 
+def end_all() -> None:
+    """End all watches of this process, which goes on with another database, as tests do."""
+    with _lock:
+        for each in _watches.values():
+            each.end()
+        _watches.clear()
+
+
 def _forget() -> None:
     """A forked process has no threads but its own, and none of the lock's holders."""
     global _lock

@@ -151,7 +151,8 @@ class ObjectStorage(S3Storage):
         return found
 
     def listdir(self, name: str) -> tuple[list[str], list[str]]:
-        prefix = f"{self.key(name)}/".lstrip("/")
+        # The key of the whole storage may end with a "/" already.
+        prefix = f"{self.key(name).rstrip('/')}/".lstrip("/")
         folders: list[str] = []
         files: list[str] = []
         with self._told(name):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 # Renews the lease of this token or, once it has expired, takes it under another one. Waits for whoever has its row,
-# and then looks at the clock again.
+# and then looks at the clock again. A lease that lasts longer than any can is of a clock that was ahead: of
+# another machine, before a failover.
 TAKE: Final = """
 INSERT INTO portal_beatlease AS lease (id, token, holder, taken_at, expires_at)
 VALUES (1, %(new_token)s, %(holder)s, clock_timestamp(), clock_timestamp() + %(secs)s * interval '1 second')
@@ -14,7 +15,8 @@ ON CONFLICT (id) DO UPDATE
        taken_at = CASE WHEN lease.token = %(token)s THEN lease.taken_at ELSE excluded.taken_at END,
        holder = excluded.holder,
        expires_at = excluded.expires_at
- WHERE lease.token = %(token)s OR lease.expires_at <= clock_timestamp()
+ WHERE lease.token = %(token)s
+    OR lease.expires_at NOT BETWEEN clock_timestamp() AND clock_timestamp() + interval '600 seconds'
 RETURNING token
 """
 HOLDER: Final = "SELECT holder, extract(epoch FROM expires_at - clock_timestamp())::float8 FROM portal_beatlease"
@@ -40,9 +42,9 @@ INSERT INTO portal_periodictask (name, due_at, sent_at, begun_at)
 SELECT name, now(), now(), now() FROM unnest(%(names)s::text[]) AS name
 ON CONFLICT (name) DO NOTHING RETURNING name
 """
-# How long ago each was due, and whether the broker took it.
+# How long ago each was due, by whatever clock, and whether the broker took it.
 STANDINGS: Final = """
-SELECT name, extract(epoch FROM clock_timestamp() - due_at)::float8, sent_at IS NOT NULL
+SELECT name, greatest(extract(epoch FROM clock_timestamp() - due_at)::float8, 0), sent_at IS NOT NULL
   FROM portal_periodictask WHERE name = ANY (%(names)s)
 """
 # The broker has lost what it had: whatever no worker has begun.

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from portal.environment import SettingError
+
 
 def replica_database(found: dict[str, Any], primary_options: dict[str, Any]) -> dict[str, Any]:
-    """``found``: of its URL. The primary's options, but a replica that does not answer is left sooner."""
+    """``found``: of its URL. The primary's options, but a replica that does not answer is left sooner.
+
+    Raises SettingError for several servers.
+    """
+    if "," in found["HOST"]:
+        raise SettingError("Setting REPLICA_URL cannot be used: give one server, not several.")
     options = {
         # That server takes no writes.
         **{name: value for name, value in primary_options.items() if name != "target_session_attrs"},

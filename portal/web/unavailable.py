@@ -11,12 +11,14 @@ from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template import loader
+from django.utils import translation
 from django.utils.translation import gettext
 from django.views import defaults
 
 from portal.databases.dropping import drop_connection
 from portal.databases.errors import is_database_lost, is_worth_repeating
 from portal.databases.watch import is_down
+from portal.languages.middleware import ENGLISH_PATHS
 
 log = structlog.get_logger(__name__)
 
@@ -35,7 +37,11 @@ class DatabaseMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if is_down():
-            return _unavailable(request)
+            # LanguageMiddleware comes later, and asks the database whose the session is.
+            is_english = ENGLISH_PATHS.match(request.path_info)
+            language = settings.LANGUAGE_CODE if is_english else translation.get_language_from_request(request)
+            with translation.override(language):
+                return _unavailable(request)
         response = self.get_response(request)
         if request.method in ("GET", "HEAD") and getattr(response, _REPEATABLE, False):
             response = self.get_response(request)

@@ -77,6 +77,10 @@ def saved(client: BoincClient, folder: Path) -> Scenario:
     return read_folder(folder)
 
 
+def all_reported(*projects: MiniProject) -> bool:
+    return all(job.report for project in projects for job in project.jobs)
+
+
 def begun_in_reality(client: BoincClient) -> Starts:
     """By the client's own log, which has whole seconds."""
     starts: Starts = {name: [] for name in SHARES}
@@ -114,8 +118,7 @@ def test_the_emulation_of_a_clients_folder_runs_projects_when_the_client_does(
         fetch_everything(client, [first, second])
         scenario = saved(client, tmp_path / "saved")
         client.command("--set_run_mode", "always")
-        reported = lambda: all(job.report for each in (first, second) for job in each.jobs)  # noqa: E731
-        wait_until(reported, "all jobs to be reported", 2 * RUN_SECS + 120, 1.0)
+        wait_until(lambda: all_reported(first, second), "all jobs to be reported", 2 * RUN_SECS + 120, 1.0)
         real = begun_in_reality(client)
 
     assert all(job.state is StartState.NEW for job in scenario.jobs)

@@ -73,6 +73,7 @@ class Session:
             finally:
                 database._commit = commit
         except Exception as error:
+            # Of any kind: the scene says which errors it expects.
             self.outcome = error
         finally:
             _current.session = None

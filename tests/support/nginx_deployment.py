@@ -48,8 +48,10 @@ class Program(GuardedProgram):
 
     poll_secs = 0.1
 
-    def __init__(self, command: list[str], url: str, log_file: Path, environment: Mapping[str, str]) -> None:
-        super().__init__(url, command, log_file, environment, CHECKOUT)
+    def __init__(
+        self, command: list[str], url: str, log_file: Path, environment: Mapping[str, str], checkout: Path = CHECKOUT
+    ) -> None:
+        super().__init__(url, command, log_file, environment, checkout)
         self.url = url
 
     def answers(self) -> bool:
@@ -145,9 +147,10 @@ def write_configuration(
     (folder / "site.conf").write_text(text)
 
 
-def unit_command(unit: str, port: int) -> list[str]:
-    """How the unit starts its server, with this Python and on this port."""
-    found = re.search(r"^ExecStart=\S+/granian (.*)$", (DEPLOY / f"{unit}.service").read_text(), re.M)
+def unit_command(unit: str, port: int, checkout: Path = CHECKOUT, python: str = sys.executable) -> list[str]:
+    """How the unit of a checkout starts its server, with this Python and on this port."""
+    text = (checkout / "deploy" / f"{unit}.service").read_text()
+    found = re.search(r"^ExecStart=\S+/granian (.*)$", text, re.M)
     assert found
     options = re.sub(r"--port \d+", f"--port {port}", found[1])
-    return [sys.executable, "-m", "granian", *options.split()]
+    return [python, "-m", "granian", *options.split()]

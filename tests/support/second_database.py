@@ -21,16 +21,16 @@ def copy_database(name: str) -> None:
 
 
 @contextmanager
-def in_database(name: str) -> Iterator[None]:
-    """Everything happens in that database meanwhile."""
-    original = connection.settings_dict["NAME"]
+def in_database(name: str, host: str | None = None) -> Iterator[None]:
+    """Everything happens in that database meanwhile, on another server if one is named."""
+    original = {key: connection.settings_dict[key] for key in ("NAME", "HOST")}
     _close()
-    connection.settings_dict["NAME"] = name
+    connection.settings_dict.update({"NAME": name, "HOST": original["HOST"] if host is None else host})
     try:
         yield
     finally:
         _close()
-        connection.settings_dict["NAME"] = original
+        connection.settings_dict.update(original)
 
 
 def drop_database(name: str) -> None:

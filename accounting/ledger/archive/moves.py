@@ -195,6 +195,7 @@ def _decide(take: Callable[[], None]) -> None:
         except OperationalError as error:
             if not isinstance(error.__cause__, LockNotAvailable) or attempt == _ATTEMPTS:
                 raise
+            # Reports go first; nothing tells when there are fewer of them.
             time.sleep(_PAUSE_SECS)
 
 

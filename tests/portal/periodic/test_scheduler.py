@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -63,6 +64,17 @@ def make_due(*names: str) -> None:
 def expire() -> None:
     """As if the process with the lease had been silent for long."""
     BeatLease.objects.update(expires_at="2020-01-01T00:00:00Z")
+
+
+def test_a_clock_that_was_set_back_stops_nobody() -> None:
+    """The database's: after a failover it is another machine's."""
+    Beat().work()
+    BeatLease.objects.update(expires_at="2100-01-01T00:00:00Z")
+    PeriodicTask.objects.update(due_at="2100-01-01T00:00:00Z")
+    second = Beat()
+    second.work()
+    assert second.lease.secs_left() > 0
+    assert second._due["finish"] - time.monotonic() <= 15
 
 
 def test_new_entries_are_due_after_their_interval() -> None:

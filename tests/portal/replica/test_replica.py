@@ -21,6 +21,8 @@ from accounting.exchange.day_rows import DayRange
 from accounting.models import DataCopy
 from accounting.projects import public
 from credit.export import run as statistics_export
+from portal import environment
+from portal.environment import SettingError
 from portal.models import Host, User
 from portal.replica import reading
 from portal.replica.database import replica_database
@@ -191,6 +193,21 @@ def test_a_download_is_read_from_the_replica_after_its_view_has_returned(replica
         content = b"".join(response)
     assert content.count(b"\n") == 2
     assert len(captured) == before + 2
+
+
+def test_a_slow_download_occupies_no_session(replica: Replica, browser: Client) -> None:
+    wait_until_seen(browser)
+    response = browser.get(reverse("history_csv"))
+    assert response.streaming
+    is_held = [connections[reading.ALIAS].connection is not None for _part in response]
+    assert is_held and not is_held[-1]
+
+
+def test_several_servers_are_refused_without_their_password(replica: Replica) -> None:
+    found = environment.database("postgresql://me:secret@a:1,b:2/site", "REPLICA_URL")
+    with pytest.raises(SettingError, match="REPLICA_URL") as raised:
+        replica_database(found, connections.settings["default"]["OPTIONS"])
+    assert "secret" not in str(raised.value)
 
 
 def test_public_sums_come_from_the_replica(replica: Replica) -> None:

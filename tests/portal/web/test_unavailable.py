@@ -79,8 +79,10 @@ def test_without_a_primary_nobody_waits(visitor: Client) -> None:
     try:
         wait_until(watch.is_down, "the watch to find no primary", 20)
         assert visitor.get("/page/").status_code == 503
+        told = visitor.get("/page/", headers={"Accept-Language": "de"}).content.decode()
+        assert "Die Website erreicht ihre Datenbank gerade nicht." in told
+        told = visitor.get("/api/v1/page/", headers={"Accept-Language": "de"}).content.decode()
+        assert "The site cannot reach its database" in told
     finally:
-        for each in watch._watches.values():
-            each.end()
-        watch._watches.clear()
+        watch.end_all()
     assert visitor.get("/page/").status_code == 200

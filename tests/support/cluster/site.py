@@ -17,6 +17,7 @@ from typing import Final, Self
 from django.db import connection
 
 from portal.benchmarks.server import free_port
+from portal.databases import watch
 from portal.dev import embedded
 from portal.environment import database
 from tests.support.cluster.etcd import Etcd
@@ -164,6 +165,8 @@ class ClusterSite:
             yield
         finally:
             _close()
+            # Or the process would take the cluster, which ends with the test, for a database that is down.
+            watch.end_all()
             connection.settings_dict.clear()
             connection.settings_dict.update(before)
 

@@ -107,6 +107,7 @@ class _Threads:
             try:
                 future.set_result(function(*args))
             except Exception as error:
+                # Of any kind, as an executor does.
                 future.set_exception(error)
 
     def shutdown(self, **_options: Any) -> None:
@@ -157,7 +158,8 @@ class _Worker:
                 return worker.pools[-1]
 
         self.batcher = SimulatedBatcher({})
-        self.batcher._threads = _Threads(self.server.rng)  # type: ignore[assignment]
+        threads: Any = _Threads(self.server.rng)  # as much of an executor as the batcher uses
+        self.batcher._threads = threads
         paths: dict[str, ClientPath] = {path: settings.CLIENT_PATHS[path] for path in (REPORT, ASK)}
         self.application = ClientApplication(
             paths,
@@ -424,13 +426,13 @@ class Simulation:
             part = parts.pop(0) if parts else b""
             return {"type": "http.request", "body": part, "more_body": bool(parts)}
 
-        async def send(message: dict[str, Any]) -> None:
+        async def send(message: MutableMapping[str, Any]) -> None:
             sent.append(message)
 
         headers = [(b"content-length", b"%d" % len(body)), (b"user-agent", b"BOINC client")]
         began = self._loop.time()
-        scope = {"type": "http", "path": path, "method": "POST", "query_string": b"", "headers": headers}
-        await worker.application({**scope, "client": ("203.0.113.7", 1)}, receive, send)  # type: ignore[arg-type]
+        scope: Any = {"type": "http", "path": path, "method": "POST", "query_string": b"", "headers": headers}
+        await worker.application({**scope, "client": ("203.0.113.7", 1)}, receive, send)
         if not self._plan.stalls and way != SLOW and self._loop.time() - began >= ANSWER_SECS:
             self._wrong.append("a request was answered only when its time was over")
 

@@ -123,6 +123,7 @@ class Server:
             if not answer.done():
                 answer.set_result(rows)
         except Exception as error:
+            # Of any kind: the request that waits must get it.
             commits = True
             _fail(answer, error)
         finally:

@@ -72,6 +72,19 @@ def test_an_erased_account_is_removed_from_the_files_and_its_sums_stay(
     assert everything(bob) == bobs
 
 
+def test_a_replaced_file_that_the_storage_did_not_delete_goes_with_the_next_run(
+    books: tuple[list[Host], list[Project]], alice: User, folder: Path
+) -> None:
+    archive()
+    erase_alice(alice)
+    (old,) = [folder / name for name in files(folder) if name.startswith("2024-02")]
+    content = old.read_bytes()
+    assert erase.remove_erased() == 3
+    old.write_bytes(content)
+    assert erase.remove_erased() == 0
+    assert not old.exists()
+
+
 def test_a_month_is_brought_back_without_accounts_that_are_erased(
     books: tuple[list[Host], list[Project]], alice: User, bob: User, folder: Path
 ) -> None:

@@ -1,0 +1,129 @@
+"""What `upgrade_check` says before `migrate`, and that `migrate` does not let the site wait behind it."""
+
+from __future__ import annotations
+
+from io import StringIO
+from pathlib import Path
+
+import psycopg
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+from django.db.migrations.recorder import MigrationRecorder
+from pytest_django import Settings
+
+from portal.management.commands import migrate
+from portal.upgrades import rules, waiting
+from portal.upgrades.installation import package_problems
+from tests.support.site_process import database_url
+
+LOCKED = Path(__file__).parents[3] / "requirements.txt"
+
+
+@pytest.fixture(autouse=True)
+def _as_in_production(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Set for browsers in tests; Django's checks refuse it on a public site.
+    monkeypatch.delenv("DJANGO_ALLOW_ASYNC_UNSAFE", raising=False)
+
+
+def _checked() -> tuple[str, str]:
+    """What the command writes, and with what it ends; empty: exit code 0."""
+    out = StringIO()
+    try:
+        call_command("upgrade_check", stdout=out)
+    except CommandError as error:
+        assert error.returncode == 1
+        return out.getvalue(), str(error)
+    return out.getvalue(), ""
+
+
+def _applied() -> MigrationRecorder:
+    return MigrationRecorder(connection)
+
+
+@pytest.mark.django_db
+def test_nothing_waits() -> None:
+    text, end = _checked()
+    assert "No migration waits." in text
+    assert "No stop is needed" in text
+    assert end == ""
+
+
+@pytest.mark.django_db
+def test_a_migration_that_the_old_version_survives() -> None:
+    _applied().record_unapplied("portal", "0029_beat_lease")
+    text, end = _checked()
+    assert "1 migrations wait.\n  portal.0029_beat_lease: the old version survives it" in text
+    assert end == ""
+
+
+@pytest.mark.django_db
+def test_a_migration_that_removes_what_the_old_version_uses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rules, "judge", lambda *_: [rules.Finding("Remove field x")])
+    _applied().record_unapplied("portal", "0029_beat_lease")
+    text, end = _checked()
+    assert "portal.0029_beat_lease: a stop is needed\n    Stop: Remove field x." in text
+    assert end.startswith("A stop is needed")
+
+
+@pytest.mark.django_db
+def test_a_database_of_a_newer_version() -> None:
+    _applied().record_applied("portal", "9999_future")
+    text, end = _checked()
+    assert "portal.9999_future was applied" in text
+    assert end == "The database is of a newer version than this code: install that version."
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("nrows", "has_stop"), [(waiting.LARGE_ROWS - 1, False), (waiting.LARGE_ROWS, True)])
+@pytest.mark.parametrize("table", ["portal_host", "accounting_day"])
+def test_only_a_large_table_needs_a_stop(table: str, nrows: int, has_stop: bool) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT max(relid::text) FROM pg_partition_tree(%s) WHERE isleaf", [table])
+        (part,) = cursor.fetchone()
+        parts = "oid = %s::regclass OR oid IN (SELECT relid FROM pg_partition_tree(%s))"
+        cursor.execute(f"UPDATE pg_class SET reltuples = 0 WHERE {parts}", [table, table])
+        cursor.execute("UPDATE pg_class SET reltuples = %s WHERE oid = %s::regclass", [nrows, part or table])
+    assert waiting.estimated_rows(table) == nrows
+    found = waiting._described("shop.0002", [rules.Finding("Create index", table)], "", "")
+    assert bool(found.stops) == has_stop
+    assert waiting._described("shop.0002", [rules.Finding("Create index", table)], "few use it", "").stops == ()
+    assert waiting._described("shop.0002", [], "", "ids change").stops == ("ids change",)
+
+
+@pytest.mark.django_db
+def test_a_secret_that_machines_have_to_share(settings: Settings) -> None:
+    settings.SEVERAL_MACHINES = True
+    settings.SECRETS_MADE_HERE = ["CERTIFICATE_SECRET"]
+    text, end = _checked()
+    assert "Missing: CERTIFICATE_SECRET is not set." in text
+    assert "missing" in end
+
+
+def test_packages_are_compared_with_the_locked_ones(tmp_path: Path) -> None:
+    assert list(package_problems(LOCKED)) == []
+    own = tmp_path / "requirements.txt"
+    own.write_text(
+        "# a comment\ndjango==1.0 \\\n    --hash=sha256:00\n"
+        "no-such-package==2.0\nalso-none==1.0 ; sys_platform == 'win32'\n"
+    )
+    old, missing = package_problems(own)
+    assert old.startswith("django ") and "==1.0" in old
+    assert missing.startswith("no-such-package is not installed")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_migrate_gives_up_a_lock_that_others_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(migrate, "ATTEMPTS", 2)
+    monkeypatch.setattr(migrate, "PAUSE_SECS", 0.0)
+    monkeypatch.setattr(migrate, "LOCK_WAIT", "50ms")
+    with psycopg.connect(database_url()) as other:
+        other.execute("LOCK TABLE portal_beatlease IN ACCESS SHARE MODE")
+        out = StringIO()
+        with pytest.raises(CommandError, match="pg_stat_activity"):
+            call_command("migrate", "portal", "0028", stdout=out)
+        assert "attempt 2 of 2" in out.getvalue()
+    assert ("portal", "0029_beat_lease") in _applied().applied_migrations()
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW lock_timeout")
+        assert cursor.fetchone() == ("0",)
