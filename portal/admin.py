@@ -375,12 +375,26 @@ admin.site.register(MaintenanceRun, MaintenanceRunAdmin)
 admin.site.register(SupportAction, SupportActionAdmin)
 
 
+class ConsentKindFilter(admin.SimpleListFilter):
+    """By what was agreed to, in words."""
+
+    title = _("consent")
+    parameter_name = "kind"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(kind.key, str(kind.title)) for kind in consents.kinds.values()]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[ConsentEvent]) -> QuerySet[ConsentEvent]:
+        value = self.value()
+        return queryset.filter(kind=value) if value in consents.kinds else queryset
+
+
 @admin.register(ConsentEvent)
 class ConsentEventAdmin(ReadOnlyAdmin):
     """What volunteers agreed to and withdrew."""
 
     list_display = ("at", "user", "consent", "is_given", "wording", "language", "origin")
-    list_filter = ("kind", "is_given", "origin")
+    list_filter = (ConsentKindFilter, "is_given", "origin")
     list_select_related = ("user",)
     search_fields = ("user__email",)
     show_full_result_count = False

@@ -227,6 +227,26 @@ def test_pages_take_as_many_statements_for_any_number(
         assert client.get(address).status_code == 200
 
 
+@pytest.mark.parametrize("nusers", [10, 60])
+def test_the_list_of_an_app_and_both_counts_take_as_many_statements_for_any_number(
+    client: Client, nusers: int, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    """The app, its list, the choice of apps; two statements count all, and four count the credit of apps, of which one
+    reads the archive."""
+    app = make_app("alpine")
+    many(nusers)
+    ListedAppCredit.objects.bulk_create(
+        ListedAppCredit(volunteer=each, app=app, total_credit=1) for each in ListedVolunteer.objects.all()
+    )
+    with django_assert_max_num_queries(3):
+        assert len(client.get(f"{TOP}?app=alpine").context["page"].rows) == min(nusers, 50)
+    # Two savepoints each, which begin and end.
+    with django_assert_max_num_queries(2 + 4):
+        count.count()
+    with django_assert_max_num_queries(4 + 4):
+        count.count_apps()
+
+
 @pytest.mark.parametrize("by", reads.ORDERS.values())
 def test_a_page_is_read_by_an_index_without_sorting_everybody(by: str) -> None:
     """Of 2,000 listed volunteers a page reads 50; a sort, or a scan of the table, would read them all."""

@@ -118,6 +118,18 @@ def test_the_page_shows_what_stands_and_what_was(alice: User, bob: User, signed_
     assert "failed tasks earn no credit" in page.words
 
 
+def test_operators_filter_by_what_was_agreed_to_in_words(alice: User, bob: User, admin_client: Client) -> None:
+    top_lists.give(alice, "", NOW)
+    testers.choose(bob, True, NOW)
+    page = admin_client.get("/admin/portal/consentevent/?kind=top_lists", headers={"Accept-Language": "de"})
+    shown = page.context["cl"]
+    assert [event.user for event in shown.result_list] == [alice]
+    with translation.override("de"):
+        words = [choice["display"] for choice in shown.filter_specs[0].choices(shown)][1:]
+        assert words == [str(kind.title) for kind in consents.kinds.values()]
+    assert "In Bestenlisten gezeigt werden" in words and set(words).isdisjoint(consents.kinds)
+
+
 def test_what_was_agreed_to_before_the_history_began_is_entered(alice: User, bob: User) -> None:
     """The time where it is known, and no text, as it is not known which was shown."""
     ExportConsent.objects.create(user=alice, exports_statistics=True, shows_hosts=True, changed_at=NOW)
