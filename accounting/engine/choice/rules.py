@@ -187,10 +187,18 @@ def _refusal(project: ProjectFacts, volunteer: Volunteer, computer: Computer, co
         verdict = Verdict.NO_ACCOUNT
     elif project.is_down:
         verdict = Verdict.DOWN
-    elif not could and not (project.id in computer.current and project.id in computer.excluded_types):
-        # A project that the computer has stays, and does nothing, if its owner keeps it from all processors.
+    elif not could and not _stays_idle(project, computer):
         verdict = Verdict.UNFIT
     return Score(project.id, verdict, because=because) if verdict is not None else None
+
+
+def _stays_idle(project: ProjectFacts, computer: Computer) -> bool:
+    """A project that the computer has, and could serve, stays and does nothing if its owner keeps it from all types."""
+    return (
+        project.id in computer.current
+        and project.id in computer.excluded_types
+        and bool(_programs(project.versions, computer.types, computer.platform))
+    )
 
 
 def _candidate(

@@ -299,6 +299,18 @@ def test_what_an_owner_keeps_from_all_processors_stays_where_it_is_but_comes_now
     assert choose(many(3), Volunteer(), there, NOW).shares.keys() == {1, 2, 3}
 
 
+def test_a_project_without_a_program_for_the_computer_is_left_whatever_its_owner_keeps_it_from() -> None:
+    facts = [*many(2), ProjectFacts(3, 100, versions=frozenset({("windows_x86_64", CPU)}))]
+    there = Computer(
+        7,
+        platform="x86_64-pc-linux-gnu",
+        excluded_types={3: frozenset({CPU})},
+        current=frozenset({1, 2, 3}),
+    )
+    choice = choose(facts, Volunteer(), there, NOW)
+    assert choice.shares.keys() == {1, 2} and score_of(choice, 3).verdict == Verdict.UNFIT
+
+
 def test_a_suspended_project_stays_and_another_one_does_the_work() -> None:
     facts = [ProjectFacts(id_, 100, keywords={CANCER: 1} if id_ < 3 else {}) for id_ in (1, 2, 3)]
     for paused, ids in ((frozenset(), {1, 2}), (frozenset({1}), {1, 2}), (frozenset({1, 2}), {1, 2, 3})):
