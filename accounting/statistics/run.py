@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import random
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -101,9 +101,14 @@ def import_project(project_id: int, *, at_once: bool = False) -> str:
 
 @contextmanager
 def _place(session: Connection[Any], project_id: int) -> Iterator[bool]:
-    """The project's lock and one of the places, as long as the session lives; False if they are taken."""
+    """The project's lock and one of the places; False if they are taken."""
     session.execute(sql.SESSION)
-    yield _lock(session, project_id) and any(_lock(session, -place) for place in range(1, AT_ONCE + 1))
+    try:
+        yield _lock(session, project_id) and any(_lock(session, -place) for place in range(1, AT_ONCE + 1))
+    finally:
+        # The server would notice the end of the session a moment later. A lost session holds no locks.
+        with suppress(psycopg.OperationalError):
+            session.execute(sql.UNLOCK)
 
 
 def _lock(session: Connection[Any], key: int) -> bool:

@@ -11,6 +11,7 @@ from typing import Final
 from accounting.ledger.sql import MOST_CREDIT
 
 LOCK: Final = "SELECT pg_try_advisory_lock(hashtext('accounting.statistics'), %(project)s)"
+UNLOCK: Final = "SELECT pg_advisory_unlock_all()"
 # A long COPY is no statement that hangs, and a download in between no session that was forgotten.
 SESSION: Final = "SET statement_timeout = 0; SET idle_session_timeout = 0; SET jit = off; SET timezone = UTC"
 

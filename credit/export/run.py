@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -43,9 +43,8 @@ def export() -> StatisticsExport | None:
 
     Safe to repeat and to interrupt: what is published changes in one step, when all files are there.
     """
-    with psycopg.connect(**psycopg_params(), autocommit=True) as lock:
-        # Let go of when the connection ends, however it ends.
-        if not _first(lock, sql.LOCK)[0]:
+    with psycopg.connect(**psycopg_params(), autocommit=True) as session, _lock(session) as is_free:
+        if not is_free:
             return None
         made = _begin(timezone.now())
         try:
@@ -59,6 +58,17 @@ def export() -> StatisticsExport | None:
             made.save()
     log.info("statistics_exported", volunteers=made.nusers, computers=made.nhosts, nbytes=made.nbytes)
     return made
+
+
+@contextmanager
+def _lock(session: Connection[Any]) -> Iterator[bool]:
+    """The lock of exports; False if another holds it. It ends with the session at the latest."""
+    try:
+        yield _first(session, sql.LOCK)[0]
+    finally:
+        # The server would notice the end of the session a moment later. A lost session holds no lock.
+        with suppress(psycopg.OperationalError):
+            session.execute(sql.UNLOCK)
 
 
 def write_for_own_account_manager(folder: Path) -> None:

@@ -11,6 +11,7 @@ from credit.teams.sql import RECENT
 from credit.teams.sql import SUMS as SUMS_OF_TEAMS
 
 LOCK: Final = "SELECT pg_try_advisory_lock(hashtext('credit.export'))"
+UNLOCK: Final = "SELECT pg_advisory_unlock_all()"
 # A long COPY is no statement that hangs. Records in the order of their numbers: by the primary keys, so without a sort.
 SESSION: Final = "SET statement_timeout = 0; SET jit = off; SET timezone = UTC"
 
