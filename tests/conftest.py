@@ -22,7 +22,7 @@ from pytest_django import DjangoDbBlocker, Settings
 
 from portal.languages.compiling import compile_stale
 from portal.models import Host, User
-from tests.support.database import backend, commit_without_waiting, empty_tables, use_template
+from tests.support.database import backend, commit_without_waiting, empty_tables, end_other_sessions, use_template
 from tests.support.sessions import sign_in_lately
 
 # A busy machine is no failure: no test of ours asserts how long something takes.
@@ -35,9 +35,9 @@ def pytest_configure() -> None:
     compile_stale()
     worker = int(re.sub(r"\D", "", os.environ.get("PYTEST_XDIST_WORKER", "")) or 0)
     location = str(settings.CACHES["default"]["LOCATION"])
-    settings.CACHES["default"]["LOCATION"] = re.sub(r"db=\d+", f"db={8 + worker % 8}", location)
+    settings.CACHES["default"]["LOCATION"] = re.sub(r"db=\d+", f"db={10 + worker % 6}", location)
     # A worker of one test process must not take what belongs to another's database.
-    settings.BROKER_URL = re.sub(r"virtual_host=\d+", f"virtual_host={4 + worker % 4}", settings.BROKER_URL)
+    settings.BROKER_URL = re.sub(r"virtual_host=\d+", f"virtual_host={4 + worker % 6}", settings.BROKER_URL)
     settings.CELERY_BROKER_URL = settings.BROKER_URL
     # Tests attach dozens of computers to an account, and let them ask for jobs all the time.
     settings.NEW_HOSTS_PER_DAY = 100_000
@@ -85,9 +85,12 @@ def django_db_modify_db_settings(
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> None:
+def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
     with django_db_blocker.unblock():
         commit_without_waiting()
+    yield
+    with django_db_blocker.unblock():
+        end_other_sessions()
 
 
 @pytest.fixture(autouse=True)

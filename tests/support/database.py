@@ -64,6 +64,16 @@ def commit_without_waiting() -> None:
     _close()
 
 
+def end_other_sessions() -> None:
+    """End what a test's thread or process left behind: a database with sessions cannot be dropped."""
+    _close()
+    with connection._nodb_cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s",
+            [connection.settings_dict["NAME"]],
+        )
+
+
 def backend() -> DatabaseWrapper:
     """What is behind ``connection``, which has a pool."""
     found = connections[DEFAULT_DB_ALIAS]

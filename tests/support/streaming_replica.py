@@ -44,6 +44,10 @@ class Replica(GuardedProgram):
         super().__init__("the replica", command, self.folder / "log", os.environ, self.folder)
 
     def __enter__(self) -> Replica:
+        # Other tests' databases fill the log: the server keeps what the replica may still need while this session lives.
+        self._session = psycopg.connect(**psycopg_params(), autocommit=True)
+        self._session.execute("SET idle_session_timeout = 0")
+        self._session.execute("SELECT pg_create_physical_replication_slot(%s, true, true)", [f"kept_{os.getpid()}"])
         subprocess.run(self._copy, check=True, cwd=self.folder)
         super().__enter__()
         return self
@@ -51,6 +55,7 @@ class Replica(GuardedProgram):
     def __exit__(self, *raised: object) -> None:
         # Asked to end, it would wait for its sessions.
         self.kill()
+        self._session.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def answers(self) -> bool:

@@ -69,7 +69,7 @@ def replica(
     monkeypatch.setattr(BaseDatabaseWrapper, "ensure_connection", connecting)
     monkeypatch.setattr(router, "routers", [reading.Router()])
     reading.watch.cache_clear()
-    wait_until(reading.watch().is_usable, "the replica to be in use", 30)
+    wait_until(reading.watch().is_usable, "the replica to be in use", 90)
     yield server
     reading.watch().stop()
     reading.watch.cache_clear()
@@ -163,7 +163,7 @@ def test_a_killed_replica_is_noticed_without_an_error_page(
         assert len([record for record in caplog.records if "replica_failed" in record.getMessage()]) <= 1
     finally:
         replica.start()
-    wait_until(reading.watch().is_usable, "the replica to be used again", 30)
+    wait_until(reading.watch().is_usable, "the replica to be used again", 90)
     wait_until_seen(browser)
     assert statements(browser)[1] > 0
 
