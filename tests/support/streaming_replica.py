@@ -44,7 +44,7 @@ class Replica(GuardedProgram):
         super().__init__("the replica", command, self.folder / "log", os.environ, self.folder)
 
     def __enter__(self) -> Replica:
-        # Other tests' databases fill the log: the server keeps what the replica may still need while this session lives.
+        # Other tests fill the log: while this session lives, the server keeps what the replica may still need.
         self._session = psycopg.connect(**psycopg_params(), autocommit=True)
         self._session.execute("SET idle_session_timeout = 0")
         self._session.execute("SELECT pg_create_physical_replication_slot(%s, true, true)", [f"kept_{os.getpid()}"])
