@@ -48,6 +48,8 @@ class Wanted(NamedTuple):
 
 def read_steps(wanted: Wanted, step: str) -> list[AppWork]:
     """The sums of each ``step`` (day, week, month) and computer, in the order of time. One statement."""
+    if step == "day":
+        return read_days(wanted, None)
     return _read(sql.STEPS, {**wanted._params, "step": step})
 
 
