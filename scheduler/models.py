@@ -356,11 +356,16 @@ class ArchivedTask(models.Model):
     host = models.ForeignKey(Host, models.SET_NULL, null=True, related_name="+")
     app_version = models.ForeignKey(AppVersion, models.SET_NULL, null=True, related_name="+", db_index=False)
     facts = models.JSONField()
+    # Added to the days of `credit.models.ArchivedDay`; not yet, if it was archived by a version that knew none
+    is_counted = models.BooleanField(db_default=False, editable=False)
 
     class Meta:
         verbose_name = _("archived task")
         verbose_name_plural = _("archived tasks")
-        indexes = [models.Index(fields=["user", "-id"], condition=Q(user__isnull=False), name="archivedtask_user")]
+        indexes = [
+            models.Index(fields=["user", "-id"], condition=Q(user__isnull=False), name="archivedtask_user"),
+            models.Index(fields=["id"], condition=Q(is_counted=False), name="archivedtask_uncounted"),
+        ]
 
     def __str__(self) -> str:
         return str(self.facts.get("name", self.pk))

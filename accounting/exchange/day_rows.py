@@ -21,6 +21,7 @@ from accounting.engine.states import DayFlag
 from accounting.ledger.archive.reads import Archived, archived
 from accounting.ledger.partitions import next_month
 from accounting.models import Day, GrantedDay, Project, Settlement
+from credit.app_history import reads as app_history
 from portal.models import Host, User
 from portal.replica import reading
 
@@ -84,6 +85,7 @@ class DayRange:
     """Which rows: from one day to another, both included; of one project or computer only, if given.
 
     ``processor``: the amounts of these alone; grants are left out then, as projects do not say where jobs ran.
+    ``app_id``: of an app of this site's own project, which is then ``project_id``; all credit is granted credit.
     """
 
     first: dt.date
@@ -91,6 +93,7 @@ class DayRange:
     project_id: int | None = None
     host_id: int | None = None
     processor: Processor | None = None
+    app_id: int | None = None
 
     @property
     def only(self) -> dict[str, int]:
@@ -115,6 +118,8 @@ def read_names(user: User, wanted: DayRange | None = None) -> Names:
 
 def count_rows(user: User, wanted: DayRange, most: int | None = None) -> int:
     """How many rows there are, or ``most`` if there are more; one statement, and more for each archived month."""
+    if wanted.app_id is not None:
+        return len(_of_app(user, wanted, None, most))
     with archived([user.pk], [(wanted.first, wanted.last)]) as old:
         rows = _places(Day.objects.all(), user, wanted, None).values_list(*_PLACE)[:most]
         if wanted.processor is None:
@@ -136,8 +141,10 @@ def count_rows(user: User, wanted: DayRange, most: int | None = None) -> int:
 def read_page(user: User, wanted: DayRange, after: Place | None = None, limit: int = PAGE_ROWS) -> list[DayRow]:
     """The next ``limit`` rows after a place, oldest day first; two statements at most, and three for archived months.
 
-    Raises `ArchiveUnreadable`.
+    Of an app one. Raises `ArchiveUnreadable`.
     """
+    if wanted.app_id is not None:
+        return _of_app(user, wanted, after, limit)
     begin = max(wanted.first, after[0]) if after else wanted.first
     with archived([user.pk], [(begin, wanted.last)]) as old:
         days = _places(Day.objects.all(), user, wanted, after).values_list(*_PLACE, *KINDS, "flags")[:limit]
@@ -155,6 +162,19 @@ def read_page(user: User, wanted: DayRange, after: Place | None = None, limit: i
         rows[row.place] = replace(row, granted=granted)
     # Each of the two has its own first ones, so the first of both together are among them.
     return [rows[place] for place in sorted(rows)[:limit]]
+
+
+def _of_app(user: User, wanted: DayRange, after: Place | None, limit: int | None) -> list[DayRow]:
+    """The next rows of an app, each a computer's day."""
+    project_id = wanted.project_id or 0
+    tasks = app_history.Wanted(user.pk, wanted.app_id or 0, wanted.first, wanted.last, wanted.host_id)
+    rows = []
+    for work in app_history.read_days(tasks, limit, (after[0], after[2]) if after else None):
+        amounts = Totals(*work.amounts)
+        if wanted.processor is not None:
+            amounts = wanted.processor.part(amounts)
+        rows.append(DayRow(work.start, project_id, work.host_id, amounts, 0, amounts.cpu_ec + amounts.gpu_ec))
+    return rows
 
 
 def _months(old: Archived, wanted: DayRange) -> Iterator[Archived]:

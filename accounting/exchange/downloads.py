@@ -80,7 +80,9 @@ def as_json(pages: Iterable[Sequence[DayRow]], names: Names, wanted: DayRange) -
             parts.append(f"{separator}{json.dumps(row_values(row, names), ensure_ascii=False)}")
             separator = ",\n"
         yield "".join(parts).encode()
-    totals = amount_values(sums) | {"granted_credit": format_micro(granted) if wanted.processor is None else None}
+    totals = amount_values(sums) | {
+        "granted_credit": format_micro(granted) if wanted.processor is None or wanted.app_id else None
+    }
     yield f'\n], "sums": {json.dumps(totals)}}}\n'.encode()
 
 

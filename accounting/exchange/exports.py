@@ -67,6 +67,7 @@ def ask(user: User, content: DataCopy.Content, wanted: DayRange) -> DataCopy:
             only_host=wanted.host_id,
             only_project=wanted.project_id,
             only_processor=wanted.processor or "",
+            only_app=wanted.app_id,
         )
         queue.ask(user.pk, KIND, [copy.pk])
         return copy
@@ -88,8 +89,8 @@ def make(copy_id: int) -> None:
 
 
 def file_name(wanted: DayRange, ending: str) -> str:
-    """A name that says which days, and of which computer, project and processors alone."""
-    named = {"computer": wanted.host_id, "project": wanted.project_id}
+    """A name that says which days, and of which computer, project, app and processors alone."""
+    named = {"computer": wanted.host_id, "project": wanted.project_id, "app": wanted.app_id}
     parts = [f"-{name}-{pk}" for name, pk in named.items() if pk is not None]
     parts += [f"-{wanted.processor}"] if wanted.processor else []
     return f"history-{wanted.first}-to-{wanted.last}{''.join(parts)}.{ending}"

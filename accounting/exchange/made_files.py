@@ -78,7 +78,7 @@ def range_of(copy: DataCopy) -> DayRange:
     """The days, and the part of their work, that the file has."""
     first, last = copy.first or dt.date.min, copy.last or dt.date.max
     processor = Processor(copy.only_processor) if copy.only_processor else None
-    return DayRange(first, last, copy.only_project, copy.only_host, processor)
+    return DayRange(first, last, copy.only_project, copy.only_host, processor, copy.only_app)
 
 
 def counted_pages(copy: DataCopy, page_rows: int = PAGE_ROWS) -> Iterator[list[DayRow]]:

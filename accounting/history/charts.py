@@ -40,7 +40,7 @@ def chart_data(history: History, choices: Choices, beside: Beside) -> dict[str, 
     if beside.means:
         lines.append({"name": gettext("7-day average"), "values": values(beside.means), "dashed": False})
     return {
-        "title": texts.chart_title(show, step, is_running=is_running),
+        "title": texts.chart_title(show, step, is_running=is_running, is_granted=choices.only.app_id is not None),
         "unit": gettext(texts.UNITS[show]),
         "x": gettext(texts.UTC_STEPS[step]),
         "y": texts.axis_title(show, step, choices.scale, is_running=is_running),

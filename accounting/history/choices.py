@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, TypeVar
 
+from django.conf import settings
 from django.utils.translation import gettext, gettext_noop
 
 from accounting.engine.amounts import Processor
@@ -18,11 +19,17 @@ from accounting.history.periods import Period, Step
 from accounting.history.reads import By, Show
 from accounting.history.sums import Only
 from accounting.models import HostProject, Project
+from credit.app_history.reads import read_apps
 from portal.models import Host, User
 
 # Dates end at the year 1, and other ranges are earlier than the one that is shown.
 _OLDEST_YEAR: Final = 1900
 PROCESSORS: Final = {Processor.CPU: gettext_noop("CPUs"), Processor.GPU: gettext_noop("GPUs")}
+_REFUSALS: Final = {
+    "host": gettext_noop("“%(value)s” is not one of your computers. All of them are shown."),
+    "project": gettext_noop("“%(value)s” is not a project of your computers. All projects are shown."),
+    "app": gettext_noop("“%(value)s” is not an app of this site’s own project. All apps are shown."),
+}
 
 
 class Scale(StrEnum):
@@ -38,7 +45,9 @@ _Choice = TypeVar("_Choice", bound=StrEnum)
 
 @dataclass(slots=True)
 class Choices:
-    """All choices of a history page but its range. ``hosts`` and ``projects``: those to choose from, with names.
+    """All choices of a history page but its range. ``hosts``, ``projects``, ``apps``: those to choose from, with names.
+
+    There are apps where the volunteer computes for this site's own project.
 
     ``problems``: in sentences, what of the address could not be done.
     """
@@ -51,6 +60,7 @@ class Choices:
     only: Only = field(default_factory=Only)
     hosts: list[tuple[int, str]] = field(default_factory=list)
     projects: list[tuple[int, str]] = field(default_factory=list)
+    apps: list[tuple[int, str]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
     @property
@@ -62,7 +72,7 @@ class Choices:
     def filters(self) -> dict[str, object]:
         """The part of the query that says whose work is shown."""
         only = self.only
-        named = {"host": only.host_id, "project": only.project_id, "processor": only.processor}
+        named = {"host": only.host_id, "project": only.project_id, "processor": only.processor, "app": only.app_id}
         return {name: value for name, value in named.items() if value is not None}
 
     @property
@@ -85,25 +95,28 @@ class Choices:
         parts = [
             dict(self.hosts).get(self.only.host_id or 0, ""),
             dict(self.projects).get(self.only.project_id or 0, ""),
+            dict(self.apps).get(self.only.app_id or 0, ""),
             gettext(PROCESSORS[self.only.processor]) if self.only.processor else "",
         ]
         return ", ".join(part for part in parts if part)
 
 
 def read_choices(user: User, params: Mapping[str, str], period: Period) -> Choices:
-    """The choices of an address. Two statements."""
+    """The choices of an address. Two statements, three where there are apps to choose from."""
     problems: list[str] = []
+    places = _read_places(user)
     found = Choices(
         show=_choice(params, "show", Show.CREDIT, problems),
         by=_choice(params, "by", By.PROJECT, problems),
         compare=_choice(params, "compare", Compare.NOTHING, problems),
         curve=_choice(params, "curve", Curve.EACH, problems),
         scale=_choice(params, "scale", Scale.LINEAR, problems),
-        hosts=_hosts(user),
-        projects=_projects(user),
+        hosts=places.hosts,
+        projects=places.projects,
+        apps=places.apps,
         problems=problems,
     )
-    found.only = _only(params, found.hosts, found.projects, problems)
+    found.only = _only(params, places, problems)
     if found.only.processor and (found.show is Show.JOBS or found.by is By.PROCESSOR):
         problems.append(
             gettext(
@@ -122,33 +135,43 @@ def read_choices(user: User, params: Mapping[str, str], period: Period) -> Choic
 
 
 def read_only(user: User, params: Mapping[str, str], problems: list[str]) -> Only:
-    """Whose work an address wants alone; two statements, none without such a wish."""
-    if not any(params.get(name) for name in ("host", "project", "processor")):
+    """Whose work an address wants alone; two or three statements, none without such a wish."""
+    if not any(params.get(name) for name in ("host", "project", "processor", "app")):
         return Only()
-    return _only(params, _hosts(user), _projects(user), problems)
+    return _only(params, _read_places(user), problems)
 
 
-def _hosts(user: User) -> list[tuple[int, str]]:
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """What a part of a volunteer's work can be of: numbers and names; ``own``: the number of this site's project."""
+
+    hosts: list[tuple[int, str]]
+    projects: list[tuple[int, str]]
+    apps: list[tuple[int, str]]
+    own: int | None
+
+
+def _read_places(user: User) -> _Places:
     hosts = Host.objects.filter(owner=user, merged_into=None).only("pk", "given_name", "domain_name")
-    return sorted(((host.pk, host.name) for host in hosts), key=lambda each: each[1].casefold())
-
-
-def _projects(user: User) -> list[tuple[int, str]]:
     mine = HostProject.objects.filter(host__owner=user).values("project_id")
-    return list(Project.objects.filter(pk__in=mine).order_by("name").values_list("pk", "name"))
+    projects = Project.objects.filter(pk__in=mine).order_by("name").values_list("pk", "name", "master_url")
+    found = [(pk, name) for pk, name, _ in projects]
+    own = next((pk for pk, _, url in projects if url == settings.PROJECT_URL), None)
+    if "project" not in settings.ROOMS:
+        own = None
+    names = sorted(((host.pk, host.name) for host in hosts), key=lambda each: each[1].casefold())
+    return _Places(names, found, [] if own is None else read_apps(), own)
 
 
-def _only(
-    params: Mapping[str, str],
-    hosts: list[tuple[int, str]],
-    projects: list[tuple[int, str]],
-    problems: list[str],
-) -> Only:
-    return Only(
-        _number(params, "host", hosts, problems),
-        _number(params, "project", projects, problems),
-        _processor(params, problems),
-    )
+def _only(params: Mapping[str, str], places: _Places, problems: list[str]) -> Only:
+    host = _number(params, "host", places.hosts, problems)
+    project = _number(params, "project", places.projects, problems)
+    app = _number(params, "app", places.apps, problems)
+    if app is not None:
+        if project not in (None, places.own):
+            problems.append(gettext("This site’s own project has this app, so only that project is shown."))
+        project = places.own
+    return Only(host, project, _processor(params, problems), app)
 
 
 def _choice(params: Mapping[str, str], name: str, default: _Choice, problems: list[str]) -> _Choice:
@@ -173,12 +196,7 @@ def _number(params: Mapping[str, str], name: str, known: list[tuple[int, str]], 
     for pk, _ in known:
         if text == str(pk):
             return pk
-    refusal = (
-        gettext("“%(value)s” is not one of your computers. All of them are shown.")
-        if name == "host"
-        else gettext("“%(value)s” is not a project of your computers. All projects are shown.")
-    )
-    problems.append(refusal % {"value": text[:20]})
+    problems.append(gettext(_REFUSALS[name]) % {"value": text[:20]})
     return None
 
 

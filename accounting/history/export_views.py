@@ -123,7 +123,7 @@ def _read_wanted(user: User, params: Mapping[str, str]) -> tuple[DayRange, list[
     period = read_period(named, today, earliest)
     problems = [problem_text(each) for each in period.problems]
     only = read_only(user, params, problems)
-    return DayRange(period.first, period.last, only.project_id, only.host_id, only.processor), problems
+    return DayRange(period.first, period.last, only.project_id, only.host_id, only.processor, only.app_id), problems
 
 
 def _fields(wanted: DayRange) -> dict[str, object]:
@@ -134,6 +134,7 @@ def _fields(wanted: DayRange) -> dict[str, object]:
         "host": wanted.host_id,
         "project": wanted.project_id,
         "processor": wanted.processor,
+        "app": wanted.app_id,
     }
     return {name: str(value) for name, value in named.items() if value is not None}
 

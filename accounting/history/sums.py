@@ -24,6 +24,7 @@ from accounting.ledger.archive.reads import ArchivedDay, archived
 from accounting.ledger.months import closed_until, split
 from accounting.ledger.partitions import month_of, next_month
 from accounting.models import Day, Month
+from credit.app_history import reads
 from portal.models import User
 
 _ONE_DAY: Final = dt.timedelta(days=1)
@@ -35,12 +36,14 @@ _PLACE: Final[list[str]] = ["start", "key"]
 class Only:
     """The part of the work that is shown: of one computer, at one project, on processors or GPUs; None: of all.
 
-    Jobs are those of both, as clients do not say on which processors each ran.
+    Jobs are those of both, as clients do not say on which processors each ran. ``app_id``: of an app of this site's own
+    project, which is then ``project_id``. The project knows its tasks, so the amounts are those that it counted.
     """
 
     host_id: int | None = None
     project_id: int | None = None
     processor: Processor | None = None
+    app_id: int | None = None
 
     @property
     def rows(self) -> dict[str, int]:
@@ -85,8 +88,10 @@ def read_sums(user: User, period: Period, key: Key | None, limit: int | None = N
     """The sums per step and ``key``, at most ``limit``, in the order of time.
 
     One statement. By months two or three: how far they are closed, their sums, and the days of those that are not.
-    For days that may be archived up to three more. Raises `ArchiveUnreadable`.
+    For days that may be archived up to three more. Of an app one. Raises `ArchiveUnreadable`.
     """
+    if only.app_id is not None:
+        return _of_app(user, period, key, only)[:limit]
     days, months = split(period.first, period.last, closed_until() if period.step is Step.MONTH else None)
     expression = None if key is None else key.expression
     cells: list[Cell] = []
@@ -101,6 +106,15 @@ def read_sums(user: User, period: Period, key: Key | None, limit: int | None = N
         cells = _with_archived(cells, old.days(), period.step, key, only)
         cells.sort(key=lambda cell: cell.start)
     return cells[:limit]
+
+
+def _of_app(user: User, period: Period, key: Key | None, only: Only) -> list[Cell]:
+    wanted = reads.Wanted(user.pk, only.app_id or 0, period.first, period.last, only.host_id)
+    rows = [
+        ArchivedDay(user.pk, row.start, only.project_id or 0, row.host_id, Totals(*row.amounts), 0)
+        for row in reads.read_steps(wanted, period.step)
+    ]
+    return _with_archived([], rows, period.step, key, only)
 
 
 def _with_archived(

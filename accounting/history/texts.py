@@ -43,6 +43,11 @@ _TITLES: Final = {
     (Show.JOBS, Step.WEEK): _("Tasks per week"),
     (Show.JOBS, Step.MONTH): _("Tasks per month"),
 }
+_GRANTED_TITLES: Final = {
+    Step.DAY: _("Granted credit per day"),
+    Step.WEEK: _("Granted credit per week"),
+    Step.MONTH: _("Granted credit per month"),
+}
 _RUNNING_TITLES: Final = {
     Show.CREDIT: _("Estimated credit, running total"),
     Show.TIME: _("Run time, running total"),
@@ -91,7 +96,10 @@ def words(period: Period, by: By) -> dict[str, str]:
     return {name: gettext(text) if text else "" for name, text in found.items()}
 
 
-def chart_title(show: Show, step: Step, *, is_running: bool) -> str:
+def chart_title(show: Show, step: Step, *, is_running: bool, is_granted: bool) -> str:
+    """What the chart shows; ``is_granted``: of an app, whose credit the project has granted."""
+    if is_granted and show is Show.CREDIT:
+        return gettext("Granted credit, running total") if is_running else gettext(_GRANTED_TITLES[step])
     return gettext(_RUNNING_TITLES[show] if is_running else _TITLES[show, step])
 
 

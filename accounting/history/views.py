@@ -83,9 +83,9 @@ _MORE_ROWS = {
 def _settled(user: User, shown: History, choices: Choices, today: dt.date) -> dict[str, object]:
     """The card of granted and estimated credit of the same days, where credit is shown.
 
-    Projects do not say on which processors they grant.
+    Projects do not say on which processors they grant. Of an app, all credit that is shown is granted.
     """
-    if shown.show is not Show.CREDIT or choices.only.processor is not None:
+    if shown.show is not Show.CREDIT or choices.only.processor is not None or choices.only.app_id is not None:
         return {}
     period = shown.period
     starts = [(start, line.title) for start, line in zip(period.starts(), shown.lines, strict=True)]

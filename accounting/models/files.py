@@ -36,6 +36,7 @@ class DataCopy(models.Model):
     # The part of the history that is wanted; none of them: all of it
     only_host = models.BigIntegerField(null=True, blank=True)
     only_project = models.BigIntegerField(null=True, blank=True)
+    only_app = models.BigIntegerField(null=True, blank=True)
     only_processor = models.CharField(max_length=3, blank=True, default="", db_default="")
     state = models.CharField(max_length=8, choices=State, default=State.WAITING)
     percent = models.PositiveSmallIntegerField("how much of it is done", default=0)

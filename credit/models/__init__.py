@@ -8,6 +8,7 @@ from credit.engine.facts import CreditSystem, ProcessorType, ReplicaRule
 from credit.engine.rules import MAX_CREDIT, RuleSet
 from credit.engine.states import AssimilateState, FileDeleteState, Outcome, ServerState, ValidateState, WorkunitError
 from credit.models.apps import PROCESSOR_TYPES, App, AppVersion, Comparison, Platform, VersionAverage
+from credit.models.archived import ArchivedDay
 from credit.models.central import CollectedExport, FactorList
 from credit.models.changes import CreditChange, HostRecordSnapshot, StatisticsSnapshot
 from credit.models.common import SAFE_NAME
@@ -41,6 +42,7 @@ __all__ = [
     "AppSnapshot",
     "AppVersion",
     "AppVersionSnapshot",
+    "ArchivedDay",
     "AssimilateState",
     "Batch",
     "CollectedExport",

@@ -1,7 +1,8 @@
 """Joins two records of one computer: results, statistics and credit move to the record that stays.
 
 Runs inside the transaction that joins them (`portal.computers.host_changes.merge_hooks`). Locks are taken in the
-project server's order: computers, workunits by id, results, (host, version) records, sums of credit.
+project server's order: computers, workunits by id, results, (host, version) records, days of archived
+tasks, sums of credit.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import Final
 
 from django.db import IntegrityError, connection, transaction
 
+from credit.app_history import sql as app_history
 from credit.engine.recent_credit import decayed
 from credit.engine.rules import Rules
 from credit.models import HostCredit
@@ -23,6 +25,8 @@ def merge_host(older_id: int, newer_id: int) -> None:
     hosts = {"older": older_id, "newer": newer_id}
     with connection.cursor() as cursor:
         for statement in sql.MERGE_RESULTS:
+            cursor.execute(statement, hosts)
+        for statement in app_history.MERGE:
             cursor.execute(statement, hosts)
     for attempt in range(ATTEMPTS):
         try:

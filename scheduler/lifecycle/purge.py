@@ -1,7 +1,8 @@
 """The purge: moves finished workunits and their tasks into the archive, where their owners still find them.
 
 The archive keeps all columns of a task except its stderr and its output files, so a grant can be explained for ever.
-Locks: workunits, SKIP LOCKED. One that cannot be moved goes into the retry queue (`scheduler.lifecycle.retry_queue`).
+Locks: workunits, SKIP LOCKED; then the days of archived tasks, in the order of their key. A workunit that cannot be
+moved goes into the retry queue (`scheduler.lifecycle.retry_queue`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from functools import partial
 from typing import Any, Final
 
 from django.conf import settings
-from django.db import connection, models
+from django.db import connection, models, transaction
 
 from credit.models import Result, ResultPart, Workunit
 from credit.pages.task_reads import MAX_PARTS_SHOWN, SEES_ALL
@@ -21,11 +22,26 @@ from scheduler.lifecycle.retry_queue import StepBatch, run_batches
 from scheduler.models import ArchivedTask, Step
 
 BATCH: Final = 500
+COUNTED_AT_ONCE: Final = 5_000
 
 
 def run(now: dt.datetime) -> int:
     """Archive workunits that have been finished for long enough; return their number."""
+    count_uncounted()
     return run_batches(Step.ARCHIVE, now, BATCH, partial(_move, now))
+
+
+def count_uncounted() -> int:
+    """Add tasks to the days of histories that were archived before there were such days; return their number."""
+    total = 0
+    while True:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(sql.LOCK_UNCOUNTED, {"limit": COUNTED_AT_ONCE})
+            ids = [row[0] for row in cursor.fetchall()]
+            if not ids:
+                return total
+            cursor.execute(sql.COUNT_TASKS, {"ids": ids})
+        total += len(ids)
 
 
 def _move(now: dt.datetime, batch: StepBatch) -> int:
@@ -37,7 +53,7 @@ def _move(now: dt.datetime, batch: StepBatch) -> int:
         )
         batch.ids = [row[0] for row in cursor.fetchall()]
         if batch.ids:
-            for statement in (sql.ARCHIVE_WORKUNITS, sql.ARCHIVE_TASKS, *sql.DELETE_ARCHIVED):
+            for statement in (sql.ARCHIVE_WORKUNITS, sql.ARCHIVE_TASKS, sql.COUNT_ARCHIVED, *sql.DELETE_ARCHIVED):
                 cursor.execute(statement, {"ids": batch.ids, "now": now})
         return len(batch.ids)
 

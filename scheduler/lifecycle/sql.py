@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from credit.app_history.sql import COUNT
 from credit.engine.states import AssimilateState, FileDeleteState, Outcome, ServerState, WorkunitError
 
 # --- The retry queue --------------------------------------------------------------------------------
@@ -239,6 +240,16 @@ SELECT r.id, r.workunit_id, r.user_id, r.host_id, r.app_version_id,
                       FROM credit_resultpart p WHERE p.result_id = r.id HAVING count(*) > 0), '{}')
   FROM credit_result r WHERE r.workunit_id = ANY(%(ids)s)
 """
+# Adds tasks to the days that histories by app read.
+_COUNTED: Final = """
+WITH counted AS (
+  UPDATE scheduler_archivedtask t SET is_counted = true FROM scheduler_archivedworkunit w
+   WHERE w.id = t.workunit_id AND {tasks} RETURNING t.user_id, w.app_id, t.host_id, t.facts)"""
+COUNT_ARCHIVED: Final = _COUNTED.format(tasks="t.workunit_id = ANY(%(ids)s)") + COUNT.format(counted="counted")
+# Of those that a version archived which did not count them.
+LOCK_UNCOUNTED: Final = """
+SELECT id FROM scheduler_archivedtask WHERE NOT is_counted ORDER BY id LIMIT %(limit)s FOR UPDATE SKIP LOCKED"""
+COUNT_TASKS: Final = _COUNTED.format(tasks="t.id = ANY(%(ids)s)") + COUNT.format(counted="counted")
 # One by one, as the database knows no cascades. The canonical result may go before its workunit, as no constraint
 # holds it.
 DELETE_ARCHIVED: Final = (

@@ -123,7 +123,8 @@ class Rec:
         client = self._client
         inverse = self._inverse[job.project.index]
         if client.quirks.hour_of_day_bump:
-            return sum(self._done_flop) / 24 / client.host_flops * inverse * job.counted_flops
+            all_done = sum(self._done_flop) or 1.0  # before the first second too, projects take turns by their shares
+            return all_done / 24 / client.host_flops * inverse * job.counted_flops
         return self._growth * inverse * job.counted_flops * client.period_secs
 
     def _height(self, project: ProjectState, count: int) -> float:

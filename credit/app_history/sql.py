@@ -1,0 +1,74 @@
+"""SQL of the history by app. Reads lock nothing; counting locks the days that it adds to, in the order of their key."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from credit.engine.facts import ProcessorType
+from credit.engine.states import Outcome
+
+_ON_GPU: Final = f"r.processor_type <> '{ProcessorType.CPU}' AS on_gpu"
+_GRANTED_ON: Final = "(coalesce(r.granted_at, r.received_at) AT TIME ZONE 'UTC')::date"
+_REPORTED_ON: Final = "(r.received_at AT TIME ZONE 'UTC')::date"
+_OF_RESULTS: Final = f"""
+SELECT {{columns}}, {_ON_GPU}, {_GRANTED_ON} AS day,
+       greatest(coalesce(r.granted_credit, 0), r.partial_credit) AS credit, 0::float8 AS elapsed_secs, 0 AS nsucceeded, 0 AS nfailed
+  FROM {{results}} WHERE {{of}} AND {_GRANTED_ON} BETWEEN {{first}} AND {{last}}
+ UNION ALL
+SELECT {{columns}}, {_ON_GPU}, {_REPORTED_ON}, 0, coalesce(r.elapsed_secs, 0),
+       (r.outcome = {Outcome.SUCCESS.value})::int, (r.outcome <> {Outcome.SUCCESS.value})::int
+  FROM {{results}} WHERE {{of}} AND {_REPORTED_ON} BETWEEN {{first}} AND {{last}}"""
+"""Of results ``r``: the credit of each on the UTC day of the grant, and its run time and outcome on that of the report.
+
+Credit granted while it ran is of the day of the grant at its end, or of the report if there is none. What the computer
+reported as a success counts as one, whatever the validator says later.
+"""
+
+_MINE: Final = "r.user_id = %(user)s AND r.app_id = %(app)s AND (%(host)s::bigint IS NULL OR r.host_id = %(host)s)"
+_LIVE: Final = _OF_RESULTS.format(
+    columns="r.host_id", results="credit_result r", of=_MINE, first="%(first)s", last="%(last)s"
+)
+_FOUND: Final = f"""{_LIVE}
+ UNION ALL
+SELECT r.host_id, r.on_gpu, r.day, r.credit, r.elapsed_secs, r.nsucceeded, r.nfailed
+  FROM credit_archivedday r WHERE {_MINE} AND r.day BETWEEN %(first)s AND %(last)s"""
+# Whole numbers of 1e-6 credits and seconds, as other histories have them.
+_AMOUNTS: Final = ", ".join(
+    f"round(coalesce(sum({column}) FILTER (WHERE {kind}), 0) * 1e6)::bigint"
+    for column in ("credit", "elapsed_secs")
+    for kind in ("NOT on_gpu", "on_gpu")
+)
+DAYS: Final = f"""
+SELECT day, host_id, {_AMOUNTS}, sum(nsucceeded), sum(nfailed)
+  FROM ({_FOUND}) f WHERE (day, coalesce(host_id, 0)) > (%(after_day)s, %(after_host)s)
+ GROUP BY day, host_id ORDER BY day, host_id NULLS FIRST LIMIT %(limit)s"""
+STEPS: Final = f"""
+SELECT date_trunc(%(step)s, day::timestamp)::date AS start, host_id, {_AMOUNTS}, sum(nsucceeded), sum(nfailed)
+  FROM ({_FOUND}) f GROUP BY start, host_id ORDER BY start, host_id NULLS FIRST"""
+APPS: Final = "SELECT id, coalesce(nullif(user_friendly_name, ''), name) FROM credit_app ORDER BY 2, 1"
+
+_ARCHIVED: Final = _OF_RESULTS.format(
+    columns="c.user_id, c.app_id, c.host_id",
+    results="{counted} c, LATERAL jsonb_populate_record(NULL::credit_result, c.facts) r",
+    of="c.user_id IS NOT NULL",
+    first="'-infinity'",
+    last="'infinity'",
+)
+COUNT: Final = f"""
+INSERT INTO credit_archivedday AS a (user_id, app_id, host_id, day, on_gpu, credit, elapsed_secs, nsucceeded, nfailed)
+SELECT user_id, app_id, host_id, day, on_gpu, sum(credit), sum(elapsed_secs), sum(nsucceeded), sum(nfailed)
+  FROM ({_ARCHIVED}) f GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 4, 3, 5
+    ON CONFLICT (user_id, app_id, day, host_id, on_gpu) DO UPDATE
+   SET credit = a.credit + excluded.credit, elapsed_secs = a.elapsed_secs + excluded.elapsed_secs,
+       nsucceeded = a.nsucceeded + excluded.nsucceeded, nfailed = a.nfailed + excluded.nfailed"""
+"""Adds tasks to their days as they are archived: ``counted`` has their user_id, app_id, host_id and columns as JSON."""
+MERGE: Final = (
+    """
+INSERT INTO credit_archivedday AS a (user_id, app_id, host_id, day, on_gpu, credit, elapsed_secs, nsucceeded, nfailed)
+SELECT user_id, app_id, %(newer)s, day, on_gpu, credit, elapsed_secs, nsucceeded, nfailed
+  FROM credit_archivedday WHERE host_id = %(older)s ORDER BY 1, 2, 4, 5
+    ON CONFLICT (user_id, app_id, day, host_id, on_gpu) DO UPDATE
+   SET credit = a.credit + excluded.credit, elapsed_secs = a.elapsed_secs + excluded.elapsed_secs,
+       nsucceeded = a.nsucceeded + excluded.nsucceeded, nfailed = a.nfailed + excluded.nfailed""",
+    "DELETE FROM credit_archivedday WHERE host_id = %(older)s",
+)
