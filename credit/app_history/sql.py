@@ -12,7 +12,8 @@ _GRANTED_ON: Final = "(coalesce(r.granted_at, r.received_at) AT TIME ZONE 'UTC')
 _REPORTED_ON: Final = "(r.received_at AT TIME ZONE 'UTC')::date"
 _OF_RESULTS: Final = f"""
 SELECT {{columns}}, {_ON_GPU}, {_GRANTED_ON} AS day,
-       greatest(coalesce(r.granted_credit, 0), r.partial_credit) AS credit, 0::float8 AS elapsed_secs, 0 AS nsucceeded, 0 AS nfailed
+       greatest(coalesce(r.granted_credit, 0), r.partial_credit) AS credit, 0::float8 AS elapsed_secs,
+       0 AS nsucceeded, 0 AS nfailed
   FROM {{results}} WHERE {{of}} AND {_GRANTED_ON} BETWEEN {{first}} AND {{last}}
  UNION ALL
 SELECT {{columns}}, {_ON_GPU}, {_REPORTED_ON}, 0, coalesce(r.elapsed_secs, 0),

@@ -44,6 +44,7 @@ class Client:
     __slots__ = (
         "_beside",
         "_compact_at",
+        "_host",
         "_work",
         "_work_at",
         "_work_rate",
@@ -108,22 +109,14 @@ class Client:
         self.present = [
             kind < len(scenario.host.processors) for kind in range(len(processors))
         ]  # per kind: it is there
-        self.preferences = preferences = scenario.preferences
         self.instances = [float(count) for count in self.count]  # per kind: what preferences let jobs use
         self.instance_flops = [self._counted_flops(kind) for kind in range(len(processors))]
-        self.cpu_limit = preferences.cpu_usage_percent / 100  # the part of the time in which jobs of whole CPUs run
-        host = scenario.host
-        # The part of the time in which a kind computes, as the client measures it: all that stops it counts.
-        allowed, gpus_allowed = allowed_fractions(scenario)
-        active = [host.active.fraction * allowed * self.cpu_limit, host.gpu_active.fraction * gpus_allowed]
-        self.up_fraction = [
-            max(MIN_UP_FRACTION, host.on.fraction * active[min(kind, 1)]) for kind in range(len(processors))
-        ]
+        self._host: Final = scenario.host
+        # Per kind, the part of the time in which it computes, as the client measures it: all that stops it counts.
+        self.up_fraction = [1.0] * len(processors)
         self.ram_bytes = NEVER  # what running jobs may use now; infinity for no limit
-        most = max(preferences.ram_busy_fraction, preferences.ram_idle_fraction)
-        self.ram_bytes_max = host.ram_bytes * most if host.ram_bytes else NEVER
         self.kind_active = [True] * len(processors)  # per kind: jobs may run on it now (on, active, GPU active)
-        self.set_preferences(preferences)
+        self.set_preferences(scenario.preferences)
         self.limited = False  # a project or an application may run only so many jobs at once
         self.server = Server(quirks, self.instances, self.up_fraction)
         self.all_projects = [
@@ -167,9 +160,19 @@ class Client:
             first += most
 
     def set_preferences(self, preferences: Preferences) -> None:
-        """Follows the preferences that an event can change: the work buffer's two marks, the time slice, the CPUs that
-        jobs may use, whether finished jobs are reported at once."""
+        """The owner's preferences from now on; jobs and versions are as they were.
+
+        The client is taken to know at once what part of the time it will compute: it would learn that in some days.
+        """
         self.preferences = preferences
+        self.cpu_limit = preferences.cpu_usage_percent / 100  # the part of the time in which jobs of whole CPUs run
+        host = self._host
+        allowed, gpus_allowed = allowed_fractions(host, preferences)
+        active = [host.active.fraction * allowed * self.cpu_limit, host.gpu_active.fraction * gpus_allowed]
+        for kind in range(len(self.kinds)):
+            self.up_fraction[kind] = max(MIN_UP_FRACTION, host.on.fraction * active[min(kind, 1)])
+        most = max(preferences.ram_busy_fraction, preferences.ram_idle_fraction)
+        self.ram_bytes_max = host.ram_bytes * most if host.ram_bytes else NEVER
         self.period_secs = preferences.period_secs  # scheduling period
         self.report_at_once = preferences.report_at_once
         self.buffer_min_secs = max(preferences.work_buf_min_days * DAY_SECS, MIN_BUFFER_SECS)
@@ -529,12 +532,15 @@ class Client:
                 own += job.cpus
         free = max(self.instances[0] - beside, 0.01)
         rate = free / own if own > free else 1.0
-        if rate == self.cpu_rate:
-            return
-        self.cpu_rate = rate
+        if rate != self.cpu_rate:
+            self.cpu_rate = rate
+            self.follow_rates(now)
+
+    def follow_rates(self, now: float) -> None:
+        """Running jobs go on at their pace; those of CPUs are slowed while the CPUs are overcommitted."""
         for job in self.running:
-            its_rate = rate * job.pace
-            if job.kind == 0 and job.rate != its_rate:
+            its_rate = job.pace if job.kind else self.cpu_rate * job.pace
+            if job.rate != its_rate:
                 self.settle(job, now)
                 self._load(job, its_rate - job.rate, now)
                 job.rate = its_rate

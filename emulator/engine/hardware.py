@@ -28,7 +28,7 @@ def change_processor(client: Client, event: ChangeProcessor, now: float) -> list
             client.stop(job, now, Reason.HARDWARE)
         client.running = [job for job in client.running if job.running]
     _change_speeds(client, kind, new.peak_flops / old.peak_flops)
-    _find_offers(client)
+    find_offers(client)
     lost = [job for project in client.all_projects for job in project.jobs() if not client.can_run(job)]
     client.give_up(lost, now, Reason.HARDWARE)
     client.reckon_anew(now)
@@ -53,7 +53,7 @@ def _change_speeds(client: Client, kind: int, faster: float) -> None:
             job.changed_flop += spent_flop - job.spent_flop
 
 
-def _find_offers(client: Client) -> None:
+def find_offers(client: Client) -> None:
     """Finds the versions that the computer can run now."""
     for project in client.all_projects:
         project.can_supply = [False] * len(client.kinds)

@@ -10,10 +10,21 @@ import math
 from bisect import bisect_right
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Final
 
 from emulator.engine.availability import UpDown
 from emulator.engine.random_numbers import random_stream
-from emulator.engine.scenario import WEEK_SECS, Availability, Host, Hours, NewApp, Preferences, Scenario, Use
+from emulator.engine.scenario import (
+    WEEK_SECS,
+    Availability,
+    ChangePreferences,
+    Host,
+    Hours,
+    NewApp,
+    Preferences,
+    Scenario,
+    Use,
+)
 from emulator.engine.timeline.reasons import Reason
 
 
@@ -22,7 +33,8 @@ class WeekHours:
 
     __slots__ = ("_changes_secs", "_next", "_week_start_secs", "until_secs", "up")
 
-    def __init__(self, hours: Hours, week_secs: float) -> None:
+    def __init__(self, hours: Hours, week_secs: float, now: float = 0.0) -> None:
+        """`week_secs`: the time of the week at the start of the run; the process begins at `now`."""
         spans = hours.spans_secs()
         self._changes_secs = [at for span in spans for at in span]
         if hours.is_always or not spans:
@@ -30,9 +42,9 @@ class WeekHours:
             self.until_secs = math.inf
             return
         # After an even number of changes it is down, after an odd one up.
-        week_secs %= WEEK_SECS
-        self._next = bisect_right(self._changes_secs, week_secs)
-        self._week_start_secs = -week_secs
+        place_secs = (week_secs + now) % WEEK_SECS
+        self._next = bisect_right(self._changes_secs, place_secs)
+        self._week_start_secs = now - place_secs
         self._find_next()
 
     def _find_next(self) -> None:
@@ -83,23 +95,35 @@ class Limits:
     """The limits of one run. Without any, all its lists are empty and it costs nothing."""
 
     def __init__(self, scenario: Scenario, seed: int) -> None:
-        host, preferences, week_secs = scenario.host, scenario.preferences, scenario.week_secs
-        self._all: list[_Stop] = []
-        if not preferences.compute_hours.is_always:
-            hours = WeekHours(preferences.compute_hours, week_secs)
-            self._all.append(_Stop(hours, False, Reason.OUTSIDE_HOURS))
-        in_use = InUse(host.in_use, week_secs, seed, "in_use")
-        self._gpus: list[_Stop] = []
-        for use, name, stops, reason in _uses(host, preferences):
-            process = in_use if name == "in_use" else InUse(use, week_secs, seed, name)
-            (self._all if stops == "all" else self._gpus).append(_Stop(process, True, reason))
-        self._network = None if preferences.network_hours.is_always else WeekHours(preferences.network_hours, week_secs)
-        self._in_use = in_use
-        fractions = (preferences.ram_idle_fraction, preferences.ram_busy_fraction)
-        self._ram_bytes = [host.ram_bytes * fraction for fraction in fractions]  # not in use, in use
+        self._host: Final = scenario.host
+        self._week_secs: Final = scenario.week_secs
+        self._seed: Final = seed
+        self._uses: dict[str, InUse] = {}
+        self._in_use = self._use("in_use", scenario.host.in_use)
         self._counts_ram = _may_lack_ram(scenario)
         self.reason = Reason.NONE  # why nothing may compute
         self.gpu_reason = Reason.NONE  # why GPUs may not
+        self.follow(scenario.preferences, 0.0)
+
+    def follow(self, preferences: Preferences, now: float) -> None:
+        """These preferences hold from now on. What the owner does goes on as it would have."""
+        self._all: list[_Stop] = []
+        self._gpus: list[_Stop] = []
+        if not preferences.compute_hours.is_always:
+            hours = WeekHours(preferences.compute_hours, self._week_secs, now)
+            self._all.append(_Stop(hours, False, Reason.OUTSIDE_HOURS))
+        for use, name, stops, reason in _uses(self._host, preferences):
+            stop = _Stop(self._use(name, use), True, reason)
+            (self._all if stops == "all" else self._gpus).append(stop)
+        network = preferences.network_hours
+        self._network = None if network.is_always else WeekHours(network, self._week_secs, now)
+        fractions = (preferences.ram_idle_fraction, preferences.ram_busy_fraction)
+        self._ram_bytes = [self._host.ram_bytes * fraction for fraction in fractions]  # not in use, in use
+
+    def _use(self, name: str, use: Use) -> InUse:
+        if name not in self._uses:
+            self._uses[name] = InUse(use, self._week_secs, self._seed, name)
+        return self._uses[name]
 
     def next_change(self) -> float:
         """When one of them may next change; infinity for never."""
@@ -132,7 +156,11 @@ def _first(stops: list[_Stop], now: float) -> Reason:
 
 def _may_lack_ram(scenario: Scenario) -> bool:
     """Whether as many of the largest jobs as can run at once might not fit; if not, nothing has to be counted."""
-    host, preferences = scenario.host, scenario.preferences
+    host = scenario.host
+    fractions = [scenario.preferences.ram_busy_fraction, scenario.preferences.ram_idle_fraction]
+    for event in scenario.events:
+        if isinstance(event, ChangePreferences):
+            fractions += [each for each in (event.ram_busy_fraction, event.ram_idle_fraction) if each is not None]
     apps = [app for project in scenario.projects for app in project.apps]
     apps += [event.app for event in scenario.events if isinstance(event, NewApp)]
     largest = max((app.working_set_bytes for app in apps), default=0.0)
@@ -140,7 +168,7 @@ def _may_lack_ram(scenario: Scenario) -> bool:
         return False
     parts = [version.gpus or version.cpus for app in apps if app.working_set_bytes for version in app.versions]
     most = sum(scenario.most_instances()) / min([1.0, *parts]) + 1
-    return most * largest > host.ram_bytes * min(preferences.ram_busy_fraction, preferences.ram_idle_fraction)
+    return most * largest > host.ram_bytes * min(fractions)
 
 
 def _uses(host: Host, preferences: Preferences) -> list[tuple[Use, str, str, Reason]]:
@@ -157,14 +185,13 @@ def _uses(host: Host, preferences: Preferences) -> list[tuple[Use, str, str, Rea
     return [each for each in found if each[0].fraction > 0]
 
 
-def allowed_fractions(scenario: Scenario) -> tuple[float, float]:
+def allowed_fractions(host: Host, preferences: Preferences) -> tuple[float, float]:
     """The long-run part of the time in which limits let CPUs and GPUs compute, as a client would measure it.
 
     Uses are independent of each other and of the hours, so within an hour that all of them may fall in, the parts
     that they leave are multiplied.
     """
-    preferences = scenario.preferences
-    uses = _uses(scenario.host, preferences)
+    uses = _uses(host, preferences)
     spans = preferences.compute_hours.spans_secs()
     spans_of = [use.hours.spans_secs() for use, *_rest in uses]
     edges = sorted({0.0, WEEK_SECS, *(at for each in (spans, *spans_of) for span in each for at in span)})

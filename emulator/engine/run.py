@@ -22,6 +22,7 @@ from emulator.engine.figures import RunTotals, figures_of_merit
 from emulator.engine.hardware import change_processor
 from emulator.engine.limits import Limits
 from emulator.engine.policy import Policy
+from emulator.engine.preference_change import change_preferences
 from emulator.engine.present import PresentState
 from emulator.engine.quirks import Quirks
 from emulator.engine.random_numbers import random_stream
@@ -224,6 +225,7 @@ class Run:
             if event_at <= now:
                 event_at = self._apply_due_events(now)
                 changed = True
+                state_at = now  # preferences may have new hours
             if state_at <= now:
                 state_at = self._set_state(now)
                 changed = True
@@ -413,15 +415,14 @@ class Run:
             }
             client.set_preferences(replace(client.preferences, **changes))
         elif isinstance(event, ChangePreferences):
-            changes = dict(event.changes())
-            client.set_preferences(replace(client.preferences, **changes))
+            change_preferences(client, event, now)
+            self._limits.follow(client.preferences, now)
             self._record_usable(now, 0)
         else:
             for job in change_processor(client, event, now):
                 self._policy.job_ended(job, now)
             self._record_usable(now, client.kinds.index(event.kind))
             self._contact.dropped()
-        self._activate(now)
 
     def _record_usable(self, now: float, kind: int) -> None:
         client = self._client

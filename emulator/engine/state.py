@@ -135,9 +135,13 @@ class Offer:
         self.flops = version.flops
         self.cpus = version.cpus
         self.usage = version.gpus if kind else version.cpus
-        self.pace = cpu_limit if version.cpus >= 1 else 1.0  # the client throttles no other jobs
+        self.limit(cpu_limit)
         self.too_large = False  # its jobs never fit into the RAM that preferences allow, so the server sends none
         self.count_at(instance_flops)
+
+    def limit(self, cpu_limit: float) -> None:
+        """Sets the pace of its jobs; the client throttles only those of whole CPUs."""
+        self.pace = cpu_limit if self.cpus >= 1 else 1.0
 
     def count_at(self, instance_flops: list[float]) -> None:
         """Sets the counted FLOPS of its jobs: the peak of all devices that one occupies."""

@@ -8,6 +8,7 @@ import zipfile
 from dataclasses import dataclass
 from typing import Any, Final
 
+from emulator.advice.stored import check_stored
 from emulator.engine.timeline.results import ProjectResult
 from emulator.runs.comparison import ATTAINABLE, FIGURES
 from emulator.runs.packed_timeline import unpack
@@ -33,7 +34,8 @@ def check_answer(answer: Answer, has_timeline: bool) -> None:
     if answer.fault:
         return
     found = answer.ok
-    if not isinstance(found, dict) or set(found) != {"figures_of_merit", "projects", "cpu_secs"}:
+    parts = {"figures_of_merit", "projects", "cpu_secs"} | ({"answer"} if has_timeline else set())
+    if not isinstance(found, dict) or set(found) != parts:
         raise ValueError("its parts are others")
     figures = found["figures_of_merit"]
     if not isinstance(figures, dict) or set(figures) != set(FIGURES):
@@ -46,6 +48,7 @@ def check_answer(answer: Answer, has_timeline: bool) -> None:
     for row in found["projects"]:
         _check_project(row)
     if has_timeline:
+        check_stored(found["answer"])
         _check_timeline(answer.data)
 
 

@@ -95,8 +95,7 @@ def _run(order: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
     finally:
         done.set()
     answer = answer_of(result, order["secs_max"] - time.process_time())
-    # What a policy from outside answers is checked part by part; the findings are only for this project's policies.
-    if order["timeline"] and not order.get("is_own_policy"):
+    if order["timeline"]:
         answer["answer"] = _answer(order, begun[0], result)
     answer["cpu_secs"] = time.process_time()
     return {"ok": answer}, pack(result) if order["timeline"] else b""
@@ -124,6 +123,7 @@ def _answer(order: dict[str, Any], run: Any, result: Any) -> dict[str, Any]:
     """The findings and, if they are wanted, what came of the trials; without trials if they would take too long."""
     from emulator.advice.findings import find
     from emulator.advice.trials import TRIALS_MAX, trial_days, try_all
+    from emulator.engine.policy import PolicyError
     from emulator.engine.timeline.results import Result
     from emulator.files.scenario_json import from_json
     from emulator.runs.execution import run_of
@@ -142,8 +142,12 @@ def _answer(order: dict[str, Any], run: Any, result: Any) -> dict[str, Any]:
     def again(changed: Any, its_days: float) -> Result:
         return run_of(order, changed, its_days, timeline=False).result()
 
-    outcome = try_all(scenario, findings, result, days, again)
-    return {"findings": asdict(findings), "outcome": asdict(outcome)}
+    try:
+        outcome = asdict(try_all(scenario, findings, result, days, again))
+    except PolicyError:
+        # The run itself is done, and what a policy from outside made of it stands.
+        outcome = None
+    return {"findings": asdict(findings), "outcome": outcome}
 
 
 def _report_progress(run: Any, done: threading.Event) -> None:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Annotated
+from typing import Annotated, Any
 
 from emulator.engine.scenario.checks import (
     CPU,
     MAX_FLOPS,
     MAX_INSTANCES,
     Between,
+    Instances,
     Name,
     ScenarioError,
     Secs,
     Share,
     check_limits,
 )
-from emulator.engine.scenario.preferences import BufferDays, CpusPercent, PeriodSecs
+from emulator.engine.scenario.limits import Hours, check_hours
+from emulator.engine.scenario.preferences import BufferDays, CpusPercent, CpuUsagePercent, PeriodSecs, RamFraction
 from emulator.engine.scenario.projects import App, check_app
 
 
@@ -109,8 +111,17 @@ class ChangePreferences:
     period_secs: PeriodSecs | None = None
     max_cpus_percent: CpusPercent | None = None
     report_at_once: bool | None = None
+    max_ncpus: Instances | None = None
+    cpu_usage_percent: CpuUsagePercent | None = None
+    compute_hours: Hours | None = None
+    network_hours: Hours | None = None
+    run_if_user_active: bool | None = None
+    run_gpu_if_user_active: bool | None = None
+    run_on_batteries: bool | None = None
+    ram_busy_fraction: RamFraction | None = None
+    ram_idle_fraction: RamFraction | None = None
 
-    def changes(self) -> dict[str, float | bool]:
+    def changes(self) -> dict[str, Any]:
         """The preferences that change, by name."""
         named = ((field.name, getattr(self, field.name)) for field in fields(self) if field.name != "at_secs")
         return {name: value for name, value in named if value is not None}
@@ -140,6 +151,9 @@ def check_event(event: Event, names: set[str]) -> None:
     if isinstance(event, ChangePreferences):
         if not event.changes():
             raise ScenarioError("event", "it changes nothing: give at least one preference")
+        for name in ("compute_hours", "network_hours"):
+            if (hours := getattr(event, name)) is not None:
+                check_hours(f"event.{name}", hours)
         return
     if isinstance(event, ChangeProcessor):
         _check_processor(event)

@@ -11,6 +11,7 @@ from emulator.engine.scenario.limits import Hours, check_hours
 BufferDays = Annotated[float, Between(0, 1000)]
 PeriodSecs = Annotated[float, Between(60, 100 * DAY_SECS)]
 CpusPercent = Annotated[float, Between(0.01, 100)]
+CpuUsagePercent = Annotated[float, Between(1, 100)]
 RamFraction = Annotated[float, Between(0, 1)]
 
 
@@ -29,7 +30,7 @@ class Preferences:
     max_cpus_percent: CpusPercent = 100.0
     report_at_once: bool = False
     max_ncpus: Instances = 0
-    cpu_usage_percent: Annotated[float, Between(1, 100)] = 100.0
+    cpu_usage_percent: CpuUsagePercent = 100.0
     compute_hours: Hours = Hours()
     network_hours: Hours = Hours()
     run_if_user_active: bool = True

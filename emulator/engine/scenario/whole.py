@@ -117,8 +117,7 @@ class Scenario:
         # In the order of a run: of events at the same time, the last one first.
         for event in reversed(sorted(due, key=lambda event: event.at_secs, reverse=True)):
             if isinstance(event, ChangePreferences):
-                percent = event.max_cpus_percent
-                preferences = replace(preferences, max_cpus_percent=percent or preferences.max_cpus_percent)
+                preferences = replace(preferences, **event.changes())
             elif event.kind == CPU:
                 count = event.instances or count
             most = max(most, preferences.usable_cpus(count))

@@ -159,22 +159,42 @@ PROCESSOR: Final = [
     Shown("gflops", ("peak_flops",), number(Processor, "peak_flops", _("Peak GFLOPS each"), GIGA), GIGA),
     Shown("efficiency", ("efficiency",), number(Processor, "efficiency", _("Counted part of the peak"))),
 ]
+# Field, preference, label, and the preference's units in one of the field's.
+_AMOUNTS: Final[tuple[tuple[str, str, Text, float], ...]] = (
+    ("work_buf_min_days", "work_buf_min_days", _("Minimum buffer (days)"), 1.0),
+    ("work_buf_additional_days", "work_buf_additional_days", _("Additional buffer (days)"), 1.0),
+    ("period_mins", "period_secs", _("Time slice (minutes)"), 60.0),
+    ("max_cpus_percent", "max_cpus_percent", _("CPUs to use at most (%)"), 1.0),
+    ("max_ncpus", "max_ncpus", _("Number of CPUs to use at most (0: no limit)"), 1.0),
+    ("cpu_usage_percent", "cpu_usage_percent", _("CPU time to use at most (%)"), 1.0),
+    ("ram_busy_percent", "ram_busy_fraction", _("Memory to use while the computer is in use (%)"), 0.01),
+    ("ram_idle_percent", "ram_idle_fraction", _("Memory to use while it is not in use (%)"), 0.01),
+)
+_SWITCHES: Final[tuple[tuple[str, Text], ...]] = (
+    ("report_at_once", _("Report finished tasks at once")),
+    ("run_if_user_active", _("Run tasks while the computer is in use")),
+    ("run_gpu_if_user_active", _("Run GPU tasks while the computer is in use")),
+    ("run_on_batteries", _("Run tasks on batteries")),
+)
+
+
+def _amounts(part: type, *, required: bool) -> list[Shown]:
+    return [
+        Shown(
+            field,
+            (key,),
+            whole(part, key, label, required=required)
+            if key == "max_ncpus"
+            else number(part, key, label, scale, required=required),
+            scale,
+        )
+        for field, key, label, scale in _AMOUNTS
+    ]
+
+
 PREFERENCES: Final = [
-    Shown(
-        "work_buf_min_days",
-        ("work_buf_min_days",),
-        number(Preferences, "work_buf_min_days", _("Minimum buffer (days)")),
-    ),
-    Shown(
-        "work_buf_additional_days",
-        ("work_buf_additional_days",),
-        number(Preferences, "work_buf_additional_days", _("Additional buffer (days)")),
-    ),
-    Shown("period_mins", ("period_secs",), number(Preferences, "period_secs", _("Time slice (minutes)"), 60.0), 60.0),
-    Shown(
-        "max_cpus_percent", ("max_cpus_percent",), number(Preferences, "max_cpus_percent", _("CPUs to use at most (%)"))
-    ),
-    Shown("report_at_once", ("report_at_once",), check(_("Report finished tasks at once"))),
+    *_amounts(Preferences, required=True),
+    *(Shown(key, (key,), check(label)) for key, label in _SWITCHES),
 ]
 PROJECT: Final = [
     Shown("name", ("name",), name(_("Name"))),
@@ -222,21 +242,8 @@ EVENTS: Final[dict[str, tuple[Text, list[Shown]]]] = {
         _("Preferences change"),
         [
             _day(ChangePreferences),
-            *(
-                Shown(
-                    field,
-                    (key,),
-                    number(ChangePreferences, key, label, scale, required=False),
-                    scale,
-                )
-                for field, key, label, scale in (
-                    ("work_buf_min_days", "work_buf_min_days", _("Minimum buffer (days)"), 1.0),
-                    ("work_buf_additional_days", "work_buf_additional_days", _("Additional buffer (days)"), 1.0),
-                    ("period_mins", "period_secs", _("Time slice (minutes)"), 60.0),
-                    ("max_cpus_percent", "max_cpus_percent", _("CPUs to use at most (%)"), 1.0),
-                )
-            ),
-            Shown("report_at_once", ("report_at_once",), unset_yes_no(_("Report at once"))),
+            *_amounts(ChangePreferences, required=False),
+            *(Shown(key, (key,), unset_yes_no(label)) for key, label in _SWITCHES),
         ],
     ),
     "ChangeBuffer": (

@@ -22,6 +22,7 @@ from emulator.engine.scenario import (
     Downtime,
     Event,
     Host,
+    Hours,
     Normal,
     Preferences,
     Processor,
@@ -29,6 +30,7 @@ from emulator.engine.scenario import (
     Scenario,
     ScenarioError,
     StartJob,
+    Use,
     Version,
 )
 from emulator.engine.timeline.reasons import Reason
@@ -179,9 +181,76 @@ def test_preferences_that_are_not_named_stay() -> None:
     assert larger.figures != happen().figures
 
 
+NIGHTS = Hours(20, 8)
+IN_USE = Use(0.5, HOUR_SECS)
+# Every preference, with a value that matters to `BUSY`.
+CHANGED: dict[str, Any] = {
+    "work_buf_min_days": 2.0,
+    "work_buf_additional_days": 2.0,
+    "period_secs": 600.0,
+    "max_cpus_percent": 50.0,
+    "report_at_once": True,
+    "max_ncpus": 1,
+    "cpu_usage_percent": 50.0,
+    "compute_hours": NIGHTS,
+    "network_hours": NIGHTS,
+    "run_if_user_active": False,
+    "run_gpu_if_user_active": False,
+    "run_on_batteries": False,
+    "ram_busy_fraction": 0.2,
+    "ram_idle_fraction": 0.2,
+}
+LARGE = replace(APP, working_set_bytes=3e9)
+BUSY = Scenario(
+    Host((CPU_2, GPU), ram_bytes=8e9, in_use=IN_USE, on_batteries=IN_USE),
+    (Project("A", 100, (LARGE, GPU_APP)), Project("B", 50, (LARGE,))),
+    Preferences(0.1, 0.1),
+)
+
+
 def test_every_preference_can_change() -> None:
     names = {field.name for field in fields(ChangePreferences)} - {"at_secs"}
-    assert names <= {field.name for field in fields(Preferences)}
+    assert names == {field.name for field in fields(Preferences)} == set(CHANGED)
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_a_preference_that_changes_at_once_is_as_if_it_had_always_been_so(name: str) -> None:
+    change = {name: CHANGED[name]}
+    always = run(replace(BUSY, preferences=replace(BUSY.preferences, **change)), Rec(), 6.0)
+    changed = run(replace(BUSY, events=(ChangePreferences(0.0, **change),)), Rec(), 6.0)
+    assert (changed.figures, changed.projects) == (always.figures, always.projects)
+    assert always.figures != run(BUSY, Rec(), 6.0).figures
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_a_preference_that_changes_and_changes_back_holds_for_that_time_only(name: str) -> None:
+    before = getattr(BUSY.preferences, name)
+    events = (ChangePreferences(DAY_SECS, **{name: CHANGED[name]}), ChangePreferences(2 * DAY_SECS, **{name: before}))
+    changed = run(replace(BUSY, events=events), Rec(), 40.0)
+    alike = run(BUSY, Rec(), 40.0)
+    # A day of 40 at most is lost or gained.
+    for row, other in zip(changed.projects, alike.projects, strict=True):
+        assert row.used_flop == pytest.approx(other.used_flop, rel=0.08)
+
+
+def test_the_cpu_limit_slows_the_tasks_that_run() -> None:
+    result = happen(ChangePreferences(4.5 * HOUR_SECS, cpu_usage_percent=25.0), days=2.0)
+    # 2 CPUs for 4.5 hours, then a quarter of them for 43.5: 9 + 21.75 = 30.75 CPU-hours
+    assert result.projects[0].used_flop == pytest.approx(30.75 * HOUR_FLOP, rel=1e-3)
+
+
+def test_hours_of_the_day_hold_from_their_day_on() -> None:
+    result = happen(ChangePreferences(5 * DAY_SECS, compute_hours=NIGHTS))
+    # 2 CPUs: 5 days, then 12 hours of each of 5 days
+    assert instance_days(result, 0, 5)[0] == pytest.approx(10, rel=1e-3)
+    assert instance_days(result, 5, 10)[0] == pytest.approx(5, rel=1e-2)
+    back = happen(ChangePreferences(0.0, compute_hours=NIGHTS), ChangePreferences(5 * DAY_SECS, compute_hours=Hours()))
+    assert instance_days(back, 5, 10)[0] == pytest.approx(10, rel=1e-3)
+
+
+def test_hours_of_an_event_have_limits() -> None:
+    with pytest.raises(ScenarioError, match=r"event\.compute_hours\.start_hour"):
+        happen(ChangePreferences(0.0, compute_hours=Hours(25, 8)))
 
 
 def test_a_planned_downtime_stops_all_replies() -> None:

@@ -297,7 +297,8 @@ def test_a_server_sends_no_tasks_that_never_fit() -> None:
 def test_the_part_of_the_time_that_limits_leave(
     preferences: Preferences, host: dict[str, Any], cpu: float, gpu: float
 ) -> None:
-    found = allowed_fractions(scenario(preferences, **host))
+    whole = scenario(preferences, **host)
+    found = allowed_fractions(whole.host, whole.preferences)
     assert found == pytest.approx((cpu, gpu))
 
 

@@ -12,10 +12,12 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from emulator.advice.stored import check_stored
 from emulator.checks import check_sandbox
 from emulator.engine.policies import own
 from emulator.models import Run, RunState
 from emulator.pages import own_policies
+from emulator.pages.texts.answer import answer_of
 from emulator.runs import answers, sandbox, worker
 from emulator.runs.answers import Answer, check_answer
 from tests.support.emulator_experiments import begin, carry_out, trial
@@ -190,6 +192,17 @@ PROJECT = {
     "instance_secs": [1.0],
 }
 RESULT = {"figures_of_merit": FIGURES, "projects": [PROJECT], "cpu_secs": 1.0}
+MEASURES = {"idle": 0.1, "late": 0.0, "short": 0.0, "rpcs_per_job": 1.0}
+TRIAL: dict[str, Any] = {
+    "change": {"setting": "buffer", "before": [0.1, 0.5], "after": [1.0, 1.0], "project": ""},
+    "measures": MEASURES,
+}
+LATE = {"project": "A", "job": 3, "name": "", "late_secs": 60.0, "is_finished": True}
+SHORT = {"project": "A", "share": 0.5, "got": 0.2, "cause": "no work", "kind": ""}
+IDLE = {"kind": "CPU", "idle_secs": 10.0, "able_secs": 100.0, "cause": ""}
+FOUND = {"late": [LATE], "nlate": 1, "njobs": 2, "short": [SHORT], "idle": [IDLE]}
+OUTCOME = {"days": 2.0, "before": MEASURES, "trials": [TRIAL], "advice": [{"figure": "idle", "trial": TRIAL}]}
+ANSWER = {"findings": FOUND, "outcome": OUTCOME}
 
 
 @pytest.mark.parametrize(
@@ -219,7 +232,7 @@ def test_an_answer_that_is_no_result_is_refused(forged: Any) -> None:
 @pytest.mark.parametrize("data", [b"", b"PK\x05\x06" + bytes(18), b"nonsense"])
 def test_a_timeline_that_is_none_is_refused(data: bytes) -> None:
     with pytest.raises(ValueError, match="timeline"):
-        check_answer(Answer(RESULT, data, ""), has_timeline=True)
+        check_answer(Answer({**RESULT, "answer": ANSWER}, data, ""), has_timeline=True)
 
 
 def test_a_timeline_that_unpacks_to_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,7 +240,7 @@ def test_a_timeline_that_unpacks_to_too_much_is_refused(monkeypatch: pytest.Monk
     np.savez_compressed(out, texts=np.zeros(5000, np.uint8))
     monkeypatch.setattr(answers, "TIMELINE_BYTES_MAX", 4000)
     with pytest.raises(ValueError, match="too large"):
-        check_answer(Answer(RESULT, out.getvalue(), ""), has_timeline=True)
+        check_answer(Answer({**RESULT, "answer": ANSWER}, out.getvalue(), ""), has_timeline=True)
 
 
 def test_a_missing_sandbox_is_told_when_the_site_is_checked(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,3 +252,43 @@ def test_a_missing_sandbox_is_told_when_the_site_is_checked(settings: Any, monke
     assert not check_sandbox(None)
     settings.EMULATOR_POLICY_SANDBOX, settings.EMULATOR_POLICIES = "bubblewrap", []
     assert not check_sandbox(None)
+
+
+def test_an_answer_in_words_is_one_that_the_page_can_tell() -> None:
+    for stored in (ANSWER, {**ANSWER, "outcome": None}, {**ANSWER, "outcome": None, "are_trials_skipped": True}):
+        check_stored(stored)
+        assert answer_of(stored) is not None
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {},
+        [],
+        {**ANSWER, "more": 1},
+        {**ANSWER, "findings": {**FOUND, "late": [{**LATE, "name": "x" * 300}]}},
+        {**ANSWER, "findings": {**FOUND, "late": [LATE] * 1000}},
+        {**ANSWER, "findings": {**FOUND, "nlate": "1"}},
+        {**ANSWER, "findings": {**FOUND, "nlate": True}},
+        {**ANSWER, "findings": {**FOUND, "njobs": -1}},
+        {**ANSWER, "findings": {**FOUND, "short": [{**SHORT, "cause": "magic"}]}},
+        {**ANSWER, "findings": {**FOUND, "short": [{**SHORT, "cause": "offline"}]}},
+        {**ANSWER, "findings": {**FOUND, "short": [{**SHORT, "got": float("nan")}]}},
+        {**ANSWER, "findings": {**FOUND, "idle": [{**IDLE, "able_secs": 0.0}]}},
+        {**ANSWER, "outcome": {**OUTCOME, "before": {}}},
+        {**ANSWER, "outcome": {**OUTCOME, "advice": [{"figure": "<b>", "trial": TRIAL}]}},
+        {**ANSWER, "outcome": {**OUTCOME, "trials": [{**TRIAL, "change": {**TRIAL["change"], "after": []}}]}},
+        {**ANSWER, "are_trials_skipped": 1},
+    ],
+)
+def test_an_answer_in_words_that_is_none_is_refused(forged: Any) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        check_stored(forged)
+
+
+def test_the_answer_is_told_in_words_for_a_policy_from_outside(signed_in: Client, package: Path) -> None:
+    run = run_mine(signed_in)
+    assert run.state == RunState.DONE
+    assert run.answer["findings"]["njobs"] == sum(row["jobs"] for row in run.projects)
+    page = signed_in.get(f"/emulator/{run.experiment_id}/").content.decode()
+    assert "The answer" in page
