@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -83,7 +84,7 @@ def test_one_machine(podman: Podman, tmp_path: Path) -> None:
         machine.compose("up", "-d", "--no-build")
         wait_until(lambda: is_ready(machine), "the site", START_SECS)
         for service in ("database", "valkey", "web", "clients", "nginx"):
-            wait_until(lambda service=service: machine.is_healthy(service), service, 60)
+            wait_until(partial(machine.is_healthy, service), service, 60)
         assert b"<html" in machine.ask("/account/login/")
 
         computer = open_account(machine)
@@ -152,6 +153,7 @@ def test_three_machines_of_which_one_is_lost(podman: Podman, tmp_path: Path) -> 
         for machine in (first, second, third):
             machine.compose("up", "-d", "--no-build", "database")
         leader = wait_until(lambda: leader_of(first, second, third), "a leader", START_SECS, 1)
+        assert leader is not None
         for statement in (
             f"CREATE ROLE cobblestone LOGIN PASSWORD '{SITE_PASSWORD}'",
             "CREATE DATABASE cobblestone OWNER cobblestone",
@@ -163,7 +165,7 @@ def test_three_machines_of_which_one_is_lost(podman: Podman, tmp_path: Path) -> 
         for machine in (first, second, third):
             machine.compose("up", "-d", "--no-build")
         for machine in (first, second, third):
-            wait_until(lambda machine=machine: is_ready(machine), "the site", START_SECS)
+            wait_until(partial(is_ready, machine), "the site", START_SECS)
         wait_until(lambda: "Sync Standby" in patronictl(leader), "a synchronous standby", START_SECS, 1)
         computer = open_account(second)
         work(second, computer)
