@@ -37,7 +37,7 @@ _PODMAN: Final = '[containers]\ndefault_ulimits = []\n[engine]\nruntime = "runc"
 
 def missing() -> list[str]:
     """What has to be installed first."""
-    return [] if os.geteuid() == 0 else ["root"] + [name for name in PROGRAMS if shutil.which(name) is None]
+    return [*([] if os.geteuid() == 0 else ["root"]), *(name for name in PROGRAMS if shutil.which(name) is None)]
 
 
 class Podman:
