@@ -14,17 +14,22 @@ class AccountingConfig(AppConfig):
         from accounting import figures
         from accounting.account_data import copies
         from accounting.alerts.metrics import AlertMetrics
+        from accounting.badges import texts as badges
         from accounting.computers.support_problems import read_problems
         from accounting.exchange import exports
         from accounting.ledger.check import LEDGER
         from accounting.models import Announcement, Badge, Project, ProjectKeyword, ProjectVersion, StatisticsImport
+        from accounting.projects import own_project
+        from accounting.simulation import demo_projects
         from accounting.statistics.run import IMPORT
         from portal.audit.register import audit
+        from portal.languages import supplied
         from portal.maintenance import jobs
         from portal.operators.support import data_copiers, problem_readers
         from portal.ops.metrics import app_collectors
         from portal.requested_work.queue import kinds
 
+        supplied.texts.extend([*badges.SUPPLIED, own_project.SUMMARY, *demo_projects.TEXTS])
         kinds[copies.KIND] = copies.make_copy
         kinds[exports.KIND] = exports.make
         if "account_manager" in settings.ROOMS:

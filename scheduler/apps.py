@@ -20,9 +20,11 @@ class SchedulerConfig(AppConfig):
         from portal.computers.host_programs import program_readers
         from portal.computers.host_sections import host_sections
         from portal.dashboard.navigation import Page, pages
+        from portal.languages import supplied
         from portal.maintenance import jobs
         from portal.ops.metrics import app_collectors
         from portal.people import consents
+        from scheduler.examples.texts import SUPPLIED
         from scheduler.files.check import FILES
         from scheduler.lifecycle import figures, host_merge
         from scheduler.lifecycle.archived_credit import archived_credit, archived_credit_for_apps
@@ -33,6 +35,7 @@ class SchedulerConfig(AppConfig):
         from scheduler.releases import steps as release_steps
         from scheduler.submission.batches import BATCH_NUMBERS
 
+        supplied.texts.extend(SUPPLIED)
         archives.append(archived_credit)
         archived_app_credit.append(archived_credit_for_apps)
         functions.built_in[functions.Kind.TRICKLE].append("scheduler.rpc.trickles.grant_partial_credit")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from accounting.badges.texts import kept_rule, rule_text
 from accounting.models import Badge, BadgeAward
+from portal.languages.supplied import shown
 from portal.models import User
 
 
@@ -37,7 +38,7 @@ def read_page(user: User) -> BadgePage:
     active = list(Badge.objects.filter(is_active=True))
     return BadgePage(
         held=[_held(award) for award in held],
-        open=[(badge.title, rule_text(badge)) for badge in active if badge.pk not in has],
+        open=[(shown(badge.title), rule_text(badge)) for badge in active if badge.pk not in has],
         is_on=bool(active),
     )
 
@@ -45,7 +46,8 @@ def read_page(user: User) -> BadgePage:
 def _held(award: BadgeAward) -> Held:
     """A rule that is the same still, in the reader's language; another one as it was kept."""
     badge, was_changed = award.badge, _was_changed(award)
-    return Held(badge.title, badge.text, award.rule if was_changed else rule_text(badge), award.day, was_changed)
+    rule = award.rule if was_changed else rule_text(badge)
+    return Held(shown(badge.title), shown(badge.text), rule, award.day, was_changed)
 
 
 def _was_changed(award: BadgeAward) -> bool:

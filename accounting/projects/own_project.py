@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from django.conf import settings
+from django.utils.translation import gettext_noop
 
 from accounting.models import Project
 from accounting.projects import signing_key
 from accounting.rpc import catalogue
+
+SUMMARY: Final = gettext_noop("The research of %(site)s itself.")
 
 
 def create_if_missing(*, is_active: bool) -> bool:
@@ -26,7 +31,7 @@ def create_if_missing(*, is_active: bool) -> bool:
         name=name,
         master_url=settings.PROJECT_URL,
         web_url=settings.PROJECT_URL,
-        summary=f"The research of {settings.SITE_NAME} itself.",
+        summary=SUMMARY % {"site": settings.SITE_NAME},
         is_active=is_active,
         account_mode=Project.Account.PER_USER,
         colour=Project.next_colour(),

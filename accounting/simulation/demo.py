@@ -19,6 +19,7 @@ from accounting.models import AccountSettings, Badge, Project
 from accounting.projects import own_project, signing_key
 from accounting.rpc import account_keys, catalogue
 from accounting.simulation import fleet
+from accounting.simulation.demo_projects import LINUX, PROJECTS, WINDOWS
 from portal.models import User
 
 DEMO_EMAIL: Final = "demo@example.org"
@@ -29,7 +30,6 @@ OWN_PROJECT: Final = dt.timedelta(days=21)
 """For so long the demo volunteer's computers have worked for this site's own project."""
 SEED: Final = 2026
 
-LINUX, WINDOWS, MAC = "x86_64-pc-linux-gnu", "windows_x86_64", "arm64-apple-darwin"
 OWN_PROGRAMS: Final = ((LINUX, CPU), (WINDOWS, CPU), (LINUX, "NVIDIA"), (WINDOWS, "NVIDIA"))
 SUBJECTS: Final = (1, 9)
 """What the demo volunteer likes: astronomy, biology and medicine."""
@@ -37,84 +37,6 @@ CHOSEN: Final = ("Tidewater", "Quiet Sky Survey", "Fold Garden", "Slow Virus")
 """What the demo volunteer chose later, besides this site's own project."""
 BADGES: Final = ("First task", "1,000 tasks", "10,000 credits", "100,000 credits", "First hour on a GPU", "100 days")
 """Of the badges that come with the site, those that the demo awards."""
-
-
-@dataclass(frozen=True, slots=True)
-class DemoProject:
-    """A project that does not exist. ``keywords``: numbers and weights; ``gpus``: types that it has programs for."""
-
-    name: str
-    host: str
-    summary: str
-    description: str
-    keywords: dict[int, float]
-    platforms: tuple[str, ...] = (LINUX, WINDOWS, MAC)
-    gpus: tuple[str, ...] = ()
-    has_cpu: bool = True
-
-    @property
-    def url(self) -> str:
-        return f"https://{self.host}/science/"
-
-    @property
-    def versions(self) -> set[tuple[str, str]]:
-        types = (CPU,) * self.has_cpu + self.gpus
-        return {(platform, type_) for platform in self.platforms for type_ in types}
-
-
-PROJECTS: Final = (
-    DemoProject(
-        "Tidewater",
-        "tidewater.example.org",
-        "Models how estuaries change as the sea rises.",
-        "Where rivers meet the sea, a hand's breadth of water decides over marsh, meadow or town. Each job runs one"
-        " estuary through a hundred years of tides, storms and dredging.",
-        {35: 0.6, 34: 0.4, 61: 1.0},
-    ),
-    DemoProject(
-        "Quiet Sky Survey",
-        "quietsky.example.org",
-        "Searches radio recordings for pulsars that nobody has seen yet.",
-        "A pulsar is a faint tick in years of noise. Each job takes two minutes of one telescope's recording and tries"
-        " thousands of periods and distances on it.",
-        {3: 1.0, 18: 1.0},
-        gpus=("NVIDIA", "ATI"),
-    ),
-    DemoProject(
-        "Fold Garden",
-        "foldgarden.example.org",
-        "Predicts how small proteins fold, for plant medicine.",
-        "Plants make small proteins that keep fungi away. Each job folds one of them a few hundred times and keeps the"
-        " shapes that hold.",
-        {11: 0.7, 10: 0.3, 21: 1.0},
-        gpus=("NVIDIA", "intel_gpu"),
-    ),
-    DemoProject(
-        "Prime Orchard",
-        "primeorchard.example.org",
-        "Looks for large primes of rare forms.",
-        "Each job tests one number with some million digits. Most are not prime; the few that are get the name of the"
-        " volunteer whose computer found them.",
-        {32: 1.0, 59: 1.0},
-    ),
-    DemoProject(
-        "Lantern",
-        "lantern.example.org",
-        "Follows light through new materials for solar cells.",
-        "Each job lets a few million photons loose in one crystal and counts what becomes of them.",
-        {8: 0.8, 62: 0.2, 24: 1.0},
-        gpus=("NVIDIA", "ATI", "intel_gpu"),
-        has_cpu=False,
-    ),
-    DemoProject(
-        "Slow Virus",
-        "slowvirus.example.org",
-        "Asks how viruses of trees and bees jump from host to host.",
-        "Each job grows a family tree of a few thousand samples, and says how sure one can be of it.",
-        {64: 0.7, 12: 0.3, 48: 1.0},
-        platforms=(LINUX, WINDOWS),
-    ),
-)
 
 
 def create_projects() -> None:

@@ -16,6 +16,7 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from portal.languages import supplied as supplied_texts
 from portal.languages import zones
 from portal.sign_in.browsers import browser_name
 
@@ -275,3 +276,9 @@ def amount(value: float, show: str) -> str:
     if show == "time":
         return duration_text(value)
     return _("%(number)s\u00a0credits") % {"number": credit_text(value)}
+
+
+@register.filter
+def supplied(value: str) -> str:
+    """A text that comes with this software, in the page's language; one of the operator's as it is."""
+    return supplied_texts.shown(value)

@@ -18,7 +18,7 @@ from accounting.engine.amounts import MICRO
 from accounting.ledger import check
 from accounting.models import Day, HostLedger, HostProject, Note, Project, ProjectDay, UserProject
 from accounting.projects import signing_key
-from accounting.simulation import demo, fleet
+from accounting.simulation import demo, demo_projects, fleet
 from credit.models import App, Outcome, Result, UserCredit
 from credit.pages.task_reads import STATES
 from credit.top_lists import reads as top_lists
@@ -175,7 +175,7 @@ def _is_one_story(hosts: list[Host]) -> None:
         assert not tasks.filter(Q(received_at__gt=host.last_contact_at) | Q(sent_at__gt=host.last_contact_at)).exists()
         assert at_own.state["hostid"] == host.pk
         assert ("AMD" in host.p_model) == (host.p_vendor == "AuthenticAMD")
-        assert ("Windows" in host.os_name) == (host.platform_name == demo.WINDOWS)
+        assert ("Windows" in host.os_name) == (host.platform_name == demo_projects.WINDOWS)
     for _, condition in STATES.values():
         assert Result.objects.filter(condition(), host__in=hosts).exists()
     assert Result.objects.filter(outcome=Outcome.NO_REPLY, host__domain_name="attic-pc").exists()
