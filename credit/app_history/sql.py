@@ -63,13 +63,14 @@ SELECT user_id, app_id, host_id, day, on_gpu, sum(credit), sum(elapsed_secs), su
    SET credit = a.credit + excluded.credit, elapsed_secs = a.elapsed_secs + excluded.elapsed_secs,
        nsucceeded = a.nsucceeded + excluded.nsucceeded, nfailed = a.nfailed + excluded.nfailed"""
 """Adds tasks to their days as they are archived: ``counted`` has their user_id, app_id, host_id and columns as JSON."""
-MERGE: Final = (
-    """
+MERGE: Final = """
+  WITH moved AS (
+DELETE FROM credit_archivedday WHERE host_id = %(older)s
+RETURNING user_id, app_id, day, on_gpu, credit, elapsed_secs, nsucceeded, nfailed)
 INSERT INTO credit_archivedday AS a (user_id, app_id, host_id, day, on_gpu, credit, elapsed_secs, nsucceeded, nfailed)
 SELECT user_id, app_id, %(newer)s, day, on_gpu, credit, elapsed_secs, nsucceeded, nfailed
-  FROM credit_archivedday WHERE host_id = %(older)s ORDER BY 1, 2, 4, 5
+  FROM moved ORDER BY 1, 2, 4, 5
     ON CONFLICT (user_id, app_id, day, host_id, on_gpu) DO UPDATE
    SET credit = a.credit + excluded.credit, elapsed_secs = a.elapsed_secs + excluded.elapsed_secs,
-       nsucceeded = a.nsucceeded + excluded.nsucceeded, nfailed = a.nfailed + excluded.nfailed""",
-    "DELETE FROM credit_archivedday WHERE host_id = %(older)s",
-)
+       nsucceeded = a.nsucceeded + excluded.nsucceeded, nfailed = a.nfailed + excluded.nfailed"""
+"""One statement: what a purge adds to the older computer's days in the meantime is moved with them, not lost."""

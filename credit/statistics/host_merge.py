@@ -26,8 +26,7 @@ def merge_host(older_id: int, newer_id: int) -> None:
     with connection.cursor() as cursor:
         for statement in sql.MERGE_RESULTS:
             cursor.execute(statement, hosts)
-        for statement in app_history.MERGE:
-            cursor.execute(statement, hosts)
+        cursor.execute(app_history.MERGE, hosts)
     for attempt in range(ATTEMPTS):
         try:
             with transaction.atomic(), connection.cursor() as cursor:

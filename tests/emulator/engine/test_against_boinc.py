@@ -6,17 +6,10 @@ more.
 
 from __future__ import annotations
 
-import csv
-from pathlib import Path
-
 import pytest
 
-from emulator.engine.policies.rec import Rec
 from emulator.engine.quirks import BOINC, Quirks
-from emulator.engine.run import run
-from emulator.engine.timeline.results import Result
-from emulator.files.presets import preset
-from emulator.files.scenario import read_folder
+from tests.support.boinc_comparison import LONG_JOBS, ours, rows
 
 FIGURES = ("wasted", "idle", "share_violation")
 SCENARIOS = (
@@ -29,26 +22,10 @@ SCENARIOS = (
     "n10_projects",
     "n50_projects",
 )
-LONG_JOBS = ("jobs_24_h", "jobs_72_h", "jobs_2_h_no_buffer", "jobs_24_h_no_buffer", "jobs_72_h_no_buffer")
-DATA = Path(__file__).parents[2] / "data" / "emulator"
-MAX_DAYS = 100.0  # the year-long ones would take long and say nothing new
 TOLERANCE = 0.02
 
 
-def _rows() -> list[dict[str, str]]:
-    path = DATA / "boinc_emulator_results.csv"
-    with path.open() as file:
-        rows = [row for row in csv.DictReader(file) if not row["options"]]
-    return [row for row in rows if row["scenario"] in SCENARIOS + LONG_JOBS and float(row["days"]) <= MAX_DAYS]
-
-
-ROWS = _rows()
-
-
-def _run(row: dict[str, str], quirks: Quirks) -> Result:
-    name = row["scenario"]
-    scenario = read_folder(DATA / "scenarios" / name) if name in LONG_JOBS else preset(name).scenario
-    return run(scenario, Rec(), float(row["days"]), quirks=quirks, timeline=False)
+ROWS = [row for row in rows() if row["scenario"] in SCENARIOS + LONG_JOBS]
 
 
 def _parts(row: dict[str, str]) -> dict[str, float]:
@@ -67,7 +44,7 @@ def test_the_table_has_all_scenarios() -> None:
 
 @pytest.mark.parametrize("row", ROWS, ids=_name)
 def test_by_default_no_figure_is_worse(row: dict[str, str]) -> None:
-    result = _run(row, Quirks())
+    result = ours(row, Quirks())
     for name in FIGURES:
         # In ten days what is in the buffer at the end, up to six per cent of the work, makes chance differences.
         tolerance = TOLERANCE if float(row["days"]) > 10 else 1.5 * TOLERANCE
@@ -82,13 +59,13 @@ def test_by_default_no_figure_is_worse(row: dict[str, str]) -> None:
         return  # 21 of 50 projects have been asked by then: which ones is the order in which equal ones are asked
     got = {project.name: project for project in result.projects}
     for name, theirs in _parts(row).items():
-        ours, aim = got[name].got_fraction, got[name].share
-        assert abs(ours - theirs) <= tolerance or abs(ours - aim) <= abs(theirs - aim), name
+        part, aim = got[name].got_fraction, got[name].share
+        assert abs(part - theirs) <= tolerance or abs(part - aim) <= abs(theirs - aim), name
 
 
 @pytest.mark.parametrize("row", ROWS, ids=_name)
 def test_with_boincs_quirks_the_figures_are_boincs(row: dict[str, str]) -> None:
-    result = _run(row, BOINC)
+    result = ours(row, BOINC)
     for name in FIGURES:
         assert getattr(result.figures, name) == pytest.approx(float(row[name]), abs=TOLERANCE), name
     assert result.figures.rpcs_per_job == pytest.approx(float(row["rpcs_per_job"]), rel=0.25)

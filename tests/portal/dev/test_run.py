@@ -18,7 +18,8 @@ from portal.dev import run
 from portal.dev.parent_death import ends_with_parent
 from tests.support.wait import wait_for_lock
 
-LIMIT_SECS = 30.0
+# A supervisor gives its server a minute to write everything; then it is killed.
+LIMIT_SECS = 90.0
 # A manager of one service that starts a child of its own; it prints both process ids and then waits or stops.
 MANAGER = """
 import queue, sys

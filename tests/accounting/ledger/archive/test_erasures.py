@@ -6,6 +6,7 @@ import datetime as dt
 from pathlib import Path
 
 import pytest
+from django.utils import timezone
 
 from accounting.account_data import erasure
 from accounting.ledger import check
@@ -32,9 +33,14 @@ from tests.support.archived_books import (
 pytestmark = pytest.mark.django_db
 
 
+def erase_due() -> int:
+    """Accounts whose deletion was asked for just now are due."""
+    return erasure.erase_due(timezone.now() + GRACE + dt.timedelta(days=1))
+
+
 def erase_alice(alice: User) -> None:
     ask_deletion(alice)
-    assert erasure.erase_due(NOW + GRACE + dt.timedelta(days=1)) == 1
+    assert erase_due() == 1
 
 
 def project_days() -> list[tuple[object, ...]]:
@@ -103,11 +109,11 @@ def test_an_account_waits_to_be_erased_while_its_days_cannot_be_read(
     name = ArchivePart.objects.get(month=dt.date(2024, 3, 1)).name
     (folder / name).rename(folder / "away")
     ask_deletion(alice)
-    assert erasure.erase_due(NOW + GRACE + dt.timedelta(days=1)) == 0
+    assert erase_due() == 0
     assert User.objects.filter(pk=alice.pk).exists()
     assert not ErasedDay.objects.exists()
     (folder / "away").rename(folder / name)
-    assert erasure.erase_due(NOW + GRACE + dt.timedelta(days=1)) == 1
+    assert erase_due() == 1
 
 
 def test_an_account_that_stays_in_the_archive_for_too_long_is_reported(
