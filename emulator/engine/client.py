@@ -1,7 +1,7 @@
-"""The client of an emulated computer: its processors, projects and jobs, and what changes them.
+"""The client of an emulated computer: its projects and jobs, and what changes them.
 
-This holds the state and keeps it consistent; emulator.engine.run moves time, emulator.engine.contact makes RPCs,
-and a policy (emulator.engine.policy) decides.
+This holds the state and keeps it consistent; what its processors and preferences allow is in emulator.engine.capacity.
+emulator.engine.run moves time, emulator.engine.contact makes RPCs, and a policy (emulator.engine.policy) decides.
 """
 
 from __future__ import annotations
@@ -13,19 +13,17 @@ from operator import attrgetter
 from typing import Final
 
 from emulator.engine.availability import UpDown
+from emulator.engine.capacity import Capacity
 from emulator.engine.decisions import Choice
-from emulator.engine.limits import allowed_fractions
 from emulator.engine.quirks import Quirks
 from emulator.engine.random_numbers import random_stream
-from emulator.engine.scenario import DAY_SECS, App, Preferences, Processor, Scenario
+from emulator.engine.scenario import Scenario
 from emulator.engine.server import Server
-from emulator.engine.state import NEVER, AppState, Job, Offer, ProjectState
+from emulator.engine.state import NEVER, Job, ProjectState
 from emulator.engine.timeline.reasons import Reason
 from emulator.engine.timeline.recorder import DecisionLog, Lanes, Recorder
 from emulator.engine.timeline.results import DecisionKind
 
-MIN_BUFFER_SECS: Final = 180.0
-MIN_UP_FRACTION: Final = 0.01
 MIN_HEAP: Final = 1000
 NEW_JOB_WEIGHT: Final = 0.1  # of a new job in its project's mean
 BY_DEADLINE: Final = (Reason.GPU_DEADLINE, Reason.CPU_DEADLINE)
@@ -37,59 +35,38 @@ STARTED: Final = DecisionKind.RUN
 ENDED: Final = DecisionKind.END
 
 
-class Client:
+class Client(Capacity):
     """The client's state. Times are seconds from the start of the run."""
 
     # Beyond 30 attributes an object without slots keeps them in a dictionary, and each use of one takes longer.
     __slots__ = (
         "_beside",
         "_compact_at",
-        "_host",
         "_work",
         "_work_at",
         "_work_rate",
         "all_projects",
         "any_suspended",
         "arrivals",
-        "buffer_min_secs",
-        "buffer_total_secs",
         "busy_projects",
         "contested",
-        "count",
-        "cpu_limit",
         "cpu_rate",
         "deadlines",
         "ends",
-        "host_flops",
-        "instance_flops",
-        "instances",
-        "kind_active",
-        "kinds",
         "lanes",
-        "limited",
         "log",
         "longest_secs",
         "max_usage",
         "min_usage",
         "moves",
         "now",
-        "period_secs",
-        "preferences",
-        "present",
-        "processors",
         "projects",
-        "quirks",
-        "ram_bytes",
-        "ram_bytes_max",
         "recorder",
-        "report_at_once",
         "running",
-        "safe_until_secs",
         "seed",
         "server",
         "slice_steps",
         "uneven",
-        "up_fraction",
         "version",
         "with_jobs",
     )
@@ -97,31 +74,14 @@ class Client:
     def __init__(
         self, scenario: Scenario, seed: int, quirks: Quirks, recorder: Recorder | None, log: DecisionLog
     ) -> None:
-        self.quirks = quirks
+        super().__init__(scenario, quirks)
         self.recorder = recorder
         self.log = log
         self.seed = seed
         self.now = 0.0
-        processors = scenario.all_processors()
-        self.kinds: Final = tuple(processor.kind for processor in processors)  # names; [0] is "CPU"
-        self.processors = list(processors)
-        self.count = [processor.instances for processor in processors]
-        self.present = [
-            kind < len(scenario.host.processors) for kind in range(len(processors))
-        ]  # per kind: it is there
-        self.instances = [float(count) for count in self.count]  # per kind: what preferences let jobs use
-        self.instance_flops = [self._counted_flops(kind) for kind in range(len(processors))]
-        self._host: Final = scenario.host
-        # Per kind, the part of the time in which it computes, as the client measures it: all that stops it counts.
-        self.up_fraction = [1.0] * len(processors)
-        self.ram_bytes = NEVER  # what running jobs may use now; infinity for no limit
-        self.kind_active = [True] * len(processors)  # per kind: jobs may run on it now (on, active, GPU active)
-        self.set_preferences(scenario.preferences)
-        self.limited = False  # a project or an application may run only so many jobs at once
+        kinds = len(self.kinds)
         self.server = Server(quirks, self.instances, self.up_fraction)
-        self.all_projects = [
-            ProjectState(index, project, len(processors)) for index, project in enumerate(scenario.projects)
-        ]
+        self.all_projects = [ProjectState(index, project, kinds) for index, project in enumerate(scenario.projects)]
         for state in self.all_projects:
             state.server = UpDown(state.project.available, random_stream(seed, "server", state.index))
             state.draws = random_stream(seed, "jobs", state.index)
@@ -130,119 +90,32 @@ class Client:
                 self.add_app(state, app)
         self.projects = [state for state in self.all_projects if state.attached]
         self.any_suspended = any(state.suspended for state in self.projects)
-        self.with_jobs: list[list[ProjectState]] = [[] for _ in processors]  # per kind: projects with unfinished jobs
+        self.with_jobs: list[list[ProjectState]] = [[] for _ in range(kinds)]  # per kind: projects with unfinished jobs
         self.contested = False  # two projects have jobs for the same kind, so they take turns
         self.running: list[Job] = []  # in order of their starts
         self.busy_projects: list[ProjectState] = []  # those with running jobs
         self.cpu_rate = 1.0  # below 1 while the CPUs are overcommitted; times a job's pace it is its rate
         self.ends: list[tuple[float, int, Job]] = []  # heap; stale entries are skipped
-        self.deadlines: list[list[tuple[float, int, Job]]] = [[] for _ in processors]  # heap per kind, stale too
-        self.longest_secs = [0.0] * len(processors)  # no present job's estimate is longer
-        self._compact_at = [MIN_HEAP] * len(processors)  # lengths of these heaps
-        self.max_usage = [1.0] * len(processors)  # largest and least usage of any job so far
-        self.min_usage = [1.0] * len(processors)
-        self._beside = [0.0] * len(processors)  # per kind of GPU: most CPUs per instance that its jobs take
+        self.deadlines: list[list[tuple[float, int, Job]]] = [[] for _ in range(kinds)]  # heap per kind, stale too
+        self.longest_secs = [0.0] * kinds  # no present job's estimate is longer
+        self._compact_at = [MIN_HEAP] * kinds  # lengths of these heaps
+        self.max_usage = [1.0] * kinds  # largest and least usage of any job so far
+        self.min_usage = [1.0] * kinds
+        self._beside = [0.0] * kinds  # per kind of GPU: most CPUs per instance that its jobs take
         self.uneven = False  # some job does not occupy one whole CPU and nothing else
         self.version = 0  # counts arrivals and ends
         self.arrivals = 0
         self.moves = 0  # counts jobs that stopped running
-        # No present job can miss its deadline before; 0: not known (RoundRobinSimulation.may_miss_deadlines).
-        self.safe_until_secs = 0.0
         self.slice_steps = 0  # of all simulations in time slices so far
         # Estimated instance-seconds of all unfinished jobs per kind, at a time, and how fast they are worked off.
-        self._work = [0.0] * len(processors)
-        self._work_at = [0.0] * len(processors)
-        self._work_rate = [0.0] * len(processors)
+        self._work = [0.0] * kinds
+        self._work_at = [0.0] * kinds
+        self._work_rate = [0.0] * kinds
         first = 0
         self.lanes = []
         for most in scenario.most_usable():
             self.lanes.append(Lanes(first, most))
             first += most
-
-    def set_preferences(self, preferences: Preferences) -> None:
-        """The owner's preferences from now on; jobs and versions are as they were.
-
-        The client is taken to know at once what part of the time it will compute: it would learn that in some days.
-        """
-        self.preferences = preferences
-        self.cpu_limit = preferences.cpu_usage_percent / 100  # the part of the time in which jobs of whole CPUs run
-        host = self._host
-        allowed, gpus_allowed = allowed_fractions(host, preferences)
-        active = [host.active.fraction * allowed * self.cpu_limit, host.gpu_active.fraction * gpus_allowed]
-        for kind in range(len(self.kinds)):
-            self.up_fraction[kind] = max(MIN_UP_FRACTION, host.on.fraction * active[min(kind, 1)])
-        most = max(preferences.ram_busy_fraction, preferences.ram_idle_fraction)
-        self.ram_bytes_max = host.ram_bytes * most if host.ram_bytes else NEVER
-        self.period_secs = preferences.period_secs  # scheduling period
-        self.report_at_once = preferences.report_at_once
-        self.buffer_min_secs = max(preferences.work_buf_min_days * DAY_SECS, MIN_BUFFER_SECS)
-        self.buffer_total_secs = self.buffer_min_secs + preferences.work_buf_additional_days * DAY_SECS
-        self.safe_until_secs = 0.0
-        self._use_cpus()
-
-    def _counted_flops(self, kind: int) -> float:
-        processor = self.processors[kind]
-        weight = processor.instances if self.quirks.gpu_count_squared and kind else 1
-        return processor.counted_flops * weight
-
-    def set_processor(self, kind: int, processor: Processor, *, is_there: bool) -> None:
-        """The computer has these processors of a kind from now on, or none; jobs and versions are as they were."""
-        self.processors[kind] = processor
-        self.count[kind] = processor.instances
-        self.present[kind] = is_there
-        self.instances[kind] = float(processor.instances)
-        self.instance_flops[kind] = self._counted_flops(kind)
-        self.safe_until_secs = 0.0
-        self._use_cpus()
-
-    def _use_cpus(self) -> None:
-        """The CPUs that preferences let jobs use, and the computer's counted FLOPS."""
-        self.instances[0] = float(self.preferences.usable_cpus(self.count[0]))
-        rows = zip(self.present, self.instances, self.instance_flops, strict=True)
-        self.host_flops = sum(n * flops for present, n, flops in rows if present)
-
-    def add_app(self, project: ProjectState, app: App) -> None:
-        """The project has this application, or these versions of it, from now on."""
-        if app.non_cpu_intensive:
-            return
-        state = next((old for old in project.apps if old.app.name == app.name), None)
-        if state is None:
-            state = AppState(app)
-            project.apps.append(state)
-        for number, version in enumerate(app.versions):
-            if version.kind in self.kinds:
-                kind = self.kinds.index(version.kind)
-                offer = Offer(project, state, number, version, kind, self.instance_flops, self.cpu_limit)
-                offer.too_large = app.working_set_bytes > self.ram_bytes_max
-                state.known.append(offer)
-        if app.max_concurrent or project.project.max_concurrent:
-            self.limited = True
-        self.find_offers(project, state)
-
-    def find_offers(self, project: ProjectState, app: AppState) -> None:
-        """Finds the versions of which the server may send jobs, with the processors that there are now."""
-        app.offers = [offer for offer in app.known if self.can_run(offer) and not offer.too_large]
-        for offer in app.offers:
-            project.can_supply[offer.kind] = self.kinds[offer.kind] not in project.project.not_asked
-        self._find_most_used(project)
-
-    def _find_most_used(self, project: ProjectState) -> None:
-        """How many instances of each kind its jobs can occupy at once."""
-        limit = project.project.max_concurrent
-        for kind in range(len(self.kinds)):
-            largest, of_apps = 0.0, 0.0
-            for state in project.apps:
-                usage = max([offer.usage for offer in state.offers if offer.kind == kind], default=0.0)
-                largest = max(largest, usage)
-                if usage:
-                    of_apps += usage * state.app.max_concurrent if state.app.max_concurrent else NEVER
-            if largest:
-                project.most_used[kind] = min(of_apps, limit * largest) if limit else of_apps
-
-    def can_run(self, need: Offer | Job) -> bool:
-        """Whether the computer has the processors that a version or a job needs."""
-        kind = need.kind
-        return self.present[kind] and need.usage <= self.count[kind] and need.cpus <= self.count[0]
 
     # What policies ask.
 
@@ -261,16 +134,6 @@ class Client:
     def _has_enough(self, project: ProjectState, now: float) -> bool:
         """Whether it cannot run more jobs within the buffer than it has, because of its limits."""
         return all(self.usable_secs(project, kind, now) <= 0.0 for kind, able in enumerate(project.can_supply) if able)
-
-    def usable_secs(self, project: ProjectState, kind: int, now: float) -> float:
-        """How much more work of that kind its limits let it do within the buffer; infinity if they do not matter."""
-        most = project.most_used[kind]
-        if most >= self.instances[kind]:
-            return NEVER
-        queued_secs = project.waiting_secs[kind]
-        for job in project.begun[kind]:
-            queued_secs += job.left_secs(now) * job.usage
-        return most * self.buffer_total_secs - queued_secs / self.up_fraction[kind]
 
     def backed_off(self, project: ProjectState, kind: int, now: float) -> bool:
         """Whether the client may not ask that project for jobs of that kind yet."""

@@ -1,0 +1,157 @@
+"""What the processors of an emulated computer and its owner's preferences allow. Both may change during a run."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from emulator.engine.limits import allowed_fractions
+from emulator.engine.quirks import Quirks
+from emulator.engine.scenario import DAY_SECS, App, Preferences, Processor, Scenario
+from emulator.engine.state import NEVER, AppState, Job, Offer, ProjectState
+
+MIN_BUFFER_SECS: Final = 180.0
+MIN_UP_FRACTION: Final = 0.01
+
+
+class Capacity:
+    """Processors, the limits of preferences, and the versions of which servers may send jobs."""
+
+    __slots__ = (
+        "_host",
+        "buffer_min_secs",
+        "buffer_total_secs",
+        "count",
+        "cpu_limit",
+        "host_flops",
+        "instance_flops",
+        "instances",
+        "kind_active",
+        "kinds",
+        "limited",
+        "period_secs",
+        "preferences",
+        "present",
+        "processors",
+        "quirks",
+        "ram_bytes",
+        "ram_bytes_max",
+        "report_at_once",
+        "safe_until_secs",
+        "up_fraction",
+    )
+
+    def __init__(self, scenario: Scenario, quirks: Quirks) -> None:
+        self.quirks = quirks
+        processors = scenario.all_processors()
+        self.kinds: Final = tuple(processor.kind for processor in processors)  # names; [0] is "CPU"
+        self.processors = list(processors)
+        self.count = [processor.instances for processor in processors]
+        self.present = [
+            kind < len(scenario.host.processors) for kind in range(len(processors))
+        ]  # per kind: it is there
+        self.instances = [float(count) for count in self.count]  # per kind: what preferences let jobs use
+        self.instance_flops = [self._counted_flops(kind) for kind in range(len(processors))]
+        self._host: Final = scenario.host
+        # Per kind, the part of the time in which it computes, as the client measures it: all that stops it counts.
+        self.up_fraction = [1.0] * len(processors)
+        self.ram_bytes = NEVER  # what running jobs may use now; infinity for no limit
+        self.kind_active = [True] * len(processors)  # per kind: jobs may run on it now (on, active, GPU active)
+        self.set_preferences(scenario.preferences)
+        self.limited = False  # a project or an application may run only so many jobs at once
+        # No present job can miss its deadline before; 0: not known (RoundRobinSimulation.may_miss_deadlines).
+        self.safe_until_secs = 0.0
+
+    def set_preferences(self, preferences: Preferences) -> None:
+        """The owner's preferences from now on; jobs and versions are as they were.
+
+        The client is taken to know at once what part of the time it will compute: it would learn that in some days.
+        """
+        self.preferences = preferences
+        self.cpu_limit = preferences.cpu_usage_percent / 100  # the part of the time in which jobs of whole CPUs run
+        host = self._host
+        allowed, gpus_allowed = allowed_fractions(host, preferences)
+        active = [host.active.fraction * allowed * self.cpu_limit, host.gpu_active.fraction * gpus_allowed]
+        for kind in range(len(self.kinds)):
+            self.up_fraction[kind] = max(MIN_UP_FRACTION, host.on.fraction * active[min(kind, 1)])
+        most = max(preferences.ram_busy_fraction, preferences.ram_idle_fraction)
+        self.ram_bytes_max = host.ram_bytes * most if host.ram_bytes else NEVER
+        self.period_secs = preferences.period_secs  # scheduling period
+        self.report_at_once = preferences.report_at_once
+        self.buffer_min_secs = max(preferences.work_buf_min_days * DAY_SECS, MIN_BUFFER_SECS)
+        self.buffer_total_secs = self.buffer_min_secs + preferences.work_buf_additional_days * DAY_SECS
+        self.safe_until_secs = 0.0
+        self._use_cpus()
+
+    def _counted_flops(self, kind: int) -> float:
+        processor = self.processors[kind]
+        weight = processor.instances if self.quirks.gpu_count_squared and kind else 1
+        return processor.counted_flops * weight
+
+    def set_processor(self, kind: int, processor: Processor, *, is_there: bool) -> None:
+        """The computer has these processors of a kind from now on, or none; jobs and versions are as they were."""
+        self.processors[kind] = processor
+        self.count[kind] = processor.instances
+        self.present[kind] = is_there
+        self.instances[kind] = float(processor.instances)
+        self.instance_flops[kind] = self._counted_flops(kind)
+        self.safe_until_secs = 0.0
+        self._use_cpus()
+
+    def _use_cpus(self) -> None:
+        """The CPUs that preferences let jobs use, and the computer's counted FLOPS."""
+        self.instances[0] = float(self.preferences.usable_cpus(self.count[0]))
+        rows = zip(self.present, self.instances, self.instance_flops, strict=True)
+        self.host_flops = sum(n * flops for present, n, flops in rows if present)
+
+    def add_app(self, project: ProjectState, app: App) -> None:
+        """The project has this application, or these versions of it, from now on."""
+        if app.non_cpu_intensive:
+            return
+        state = next((old for old in project.apps if old.app.name == app.name), None)
+        if state is None:
+            state = AppState(app)
+            project.apps.append(state)
+        for number, version in enumerate(app.versions):
+            if version.kind in self.kinds:
+                kind = self.kinds.index(version.kind)
+                offer = Offer(project, state, number, version, kind, self.instance_flops, self.cpu_limit)
+                offer.too_large = app.working_set_bytes > self.ram_bytes_max
+                state.known.append(offer)
+        if app.max_concurrent or project.project.max_concurrent:
+            self.limited = True
+        self.find_offers(project, state)
+
+    def find_offers(self, project: ProjectState, app: AppState) -> None:
+        """Finds the versions of which the server may send jobs, with the processors that there are now."""
+        app.offers = [offer for offer in app.known if self.can_run(offer) and not offer.too_large]
+        for offer in app.offers:
+            project.can_supply[offer.kind] = self.kinds[offer.kind] not in project.project.not_asked
+        self._find_most_used(project)
+
+    def _find_most_used(self, project: ProjectState) -> None:
+        """How many instances of each kind its jobs can occupy at once."""
+        limit = project.project.max_concurrent
+        for kind in range(len(self.kinds)):
+            largest, of_apps = 0.0, 0.0
+            for state in project.apps:
+                usage = max([offer.usage for offer in state.offers if offer.kind == kind], default=0.0)
+                largest = max(largest, usage)
+                if usage:
+                    of_apps += usage * state.app.max_concurrent if state.app.max_concurrent else NEVER
+            if largest:
+                project.most_used[kind] = min(of_apps, limit * largest) if limit else of_apps
+
+    def can_run(self, need: Offer | Job) -> bool:
+        """Whether the computer has the processors that a version or a job needs."""
+        kind = need.kind
+        return self.present[kind] and need.usage <= self.count[kind] and need.cpus <= self.count[0]
+
+    def usable_secs(self, project: ProjectState, kind: int, now: float) -> float:
+        """How much more work of that kind its limits let it do within the buffer; infinity if they do not matter."""
+        most = project.most_used[kind]
+        if most >= self.instances[kind]:
+            return NEVER
+        queued_secs = project.waiting_secs[kind]
+        for job in project.begun[kind]:
+            queued_secs += job.left_secs(now) * job.usage
+        return most * self.buffer_total_secs - queued_secs / self.up_fraction[kind]
