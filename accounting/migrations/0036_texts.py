@@ -8,6 +8,8 @@ import django.utils.timezone
 from django.conf import settings
 from django.db import migrations, models
 
+from portal.upgrades.operations import AlterTexts
+
 
 class Migration(migrations.Migration):
     dependencies = [
@@ -115,17 +117,17 @@ class Migration(migrations.Migration):
                 verbose_name="preferred keywords",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="accountsettings",
             name="preferences",
             field=models.JSONField(blank=True, default=dict, verbose_name="preferences"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="accountsettings",
             name="preferences_at",
             field=models.DateTimeField(blank=True, null=True, verbose_name="preferences saved on"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="accountsettings",
             name="user",
             field=models.OneToOneField(
@@ -137,7 +139,7 @@ class Migration(migrations.Migration):
                 verbose_name="volunteer",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="announcement",
             name="app_name",
             field=models.CharField(
@@ -147,7 +149,7 @@ class Migration(migrations.Migration):
                 verbose_name="app",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="announcement",
             name="app_version_num",
             field=models.PositiveIntegerField(
@@ -157,7 +159,7 @@ class Migration(migrations.Migration):
                 verbose_name="app version",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="announcement",
             name="ends_at",
             field=models.DateTimeField(
@@ -167,7 +169,7 @@ class Migration(migrations.Migration):
                 verbose_name="shown until",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="announcement",
             name="older_than",
             field=models.CharField(
@@ -182,7 +184,7 @@ class Migration(migrations.Migration):
                 verbose_name="client older than",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="announcement",
             name="platform",
             field=models.CharField(
@@ -192,7 +194,7 @@ class Migration(migrations.Migration):
                 verbose_name="platform",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="announcement",
             name="project",
             field=models.ForeignKey(
@@ -205,7 +207,7 @@ class Migration(migrations.Migration):
                 verbose_name="project",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="announcement",
             name="text",
             field=models.TextField(
@@ -214,12 +216,12 @@ class Migration(migrations.Migration):
                 verbose_name="text",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="announcement",
             name="title",
             field=models.CharField(max_length=100, verbose_name="title"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="announcement",
             name="urgent_until",
             field=models.DateTimeField(
@@ -229,27 +231,27 @@ class Migration(migrations.Migration):
                 verbose_name="urgent until",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="day",
             name="njobs_error",
             field=models.BigIntegerField(default=0, verbose_name="failed tasks"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="day",
             name="njobs_success",
             field=models.BigIntegerField(default=0, verbose_name="finished tasks"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="erasedday",
             name="njobs_error",
             field=models.BigIntegerField(default=0, verbose_name="failed tasks"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="erasedday",
             name="njobs_success",
             field=models.BigIntegerField(default=0, verbose_name="finished tasks"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="hostclient",
             name="host",
             field=models.ForeignKey(
@@ -260,7 +262,7 @@ class Migration(migrations.Migration):
                 verbose_name="computer",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="hostclient",
             name="record",
             field=models.ForeignKey(
@@ -272,22 +274,22 @@ class Migration(migrations.Migration):
                 verbose_name="its own record",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="hostclient",
             name="seen_at",
             field=models.DateTimeField(default=django.utils.timezone.now, verbose_name="replaced by another id on"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="hostclient",
             name="told_apart_at",
             field=models.DateTimeField(blank=True, null=True, verbose_name="known to be another client since"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="mailcampaign",
             name="finished_at",
             field=models.DateTimeField(editable=False, null=True, verbose_name="sent to everybody on"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="mailcampaign",
             name="lapsed_days",
             field=models.PositiveIntegerField(
@@ -300,17 +302,17 @@ class Migration(migrations.Migration):
                 verbose_name="days without a sync",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="mailcampaign",
             name="nfailed",
             field=models.PositiveIntegerField(default=0, editable=False, verbose_name="refused by mail servers"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="mailcampaign",
             name="stopped_at",
             field=models.DateTimeField(editable=False, null=True, verbose_name="stopped on"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="mailcampaign",
             name="text",
             field=models.TextField(
@@ -319,42 +321,42 @@ class Migration(migrations.Migration):
                 verbose_name="text",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="month",
             name="njobs_error",
             field=models.BigIntegerField(default=0, verbose_name="failed tasks"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="month",
             name="njobs_success",
             field=models.BigIntegerField(default=0, verbose_name="finished tasks"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="note",
             name="amount",
             field=models.DecimalField(decimal_places=0, default=0, max_digits=26, verbose_name="amount"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="note",
             name="count",
             field=models.PositiveIntegerField(default=1, verbose_name="times"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="note",
             name="day",
             field=models.DateField(verbose_name="day"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="note",
             name="detail",
             field=models.CharField(blank=True, max_length=300, verbose_name="detail"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="note",
             name="first_at",
             field=models.DateTimeField(verbose_name="first time"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="note",
             name="host",
             field=models.ForeignKey(
@@ -365,17 +367,17 @@ class Migration(migrations.Migration):
                 verbose_name="computer",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="note",
             name="kind",
             field=models.CharField(max_length=24, verbose_name="kind"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="note",
             name="last_at",
             field=models.DateTimeField(verbose_name="last time"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="note",
             name="project",
             field=models.ForeignKey(
@@ -387,7 +389,7 @@ class Migration(migrations.Migration):
                 verbose_name="project",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="project",
             name="account_mode",
             field=models.CharField(
@@ -400,12 +402,12 @@ class Migration(migrations.Migration):
                 verbose_name="accounts",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="project",
             name="description",
             field=models.TextField(blank=True, verbose_name="description"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="project",
             name="down_reason",
             field=models.CharField(
@@ -415,7 +417,7 @@ class Migration(migrations.Migration):
                 verbose_name="reason for being down",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="project",
             name="down_since",
             field=models.DateTimeField(
@@ -425,17 +427,17 @@ class Migration(migrations.Migration):
                 verbose_name="down since",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="project",
             name="name",
             field=models.CharField(max_length=100, unique=True, verbose_name="name"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="project",
             name="summary",
             field=models.CharField(blank=True, max_length=200, verbose_name="summary of its science in one line"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="project",
             name="takes_platforms",
             field=models.BooleanField(
@@ -444,7 +446,7 @@ class Migration(migrations.Migration):
                 verbose_name="apply changed platforms automatically",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="project",
             name="web_url",
             field=models.CharField(
@@ -454,27 +456,27 @@ class Migration(migrations.Migration):
                 verbose_name="website",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="projectday",
             name="day",
             field=models.DateField(verbose_name="day"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="projectday",
             name="hosts",
             field=models.PositiveIntegerField(default=0, verbose_name="computers"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="projectday",
             name="njobs_error",
             field=models.BigIntegerField(default=0, verbose_name="failed tasks"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="projectday",
             name="njobs_success",
             field=models.BigIntegerField(default=0, verbose_name="finished tasks"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="projectday",
             name="project",
             field=models.ForeignKey(
@@ -485,24 +487,24 @@ class Migration(migrations.Migration):
                 verbose_name="project",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="projectday",
             name="rolled_up_at",
             field=models.DateTimeField(verbose_name="added up on"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="projectday",
             name="users",
             field=models.PositiveIntegerField(default=0, verbose_name="volunteers"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="projectkeyword",
             name="keyword",
             field=models.PositiveIntegerField(
                 choices=accounting.models.projects.keyword_choices, verbose_name="keyword"
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="projectkeyword",
             name="project",
             field=models.ForeignKey(
@@ -513,7 +515,7 @@ class Migration(migrations.Migration):
                 verbose_name="project",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="projectkeyword",
             name="weight",
             field=models.FloatField(
@@ -526,39 +528,39 @@ class Migration(migrations.Migration):
                 verbose_name="weight",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="projectprofile",
             name="ask_after",
             field=models.DateTimeField(
                 db_index=True, default=django.utils.timezone.now, verbose_name="next asked after"
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="projectprofile",
             name="failures",
             field=models.PositiveIntegerField(default=0, verbose_name="failures in a row"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="projectprofile",
             name="tried_at",
             field=models.DateTimeField(null=True, verbose_name="last test"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="projectstanding",
             name="boost",
             field=models.FloatField(verbose_name="factor applied to its share"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="projectstanding",
             name="day",
             field=models.DateField(verbose_name="calculated on"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="projectstanding",
             name="got",
             field=models.FloatField(verbose_name="actual fraction"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="projectstanding",
             name="project",
             field=models.ForeignKey(
@@ -569,12 +571,12 @@ class Migration(migrations.Migration):
                 verbose_name="project",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="projectstanding",
             name="target",
             field=models.FloatField(verbose_name="target fraction"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="projecttrouble",
             name="kind",
             field=models.CharField(
@@ -583,22 +585,22 @@ class Migration(migrations.Migration):
                 verbose_name="kind",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="projecttrouble",
             name="last_at",
             field=models.DateTimeField(verbose_name="last reported"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="projecttrouble",
             name="of_volunteers",
             field=models.PositiveIntegerField(verbose_name="volunteers in total"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="projecttrouble",
             name="processor_type",
             field=models.CharField(blank=True, max_length=64, verbose_name="processor type"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="projecttrouble",
             name="project",
             field=models.ForeignKey(
@@ -609,17 +611,17 @@ class Migration(migrations.Migration):
                 verbose_name="project",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="projecttrouble",
             name="since",
             field=models.DateTimeField(verbose_name="since"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="projecttrouble",
             name="volunteers",
             field=models.PositiveIntegerField(verbose_name="volunteers affected"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="projectversion",
             name="platform",
             field=models.CharField(
@@ -629,7 +631,7 @@ class Migration(migrations.Migration):
                 verbose_name="platform",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="projectversion",
             name="processor_type",
             field=models.CharField(
@@ -645,7 +647,7 @@ class Migration(migrations.Migration):
                 verbose_name="processor type",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="projectversion",
             name="project",
             field=models.ForeignKey(
@@ -656,7 +658,7 @@ class Migration(migrations.Migration):
                 verbose_name="project",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="settlement",
             name="host",
             field=models.ForeignKey(
@@ -667,12 +669,12 @@ class Migration(migrations.Migration):
                 verbose_name="computer",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="settlement",
             name="is_whole",
             field=models.BooleanField(verbose_name="all grants are known"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="settlement",
             name="project",
             field=models.ForeignKey(
@@ -682,12 +684,12 @@ class Migration(migrations.Migration):
                 verbose_name="project",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="settlement",
             name="read_on",
             field=models.DateField(verbose_name="last in the statistics"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="statisticsimport",
             name="account_email",
             field=models.EmailField(
@@ -697,41 +699,41 @@ class Migration(migrations.Migration):
                 verbose_name="e-mail address of the shared account",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="statisticsimport",
             name="failures",
             field=models.PositiveIntegerField(default=0, editable=False, verbose_name="failures"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="statisticsimport",
             name="granted",
             field=models.BigIntegerField(
                 default=0, editable=False, verbose_name="granted since the previous export, micro-credits"
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="statisticsimport",
             name="hosts_kept",
             field=models.PositiveIntegerField(default=0, editable=False, verbose_name="computers of volunteers here"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="statisticsimport",
             name="hosts_read",
             field=models.PositiveIntegerField(default=0, editable=False, verbose_name="computers in the export"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="statisticsimport",
             name="imported_at",
             field=models.DateTimeField(editable=False, null=True, verbose_name="read on"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="statisticsimport",
             name="next_at",
             field=models.DateTimeField(
                 db_index=True, default=django.utils.timezone.now, editable=False, verbose_name="next asked after"
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="statisticsimport",
             name="project",
             field=models.OneToOneField(
@@ -743,22 +745,22 @@ class Migration(migrations.Migration):
                 verbose_name="project",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="statisticsimport",
             name="trouble",
             field=models.CharField(blank=True, editable=False, max_length=300, verbose_name="problem"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="statisticsimport",
             name="trouble_since",
             field=models.DateTimeField(editable=False, null=True, verbose_name="problem since"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="statisticsimport",
             name="update_time",
             field=models.DateTimeField(editable=False, null=True, verbose_name="export date"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="statisticsimport",
             name="url",
             field=models.CharField(
@@ -769,27 +771,27 @@ class Migration(migrations.Migration):
                 verbose_name="folder of the export",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="statisticsimport",
             name="users_kept",
             field=models.PositiveIntegerField(default=0, editable=False, verbose_name="accounts of volunteers here"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="statisticsimport",
             name="users_read",
             field=models.PositiveIntegerField(default=0, editable=False, verbose_name="accounts in the export"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="tasksource",
             name="ask_after",
             field=models.DateTimeField(default=django.utils.timezone.now, verbose_name="next asked after"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="tasksource",
             name="problem",
             field=models.CharField(blank=True, max_length=300, verbose_name="problem"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="tasksource",
             name="project",
             field=models.OneToOneField(
@@ -801,12 +803,12 @@ class Migration(migrations.Migration):
                 verbose_name="project",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="userproject",
             name="avg_ec",
             field=models.FloatField(default=0, editable=False, verbose_name="recent average, credits per day"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="userproject",
             name="project",
             field=models.ForeignKey(
@@ -816,12 +818,12 @@ class Migration(migrations.Migration):
                 verbose_name="project",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="userproject",
             name="resource_share",
             field=models.FloatField(blank=True, null=True, verbose_name="resource share"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="userproject",
             name="user",
             field=models.ForeignKey(

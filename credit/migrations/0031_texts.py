@@ -10,6 +10,8 @@ import django.utils.timezone
 from django.conf import settings
 from django.db import migrations, models
 
+from portal.upgrades.operations import AlterTexts
+
 
 class Migration(migrations.Migration):
     dependencies = [
@@ -169,7 +171,7 @@ class Migration(migrations.Migration):
             name="workunit",
             options={"ordering": ["-id"], "verbose_name": "workunit", "verbose_name_plural": "workunits"},
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="app",
             name="adaptive_replication",
             field=models.BooleanField(
@@ -178,7 +180,7 @@ class Migration(migrations.Migration):
                 verbose_name="single results from reliable computers",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="app",
             name="assimilation_function",
             field=models.CharField(
@@ -188,7 +190,7 @@ class Migration(migrations.Migration):
                 verbose_name="function that receives validated outputs",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="app",
             name="comparison",
             field=models.CharField(
@@ -202,12 +204,12 @@ class Migration(migrations.Migration):
                 verbose_name="comparison of outputs",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="app",
             name="created_at",
             field=models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name="created"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="app",
             name="credit_system",
             field=models.CharField(
@@ -225,12 +227,12 @@ class Migration(migrations.Migration):
                 verbose_name="credit system",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="app",
             name="description",
             field=models.TextField(blank=True, verbose_name="description"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="app",
             name="fixed_credit_per_flop",
             field=models.FloatField(
@@ -240,7 +242,7 @@ class Migration(migrations.Migration):
                 verbose_name="fixed credit per estimated FLOP",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="app",
             name="host_avg_limit",
             field=models.FloatField(
@@ -254,7 +256,7 @@ class Migration(migrations.Migration):
                 verbose_name="limit of a sample, hosts",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="app",
             name="host_avg_samples",
             field=models.PositiveIntegerField(
@@ -268,7 +270,7 @@ class Migration(migrations.Migration):
                 verbose_name="samples averaged evenly, hosts",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="app",
             name="host_avg_weight",
             field=models.FloatField(
@@ -282,7 +284,7 @@ class Migration(migrations.Migration):
                 verbose_name="weight of later samples, hosts",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="app",
             name="host_scale_check",
             field=models.BooleanField(
@@ -291,7 +293,7 @@ class Migration(migrations.Migration):
                 verbose_name="apply host-scale probation",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="app",
             name="max_gpu_jobs_in_progress",
             field=models.PositiveIntegerField(
@@ -304,7 +306,7 @@ class Migration(migrations.Migration):
                 verbose_name="jobs in progress, per GPU",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="app",
             name="max_granted_credit",
             field=models.FloatField(
@@ -318,7 +320,7 @@ class Migration(migrations.Migration):
                 verbose_name="maximum credit for one job",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="app",
             name="max_host_scale",
             field=models.FloatField(
@@ -332,7 +334,7 @@ class Migration(migrations.Migration):
                 verbose_name="maximum host factor",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="app",
             name="max_jobs_in_progress",
             field=models.PositiveIntegerField(
@@ -345,7 +347,7 @@ class Migration(migrations.Migration):
                 verbose_name="jobs in progress, per processor",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="app",
             name="max_jobs_per_day_init",
             field=models.PositiveIntegerField(
@@ -357,7 +359,7 @@ class Migration(migrations.Migration):
                 verbose_name="initial daily job limit of a computer, per processor",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="app",
             name="max_jobs_per_rpc",
             field=models.PositiveIntegerField(
@@ -367,14 +369,14 @@ class Migration(migrations.Migration):
                 verbose_name="jobs per reply",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="app",
             name="min_avg_pfc",
             field=models.FloatField(
                 blank=True, editable=False, null=True, verbose_name="lowest average of normalised PFC"
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="app",
             name="min_host_samples",
             field=models.PositiveIntegerField(
@@ -388,7 +390,7 @@ class Migration(migrations.Migration):
                 verbose_name="samples before a host is scaled",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="app",
             name="min_replication_chance",
             field=models.FloatField(
@@ -402,7 +404,7 @@ class Migration(migrations.Migration):
                 verbose_name="minimum chance of a second result",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="app",
             name="min_version_samples",
             field=models.PositiveIntegerField(
@@ -416,12 +418,12 @@ class Migration(migrations.Migration):
                 verbose_name="samples before a version is scaled",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="app",
             name="one_result_per_user",
             field=models.BooleanField(default=True, verbose_name="one result per volunteer and workunit"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="app",
             name="replica_rule",
             field=models.CharField(
@@ -434,7 +436,7 @@ class Migration(migrations.Migration):
                 verbose_name="rule for replicas",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="app",
             name="rule_set",
             field=models.CharField(
@@ -448,14 +450,14 @@ class Migration(migrations.Migration):
                 verbose_name="rule set",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="app",
             name="trickle_function",
             field=models.CharField(
                 blank=True, max_length=200, verbose_name="function that receives trickle-up messages"
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="app",
             name="version_average",
             field=models.CharField(
@@ -468,7 +470,7 @@ class Migration(migrations.Migration):
                 verbose_name="average of a version",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="app",
             name="version_avg_limit",
             field=models.FloatField(
@@ -482,7 +484,7 @@ class Migration(migrations.Migration):
                 verbose_name="limit of a sample, versions",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="app",
             name="version_avg_samples",
             field=models.PositiveIntegerField(
@@ -496,7 +498,7 @@ class Migration(migrations.Migration):
                 verbose_name="samples averaged evenly, versions",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="app",
             name="version_avg_weight",
             field=models.FloatField(
@@ -510,7 +512,7 @@ class Migration(migrations.Migration):
                 verbose_name="weight of later samples, versions",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="app",
             name="weight",
             field=models.FloatField(
@@ -523,12 +525,12 @@ class Migration(migrations.Migration):
                 verbose_name="weight",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="appversion",
             name="api_version",
             field=models.CharField(blank=True, default="", max_length=11, verbose_name="version of the BOINC API"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="appversion",
             name="app",
             field=models.ForeignKey(
@@ -539,12 +541,12 @@ class Migration(migrations.Migration):
                 verbose_name="app",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="appversion",
             name="created_at",
             field=models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name="created"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="appversion",
             name="cross_project_scale",
             field=models.FloatField(
@@ -558,34 +560,34 @@ class Migration(migrations.Migration):
                 verbose_name="cross-project factor",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="appversion",
             name="expavg_at",
             field=models.DateTimeField(blank=True, editable=False, null=True, verbose_name="recent average as of"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="appversion",
             name="is_counted",
             field=models.BooleanField(
                 db_default=False, default=False, editable=False, verbose_name="counts towards the app’s lowest average"
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="appversion",
             name="is_deprecated",
             field=models.BooleanField(default=False, verbose_name="withdrawn"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="appversion",
             name="min_gpu_ram_bytes",
             field=models.BigIntegerField(default=0, verbose_name="minimum GPU memory (bytes)"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="appversion",
             name="plan_class",
             field=models.CharField(blank=True, max_length=64, verbose_name="plan class"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="appversion",
             name="platform",
             field=models.ForeignKey(
@@ -595,7 +597,7 @@ class Migration(migrations.Migration):
                 verbose_name="platform",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="appversion",
             name="processor_type",
             field=models.CharField(
@@ -611,34 +613,34 @@ class Migration(migrations.Migration):
                 verbose_name="processor type",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="appversion",
             name="total_credit",
             field=models.FloatField(default=0, editable=False, verbose_name="total credit granted"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="batch",
             name="app",
             field=models.ForeignKey(
                 on_delete=django.db.models.deletion.PROTECT, related_name="batches", to="credit.app", verbose_name="app"
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="batch",
             name="cancelled_at",
             field=models.DateTimeField(blank=True, null=True, verbose_name="cancelled"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="batch",
             name="created_at",
             field=models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name="created"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="batch",
             name="name",
             field=models.CharField(max_length=100, verbose_name="name"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="batch",
             name="owner",
             field=models.ForeignKey(
@@ -650,52 +652,52 @@ class Migration(migrations.Migration):
                 verbose_name="owner",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="batch",
             name="request_id",
             field=models.CharField(blank=True, max_length=64, null=True, unique=True, verbose_name="id of the request"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="collectedexport",
             name="asked_at",
             field=models.DateTimeField(null=True, verbose_name="last asked"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="collectedexport",
             name="ncounted",
             field=models.PositiveIntegerField(default=0, verbose_name="versions used"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="collectedexport",
             name="problem",
             field=models.CharField(blank=True, max_length=300, verbose_name="problem"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="collectedexport",
             name="problem_since",
             field=models.DateTimeField(null=True, verbose_name="problem since"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="collectedexport",
             name="versions",
             field=models.JSONField(default=list, verbose_name="versions"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="creditexperiment",
             name="asked_at",
             field=models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name="requested"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="creditexperiment",
             name="failure",
             field=models.CharField(blank=True, max_length=500, verbose_name="reason for the failure"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="creditexperiment",
             name="finished_at",
             field=models.DateTimeField(blank=True, null=True, verbose_name="finished"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="creditexperiment",
             name="owner",
             field=models.ForeignKey(
@@ -705,56 +707,56 @@ class Migration(migrations.Migration):
                 verbose_name="owner",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="creditexperiment",
             name="progress",
             field=models.FloatField(default=0, verbose_name="progress"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="creditexperiment",
             name="results",
             field=models.JSONField(blank=True, null=True, verbose_name="results"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="creditexperiment",
             name="settings",
             field=models.JSONField(verbose_name="settings"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="creditexperiment",
             name="share_token",
             field=models.CharField(
                 blank=True, editable=False, max_length=32, null=True, unique=True, verbose_name="share token"
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="creditexperiment",
             name="title",
             field=models.CharField(max_length=100, verbose_name="title"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="factorlist",
             name="asked_at",
             field=models.DateTimeField(null=True, verbose_name="last asked"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="factorlist",
             name="problem",
             field=models.CharField(blank=True, max_length=300, verbose_name="problem"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="factorlist",
             name="problem_since",
             field=models.DateTimeField(null=True, verbose_name="problem since"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="hostappversion",
             name="app",
             field=models.ForeignKey(
                 db_index=False, on_delete=django.db.models.deletion.CASCADE, to="credit.app", verbose_name="app"
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="hostappversion",
             name="app_version",
             field=models.ForeignKey(
@@ -766,54 +768,54 @@ class Migration(migrations.Migration):
                 verbose_name="app version",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="hostappversion",
             name="clean_pfc_avg",
             field=models.FloatField(null=True, verbose_name="average of clean times"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="hostappversion",
             name="clean_pfc_n",
             field=models.BigIntegerField(db_default=0, default=0, verbose_name="samples of clean times"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="hostappversion",
             name="consecutive_valid",
             field=models.PositiveIntegerField(default=0, verbose_name="valid in a row"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="hostappversion",
             name="error_rate",
             field=models.FloatField(default=0.1, verbose_name="error rate"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="hostappversion",
             name="et_avg",
             field=models.FloatField(null=True, verbose_name="average of run time / estimated FLOPs"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="hostappversion",
             name="et_n",
             field=models.BigIntegerField(default=0, verbose_name="samples of run time"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="hostappversion",
             name="et_q",
             field=models.FloatField(default=0, verbose_name="sum of squares of run time"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="hostappversion",
             name="et_var",
             field=models.FloatField(null=True, verbose_name="variance of run time"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="hostappversion",
             name="failing_share",
             field=models.FloatField(
                 db_default=0, default=0, verbose_name="share of recent jobs without a valid result"
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="hostappversion",
             name="host",
             field=models.ForeignKey(
@@ -824,22 +826,22 @@ class Migration(migrations.Migration):
                 verbose_name="computer",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="hostappversion",
             name="host_scale_at",
             field=models.DateTimeField(null=True, verbose_name="end of the first delay bound of probation"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="hostappversion",
             name="max_jobs_per_day",
             field=models.PositiveIntegerField(default=0, verbose_name="maximum jobs per day"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="hostappversion",
             name="pfc_n",
             field=models.BigIntegerField(default=0, verbose_name="samples"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="hostappversion",
             name="processor_type",
             field=models.CharField(
@@ -855,62 +857,62 @@ class Migration(migrations.Migration):
                 verbose_name="processor type",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="hostappversion",
             name="recent_pfc_avg",
             field=models.FloatField(null=True, verbose_name="recent average"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="hostappversion",
             name="recent_pfc_n",
             field=models.BigIntegerField(db_default=0, default=0, verbose_name="recent samples"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="hostappversion",
             name="samples_at",
             field=models.DateTimeField(null=True, verbose_name="recent samples since"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="hostappversion",
             name="scale_probation",
             field=models.BooleanField(default=True, verbose_name="on probation"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="hostappversion",
             name="turnaround_n",
             field=models.BigIntegerField(default=0, verbose_name="samples of turnaround"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="hostappversion",
             name="turnaround_q",
             field=models.FloatField(default=0, verbose_name="sum of squares of turnaround"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="hostappversion",
             name="turnaround_var",
             field=models.FloatField(null=True, verbose_name="variance of turnaround"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="hostappversion",
             name="waiting_pfc_avg",
             field=models.FloatField(null=True, verbose_name="average before"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="hostappversion",
             name="waiting_pfc_n",
             field=models.BigIntegerField(db_default=0, default=0, verbose_name="samples before"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="membership",
             name="credit_before",
             field=models.FloatField(default=0, verbose_name="credit when joining"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="platform",
             name="is_deprecated",
             field=models.BooleanField(default=False, verbose_name="withdrawn"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="platform",
             name="name",
             field=models.CharField(
@@ -924,12 +926,12 @@ class Migration(migrations.Migration):
                 verbose_name="name",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="platform",
             name="user_friendly_name",
             field=models.CharField(blank=True, max_length=100, verbose_name="name on pages"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="preview",
             name="app",
             field=models.ForeignKey(
@@ -939,7 +941,7 @@ class Migration(migrations.Migration):
                 verbose_name="app",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="preview",
             name="app_version",
             field=models.ForeignKey(
@@ -951,12 +953,12 @@ class Migration(migrations.Migration):
                 verbose_name="app version",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="preview",
             name="asked_at",
             field=models.DateTimeField(verbose_name="requested"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="preview",
             name="asked_by",
             field=models.ForeignKey(
@@ -968,32 +970,32 @@ class Migration(migrations.Migration):
                 verbose_name="requested by",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="preview",
             name="changes",
             field=models.JSONField(verbose_name="changes"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="preview",
             name="failure",
             field=models.TextField(blank=True, default="", verbose_name="failure"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="preview",
             name="finished_at",
             field=models.DateTimeField(blank=True, null=True, verbose_name="finished"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="preview",
             name="progress",
             field=models.FloatField(default=0, verbose_name="progress"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="preview",
             name="result",
             field=models.JSONField(blank=True, null=True, verbose_name="result"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="app",
             field=models.ForeignKey(
@@ -1004,7 +1006,7 @@ class Migration(migrations.Migration):
                 verbose_name="app",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="app_version",
             field=models.ForeignKey(
@@ -1016,42 +1018,42 @@ class Migration(migrations.Migration):
                 verbose_name="app version",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="claim_rule",
             field=models.SmallIntegerField(blank=True, null=True, verbose_name="claim rule"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="claimed_credit",
             field=models.FloatField(blank=True, null=True, verbose_name="claimed credit"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="claimed_pfc",
             field=models.FloatField(blank=True, null=True, verbose_name="claimed PFC"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="client_state",
             field=models.SmallIntegerField(blank=True, null=True, verbose_name="client state"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="created_at",
             field=models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name="created"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="deadline_at",
             field=models.DateTimeField(blank=True, null=True, verbose_name="deadline"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="exit_status",
             field=models.IntegerField(blank=True, null=True, verbose_name="exit status"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="file_delete_state",
             field=models.PositiveSmallIntegerField(
@@ -1065,27 +1067,27 @@ class Migration(migrations.Migration):
                 verbose_name="file deletion",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="fpops_per_cpu_sec",
             field=models.FloatField(blank=True, null=True, verbose_name="FLOPs per CPU second, reported by the app"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="grant_rule",
             field=models.SmallIntegerField(blank=True, null=True, verbose_name="grant rule"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="granted_at",
             field=models.DateTimeField(blank=True, null=True, verbose_name="granted"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="granted_credit",
             field=models.FloatField(blank=True, null=True, verbose_name="granted credit"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="host",
             field=models.ForeignKey(
@@ -1098,52 +1100,52 @@ class Migration(migrations.Migration):
                 verbose_name="computer",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="host_pfc_avg",
             field=models.FloatField(blank=True, null=True, verbose_name="average of the computer"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="host_pfc_n",
             field=models.BigIntegerField(blank=True, null=True, verbose_name="samples of the computer"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="host_scale",
             field=models.FloatField(blank=True, null=True, verbose_name="host factor"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="is_approximate",
             field=models.BooleanField(blank=True, null=True, verbose_name="approximate"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="is_runtime_outlier",
             field=models.BooleanField(default=False, verbose_name="run-time outlier"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="min_avg_pfc",
             field=models.FloatField(blank=True, null=True, verbose_name="lowest average of the app"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="name",
             field=models.CharField(max_length=140, verbose_name="name"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="ninstances",
             field=models.FloatField(blank=True, null=True, verbose_name="processors of its type in use"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="on_probation",
             field=models.BooleanField(blank=True, null=True, verbose_name="on probation"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="outcome",
             field=models.PositiveSmallIntegerField(
@@ -1161,52 +1163,52 @@ class Migration(migrations.Migration):
                 verbose_name="outcome",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="output_digest",
             field=models.BinaryField(blank=True, max_length=16, null=True, verbose_name="output digest"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="outputs",
             field=models.JSONField(blank=True, default=list, verbose_name="outputs"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="p_fpops",
             field=models.FloatField(blank=True, null=True, verbose_name="benchmark of the computer when sent (FLOPS)"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="partial_credit",
             field=models.FloatField(default=0, verbose_name="credit granted while running"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="partial_elapsed_secs",
             field=models.FloatField(default=0, verbose_name="run time credited while running (s)"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="peak_disk_bytes",
             field=models.BigIntegerField(blank=True, null=True, verbose_name="peak disk space (bytes)"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="peak_swap_bytes",
             field=models.BigIntegerField(blank=True, null=True, verbose_name="peak swap space (bytes)"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="peak_working_set_bytes",
             field=models.BigIntegerField(blank=True, null=True, verbose_name="peak memory (bytes)"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="priority",
             field=models.SmallIntegerField(default=0, verbose_name="priority"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="processor_type",
             field=models.CharField(
@@ -1222,32 +1224,32 @@ class Migration(migrations.Migration):
                 verbose_name="processor type",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="projected_flops",
             field=models.FloatField(blank=True, null=True, verbose_name="speed used to estimate the run time (FLOPS)"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="raw_pfc",
             field=models.FloatField(blank=True, null=True, verbose_name="PFC before scaling"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="received_at",
             field=models.DateTimeField(blank=True, null=True, verbose_name="received"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="report_faults",
             field=models.JSONField(blank=True, default=list, verbose_name="corrected values"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="sent_at",
             field=models.DateTimeField(blank=True, null=True, verbose_name="sent"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="server_state",
             field=models.PositiveSmallIntegerField(
@@ -1260,12 +1262,12 @@ class Migration(migrations.Migration):
                 verbose_name="server state",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="stderr_text",
             field=models.TextField(blank=True, verbose_name="error output"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="user",
             field=models.ForeignKey(
@@ -1278,7 +1280,7 @@ class Migration(migrations.Migration):
                 verbose_name="volunteer",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="validate_state",
             field=models.PositiveSmallIntegerField(
@@ -1294,22 +1296,22 @@ class Migration(migrations.Migration):
                 verbose_name="validation",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="version_pfc_avg",
             field=models.FloatField(blank=True, null=True, verbose_name="average of the version"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="version_pfc_n",
             field=models.BigIntegerField(blank=True, null=True, verbose_name="samples of the version"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="version_scale",
             field=models.FloatField(blank=True, null=True, verbose_name="version factor"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="result",
             name="workunit",
             field=models.ForeignKey(
@@ -1320,112 +1322,112 @@ class Migration(migrations.Migration):
                 verbose_name="workunit",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="resultpart",
             name="claim_rule",
             field=models.SmallIntegerField(blank=True, null=True, verbose_name="claim rule"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="resultpart",
             name="claimed_credit",
             field=models.FloatField(blank=True, null=True, verbose_name="claimed credit"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="resultpart",
             name="claimed_pfc",
             field=models.FloatField(blank=True, null=True, verbose_name="claimed PFC"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="resultpart",
             name="host_pfc_avg",
             field=models.FloatField(blank=True, null=True, verbose_name="average of the computer"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="resultpart",
             name="host_pfc_n",
             field=models.BigIntegerField(blank=True, null=True, verbose_name="samples of the computer"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="resultpart",
             name="host_scale",
             field=models.FloatField(blank=True, null=True, verbose_name="host factor"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="resultpart",
             name="is_approximate",
             field=models.BooleanField(blank=True, null=True, verbose_name="approximate"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="resultpart",
             name="min_avg_pfc",
             field=models.FloatField(blank=True, null=True, verbose_name="lowest average of the app"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="resultpart",
             name="on_probation",
             field=models.BooleanField(blank=True, null=True, verbose_name="on probation"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="resultpart",
             name="raw_pfc",
             field=models.FloatField(blank=True, null=True, verbose_name="PFC before scaling"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="resultpart",
             name="version_pfc_avg",
             field=models.FloatField(blank=True, null=True, verbose_name="average of the version"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="resultpart",
             name="version_pfc_n",
             field=models.BigIntegerField(blank=True, null=True, verbose_name="samples of the version"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="resultpart",
             name="version_scale",
             field=models.FloatField(blank=True, null=True, verbose_name="version factor"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="statisticsexport",
             name="failure",
             field=models.CharField(blank=True, max_length=200, verbose_name="failure"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="statisticsexport",
             name="finished_at",
             field=models.DateTimeField(null=True, verbose_name="finished"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="statisticsexport",
             name="nbytes",
             field=models.BigIntegerField(default=0, verbose_name="total size of the files (bytes)"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="statisticsexport",
             name="started_at",
             field=models.DateTimeField(verbose_name="started"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="team",
             name="country",
             field=models.CharField(blank=True, max_length=60, verbose_name="country"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="team",
             name="created_at",
             field=models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name="created"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="team",
             name="description",
             field=models.TextField(blank=True, max_length=2000, verbose_name="description"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="team",
             name="former_credit",
             field=models.FloatField(default=0, editable=False, verbose_name="former credit"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="team",
             name="founder",
             field=models.ForeignKey(
@@ -1436,12 +1438,12 @@ class Migration(migrations.Migration):
                 verbose_name="founder",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="team",
             name="name",
             field=models.CharField(max_length=80, verbose_name="name"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="team",
             name="type",
             field=models.PositiveSmallIntegerField(
@@ -1459,7 +1461,7 @@ class Migration(migrations.Migration):
                 verbose_name="type",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="workunit",
             name="app",
             field=models.ForeignKey(
@@ -1470,7 +1472,7 @@ class Migration(migrations.Migration):
                 verbose_name="app",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="workunit",
             name="assimilate_state",
             field=models.PositiveSmallIntegerField(
@@ -1483,12 +1485,12 @@ class Migration(migrations.Migration):
                 verbose_name="assimilation",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="workunit",
             name="assimilated_at",
             field=models.DateTimeField(blank=True, null=True, verbose_name="assimilated"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="workunit",
             name="batch",
             field=models.ForeignKey(
@@ -1501,12 +1503,12 @@ class Migration(migrations.Migration):
                 verbose_name="batch",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="workunit",
             name="canonical_credit",
             field=models.FloatField(blank=True, null=True, verbose_name="canonical credit"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="workunit",
             name="canonical_result",
             field=models.ForeignKey(
@@ -1520,32 +1522,32 @@ class Migration(migrations.Migration):
                 verbose_name="canonical result",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="workunit",
             name="command_line",
             field=models.CharField(blank=True, max_length=2000, verbose_name="command line"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="workunit",
             name="created_at",
             field=models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name="created"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="workunit",
             name="delay_bound_secs",
             field=models.PositiveIntegerField(default=604800, verbose_name="time allowed (s)"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="workunit",
             name="disk_bound_bytes",
             field=models.BigIntegerField(default=134217728, verbose_name="disk space limit (bytes)"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="workunit",
             name="error_mask",
             field=models.PositiveSmallIntegerField(default=0, verbose_name="errors (bits)"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="workunit",
             name="file_delete_state",
             field=models.PositiveSmallIntegerField(
@@ -1559,47 +1561,47 @@ class Migration(migrations.Migration):
                 verbose_name="file deletion",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="workunit",
             name="fpops_bound",
             field=models.FloatField(verbose_name="maximum FLOPs"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="workunit",
             name="fpops_est",
             field=models.FloatField(verbose_name="estimated FLOPs"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="workunit",
             name="input_files",
             field=models.JSONField(blank=True, default=list, verbose_name="input files"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="workunit",
             name="max_error_results",
             field=models.PositiveSmallIntegerField(default=3, verbose_name="maximum errors"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="workunit",
             name="max_success_results",
             field=models.PositiveSmallIntegerField(default=6, verbose_name="maximum results without agreement"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="workunit",
             name="max_total_results",
             field=models.PositiveSmallIntegerField(default=10, verbose_name="maximum results"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="workunit",
             name="memory_bound_bytes",
             field=models.BigIntegerField(default=134217728, verbose_name="memory limit (bytes)"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="workunit",
             name="min_quorum",
             field=models.PositiveSmallIntegerField(default=2, verbose_name="matching results needed"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="workunit",
             name="name",
             field=models.CharField(
@@ -1612,37 +1614,37 @@ class Migration(migrations.Migration):
                 verbose_name="name",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="workunit",
             name="need_validate",
             field=models.BooleanField(default=False, verbose_name="to be validated"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="workunit",
             name="output_files",
             field=models.JSONField(blank=True, default=list, verbose_name="output files"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="workunit",
             name="priority",
             field=models.SmallIntegerField(default=0, verbose_name="priority"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="workunit",
             name="target_nresults",
             field=models.PositiveSmallIntegerField(default=2, verbose_name="initial results"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="workunit",
             name="transition_at",
             field=models.DateTimeField(blank=True, null=True, verbose_name="next look of the transitioner"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="workunit",
             name="validate_after",
             field=models.DateTimeField(blank=True, null=True, verbose_name="validated not before"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="workunit",
             name="validate_fault",
             field=models.CharField(

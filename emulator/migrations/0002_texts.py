@@ -2,6 +2,8 @@
 
 from django.db import migrations, models
 
+from portal.upgrades.operations import AlterTexts
+
 
 class Migration(migrations.Migration):
     dependencies = [
@@ -9,27 +11,27 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        migrations.AlterField(
+        AlterTexts(
             model_name="experiment",
             name="origin",
             field=models.CharField(blank=True, max_length=200, verbose_name="source of its scenario"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="experiment",
             name="started_at",
             field=models.DateTimeField(blank=True, null=True, verbose_name="runs requested"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="run",
             name="has_quirks",
             field=models.BooleanField(default=False, verbose_name="as implemented in BOINC"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="run",
             name="heard_of_at",
             field=models.DateTimeField(blank=True, null=True, verbose_name="last report of its worker"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="run",
             name="policy",
             field=models.CharField(
@@ -42,7 +44,7 @@ class Migration(migrations.Migration):
                 max_length=16,
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="run",
             name="state",
             field=models.CharField(
@@ -57,12 +59,12 @@ class Migration(migrations.Migration):
                 max_length=10,
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="run",
             name="value",
             field=models.FloatField(blank=True, null=True, verbose_name="value of the varied parameter"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="run",
             name="variant",
             field=models.CharField(max_length=100, verbose_name="name in comparisons"),

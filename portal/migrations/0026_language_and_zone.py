@@ -7,6 +7,8 @@ import portal.models
 from django.conf import settings
 from django.db import migrations, models
 
+from portal.upgrades.operations import AlterTexts
+
 
 class Migration(migrations.Migration):
     dependencies = [
@@ -83,12 +85,12 @@ class Migration(migrations.Migration):
             name="time_zone",
             field=models.CharField(blank=True, db_default="", default="", max_length=64, verbose_name="time zone"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="accountblock",
             name="at",
             field=models.DateTimeField(default=django.utils.timezone.now, verbose_name="at"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="accountblock",
             name="blocked_by",
             field=models.ForeignKey(
@@ -99,12 +101,12 @@ class Migration(migrations.Migration):
                 verbose_name="blocked by",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="accountblock",
             name="reason",
             field=models.CharField(max_length=200, verbose_name="reason"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="accountblock",
             name="user",
             field=models.OneToOneField(
@@ -116,22 +118,22 @@ class Migration(migrations.Migration):
                 verbose_name="user",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="apitoken",
             name="created_at",
             field=models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name="created at"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="apitoken",
             name="expires_at",
             field=models.DateTimeField(blank=True, null=True, verbose_name="expires at"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="apitoken",
             name="last_used_at",
             field=models.DateTimeField(blank=True, null=True, verbose_name="last used at"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="apitoken",
             name="revoked_at",
             field=models.DateTimeField(blank=True, null=True, verbose_name="revoked at"),
@@ -154,7 +156,7 @@ class Migration(migrations.Migration):
                 verbose_name="scopes",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="apitoken",
             name="user",
             field=models.ForeignKey(
@@ -164,12 +166,12 @@ class Migration(migrations.Migration):
                 verbose_name="user",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="change",
             name="reason",
             field=models.CharField(blank=True, max_length=500, verbose_name="reason"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="change",
             name="undoes",
             field=models.ForeignKey(
@@ -181,12 +183,12 @@ class Migration(migrations.Migration):
                 verbose_name="undoes",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="clientkey",
             name="created_at",
             field=models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name="created at"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="clientkey",
             name="host",
             field=models.ForeignKey(
@@ -198,12 +200,12 @@ class Migration(migrations.Migration):
                 verbose_name="computer",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="clientkey",
             name="last_used_at",
             field=models.DateTimeField(blank=True, null=True, verbose_name="last used at"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="clientkey",
             name="origin",
             field=models.CharField(
@@ -212,12 +214,12 @@ class Migration(migrations.Migration):
                 verbose_name="origin",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="clientkey",
             name="revoked_at",
             field=models.DateTimeField(blank=True, null=True, verbose_name="revoked at"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="clientkey",
             name="user",
             field=models.ForeignKey(
@@ -227,27 +229,27 @@ class Migration(migrations.Migration):
                 verbose_name="user",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="host",
             name="benchmarked_at",
             field=models.DateTimeField(blank=True, null=True, verbose_name="benchmarked at"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="host",
             name="client_version",
             field=models.CharField(blank=True, max_length=32, verbose_name="client version"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="host",
             name="created_at",
             field=models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name="created at"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="host",
             name="docker_version",
             field=models.CharField(blank=True, db_default="", default="", max_length=64, verbose_name="docker version"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="host",
             name="hardware_digest",
             field=models.BinaryField(default=bytes, max_length=16, verbose_name="hardware digest"),
@@ -263,12 +265,12 @@ class Migration(migrations.Migration):
                 verbose_name="hardware faults",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="host",
             name="last_contact_at",
             field=models.DateTimeField(default=django.utils.timezone.now, verbose_name="last sync at"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="host",
             name="merged_into",
             field=models.ForeignKey(
@@ -292,7 +294,7 @@ class Migration(migrations.Migration):
                 verbose_name="not used",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="host",
             name="owner",
             field=models.ForeignKey(
@@ -303,29 +305,29 @@ class Migration(migrations.Migration):
                 verbose_name="owner",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="host",
             name="platform_name",
             field=models.CharField(blank=True, max_length=64, verbose_name="platform name"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="host",
             name="product_name",
             field=models.CharField(blank=True, max_length=256, verbose_name="product name"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="host",
             name="retired_at",
             field=models.DateTimeField(blank=True, null=True, verbose_name="retired at"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="host",
             name="token",
             field=models.CharField(
                 default=portal.models.new_token, editable=False, max_length=32, unique=True, verbose_name="token"
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="host",
             name="venue",
             field=models.CharField(
@@ -336,22 +338,22 @@ class Migration(migrations.Migration):
                 verbose_name="venue",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="host",
             name="virtualbox_version",
             field=models.CharField(blank=True, max_length=64, verbose_name="virtualbox version"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="mailchoice",
             name="failing_jobs",
             field=models.BooleanField(default=False, verbose_name="tasks of a computer fail"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="maintenancerun",
             name="asked_at",
             field=models.DateTimeField(default=django.utils.timezone.now, verbose_name="asked at"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="maintenancerun",
             name="asked_by",
             field=models.ForeignKey(
@@ -364,82 +366,82 @@ class Migration(migrations.Migration):
                 verbose_name="asked by",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="maintenancerun",
             name="failure",
             field=models.TextField(blank=True, verbose_name="failure"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="maintenancerun",
             name="finished_at",
             field=models.DateTimeField(blank=True, null=True, verbose_name="finished at"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="maintenancerun",
             name="job",
             field=models.CharField(max_length=40, verbose_name="job"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="maintenancerun",
             name="lines",
             field=models.JSONField(default=list, verbose_name="lines"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="maintenancerun",
             name="started_at",
             field=models.DateTimeField(blank=True, null=True, verbose_name="started at"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="operatingfigure",
             name="label",
             field=models.CharField(blank=True, max_length=120, verbose_name="label"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="operatingfigure",
             name="name",
             field=models.CharField(max_length=60, verbose_name="name"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="operatingfigure",
             name="taken_at",
             field=models.DateTimeField(verbose_name="taken at"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="operatingfigure",
             name="value",
             field=models.FloatField(verbose_name="value"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="requestedwork",
             name="asked_at",
             field=models.DateTimeField(default=django.utils.timezone.now, verbose_name="asked at"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="requestedwork",
             name="finished_at",
             field=models.DateTimeField(blank=True, null=True, verbose_name="finished at"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="requestedwork",
             name="kind",
             field=models.CharField(max_length=20, verbose_name="kind"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="requestedwork",
             name="ntries",
             field=models.PositiveSmallIntegerField(default=0, verbose_name="times started"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="requestedwork",
             name="started_at",
             field=models.DateTimeField(blank=True, null=True, verbose_name="started at"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="requestedwork",
             name="subject",
             field=models.BigIntegerField(verbose_name="subject"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="requestedwork",
             name="user",
             field=models.ForeignKey(
@@ -449,7 +451,7 @@ class Migration(migrations.Migration):
                 verbose_name="user",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="securityevent",
             name="kind",
             field=models.CharField(
@@ -477,12 +479,12 @@ class Migration(migrations.Migration):
                 max_length=16,
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="sitetext",
             name="changed_at",
             field=models.DateTimeField(auto_now=True, verbose_name="changed at"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="sitetext",
             name="page",
             field=models.CharField(
@@ -492,7 +494,7 @@ class Migration(migrations.Migration):
                 verbose_name="page",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="sitetext",
             name="text",
             field=models.TextField(
@@ -501,56 +503,56 @@ class Migration(migrations.Migration):
                 verbose_name="text",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="user",
             name="awaited_email_at",
             field=models.DateTimeField(blank=True, editable=False, null=True, verbose_name="other address requested"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="user",
             name="client_password",
             field=models.CharField(blank=True, editable=False, max_length=200, verbose_name="client password"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="user",
             name="client_password_email",
             field=models.EmailField(blank=True, editable=False, max_length=254, verbose_name="client password email"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="user",
             name="created_at",
             field=models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name="created at"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="user",
             name="cross_project_id",
             field=models.CharField(
                 default=portal.models.new_token, editable=False, max_length=32, verbose_name="cross project id"
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="user",
             name="deletion_asked_at",
             field=models.DateTimeField(blank=True, editable=False, null=True, verbose_name="deletion requested"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="user",
             name="is_active",
             field=models.BooleanField(default=True, verbose_name="is active"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="user",
             name="next_client_password",
             field=models.CharField(blank=True, editable=False, max_length=200, verbose_name="next client password"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="user",
             name="next_client_password_email",
             field=models.EmailField(
                 blank=True, editable=False, max_length=254, verbose_name="next client password email"
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="user",
             name="rights_held_at",
             field=models.DateTimeField(blank=True, editable=False, null=True, verbose_name="rights withheld since"),

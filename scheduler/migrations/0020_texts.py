@@ -8,6 +8,8 @@ import scheduler.keyword_models
 from django.conf import settings
 from django.db import migrations, models
 
+from portal.upgrades.operations import AlterTexts
+
 
 class Migration(migrations.Migration):
     dependencies = [
@@ -110,7 +112,7 @@ class Migration(migrations.Migration):
             name="versionfile",
             options={"verbose_name": "file of a version", "verbose_name_plural": "files of versions"},
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="appkeyword",
             name="app",
             field=models.ForeignKey(
@@ -121,52 +123,52 @@ class Migration(migrations.Migration):
                 verbose_name="app",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="appkeyword",
             name="keyword",
             field=models.PositiveIntegerField(choices=scheduler.keyword_models.keyword_choices, verbose_name="keyword"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="draftfile",
             name="path",
             field=models.CharField(max_length=255, verbose_name="path in the storage"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="keptoutput",
             name="name",
             field=models.CharField(max_length=200, verbose_name="name for the program"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="keptoutput",
             name="path",
             field=models.CharField(max_length=255, verbose_name="path in the storage"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="keychange",
             name="changed_at",
             field=models.DateTimeField(default=django.utils.timezone.now, verbose_name="changed"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="keychange",
             name="new_key",
             field=models.TextField(verbose_name="new public key"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="keychange",
             name="old_key",
             field=models.TextField(verbose_name="old public key"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="keychange",
             name="signature",
             field=models.TextField(verbose_name="signature of the new key with the old one"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="planclass",
             name="cpu_features",
             field=models.CharField(blank=True, max_length=200, verbose_name="required processor features"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="planclass",
             name="gpu_usage",
             field=models.FloatField(
@@ -176,7 +178,7 @@ class Migration(migrations.Migration):
                 verbose_name="GPUs used",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="planclass",
             name="min_compute_capability",
             field=models.PositiveIntegerField(
@@ -185,22 +187,22 @@ class Migration(migrations.Migration):
                 verbose_name="minimum compute capability",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="planclass",
             name="min_driver_version",
             field=models.PositiveIntegerField(default=0, verbose_name="minimum driver version"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="planclass",
             name="min_gpu_ram_bytes",
             field=models.BigIntegerField(default=0, verbose_name="minimum GPU memory (bytes)"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="planclass",
             name="min_ncpus",
             field=models.PositiveIntegerField(default=0, verbose_name="minimum processors"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="planclass",
             name="name",
             field=models.CharField(
@@ -214,22 +216,22 @@ class Migration(migrations.Migration):
                 verbose_name="name",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="planclass",
             name="needs_docker",
             field=models.BooleanField(db_default=False, default=False, verbose_name="needs Docker"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="planclass",
             name="needs_opencl",
             field=models.BooleanField(default=False, verbose_name="needs OpenCL"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="planclass",
             name="needs_wsl",
             field=models.BooleanField(db_default=False, default=False, verbose_name="needs WSL"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="planclass",
             name="processor_type",
             field=models.CharField(
@@ -245,7 +247,7 @@ class Migration(migrations.Migration):
                 verbose_name="processor type",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="releasedraft",
             name="app_version",
             field=models.OneToOneField(
@@ -257,12 +259,12 @@ class Migration(migrations.Migration):
                 verbose_name="app version",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="releasedraft",
             name="created_at",
             field=models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name="created"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="releasedraft",
             name="creator",
             field=models.ForeignKey(
@@ -275,27 +277,27 @@ class Migration(migrations.Migration):
                 verbose_name="creator",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="releasedraft",
             name="fields",
             field=models.JSONField(default=dict, verbose_name="fields"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="retryentry",
             name="fault",
             field=models.CharField(max_length=500, verbose_name="fault"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="retryentry",
             name="retry_at",
             field=models.DateTimeField(verbose_name="next try"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="retryentry",
             name="since",
             field=models.DateTimeField(default=django.utils.timezone.now, verbose_name="since"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="retryentry",
             name="step",
             field=models.CharField(
@@ -309,7 +311,7 @@ class Migration(migrations.Migration):
                 verbose_name="step",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="retryentry",
             name="workunit",
             field=models.ForeignKey(
@@ -320,7 +322,7 @@ class Migration(migrations.Migration):
                 verbose_name="workunit",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="storedfile",
             name="batch",
             field=models.ForeignKey(
@@ -333,27 +335,27 @@ class Migration(migrations.Migration):
                 verbose_name="batch",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="storedfile",
             name="created_at",
             field=models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name="created"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="storedfile",
             name="deleted_at",
             field=models.DateTimeField(blank=True, null=True, verbose_name="deleted"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="storedfile",
             name="is_executable",
             field=models.BooleanField(default=False, verbose_name="executable"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="storedfile",
             name="md5",
             field=models.CharField(max_length=32, verbose_name="MD5"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="storedfile",
             name="name",
             field=models.CharField(
@@ -367,37 +369,37 @@ class Migration(migrations.Migration):
                 verbose_name="name",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="storedfile",
             name="nbytes",
             field=models.BigIntegerField(verbose_name="size (bytes)"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="storedfile",
             name="path",
             field=models.CharField(max_length=255, verbose_name="path in the storage"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="storedfile",
             name="signature",
             field=models.TextField(blank=True, verbose_name="signature"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="trickle",
             name="digest",
             field=models.BinaryField(max_length=16, verbose_name="digest"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="trickle",
             name="fault",
             field=models.CharField(blank=True, max_length=200, verbose_name="reason for the failure"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="trickle",
             name="handled_at",
             field=models.DateTimeField(blank=True, null=True, verbose_name="handled"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="trickle",
             name="host",
             field=models.ForeignKey(
@@ -408,12 +410,12 @@ class Migration(migrations.Migration):
                 verbose_name="computer",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="trickle",
             name="received_at",
             field=models.DateTimeField(default=django.utils.timezone.now, verbose_name="received"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="trickle",
             name="result",
             field=models.ForeignKey(
@@ -425,12 +427,12 @@ class Migration(migrations.Migration):
                 verbose_name="result",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="trickle",
             name="text",
             field=models.TextField(verbose_name="text"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="trickle",
             name="user",
             field=models.ForeignKey(
@@ -441,22 +443,22 @@ class Migration(migrations.Migration):
                 verbose_name="volunteer",
             ),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="trickle",
             name="variety",
             field=models.CharField(max_length=64, verbose_name="kind"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="upload",
             name="nbytes",
             field=models.BigIntegerField(verbose_name="total size (bytes)"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="upload",
             name="path",
             field=models.CharField(blank=True, max_length=255, verbose_name="path in the storage"),
         ),
-        migrations.AlterField(
+        AlterTexts(
             model_name="versionfile",
             name="is_copied",
             field=models.BooleanField(default=False, verbose_name="copied into the job’s folder"),

@@ -26,7 +26,7 @@ from accounting.ledger import check
 from accounting.models import HostProject
 from tests.support.site_process import Site
 
-NREQUESTS = int(os.environ.get("FAULT_REQUESTS", "3000"))
+NREQUESTS = int(os.environ.get("FAULT_REQUESTS", "2000"))
 HOSTS = 60
 THREADS = 12
 PROCESSES = 2

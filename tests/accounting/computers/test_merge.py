@@ -245,7 +245,7 @@ def sums(project: Project) -> tuple[list[int], list[list[int]]]:
     return days, [[sum(int(t[part][i]) for t in totals) for i in range(6)] for part in range(3)]
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=rows, waiting=st.lists(st.tuples(six, six), min_size=6, max_size=6), flip=st.booleans())
 def test_sums_of_days_and_totals_stay_and_agree(
     alice: User, rows: list[tuple[int, int, int, list[int]]], waiting: list[tuple[list[int], list[int]]], flip: bool

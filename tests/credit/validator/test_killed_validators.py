@@ -25,7 +25,7 @@ from tests.support.site_process import environment
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-NJOBS = 600
+NJOBS = 300
 NVALIDATORS = 4
 KILLS = 5
 WAIT_SECS = 120.0

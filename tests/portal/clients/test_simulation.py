@@ -16,7 +16,7 @@ from accounting.projects import signing_key
 from tests.support.simulated.bugs import BUGS, Bug, sown
 from tests.support.simulated.run import Plan, outcome
 
-NSEEDS = int(os.environ.get("SIMULATION_SEEDS", "160"))
+NSEEDS = int(os.environ.get("SIMULATION_SEEDS", "96"))
 """`make faults` has 10,000."""
 PARTS = 4
 MOST_SEEDS = 100
