@@ -19,6 +19,7 @@ class CreditConfig(AppConfig):
         from credit.export.run import EXPORT
         from credit.figures import credit as credit_figures
         from credit.figures import jobs, public
+        from credit.laboratory import demo_texts
         from credit.models import App, AppVersion, Platform
         from credit.pages.setting_texts import APP_LABELS, VERSION_LABELS
         from credit.previews import worker
@@ -31,12 +32,14 @@ class CreditConfig(AppConfig):
         from portal.audit.register import audit
         from portal.computers.host_changes import merge_hooks
         from portal.dashboard.navigation import Page, pages
+        from portal.languages import supplied
         from portal.maintenance import jobs as jobs_of_maintenance
         from portal.ops.metrics import app_collectors
         from portal.people import consents
         from portal.people.deletion import erasure_hooks
         from portal.requested_work.queue import kinds
 
+        supplied.texts.extend(demo_texts.SUPPLIED)
         app_collectors.append(Passes())
         # Whether the older record was published is seen by its credit, which the merge takes away.
         merge_hooks.append(consent.follow_merge)

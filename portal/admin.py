@@ -58,6 +58,7 @@ from portal.people.recovery import revoke_access
 from portal.people.security_events import Kind, Source, record
 from portal.people.staff import allow_rights
 from portal.requested_work import overview, queue
+from portal.templatetags.display import significant
 
 for model in (Group, EmailAddress, Authenticator, UserSession):
     if admin.site.is_registered(model):
@@ -355,10 +356,14 @@ class RequestedWorkAdmin(ReadOnlyAdmin):
 class OperatingFigureAdmin(ReadOnlyAdmin):
     """The figures as they were taken; the dashboard and its charts are better to read."""
 
-    list_display = ("name", "label", "taken_at", "value")
+    list_display = ("name", "label", "taken_at", "shown_value")
     search_fields = ("=name",)
     ordering = ("-taken_at", "name", "label")
     show_full_result_count = False
+
+    @admin.display(description=_("value"), ordering="value")
+    def shown_value(self, figure: OperatingFigure) -> str:
+        return significant(figure.value)
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view

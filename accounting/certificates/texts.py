@@ -10,8 +10,9 @@ from django.conf import settings
 from django.utils.translation import gettext, gettext_lazy, ngettext
 
 from accounting.certificates.registry import check_address
-from accounting.drawing.fonts import unwritable
+from accounting.drawing.fonts import plain_blanks, unwritable
 from accounting.wire.statements import Statement, grouped_code
+from portal.languages import supplied
 from portal.templatetags.display import day, localised
 
 MOST_BADGES: Final = 24
@@ -110,7 +111,7 @@ def _lines(facts: Statement) -> list[tuple[str, str]]:
 def _badges(titles: list[str]) -> str:
     """The first ones reached, as many as the sheet has room for; the signed statement has all."""
     nmore = len(titles) - MOST_BADGES
-    text = " · ".join(titles[:MOST_BADGES])
+    text = " · ".join(plain_blanks(supplied.shown(title)) for title in titles[:MOST_BADGES])
     if nmore <= 0:
         return text
     more = ngettext("and %(number)s more", "and %(number)s more", nmore) % {"number": nmore}

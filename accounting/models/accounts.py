@@ -38,7 +38,7 @@ class UserProject(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.user} at {self.project}"
+        return f"{self.user} · {self.project}"
 
 
 class AccountSettings(models.Model):
@@ -68,4 +68,4 @@ class AccountSettings(models.Model):
         verbose_name_plural = _("account settings")
 
     def __str__(self) -> str:
-        return f"settings of {self.user}"
+        return str(self.user)

@@ -236,4 +236,4 @@ class ProjectStanding(models.Model):
         constraints = [models.UniqueConstraint(fields=["project", "on_gpu"], name="projectstanding_once")]
 
     def __str__(self) -> str:
-        return f"{self.project} on {'GPUs' if self.on_gpu else 'CPUs'}"
+        return f"{self.project} · {'GPU' if self.on_gpu else 'CPU'}"

@@ -49,7 +49,7 @@ class Settlement(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.host} at {self.project}"
+        return f"{self.host} · {self.project}"
 
 
 class ProjectRatio(models.Model):

@@ -83,7 +83,7 @@ class StatisticsImport(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"import from {self.project}"
+        return str(self.project)
 
 
 class GrantedTotal(models.Model):

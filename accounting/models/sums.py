@@ -26,7 +26,7 @@ class ProjectDay(Amounts):
         constraints = [models.UniqueConstraint(fields=["project", "day"], name="projectday_once")]
 
     def __str__(self) -> str:
-        return f"{self.project} on {self.day}"
+        return f"{self.project} · {self.day}"
 
 
 class ErasedDay(Amounts):

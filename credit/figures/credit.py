@@ -91,7 +91,7 @@ FIGURES: Final = (
         link=_VERSIONS,
         link_text=_("Versions"),
         about=_(
-            "The median of credit divided by the credit for the estimated FLOPs. Of up to 20,000 results reported "
+            "The median of credit divided by the credit for the estimated FLOPs. Of up to 20\u202f000 results reported "
             "within the last day."
         ),
         markers=_marks,
@@ -106,7 +106,7 @@ FIGURES: Final = (
         link_text=_("Versions"),
         about=_(
             "The range of the middle 80 % of results, in percent of the median; jobs are compared by their estimates. "
-            "Of up to 20,000 results reported within the last day."
+            "Of up to 20\u202f000 results reported within the last day."
         ),
         markers=_marks,
     ),
@@ -117,7 +117,8 @@ FIGURES: Final = (
         combine=Combine.MAX,
         series=_("app"),
         about=_(
-            "Claims that do not count if there is a better one. Of up to 20,000 results reported within the last day."
+            "Claims that do not count if there is a better one. Of up to 20\u202f000 results reported within the "
+            "last day."
         ),
         markers=_marks,
     ),
@@ -162,8 +163,8 @@ FIGURES: Final = (
         series=_("app"),
         about=_(
             "Claims above the job’s bound, with impossible speeds or run times, or with a run time longer than the "
-            "time between sending and report. They are based on the app’s average instead. Of up to 20,000 results "
-            "reported within the last day."
+            "time between sending and report. They are based on the app’s average instead. Of up to 20\u202f000 "
+            "results reported within the last day."
         ),
         link="admin:credit_result_changelist",
         link_text=_("Results"),

@@ -16,7 +16,7 @@ from django.db import transaction
 
 from credit.engine.facts import ProcessorType
 from credit.engine.probation import Ending
-from credit.laboratory import demo_listed
+from credit.laboratory import demo_listed, demo_texts
 from credit.laboratory.population import KINDS, LINUX, USUAL_FPOPS, WINDOWS, Cheat, Computer, Job, Report, make_report
 from credit.laboratory.simulation import (
     DELAY_BOUND,
@@ -68,7 +68,7 @@ def make_history(owner: User, now: dt.datetime, work: Work | None = None) -> int
         name="sediment",
         defaults={
             "user_friendly_name": "Sediment transport",
-            "description": "Where a river leaves the sand that it carries, grain by grain. All its jobs are given out.",
+            "description": demo_texts.APP,
             "is_deprecated": True,
         },
     )

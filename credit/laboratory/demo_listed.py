@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Iterable
 from typing import Final
 
+from credit.laboratory import demo_texts
 from credit.laboratory.population import Cheat, Computer
 from credit.models import Membership, Team
 from credit.top_lists import consent, count
@@ -25,9 +26,7 @@ def choose(computers: Iterable[Computer], since: dt.datetime) -> list[User]:
         user.name = name
     User.objects.bulk_update(users, ["name"])
     if users:
-        team = Team.objects.create(
-            name=TEAM, description="Two neighbours on the same river.", founder=users[0], created_at=since
-        )
+        team = Team.objects.create(name=TEAM, description=demo_texts.TEAM, founder=users[0], created_at=since)
         Membership.objects.bulk_create(Membership(user=user, team=team, joined_at=since) for user in users[:NMEMBERS])
     return users
 

@@ -78,7 +78,7 @@ class StatisticsExport(models.Model):
         verbose_name = _("statistics export")
 
     def __str__(self) -> str:
-        return f"export of {self.started_at:%Y-%m-%d %H:%M}"
+        return f"{self.started_at:%Y-%m-%d %H:%M}"
 
     @property
     def folder(self) -> str:

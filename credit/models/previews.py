@@ -47,7 +47,7 @@ class Preview(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.app} at {self.asked_at:%Y-%m-%d %H:%M}"
+        return f"{self.app} · {self.asked_at:%Y-%m-%d %H:%M}"
 
 
 class LoggedPass(models.Model):

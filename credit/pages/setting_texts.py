@@ -58,14 +58,15 @@ APP_TEXTS: Final = {
     ),
     "max_jobs_per_day_init": _(
         "Multiplied by the number of a computer’s processors of the type. A crash lowers the limit by one, a success "
-        "doubles it. From 1 to 100,000."
+        "doubles it. From 1 to 100\u202f000."
     ),
     "max_jobs_in_progress": _(
         "Jobs of this app on a computer, for each of its processors. The site’s limit over all apps "
-        "(MAX_JOBS_IN_PROGRESS) also applies. From 1 to 10,000. If empty, only the site’s limit applies."
+        "(MAX_JOBS_IN_PROGRESS) also applies. From 1 to 10\u202f000. If empty, only the site’s limit applies."
     ),
     "max_gpu_jobs_in_progress": _(
-        "The same for each GPU (MAX_GPU_JOBS_IN_PROGRESS). From 0 to 10,000. If empty, only the site’s limit applies."
+        "The same for each GPU (MAX_GPU_JOBS_IN_PROGRESS). From 0 to 10\u202f000. If empty, only the site’s limit "
+        "applies."
     ),
     "max_jobs_per_rpc": _(
         "Jobs of this app sent to a computer at once. The site’s limit over all apps (MAX_JOBS_PER_RPC) also applies. "
@@ -88,7 +89,9 @@ VERSION_TEXTS: Final = {
         "The version is no longer sent. It keeps its factor for jobs in progress and for the next version. Under the "
         "rules “exactly as in the credit document” it loses its factor."
     ),
-    "avg_ncpus": _("Processors that a job keeps busy on average. Credit is calculated from this. From 0 to 1,024."),
+    "avg_ncpus": _(
+        "Processors that a job keeps busy on average. Credit is calculated from this. From 0 to 1\u202f024."
+    ),
     "gpu_usage": _(
         "GPUs that a job keeps busy; may be a fraction. 0 for a CPU version, otherwise above 0 and at most 64."
     ),

@@ -14,6 +14,7 @@ from portal.languages.catalogues import as_text, entries, parse, translations, u
 from portal.languages.sources import Place
 
 _PLACEHOLDER: Final = re.compile(r"%\(\w+\)[a-z]|%[sdf]|\{\w*\}")
+_OTHER_THOUSANDS: Final = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:[. \u00a0]\d{3})+(?!\d)")
 _TAG: Final = re.compile(r"</?[a-z][a-z0-9]*")
 
 
@@ -47,6 +48,8 @@ def _of_entry(message: Message) -> Iterator[str]:
     for form in translations(message):
         if difference := _difference(texts, form):
             yield f"{form!r} {difference}, unlike {texts[-1]!r}."
+        if _OTHER_THOUSANDS.search(form):
+            yield f"{form!r} has a number whose thousands are not parted by a narrow space."
 
 
 def _difference(texts: list[str], form: str) -> str:

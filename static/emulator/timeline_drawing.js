@@ -7,7 +7,7 @@
   const MARKS = 18;
   const LINES = 72;
   const MANY_LANES = 24;
-  const { token } = window.cobblestone;
+  const { token, localNumber } = window.cobblestone;
 
   function time(secs) {
     const day = Math.floor(secs / 86400);
@@ -20,8 +20,9 @@
 
   function short(value) {
     const size = Math.abs(value);
-    if (size >= 1e4 || (size > 0 && size < 0.01)) return value.toExponential(1);
-    return Number(value.toPrecision(3)).toLocaleString(document.documentElement.lang);
+    if (size < 1e4 && (size === 0 || size >= 0.01)) return localNumber(value, { maximumSignificantDigits: 3 });
+    const [mantissa, exponent] = value.toExponential(1).split("e");
+    return `${localNumber(Number(mantissa), { minimumFractionDigits: 1 })}e${exponent}`;
   }
 
   // The drawing of one run on its canvas. facts: lanes, projects, kinds, palette; view: the times at its edges, which
@@ -208,10 +209,9 @@
 
     function cellText([, , , stack]) {
       const percent = { style: "percent" };
-      const language = document.documentElement.lang;
       return stack
         .map(([project, part]) => {
-          const facts = { project: projects[project], part: part.toLocaleString(language, percent) };
+          const facts = { project: projects[project], part: localNumber(part, percent) };
           return interpolate(gettext("%(project)s %(part)s"), facts, true);
         })
         .join(", ");

@@ -1,14 +1,12 @@
 // What all charts share: how numbers, axes and tooltips look, and how the keyboard reads values. Needs Chart.js and site.js.
 (() => {
-  const { token } = window.cobblestone;
+  const { token, localNumber } = window.cobblestone;
 
   // Three digits, thin spaces between thousands: as the numbers in the table.
   function number(value) {
     const size = Math.abs(value);
     if (size === 0) return "0";
-    const digits = size >= 99.95 ? 0 : size >= 9.995 ? 1 : size >= 0.9995 ? 2 : 3;
-    const parts = new Intl.NumberFormat(document.documentElement.lang, { maximumFractionDigits: digits }).formatToParts(value);
-    return parts.map((part) => (part.type === "group" ? "\u202f" : part.value)).join("");
+    return localNumber(value, { maximumFractionDigits: size >= 99.95 ? 0 : size >= 9.995 ? 1 : size >= 0.9995 ? 2 : 3 });
   }
 
   const chartColours = () => ({

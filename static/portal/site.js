@@ -1,4 +1,4 @@
-// The few things on every page that need a script: colours, copying, local times, menus that close.
+// The few things on every page that need a script: colours, numbers, copying, local times, menus that close.
 (() => {
   const root = document.documentElement;
 
@@ -11,7 +11,13 @@
     probe.remove();
     return colour;
   }
-  window.cobblestone = { token };
+
+  // As the page writes numbers (portal/templatetags/display.py): thousands are parted by narrow spaces in every language.
+  function localNumber(value, format) {
+    const parts = new Intl.NumberFormat(root.lang, format).formatToParts(value);
+    return parts.map((part) => (part.type === "group" ? "\u202f" : part.value)).join("");
+  }
+  window.cobblestone = { token, localNumber };
 
   const THEMES = ["system", "light", "dark"];
   const NAMES = {

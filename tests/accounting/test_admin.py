@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 
 import pytest
+from django.conf import settings
 from django.db import connection
 from django.http import HttpResponse
 from django.test import Client
@@ -12,7 +14,16 @@ from django.urls import reverse
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounting.models import AccountSettings, Announcement, HostClient, Project, UserProject
+from accounting.models import (
+    AccountSettings,
+    Announcement,
+    HostClient,
+    Project,
+    ProjectDay,
+    ProjectStanding,
+    StatisticsImport,
+    UserProject,
+)
 from accounting.projects import signing_key
 from accounting.rpc import account_keys, catalogue
 from portal.models import User
@@ -364,3 +375,28 @@ def test_operators_see_which_clients_reported_as_a_computer_and_change_nothing(d
     assert desk.get(page).status_code == 200
     assert desk.post(page, {"cpid": "b" * 32}).status_code == 403
     assert desk.get(reverse("admin:accounting_hostclient_add")).status_code == 403
+
+
+@pytest.mark.parametrize(
+    "name", ["userproject", "accountsettings", "projectday", "projectstanding", "statisticsimport"]
+)
+def test_a_row_is_called_by_names_and_numbers_which_need_no_translation(desk: Client, alice: User, name: str) -> None:
+    project = Project.objects.create(name="Alpha", master_url="https://alpha.example.org/")
+    now = timezone.now()
+    day = now.date()
+    rows = {
+        "userproject": (UserProject(user=alice, project=project), "Alice · Alpha"),
+        "accountsettings": (AccountSettings(user=alice), "Alice"),
+        "projectday": (ProjectDay(project=project, day=day, rolled_up_at=now), f"Alpha · {day}"),
+        "projectstanding": (
+            ProjectStanding(project=project, on_gpu=True, target=1, got=1, boost=1, day=day),
+            "Alpha · GPU",
+        ),
+        "statisticsimport": (StatisticsImport(project=project), "Alpha"),
+    }
+    row, words = rows[name]
+    row.save()
+    desk.cookies[settings.LANGUAGE_COOKIE_NAME] = "de"
+    page = desk.get(reverse(f"admin:accounting_{name}_change", args=[row.pk])).content.decode()
+    title = re.search(r"<title>\s*(.*?) \| ", page)
+    assert title is not None and title[1] == words

@@ -97,6 +97,6 @@ def english() -> Mapping[Reason, str]:
         return {reason: sentence(reason) for reason in Reason}
 
 
-def in_words(text: str, *, job: int, project: str, kind: str, amount_secs: float) -> str:
+def in_words(text: str, *, job: int, project: str, kind: str, time: str) -> str:
     """A sentence with the facts of one decision."""
-    return text % {"job": job, "project": project, "kind": kind, "time": f"{amount_secs:.0f} s"}
+    return text % {"job": job, "project": project, "kind": kind, "time": time}

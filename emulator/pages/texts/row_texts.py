@@ -42,6 +42,7 @@ def decision(packed: Packed, number: int, sentences: Mapping[Reason, str] | None
     project = packed.texts["projects"][int(packed["decisions.project"][number])]
     job = int(packed["decisions.job"][number])
     reason = Reason(int(packed["decisions.reason"][number]))
+    secs = float(packed["decisions.amount"][number])
     return {
         "at_secs": float(packed["decisions.at_secs"][number]),
         "number": number,
@@ -55,7 +56,8 @@ def decision(packed: Packed, number: int, sentences: Mapping[Reason, str] | None
             job=job,
             project=project,
             kind=kind,
-            amount_secs=float(packed["decisions.amount"][number]),
+            # Files have seconds, which programs read.
+            time=f"{secs:.0f} s" if sentences else duration(secs),
         ),
     }
 

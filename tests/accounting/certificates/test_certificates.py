@@ -12,11 +12,14 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+from django.utils.translation import override
 from pytest_django import Settings
 
+from accounting.badges.texts import kept_rule
 from accounting.certificates import registry
+from accounting.certificates.texts import shown
 from accounting.ledger.months import close_months
-from accounting.models import Certificate, Project, UserProject
+from accounting.models import Badge, BadgeAward, Certificate, Project, UserProject
 from portal.models import User
 from tests.support.accounting_factories import credit, granted, make_host, make_project
 from tests.support.page_reader import Page
@@ -91,6 +94,17 @@ def test_since_is_the_first_day_of_what_it_is_about(client: Client, alice: User,
 def test_it_begins_with_the_first_day_of_work(client: Client, alice: User, alpha: Project) -> None:
     found = made(client, alice, first="1980-01-01", shows=["badges"])
     assert (found.statement["first"], found.statement["last"]) == ("2026-01-31", "2026-02-28")
+
+
+def test_badges_that_come_with_the_site_are_named_in_the_readers_language(
+    client: Client, alice: User, alpha: Project
+) -> None:
+    badge = Badge.objects.get(title="First task")
+    BadgeAward.objects.create(user=alice, badge=badge, day="2026-01-31", rule=kept_rule(badge))
+    certificate = made(client, alice, shows=["badges"])
+    assert certificate.statement["facts"]["badges"] == ["First task"]
+    with override("de"):
+        assert ("Abzeichen", "Erste Aufgabe") in shown(certificate.statement).lines
 
 
 @pytest.mark.parametrize(

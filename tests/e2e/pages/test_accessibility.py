@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from itertools import product
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -10,8 +12,10 @@ from django.conf import settings
 from playwright.sync_api import Browser, Page, expect
 
 from portal.models import User
+from tests.portal.web.test_access_matrix import MATRIX
 from tests.support.browser_visitor import give_work, sign_in
 from tests.support.site_process import Site
+from tests.support.site_world import World, make_world
 
 PUBLIC = [
     "/",
@@ -66,6 +70,10 @@ PRIVATE = [
 ]
 
 
+MANY = {"stranger": 20, "owner": 60}
+"""At least so many addresses of the access matrix show a page."""
+
+
 def faults(page: Page, address: str) -> list[str]:
     """What axe finds on the page, and whether it can only be read by scrolling sideways."""
     page.goto(address)
@@ -78,22 +86,24 @@ def faults(page: Page, address: str) -> list[str]:
     return found
 
 
+LOOKS = list(product((320, 1440), ("light", "dark"), ("de", "en")))
+"""Width of the window, colours, language."""
 # German words are longer, so they have the narrow window.
-@pytest.mark.parametrize(
-    ("width", "colours", "language"),
-    [
-        (320, "light", "de"),
-        (1440, "dark", "en"),
-        pytest.param(320, "dark", "en", marks=pytest.mark.long),
-        pytest.param(1440, "light", "de", marks=pytest.mark.long),
-    ],
-)
-def test_no_page_has_a_fault_that_axe_finds(
-    page: Page, site: Site, alice: User, width: int, colours: str, language: str
-) -> None:
+SHORT = [(320, "light", "de"), (1440, "dark", "en")]
+ALL_LOOKS = [look if look in SHORT else pytest.param(*look, marks=pytest.mark.long) for look in LOOKS]
+
+
+def wear(page: Page, site: Site, width: int, colours: str, language: str) -> None:
     page.context.add_cookies([{"name": settings.LANGUAGE_COOKIE_NAME, "value": language, "url": site.url}])
     page.emulate_media(color_scheme="dark" if colours == "dark" else "light")
     page.set_viewport_size({"width": width, "height": 900})
+
+
+@pytest.mark.parametrize(("width", "colours", "language"), ALL_LOOKS)
+def test_no_page_has_a_fault_that_axe_finds(
+    page: Page, site: Site, alice: User, width: int, colours: str, language: str
+) -> None:
+    wear(page, site, width, colours, language)
     found = [fault for address in PUBLIC for fault in faults(page, address)]
     expect(page.locator("html")).to_have_attribute("lang", language)
     sign_in(page.context, site, alice)
@@ -101,6 +111,37 @@ def test_no_page_has_a_fault_that_axe_finds(
     give_work(alice)
     found += [fault for address in PRIVATE for fault in faults(page, address)]
     assert found == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("width", "colours", "language"), LOOKS)
+def test_no_page_of_the_access_matrix_has_a_fault_that_axe_finds(
+    page: Page, site: Site, alice: User, bob: User, operator: User, width: int, colours: str, language: str
+) -> None:
+    """Each address that shows a page, so that none is forgotten: to a stranger, then to whom it is about."""
+    world = make_world(alice, bob, operator)
+    wear(page, site, width, colours, language)
+    found = []
+    for who in ("stranger", "owner"):
+        if who == "owner":
+            alice.refresh_from_db()
+            sign_in(page.context, site, alice)
+        seen = [address for address in addresses(world, who) if shows_page(page, address)]
+        assert len(seen) > MANY[who]
+        found += [fault for address in seen for fault in faults(page, address)]
+    assert found == []
+
+
+def addresses(world: World, who: str) -> Iterator[str]:
+    lines = (line for line in MATRIX if line.method == "GET" and getattr(line, who) == 200)
+    return ("/" + (line.path or line.route).format(**world.ids) for line in lines)
+
+
+def shows_page(page: Page, address: str) -> bool:
+    """Whether it answers with a page: not with a file or a part of a page, and not with another page."""
+    answer = page.request.get(address, max_redirects=0)
+    is_html = answer.headers.get("content-type", "").startswith("text/html")
+    return answer.status == 200 and is_html and answer.text().lstrip()[:9].lower() == "<!doctype"
 
 
 def test_the_keyboard_skips_the_navigation_and_opens_the_menu(page: Page, site: Site, alice: User) -> None:

@@ -61,6 +61,34 @@ def test_the_keyboard_reads_the_values_of_the_chart(history: Page) -> None:
     expect(chart).to_have_attribute("aria-valuenow", "1")
 
 
+def test_the_legend_switches_series_by_mouse_and_by_keyboard(history: Page) -> None:
+    def drawn() -> str:
+        return str(history.evaluate("document.getElementById('history-chart').toDataURL()"))
+
+    chart = history.get_by_role("slider")
+    alpha = history.locator(".legend").get_by_role("button", name="Alpha")
+    both = drawn()
+    expect(alpha).to_have_attribute("aria-pressed", "true")
+    alpha.click()
+    expect(alpha).to_have_attribute("aria-pressed", "false")
+    # The chart has one project less, and so has what the keyboard reads.
+    expect(chart).to_have_attribute("aria-valuetext", re.compile(r": 20 credits; Beta 20(?!.*Alpha)"))
+    assert drawn() != both
+    expect(alpha).to_be_focused()
+    history.keyboard.press("Enter")
+    expect(alpha).to_have_attribute("aria-pressed", "true")
+    expect(chart).to_have_attribute("aria-valuetext", re.compile(": 30 credits; Beta 20; Alpha 10"))
+    history.keyboard.press("Space")
+    expect(alpha).to_have_attribute("aria-pressed", "false")
+    # Another choice keeps what is switched off.
+    history.get_by_label("Show", exact=True).select_option(label="Run time")
+    expect(history.get_by_role("heading", name="Run time per day")).to_be_visible()
+    expect(alpha).to_have_attribute("aria-pressed", "false")
+    alpha.click()
+    expect(alpha).to_have_attribute("aria-pressed", "true")
+    expect(chart).to_have_attribute("aria-valuetext", re.compile("Alpha"))
+
+
 def test_the_table_stays_as_the_visitor_left_it(history: Page) -> None:
     table = history.locator("#history-table")
     expect(table).to_be_hidden()

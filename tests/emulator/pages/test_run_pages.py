@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils.translation import override
 
+from emulator.engine.timeline.reasons import Reason
 from emulator.files.scenario_json import from_json
 from emulator.models import Experiment, Run
 from emulator.pages import downloads
@@ -107,6 +109,22 @@ def test_a_late_task_is_told_with_its_lateness() -> None:
     assert row_texts.miss(packed, 0)["why"] == "Task 7 is late: 90\u00a0min past its deadline"
     # A spreadsheet must not take a name for a formula.
     assert list(downloads.misses_csv(packed))[1].strip() == "90000.0,'=A,7,5400.0"
+
+
+def test_a_decision_says_how_late_in_a_handy_unit_and_files_in_seconds() -> None:
+    columns = {
+        "decisions.at_secs": np.array([90_000.0]),
+        "decisions.kind": np.array([0]),
+        "decisions.reason": np.array([int(Reason.JOB_LATE)]),
+        "decisions.processor": np.array([0]),
+        "decisions.project": np.array([0]),
+        "decisions.job": np.array([7]),
+        "decisions.amount": np.array([5_400.0]),
+    }
+    packed = Packed(columns, {"projects": ["A"], "kinds": ["CPU"], "decisions_dropped": 0})
+    assert row_texts.decision(packed, 0)["why"] == "Task 7 finished 90\u00a0min after its deadline."
+    with override("de"):
+        assert "5400 s" in list(downloads.decisions_csv(packed))[1]
 
 
 @pytest.mark.django_db

@@ -97,7 +97,7 @@ def test_every_example_and_every_decision_has_words(language: str) -> None:
     assert [each["key"] for each in offered] == [each.key for each in PRESETS]
     assert all(each["title"] and each["shows"].endswith(".") for each in offered)
     for reason in set(Reason) - {Reason.NONE}:
-        words = decision_texts.in_words(sentences[reason], job=7, project="A", kind="CPU", amount_secs=1.0)
+        words = decision_texts.in_words(sentences[reason], job=7, project="A", kind="CPU", time="1 s")
         assert "%" not in words and ("7" in words or "A" in words)
 
 

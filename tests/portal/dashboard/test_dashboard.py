@@ -6,6 +6,7 @@ import datetime as dt
 import re
 
 import pytest
+from django.conf import settings
 from django.contrib.auth.models import Permission
 from django.test import Client
 from django.utils import timezone
@@ -234,3 +235,9 @@ def test_markers_are_drawn_and_listed(operators: Client, monkeypatch: pytest.Mon
         rf'<time[^>]* datetime="{at:%Y-%m-%dT%H:%M}.*</time> <a href="/admin/credit/app/1/">probation on</a>', text
     )
     assert f'"at": {at.timestamp() * 1000}' in text
+
+
+def test_the_list_of_figures_writes_numbers_as_the_language_does(operators: Client) -> None:
+    put("am.rpcs", 332189.560899452)
+    operators.cookies[settings.LANGUAGE_COOKIE_NAME] = "de"
+    assert "332\u202f190" in page(operators, "/admin/portal/operatingfigure/")

@@ -125,6 +125,12 @@ def test_two_translations_of_one_text_are_found(tmp_path: Path) -> None:
         ('_("%s, %s")', ["%s"], "'%s' has another number of %s, unlike '%s, %s'."),
         ("_(\"<a href='x'>Go</a>\")", ["<b>Los</b>"], "'<b>Los</b>' has other tags, unlike \"<a href='x'>Go</a>\"."),
         ('ngettext("one", "%(n)s", n)', ["einer", "%(m)s"], "'%(m)s' has %(m)s, unlike '%(n)s'."),
+        (
+            '_("1\u202f000 jobs")',
+            ["1.000 Jobs"],
+            "'1.000 Jobs' has a number whose thousands are not parted by a narrow space.",
+        ),
+        ('_("Version 8.2.100, 1 000 jobs")', ["Version 8.2.100, 1\u202f000 Jobs, 0,125"], ""),
         ('_("50%% of %(n)s")', ["50%% von %(n)s"], ""),
         ('ngettext("one", "%(n)s", n)', ["einer", "%(n)s"], ""),
     ],

@@ -14,6 +14,7 @@ from accounting.badges import texts as badge_texts
 from accounting.models import Badge
 from accounting.projects import own_project
 from accounting.simulation import demo_projects
+from credit.laboratory import demo_texts
 from portal.languages import supplied
 
 pytestmark = pytest.mark.django_db
@@ -36,6 +37,6 @@ def test_supplied_texts_are_translated_and_others_stay() -> None:
         assert supplied.shown("First task") == "Erste Aufgabe"
         assert supplied.shown(own) == f"Die eigene Forschung von {settings.SITE_NAME}."
         assert supplied.shown("First job") == "First job"
-        assert all(supplied.shown(text) != text for text in demo_projects.TEXTS)
+        assert all(supplied.shown(text) != text for text in (*demo_projects.TEXTS, *demo_texts.SUPPLIED))
     with override("en"):
         assert supplied.shown(own) == own

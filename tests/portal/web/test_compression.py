@@ -11,6 +11,7 @@ import pytest
 from django.contrib.staticfiles import finders
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.test import Client, RequestFactory
+from django.utils import timezone
 
 from portal.models import User
 from portal.web.compression import CompressionMiddleware
@@ -98,6 +99,18 @@ def test_a_history_of_a_year_is_light(signed_in: Client, alice: User) -> None:
         for project in many:
             credit(host, project, f"2026-10-{day:02}", (day * 1_234_567, 0, 3_600_000_000, 0, 1, 0))
     assert wire_kb(signed_in, "/history/?range=year") < 150
+
+
+def test_home_is_light_with_many_computers(signed_in: Client, alice: User) -> None:
+    # How little it asks the database: tests/accounting/home/test_pages.py.
+    give_work(alice)
+    many = [make_project(f"Project {number}", colour=number) for number in range(8)]
+    today = timezone.now().date()
+    for number in range(12):
+        host = make_host(alice, f"server {number}", last=str(today))
+        for project in many:
+            credit(host, project, str(today), (1_234_567, 0, 3_600_000_000, 0, 1, 0))
+    assert wire_kb(signed_in, "/home/") < 50
 
 
 def test_chart_js_is_loaded_where_something_is_drawn_and_nowhere_else(signed_in: Client, alice: User) -> None:
