@@ -23,6 +23,7 @@ class PortalConfig(AppConfig):
         from portal.object_storage import checks as object_storage_checks
         from portal.operators import roles
         from portal.ops import checks, heartbeats, metrics
+        from portal.ops.wal_metrics import WalMetrics
         from portal.people import login_events
         from portal.periodic import begun
         from portal.periodic.metrics import LeaseMetrics
@@ -33,7 +34,7 @@ class PortalConfig(AppConfig):
         # Each app's signal makes its permissions: after the last one all are there.
         last = [each for each in apps.get_app_configs() if each.models_module][-1]
         post_migrate.connect(roles.keep_groups, sender=last, dispatch_uid="roles")
-        metrics.app_collectors += [RequestedWorkMetrics(), LeaseMetrics(), ReplicaMetrics()]
+        metrics.app_collectors += [RequestedWorkMetrics(), LeaseMetrics(), ReplicaMetrics(), WalMetrics()]
         services.register()
         jobs.add(jobs.SITE)
         maintenance_figures.register()

@@ -13,7 +13,7 @@ import structlog
 from django.db import DatabaseError, connection, transaction
 
 from accounting.account_data import sql
-from accounting.ledger.archive.erase import note_erased
+from accounting.ledger.archive.erase import note_erased, read_days
 from accounting.ledger.archive.store import ArchiveUnreadable
 from accounting.ledger.sql import LOCK_MONTHS
 from accounting.models import BestDay, Day, HostLedger, Month
@@ -44,6 +44,7 @@ def _erase(user_id: int, now: dt.datetime) -> bool:
     that comes between waits, and finds nobody then. A report that is being written holds its ledger row and then wants
     a share of its user's key, so the key is not locked before the deletion, when no such report is left.
     """
+    archived = read_days(user_id, now)
     with transaction.atomic():
         user = due_for_erasure(now).select_for_update(no_key=True).filter(pk=user_id).first()
         if user is None:
@@ -57,7 +58,7 @@ def _erase(user_id: int, now: dt.datetime) -> bool:
         with connection.cursor() as cursor:
             cursor.execute(LOCK_MONTHS)
             cursor.execute(sql.KEEP_SUMS, [user_id])
-        note_erased(user_id, now)
+        note_erased(user_id, archived, now)
         for history in (Day, Month, BestDay):
             history.objects.filter(user=user).delete()
         # A merged record goes before the one that it points to.

@@ -192,12 +192,13 @@ class ObjectStorage(S3Storage):
         found = self._head(name)
         return _nbytes(found, name), str(found.get("ETag", "")).strip('"')
 
-    def end_unfinished(self, before: dt.datetime) -> int:
+    def end_unfinished(self, folder: str, before: dt.datetime) -> int:
         """Have the server forget parts of files whose sending was begun before, and never ended; how many files.
 
-        At most `LISTED` at a time.
+        Only of files below ``folder``: without a prefix, others may have theirs in the same bucket. At most `LISTED`
+        at a time.
         """
-        prefix = f"{self.options.prefix}/".lstrip("/")
+        prefix = f"{self.key(folder)}/"
         number = 0
         with self._told(prefix):
             found = self.client.list_multipart_uploads(Bucket=self.bucket_name, Prefix=prefix, MaxUploads=LISTED)

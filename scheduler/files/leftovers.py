@@ -39,7 +39,8 @@ def delete(now: dt.datetime) -> int:
         number += done
     if isinstance(default_storage, ObjectStorage):
         try:
-            default_storage.end_unfinished(now - UNUSED_KEPT)
+            for folder in storage.FOLDERS:
+                default_storage.end_unfinished(folder, now - UNUSED_KEPT)
         except StorageError as error:
             log.warning("storage_unfinished_not_ended", reason=str(error))
     return number

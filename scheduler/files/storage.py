@@ -26,6 +26,8 @@ FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 """The errors of a disk, or of a share of it, that is full."""
 
 
+FOLDERS: Final = ("drafts", "files", "outputs", "statistics", "uploads")
+"""All that the site keeps in the default storage is in these."""
 _SYNCED_AT_ONCE: Final = 16
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 from django.db.models import Model
+from prometheus_client.parser import text_string_to_metric_families
 from pytest_django import Settings
 
 from accounting.models import Day, HostLedger, HostProject, Project
@@ -180,9 +181,23 @@ def test_a_database_is_restored_to_the_moment_before_a_disaster(
         assert books() == last
 
 
+def exposed_time(file: Path) -> float:
+    """What node_exporter would read; everybody may."""
+    assert file.stat().st_mode & 0o777 == 0o644
+    (family,) = text_string_to_metric_families(file.read_text())
+    (sample,) = family.samples
+    assert (sample.name, sample.labels) == ("cobblestone_base_backup_finished_seconds", {})
+    return sample.value
+
+
+def finished_at(backups: Backups) -> float:
+    return dt.datetime.fromisoformat(backups.bases()[-1]).timestamp()
+
+
 def test_backups_that_are_no_longer_needed_go_with_their_wal(tmp_path: Path) -> None:
     with OwnServer() as server:
-        backups = Backups(tmp_path / "backups", server, BACKUPS_KEPT="1")
+        metrics = tmp_path / "backup.prom"
+        backups = Backups(tmp_path / "backups", server, BACKUPS_KEPT="1", BACKUP_METRICS=str(metrics))
         with backups.receiving() as receiver:
             backups.run("base")
             first, before = backups.bases(), backups.wal()
@@ -192,7 +207,10 @@ def test_backups_that_are_no_longer_needed_go_with_their_wal(tmp_path: Path) -> 
             backups.run("base")
             assert len(first) == len(backups.bases()) == 1 and first != backups.bases()
             assert not set(before) & set(backups.wal())
+            assert exposed_time(metrics) == finished_at(backups)
+            metrics.unlink()
             assert backups.run("check").endswith("the WAL is up to date\n")
+            assert exposed_time(metrics) == finished_at(backups)
             receiver.stop()
 
 

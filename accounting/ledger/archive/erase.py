@@ -1,13 +1,15 @@
 """Remove erased accounts from the files of archived months.
 
-An account's days are added to the anonymous sums, and its number is noted for each month, in the transaction that
-erases it (`note_erased`). A task writes the files that have it anew and removes the old ones.
+An account's days are read from the files first (`read_days`): a storage may take long to answer, and nobody is to wait
+for it. They are added to the anonymous sums, and its number is noted for each month, in the transaction that erases it
+(`note_erased`). A task writes the files that have it anew and removes the old ones.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 from collections import defaultdict
+from dataclasses import dataclass
 
 import structlog
 from django.db import connection, transaction
@@ -16,27 +18,47 @@ from django.db.models import F
 from accounting.engine.amounts import NO_WORK, Totals
 from accounting.ledger.archive import sql, store
 from accounting.ledger.archive.moves import alone, remove_strays, write_part
-from accounting.ledger.archive.reads import archived, read_part
+from accounting.ledger.archive.reads import Archived, archived, read_part
 from accounting.ledger.partitions import month_of
 from accounting.models import ArchivedMonth, ArchiveErasure, ArchivePart
 
 log = structlog.get_logger("archive")
 
 
-def note_erased(user_id: int, now: dt.datetime) -> None:
-    """Keep the sums of an account's archived days, and note that they have to go. In the transaction that erases it,
-    which holds AdvisoryLock.MONTHS, so no month moves meanwhile. Raises `store.ArchiveUnreadable`.
-    """
+@dataclass(frozen=True, slots=True)
+class ArchivedSums:
+    """What an account was credited by project and day in archived months, and the files that say so."""
+
+    parts: dict[dt.date, list[ArchivePart]]
+    sums: dict[tuple[int, dt.date], Totals]
+
+
+def read_days(user_id: int, now: dt.datetime) -> ArchivedSums:
+    """Read an account's archived days. Before the transaction that erases it. Raises `store.ArchiveUnreadable`."""
     sums: dict[tuple[int, dt.date], Totals] = defaultdict(lambda: NO_WORK)
-    with archived([user_id], [(dt.date.min, now.date())]) as old:
-        pass
-    noted = set()
+    old = _archived_days(user_id, now)
     for row in old.days():
         sums[row.project_id, row.day] = sums[row.project_id, row.day].plus(row.amounts)
-        noted.add(month_of(row.day))
-    if not sums:
+    return ArchivedSums(old.parts, sums)
+
+
+def _archived_days(user_id: int, now: dt.datetime) -> Archived:
+    with archived([user_id], [(dt.date.min, now.date())]) as old:
+        return old
+
+
+def note_erased(user_id: int, read: ArchivedSums, now: dt.datetime) -> None:
+    """Keep the sums of an account's archived days, and note that they have to go. In the transaction that erases it,
+    which holds AdvisoryLock.MONTHS, so no month moves meanwhile.
+
+    Raises `store.ArchiveUnreadable` if one moved, or a file was replaced, since the days were read.
+    """
+    if _archived_days(user_id, now).parts != read.parts:
+        raise store.ArchiveUnreadable("the archive changed after the account's days were read")
+    if not read.sums:
         return
-    places, amounts = zip(*sorted(sums.items()), strict=True)
+    noted = {month_of(day) for _, day in read.sums}
+    places, amounts = zip(*sorted(read.sums.items()), strict=True)
     with connection.cursor() as cursor:
         cursor.execute(sql.KEEP_SUMS, [*map(list, zip(*places, strict=True)), *map(list, zip(*amounts, strict=True))])
     ArchiveErasure.objects.bulk_create(

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import structlog
-from django.db import DatabaseError, OperationalError, connection, transaction
+from django.db import DatabaseError, InterfaceError, OperationalError, connection, transaction
 from psycopg.errors import LockNotAvailable
 
 from accounting.engine.amounts import KINDS, NO_WORK, Totals
@@ -56,7 +56,10 @@ class Moved:
 
 @contextmanager
 def alone() -> Iterator[bool]:
-    """Whether no other run writes the archive; as long as this lasts, none begins."""
+    """Whether no other run writes the archive; as long as this lasts, none begins.
+
+    PostgreSQL lets others begin when the connection is lost; the next run removes what this one then leaves behind.
+    """
     with connection.cursor() as cursor:
         cursor.execute(sql.TRY_ALONE, [AdvisoryLock.ARCHIVE.value])
         row = cursor.fetchone()
@@ -65,8 +68,17 @@ def alone() -> Iterator[bool]:
         yield is_alone
     finally:
         if is_alone:
-            with connection.cursor() as cursor:
-                cursor.execute(sql.LET_OTHERS, [AdvisoryLock.ARCHIVE.value])
+            _let_others()
+
+
+def _let_others() -> None:
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(sql.LET_OTHERS, [AdvisoryLock.ARCHIVE.value])
+    except (InterfaceError, OperationalError) as error:
+        # The lock goes with the connection, and what ended the run is not hidden by this.
+        log.warning("archive_lock_lost", reason=str(error).strip())
+        connection.close()
 
 
 def archive_before(end: dt.date, today: dt.date) -> Iterator[Moved]:
@@ -141,7 +153,8 @@ def _remove_unless_taken(parts: list[ArchivePart]) -> None:
     names = [part.name for part in parts]
     try:
         taken = set(ArchivePart.objects.filter(name__in=names).values_list("name", flat=True))
-    except DatabaseError:
+    except (DatabaseError, InterfaceError):
+        # Nothing is known of the rows: the next run removes what no row names (`remove_strays`).
         return
     for name in set(names) - taken:
         store.remove(name)

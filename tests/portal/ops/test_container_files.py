@@ -133,6 +133,21 @@ def test_a_web_service_is_asked_where_it_listens(name: str) -> None:
         assert services(name)[service]["healthcheck"]["test"][-2:] == ["healthy", port]
 
 
+@pytest.mark.parametrize("name", FILES)
+def test_each_server_is_asked_whether_it_answers(name: str) -> None:
+    given = services(name)
+    checks = {service: entry["healthcheck"]["test"] for service, entry in given.items() if "healthcheck" in entry}
+    # They have no port: Prometheus tells when tasks are late, and when no beat sends them.
+    assert given.keys() - checks.keys() == {"worker", "requested", "beat"}
+    asked = {"database": "pg_isready", "valkey": "valkey-cli", "nginx": "bash", "etcd": "etcdctl"}
+    for service in asked.keys() & checks.keys():
+        kind, program, *_ = checks[service]
+        assert (kind, program) == ("CMD", asked[service]), service
+    sockets = {volume.split(":")[1] for volume in services("compose.one.yaml")["database"]["volumes"]}
+    assert checks["database"][-1] in sockets
+    assert checks["valkey"][-1] == "ping"
+
+
 def test_only_what_the_image_copies_is_sent_to_its_build() -> None:
     copied = {
         word.rstrip("/")

@@ -19,13 +19,15 @@ PAGE = ROOT / "docs" / "reference" / "monitoring.md"
 NAME = re.compile(r"\bcobblestone_[a-z_]+")
 # Labels of example addresses and names of files
 NO_METRICS = {"cobblestone_token"}
+# What deploy/cobblestone-backup writes for node_exporter, on a machine that the site does not know
+OF_BACKUPS = set(re.findall(r"# TYPE (\w+) gauge", (ROOT / "deploy" / "cobblestone-backup").read_text()))
 
 
 def exposed(client: Client) -> set[str]:
-    """The names of all series; those of a histogram too."""
+    """The names of all series; those of a histogram too, and those of the units for backups."""
     kinds = re.findall(r"^# TYPE (\S+) (\w+)$", client.get("/metrics").content.decode(), re.M)
     found = {name for name, _ in kinds if not name.endswith("_created")}
-    return found | {f"{name}_bucket" for name, kind in kinds if kind == "histogram"}
+    return found | OF_BACKUPS | {f"{name}_bucket" for name, kind in kinds if kind == "histogram"}
 
 
 def expressions(dashboard: Path) -> list[str]:

@@ -19,7 +19,7 @@ from credit.models import Workunit
 from portal.clients import plain
 from portal.models import Host
 from portal.object_storage.backend import ObjectStorage, StorageError
-from scheduler.files import check, in_parts, leftovers, receive
+from scheduler.files import check, in_parts, leftovers, receive, storage
 from scheduler.files.store import store_file
 from scheduler.files.uploads import UploadError
 from scheduler.lifecycle import file_deleter
@@ -401,7 +401,22 @@ def test_what_cannot_be_deleted_now_is_deleted_later(
 def test_the_server_forgets_files_whose_sending_never_ended(bucket: ObjectStorage) -> None:
     bucket.client.create_multipart_upload(Bucket=bucket.bucket_name, Key="outputs/half")
     # This server says that all of them were begun in 2010.
-    assert bucket.end_unfinished(dt.datetime(2010, 1, 1, tzinfo=dt.UTC)) == 0
+    assert bucket.end_unfinished("outputs", dt.datetime(2010, 1, 1, tzinfo=dt.UTC)) == 0
     assert "Uploads" in bucket.client.list_multipart_uploads(Bucket=bucket.bucket_name)
     leftovers.delete(timezone.now() + dt.timedelta(days=2))
     assert "Uploads" not in bucket.client.list_multipart_uploads(Bucket=bucket.bucket_name)
+
+
+@pytest.mark.parametrize("prefix", ["", "site"])
+def test_unfinished_files_of_other_programs_in_the_bucket_stay(
+    bucket: ObjectStorage, monkeypatch: pytest.MonkeyPatch, prefix: str
+) -> None:
+    others = ["backup/base.tar", "outputs-of-others/half", "other/outputs/half"]
+    with monkeypatch.context() as patch:
+        patch.setattr(bucket, "location", prefix)
+        ours = [bucket.key(f"{folder}/half") for folder in storage.FOLDERS]
+        for key in (*ours, *others):
+            bucket.client.create_multipart_upload(Bucket=bucket.bucket_name, Key=key)
+        leftovers.delete(timezone.now() + dt.timedelta(days=2))
+    left = bucket.client.list_multipart_uploads(Bucket=bucket.bucket_name)["Uploads"]
+    assert sorted(upload["Key"] for upload in left) == sorted(others)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import IO
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from accounting.account_data import erasure
 from accounting.ledger import check
-from accounting.ledger.archive import erase, reads
+from accounting.ledger.archive import erase, reads, store
 from accounting.models import (
     ArchiveErasure,
     ArchivePart,
@@ -33,14 +36,9 @@ from tests.support.archived_books import (
 pytestmark = pytest.mark.django_db
 
 
-def erase_due() -> int:
-    """Accounts whose deletion was asked for just now are due."""
-    return erasure.erase_due(timezone.now() + GRACE + dt.timedelta(days=1))
-
-
 def erase_alice(alice: User) -> None:
     ask_deletion(alice)
-    assert erase_due() == 1
+    assert erasure.erase_due(timezone.now() + GRACE + dt.timedelta(days=1)) == 1
 
 
 def project_days() -> list[tuple[object, ...]]:
@@ -109,11 +107,47 @@ def test_an_account_waits_to_be_erased_while_its_days_cannot_be_read(
     name = ArchivePart.objects.get(month=dt.date(2024, 3, 1)).name
     (folder / name).rename(folder / "away")
     ask_deletion(alice)
-    assert erase_due() == 0
+    assert erasure.erase_due(timezone.now() + GRACE + dt.timedelta(days=1)) == 0
     assert User.objects.filter(pk=alice.pk).exists()
     assert not ErasedDay.objects.exists()
     (folder / "away").rename(folder / name)
-    assert erase_due() == 1
+    assert erasure.erase_due(timezone.now() + GRACE + dt.timedelta(days=1)) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_files_are_read_while_nobody_waits_for_a_lock(
+    books: tuple[list[Host], list[Project]], alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive()
+    in_transaction, opened = [], store.opened
+
+    def noted(name: str) -> AbstractContextManager[IO[bytes]]:
+        in_transaction.append(connection.in_atomic_block)
+        return opened(name)
+
+    monkeypatch.setattr(store, "opened", noted)
+    erase_alice(alice)
+    assert in_transaction == [False] * 3
+
+
+def test_an_account_whose_days_moved_after_they_were_read_is_erased_the_next_time(
+    books: tuple[list[Host], list[Project]], alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, read_days = project_days(), erase.read_days
+
+    def then_archive(user_id: int, now: dt.datetime) -> erase.ArchivedSums:
+        found = read_days(user_id, now)
+        archive()
+        return found
+
+    ask_deletion(alice)
+    with monkeypatch.context() as patch:
+        patch.setattr(erasure, "read_days", then_archive)
+        assert erasure.erase_due(timezone.now() + GRACE + dt.timedelta(days=1)) == 0
+    assert User.objects.filter(pk=alice.pk).exists()
+    assert erasure.erase_due(timezone.now() + GRACE + dt.timedelta(days=1)) == 1
+    assert project_days() == before
+    assert sound()
 
 
 def test_an_account_that_stays_in_the_archive_for_too_long_is_reported(
