@@ -82,7 +82,10 @@ def withdraw(kind: str, subjects: Iterable[int]) -> None:
 
 
 def carry_out_next() -> bool:
-    """Do the next piece, if one may begin; whether there was one."""
+    """Do the next piece, if one may begin; whether there was one.
+
+    A kind that this version does not know is left: during an upgrade, workers of the newer version do it.
+    """
     piece = _take(timezone.now())
     if piece is None:
         return False
@@ -94,14 +97,14 @@ def carry_out_next() -> bool:
     else:
         RequestedWork.objects.filter(pk=piece.id).update(finished_at=timezone.now())
     finally:
-        if _waiting().exists():
+        if _waiting().filter(kind__in=kinds).exists():
             _tell_workers(1)
     return True
 
 
 def _take(now: dt.datetime) -> Piece | None:
     """Take the next piece: the lock on the queue, then the piece's row."""
-    values: dict[str, Any] = {"now": now, "per_person": settings.REQUESTED_WORK_PER_PERSON}
+    values: dict[str, Any] = {"now": now, "per_person": settings.REQUESTED_WORK_PER_PERSON, "kinds": list(kinds)}
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
         cursor.execute(sql.TAKE, values)

@@ -20,10 +20,10 @@ waiting AS (
 _ORDER: Final = "ORDER BY turn, served_at NULLS FIRST, id"
 
 # Locks the row that it takes. Its transaction holds an advisory lock, so that no two count at the same time what a
-# person has running.
+# person has running. Kinds that this version does not do are left to the workers of another.
 TAKE: Final = f"""{_IN_ORDER}
 UPDATE portal_requestedwork SET started_at = %(now)s, ntries = ntries + 1
- WHERE id = (SELECT id FROM waiting WHERE nrunning < %(per_person)s {_ORDER} LIMIT 1)
+ WHERE id = (SELECT id FROM waiting WHERE nrunning < %(per_person)s AND kind = ANY (%(kinds)s) {_ORDER} LIMIT 1)
 RETURNING id, kind, subject
 """
 

@@ -18,6 +18,13 @@ _ESTIMATED: Final = """
     WHERE part.oid = to_regclass(quote_ident(%s))
         OR part.oid IN (SELECT relid FROM pg_partition_tree(to_regclass(quote_ident(%s))) WHERE isleaf)
 """
+_INVALID: Final = """
+    SELECT index.relname, made.indrelid::regclass::text
+    FROM pg_index made JOIN pg_class index ON index.oid = made.indexrelid
+    WHERE NOT made.indisvalid AND index.relkind = 'i' AND index.relnamespace = current_schema()::regnamespace
+        AND index.oid NOT IN (SELECT index_relid FROM pg_stat_progress_create_index)
+    ORDER BY index.relname
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +65,13 @@ def unknown() -> list[str]:
     known = set(loader.disk_migrations) | {old for each in loader.disk_migrations.values() for old in each.replaces}
     newer = set(loader.applied_migrations) - known
     return sorted(f"{app}.{name}" for app, name in newer if app in loader.migrated_apps)
+
+
+def invalid_indexes() -> list[tuple[str, str]]:
+    """Index and table, where an index that was made concurrently was not finished, and is not being made now."""
+    with connection.cursor() as cursor:
+        cursor.execute(_INVALID)
+        return [(str(index), str(table)) for index, table in cursor.fetchall()]
 
 
 def estimated_rows(table: str) -> int:

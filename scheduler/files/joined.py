@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
@@ -12,6 +11,7 @@ from typing import IO, Any, NamedTuple
 
 from django.core.files.storage import default_storage
 
+from portal.positions import PositionedReader
 from scheduler.files.storage import Content
 
 
@@ -22,7 +22,7 @@ class Piece(NamedTuple):
     nbytes: int
 
 
-class Joined(io.RawIOBase):
+class Joined(PositionedReader):
     """The pieces in their order, then ``rest`` up to where it is now. ``proceed`` is called at each step.
 
     FileNotFoundError, at some step, if an object is missing or shorter than its piece.
@@ -35,24 +35,9 @@ class Joined(io.RawIOBase):
         rest_nbytes = rest.seek(0, os.SEEK_END)
         self._starts = [0, *accumulate(piece.nbytes for piece in pieces)]
         self._nbytes = self._starts[-1] + rest_nbytes
-        self._at = 0
         self._open: tuple[int, IO[bytes]] | None = None
         self._digest = hashlib.md5(usedforsecurity=False)
         self._digested = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._nbytes}[whence]
-        self._at = max(0, base + offset)
-        return self._at
 
     def readinto(self, buffer: Any) -> int:
         if self._at >= self._nbytes:

@@ -8,14 +8,14 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from portal.upgrades import installation
-from portal.upgrades.waiting import Waiting, is_empty, unknown, waiting
+from portal.upgrades.waiting import Waiting, invalid_indexes, is_empty, unknown, waiting
 
 
 class Command(BaseCommand):
     help = (
         "With the new version's code and before its `migrate`: list the migrations that wait, whether the version that"
-        " is running survives each, and what this machine lacks. Exit code 1 if the site has to be stopped, or if"
-        " something is missing. Changes nothing in the database."
+        " is running survives each, and what this machine lacks. Exit code 1 if the site has to be stopped, if"
+        " something is missing, or if an index is invalid. Changes nothing in the database."
     )
     # It runs them itself, so that it can also report those that fail.
     requires_system_checks = []
@@ -32,11 +32,16 @@ class Command(BaseCommand):
         newer = unknown()
         for name in newer:
             self.stdout.write(f"{name} was applied, and this version does not have it.")
+        invalid = invalid_indexes()
+        for index, table in invalid:
+            self.stdout.write(f"The index {index} of {table} is invalid: what made it was interrupted.")
         nstops = self._migrations()
         if missing or problems:
             raise CommandError(f"{len(missing + problems)} things are missing.", returncode=1)
         if newer:
             raise CommandError("The database is of a newer version than this code: install that version.", returncode=1)
+        if invalid:
+            raise CommandError("Invalid indexes are to be removed first: docs/how-to/upgrades.md.", returncode=1)
         if nstops:
             raise CommandError("A stop is needed: end all services of the old version before `migrate`.", returncode=1)
         self.stdout.write("No stop is needed: `migrate` may run while the old version serves.")

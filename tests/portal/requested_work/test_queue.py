@@ -91,7 +91,23 @@ def test_a_person_has_few_running_at_once(alice: User, bob: User, begun: list[in
     assert begun == [11, 3]
 
 
+def test_work_of_a_kind_that_only_a_newer_version_does_is_left(
+    alice: User, bob: User, begun: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue.ask(alice.pk, "newer", [1])
+    ask(bob, 2)
+    assert queue.carry_out_next()
+    assert not queue.carry_out_next()
+    assert begun == [2]
+    left = RequestedWork.objects.get(kind="newer")
+    assert (left.started_at, left.ntries) == (None, 0)
+    monkeypatch.setitem(queue.kinds, "newer", begun.append)
+    assert queue.carry_out_next()
+    assert begun == [2, 1]
+
+
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("begun")
 def test_workers_that_ask_at_once_keep_to_the_limit(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue, "_tell_workers", lambda _: None)
     running(alice, 100)
@@ -162,6 +178,7 @@ def test_what_fails_is_tried_three_times(alice: User, monkeypatch: pytest.Monkey
     assert queue.standings("test", [1], NOW) == {}
 
 
+@pytest.mark.usefixtures("begun")
 def test_what_is_put_back_may_be_taken_at_once(alice: User) -> None:
     running(alice, 1)
     taken: list[queue.Piece] = []

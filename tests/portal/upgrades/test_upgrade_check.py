@@ -8,7 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connection
+from django.db import IntegrityError, connection
 from django.db.migrations.recorder import MigrationRecorder
 from pytest_django import Settings
 
@@ -72,6 +72,24 @@ def test_a_database_of_a_newer_version() -> None:
     text, end = _checked()
     assert "portal.9999_future was applied" in text
     assert end == "The database is of a newer version than this code: install that version."
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_index_that_was_not_finished() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE shop (name text)")
+        try:
+            cursor.execute("INSERT INTO shop VALUES ('a'), ('a')")
+            # It fails at the end, as one that is interrupted, and leaves the index behind.
+            with pytest.raises(IntegrityError):
+                cursor.execute("CREATE UNIQUE INDEX CONCURRENTLY shop_by_name ON shop (name)")
+            text, end = _checked()
+            assert "The index shop_by_name of shop is invalid" in text
+            assert end.startswith("Invalid indexes")
+            cursor.execute("DROP INDEX CONCURRENTLY shop_by_name")
+            assert _checked()[1] == ""
+        finally:
+            cursor.execute("DROP TABLE shop")
 
 
 @pytest.mark.django_db
