@@ -131,6 +131,7 @@ def test_packages_are_compared_with_the_locked_ones(tmp_path: Path) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.long
 def test_migrate_gives_up_a_lock_that_others_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(migrate, "ATTEMPTS", 2)
     monkeypatch.setattr(migrate, "PAUSE_SECS", 0.0)
