@@ -13,6 +13,7 @@ from django.conf import settings
 
 from portal.models import Host
 from scheduler.models import Upload
+from tests.support.process_guard import descendants
 from tests.support.site_process import Site
 from tests.support.upload_requests import make_task, size_query, upload_body
 from tests.support.upload_sockets import connect, post, reply_of
@@ -96,16 +97,9 @@ def test_an_oversize_upload_is_told_so_although_it_is_still_sending(upload_site:
 
 def peak_nbytes() -> int:
     """The most memory that all processes below this one, the site's, have had so far, each at its own peak."""
-    lines = [line for pid in family(os.getpid()) for line in status(pid) if line.startswith("VmHWM:")]
+    lines = [line for pid in descendants(os.getpid()) for line in status(pid) if line.startswith("VmHWM:")]
     assert lines
     return sum(int(line.split()[1]) * 1024 for line in lines)
-
-
-def family(pid: int) -> list[int]:
-    """All processes that this one has started, and those that they have."""
-    lists = Path(f"/proc/{pid}/task").glob("*/children")
-    children = [int(child) for children in lists for child in children.read_text().split()]
-    return children + [each for child in children for each in family(child)]
 
 
 def status(pid: int) -> list[str]:

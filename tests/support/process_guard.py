@@ -25,11 +25,18 @@ def command(arguments: list[str]) -> list[str]:
     return [sys.executable, __file__, str(os.getpid()), *arguments]
 
 
+def children_of(pid: int) -> list[int]:
+    """The children of a process; none if it has just ended."""
+    try:
+        lists = [file.read_text() for file in Path(f"/proc/{pid}/task").glob("*/children")]
+    except OSError:
+        return []
+    return [int(child) for text in lists for child in text.split()]
+
+
 def descendants(pid: int) -> list[int]:
     """The children of a process, and theirs."""
-    children = [
-        int(child) for file in Path(f"/proc/{pid}/task").glob("*/children") for child in file.read_text().split()
-    ]
+    children = children_of(pid)
     return children + [each for child in children for each in descendants(child)]
 
 

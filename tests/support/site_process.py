@@ -21,6 +21,7 @@ from django.db import connection
 from portal.benchmarks.server import free_port
 from portal.wire import signing
 from tests.support.guarded_program import GuardedProgram
+from tests.support.process_guard import children_of
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 # As in the Procfile.
@@ -112,7 +113,7 @@ class Site(GuardedProgram):
     def worker_pids(self) -> list[int]:
         """Return the processes that answer requests: below the guard is granian's own, and below that are these."""
         assert self._process is not None
-        return [pid for server in _children(self._process.pid) for pid in _children(server)]
+        return [pid for server in children_of(self._process.pid) for pid in children_of(server)]
 
     def answers(self) -> bool:
         try:
@@ -122,11 +123,3 @@ class Site(GuardedProgram):
             raise AssertionError(f"the site answers {error.code}\n{self.log()}") from error
         except OSError:
             return False
-
-
-def _children(pid: int) -> list[int]:
-    try:
-        lists = [file.read_text() for file in Path(f"/proc/{pid}/task").glob("*/children")]
-    except OSError:
-        return []  # it has just ended
-    return [int(child) for text in lists for child in text.split()]
