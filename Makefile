@@ -19,9 +19,9 @@ help:  ## show this list
 run: .venv/runtime  ## run the site: PORT=8000, data below VAR_DIR=var
 	@exec $(PY) -I -S portal/dev/parent_death.py 15 $$PPID $(PY) -m portal.dev.run
 
-# Six processes on two cores: some tests wait for a real client most of the time.
+# Four processes on two cores: some tests wait for a real client most of the time.
 test: .venv/development  ## run all tests; ARGS= go to pytest
-	@$(PY) -m pytest -n 6 --dist worksteal $(ARGS)
+	@$(PY) -m pytest -n 4 --dist worksteal $(ARGS)
 
 lint: .venv/development  ## check style, types, import arrows, templates, migrations, translations, settings
 	@$(PY) -m ruff check .
