@@ -20,6 +20,10 @@ OUTAGE_SECS: Final = 35.0
 RESTART_SECS: Final = 3.0
 """After which a process manager starts again what has ended."""
 
+STORAGE_OUTAGE_SECS: Final = 6.0
+CLOCK_STEP_SECS: Final = 600
+CLOCK_SECS: Final = 10.0
+
 
 def _leader(site: ClusterSite) -> DataNode:
     leader = site.data.leader()
@@ -95,6 +99,21 @@ def kill_valkey(site: ClusterSite) -> None:
     site.start_again([site.valkey], RESTART_SECS)
 
 
+def break_storage(site: ClusterSite) -> None:
+    """The S3 server answers with errors, then cuts its answers, then is not there."""
+    assert site.storage is not None
+    for fault in ("error", "cut", "refuse"):
+        with site.storage.broken(fault):
+            time.sleep(STORAGE_OUTAGE_SECS)
+
+
+def step_clock(site: ClusterSite) -> None:
+    """The clock of a machine with a web node and a worker is ahead, is set back too far, and is right again."""
+    for ahead_secs in (CLOCK_STEP_SECS, -CLOCK_STEP_SECS, 0):
+        site.set_clock(ahead_secs)
+        time.sleep(CLOCK_SECS)
+
+
 SHORT: Final[tuple[Fault, ...]] = (kill_web_node, kill_postgres)
 """What every run of the tests has time for."""
 FAULTS: Final[tuple[Fault, ...]] = (
@@ -107,4 +126,7 @@ FAULTS: Final[tuple[Fault, ...]] = (
     kill_web_node,
     kill_workers_and_beat,
     kill_valkey,
+    cut_leader_off,
+    break_storage,
+    step_clock,
 )
