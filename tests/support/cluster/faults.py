@@ -21,8 +21,6 @@ RESTART_SECS: Final = 3.0
 """After which a process manager starts again what has ended."""
 
 STORAGE_OUTAGE_SECS: Final = 6.0
-CLOCK_STEP_SECS: Final = 600
-CLOCK_SECS: Final = 10.0
 
 
 def _leader(site: ClusterSite) -> DataNode:
@@ -107,13 +105,6 @@ def break_storage(site: ClusterSite) -> None:
             time.sleep(STORAGE_OUTAGE_SECS)
 
 
-def step_clock(site: ClusterSite) -> None:
-    """The clock of a machine with a web node and a worker is ahead, is set back too far, and is right again."""
-    for ahead_secs in (CLOCK_STEP_SECS, -CLOCK_STEP_SECS, 0):
-        site.set_clock(ahead_secs)
-        time.sleep(CLOCK_SECS)
-
-
 SHORT: Final[tuple[Fault, ...]] = (kill_web_node, kill_postgres)
 """What every run of the tests has time for."""
 FAULTS: Final[tuple[Fault, ...]] = (
@@ -128,5 +119,4 @@ FAULTS: Final[tuple[Fault, ...]] = (
     kill_valkey,
     cut_leader_off,
     break_storage,
-    step_clock,
 )

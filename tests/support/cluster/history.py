@@ -70,13 +70,15 @@ class History:
 
     acknowledged_at: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     seen: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    began_at: float = field(default_factory=time.monotonic)
 
     def note(self, kind: str) -> None:
         self.acknowledged_at[kind].append(time.monotonic())
 
     def longest_gaps_secs(self) -> dict[str, float]:
+        """Of each kind of client, also the one before the first acknowledgement."""
         return {
-            kind: max((after - before for before, after in pairwise(sorted(times))), default=0.0)
+            kind: max(after - before for before, after in pairwise([self.began_at, *sorted(times)]))
             for kind, times in self.acknowledged_at.items()
         }
 

@@ -34,8 +34,6 @@ from tests.support.wait import wait_until
 NWEB_NODES: Final = 2
 NWORKERS: Final = 2
 START_SECS: Final = 120.0
-LIBFAKETIME: Final = "/usr/$LIB/faketime/libfaketime.so.1"
-"""Of Debian; the dynamic linker knows $LIB."""
 SETTINGS: Final = {
     "BEHIND_PROXY": "1",
     "GRANIAN_WORKERS": "1",
@@ -57,13 +55,11 @@ class ClusterSite:
         folder: Path,
         *,
         storage: FaultyProxy | None = None,
-        has_clock: bool = False,
         **settings: str,
     ) -> None:
-        """``storage``: the way to its S3 server, if it has one. ``has_clock``: one machine's clock can be set."""
+        """``storage``: the way to its S3 server, if it has one."""
         self._var_dir, self._folder, self._settings = var_dir, folder, settings
         self.storage = storage
-        self._clock = folder / "clock" if has_clock else None
         self._valkey_port, nginx_port = free_port(), free_port()
         self.url = f"http://127.0.0.1:{nginx_port}/"
         self.address = ("127.0.0.1", nginx_port)
@@ -99,13 +95,13 @@ class ClusterSite:
         self.valkey = self._program("valkey", [server, *options])
         ports = {unit: [free_port() for _ in range(NWEB_NODES)] for unit in ("cobblestone-web", "cobblestone-clients")}
         self.web_nodes = [
-            [self._program(f"{unit}{number}", unit_command(unit, each[number]), number) for unit, each in ports.items()]
+            [self._program(f"{unit}{number}", unit_command(unit, each[number])) for unit, each in ports.items()]
             for number in range(NWEB_NODES)
         ]
         celery = [sys.executable, "-W", "ignore", "-m", "celery", "--quiet", "--app", "portal"]
         worker = [*celery, "worker", "--pool", "solo", "--without-gossip", "--without-mingle", "--loglevel", "warning"]
         self.workers = [
-            self._program(f"worker{number}", [*worker, "--hostname", f"worker{number}@%h"], number)
+            self._program(f"worker{number}", [*worker, "--hostname", f"worker{number}@%h"])
             for number in range(NWORKERS)
         ]
         schedule = ["--schedule", str(self._folder / "beat-schedule"), "--pidfile="]
@@ -123,25 +119,8 @@ class ClusterSite:
         nginx = [NGINX, "-p", str(self._folder), "-e", "stderr", "-c", str(self._folder / "nginx.conf")]
         self.nginx = self._program("nginx", nginx)
 
-    def _program(self, name: str, command: Sequence[str], machine: int | None = None) -> ClusterProgram:
-        environment = self.environment
-        if machine == 0 and self._clock:
-            self.set_clock(0)
-            environment = environment | {
-                "LD_PRELOAD": LIBFAKETIME,
-                "FAKETIME_TIMESTAMP_FILE": str(self._clock),
-                "FAKETIME_CACHE_DURATION": "1",
-                # As the kernel's: a step of the clock does not change what has passed.
-                "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-            }
-        return ClusterProgram(name, command, self._folder, environment)
-
-    def set_clock(self, ahead_secs: int) -> None:
-        """The first machine with a web node and a worker takes it for so much later."""
-        assert self._clock is not None
-        new = self._clock.with_suffix(".new")
-        new.write_text(f"{ahead_secs:+d}\n")
-        new.replace(self._clock)
+    def _program(self, name: str, command: Sequence[str]) -> ClusterProgram:
+        return ClusterProgram(name, command, self._folder, self.environment)
 
     @property
     def programs(self) -> list[ClusterProgram]:
