@@ -91,7 +91,7 @@ def keys(tmp_path: Path, settings: Settings) -> dict[str, str]:
 def make_site(site_var_dir: Path, tmp_path: Path, settings: Settings, keys: dict[str, str]) -> ClusterSite:
     """With files on a disk that all machines share."""
     settings.MEDIA_ROOT = tmp_path / "files"
-    return ClusterSite(site_var_dir, tmp_path, **keys)
+    return ClusterSite(site_var_dir, tmp_path, None, **keys)
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def in_s3(site_var_dir: Path, tmp_path: Path, settings: Settings, keys: dict[str
         settings.STORAGES = {**settings.STORAGES, "default": options.as_storage()}
         settings.UPLOADS_IN_STORAGE = True
         variables = s3_server.variables(proxy.url, bucket)
-        yield ClusterSite(site_var_dir, tmp_path, storage=proxy, **keys, **variables)
+        yield ClusterSite(site_var_dir, tmp_path, proxy, **keys, **variables)
 
 
 def survives(site: ClusterSite, fault: faults.Fault, traffic: Traffic) -> None:

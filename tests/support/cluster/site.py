@@ -49,14 +49,7 @@ SETTINGS: Final = {
 class ClusterSite:
     """A context manager; the test's database, as it is then, is copied into it. ``var_dir`` must have been prepared."""
 
-    def __init__(
-        self,
-        var_dir: Path,
-        folder: Path,
-        *,
-        storage: FaultyProxy | None = None,
-        **settings: str,
-    ) -> None:
+    def __init__(self, var_dir: Path, folder: Path, storage: FaultyProxy | None, **settings: str) -> None:
         """``storage``: the way to its S3 server, if it has one."""
         self._var_dir, self._folder, self._settings = var_dir, folder, settings
         self.storage = storage
