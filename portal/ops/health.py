@@ -26,7 +26,7 @@ WRITE_EVERY_SECS: Final = 5.0
 """Each process tries to write this often at most, and says in between what came of it."""
 _WRITTEN_NBYTES: Final = 256 * 1024
 # A temporary table has its file beside those of all other tables, and is nobody else's: it waits for no backup.
-_MAKE_TABLE: Final = "CREATE TEMPORARY TABLE IF NOT EXISTS readyz (content text) ON COMMIT DELETE ROWS"
+_MAKE_TABLE: Final = "CREATE TEMPORARY TABLE readyz (content text)"
 _WRITE_ROWS: Final = "INSERT INTO readyz SELECT repeat('x', 1024) FROM generate_series(1, %s)"
 _migrated = False
 # By part: until when it need not be tried again, and whether it worked.
@@ -88,8 +88,12 @@ def _session() -> Any:
 
 
 def _write_to_database() -> None:
-    """The rows are gone at the end of the transaction, and their room on the disk with them."""
-    with _session() as session, session.transaction():
+    """The table is gone at the end of the transaction, and its room on the disk with it.
+
+    Rolled back, as a session that still has a table drops it when it ends, and that waits for a standby: a primary that
+    was cut off from all of them could not be stopped.
+    """
+    with _session() as session, session.transaction(force_rollback=True):
         session.execute(_MAKE_TABLE)
         session.execute(_WRITE_ROWS, [_WRITTEN_NBYTES // 1024])
 

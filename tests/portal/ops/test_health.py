@@ -45,6 +45,16 @@ def test_a_site_whose_parts_work_is_ready(client: Client, monkeypatch: pytest.Mo
     }
 
 
+@pytest.mark.django_db(transaction=True)
+def test_a_probe_leaves_no_table_to_its_session(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The end of the session would drop it, and wait for a standby that may be out of reach.
+    monkeypatch.setattr(health, "_written", {})
+    assert client.get("/readyz").status_code == 200
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT relname FROM pg_class WHERE relpersistence = 't' AND relname = 'readyz'")
+        assert cursor.fetchall() == []
+
+
 @pytest.mark.django_db
 def test_a_migration_that_is_not_applied_makes_the_site_unready(
     client: Client, monkeypatch: pytest.MonkeyPatch

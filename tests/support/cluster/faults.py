@@ -20,6 +20,8 @@ OUTAGE_SECS: Final = 35.0
 RESTART_SECS: Final = 3.0
 """After which a process manager starts again what has ended."""
 
+STORAGE_OUTAGE_SECS: Final = 6.0
+
 
 def _leader(site: ClusterSite) -> DataNode:
     leader = site.data.leader()
@@ -95,6 +97,14 @@ def kill_valkey(site: ClusterSite) -> None:
     site.start_again([site.valkey], RESTART_SECS)
 
 
+def break_storage(site: ClusterSite) -> None:
+    """The S3 server answers with errors, then cuts its answers, then is not there."""
+    assert site.storage is not None
+    for fault in ("error", "cut", "refuse"):
+        with site.storage.broken(fault):
+            time.sleep(STORAGE_OUTAGE_SECS)
+
+
 SHORT: Final[tuple[Fault, ...]] = (kill_web_node, kill_postgres)
 """What every run of the tests has time for."""
 FAULTS: Final[tuple[Fault, ...]] = (
@@ -107,4 +117,6 @@ FAULTS: Final[tuple[Fault, ...]] = (
     kill_web_node,
     kill_workers_and_beat,
     kill_valkey,
+    cut_leader_off,
+    break_storage,
 )

@@ -12,11 +12,11 @@ import socket
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import pairwise
-from typing import Any, Final
+from itertools import cycle, pairwise
+from typing import Any, Final, Protocol
 
 import psycopg
 
@@ -35,27 +35,33 @@ Address = tuple[str, int]
 
 def get(address: Address, path: str) -> tuple[int, bytes]:
     """Status and body; status 0 if there was no answer."""
-    return _ask(address, f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".encode())
+    status, _, body = ask(address, "GET", path)
+    return status, body
 
 
 def post(address: Address, path: str, body: bytes) -> bytes:
     """The reply, empty if there was none."""
-    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n"
-    return _ask(address, head.encode() + body)[1]
+    return ask(address, "POST", path, body)[2]
 
 
-def _ask(address: Address, message: bytes) -> tuple[int, bytes]:
+def ask(
+    address: Address, method: str, path: str, body: bytes = b"", headers: str = "", cut_nbytes: int = 0
+) -> tuple[int, bytes, bytes]:
+    """Status, head and body; status 0 if there was no answer. ``cut_nbytes``: so much of the body's end is not sent."""
     received = b""
+    lines = f"Host: {address[0]}:{address[1]}\r\nConnection: close\r\nContent-Length: {len(body)}\r\n{headers}"
     try:
         with socket.create_connection(address, PATIENCE_SECS) as connection:
-            connection.sendall(message)
+            connection.sendall(f"{method} {path} HTTP/1.1\r\n{lines}\r\n".encode() + body[: len(body) - cut_nbytes])
+            if cut_nbytes:
+                return 0, b"", b""
             while data := connection.recv(65_536):
                 received += data
     except OSError:
-        return 0, b""
-    head, _, body = received.partition(b"\r\n\r\n")
+        return 0, b"", b""
+    head, _, answer = received.partition(b"\r\n\r\n")
     status = head.split(b" ", 2)[1:2]
-    return (int(status[0]) if status and status[0].isdigit() else 0), body
+    return (int(status[0]) if status and status[0].isdigit() else 0), head, answer
 
 
 @dataclass
@@ -64,13 +70,15 @@ class History:
 
     acknowledged_at: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     seen: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    began_at: float = field(default_factory=time.monotonic)
 
     def note(self, kind: str) -> None:
         self.acknowledged_at[kind].append(time.monotonic())
 
     def longest_gaps_secs(self) -> dict[str, float]:
+        """Of each kind of client, also the one before the first acknowledgement."""
         return {
-            kind: max((after - before for before, after in pairwise(sorted(times))), default=0.0)
+            kind: max(after - before for before, after in pairwise([self.began_at, *sorted(times)]))
             for kind, times in self.acknowledged_at.items()
         }
 
@@ -158,11 +166,25 @@ def _sentence(reply: bytes) -> str:
     return found[1].decode(errors="replace") if found else reply[:100].decode(errors="replace")
 
 
+class Writer(Protocol):
+    """Who writes by another way than a client's RPC."""
+
+    def act(self, address: Address, history: History) -> bool: ...
+
+    def faults(self, session: psycopg.Connection[Any]) -> list[str]: ...
+
+
 class Traffic:
     """Clients and visitors that go on all the time, in threads; a context manager."""
 
-    def __init__(self, address: Address, managed: list[ManagedComputer], project: list[ProjectComputer]) -> None:
-        self.address, self.managed, self.project = address, managed, project
+    def __init__(
+        self,
+        address: Address,
+        managed: list[ManagedComputer],
+        project: list[ProjectComputer],
+        writers: Sequence[Writer],
+    ) -> None:
+        self.address, self.managed, self.project, self.writers = address, managed, project, writers
         self.history = History()
         self._over = threading.Event()
 
@@ -195,12 +217,15 @@ class Traffic:
         self._repeat(lambda: dice.choice(self.project).act(self.address, self.history))
 
     def _visit(self, _number: int) -> None:
+        writers = cycle(self.writers)
+
         def visit() -> None:
             status, _ = get(self.address, "/project/top/")
             if status == 200:
                 self.history.note("pages")
             else:
                 self.history.seen["pages"].add(str(status))
+            next(writers).act(self.address, self.history)
 
         self._repeat(visit, 5 * PAUSE_SECS)
 
@@ -214,6 +239,7 @@ class Traffic:
         for act in (
             *(each.act for each in self.managed),
             *(lambda at, told, each=other: each.act(at, told, wants=False) for other in self.project),
+            *(writer.act for writer in self.writers),
         ):
             while not act(self.address, self.history):
                 assert time.monotonic() < deadline, f"nobody was answered: {dict(self.history.seen)}"
@@ -224,5 +250,6 @@ class Traffic:
         """How what is stored differs from what was acknowledged, after the last contact."""
         said = [fault for each in self.managed for fault in each.faults(session)]
         said += [fault for each in self.project for fault in each.faults(session)]
+        said += [fault for writer in self.writers for fault in writer.faults(session)]
         sent = [name for each in self.project for name in each.sent]
         return said + [f"job {name} was sent to several computers" for name in {n for n in sent if sent.count(n) > 1}]

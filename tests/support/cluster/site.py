@@ -27,6 +27,7 @@ from tests.support.cluster.postgres import DataNodes
 from tests.support.cluster.programs import ClusterProgram
 from tests.support.database import backend
 from tests.support.nginx_deployment import NGINX, unit_command, write_configuration
+from tests.support.s3_server import FaultyProxy
 from tests.support.site_process import database_url, environment
 from tests.support.wait import wait_until
 
@@ -48,8 +49,10 @@ SETTINGS: Final = {
 class ClusterSite:
     """A context manager; the test's database, as it is then, is copied into it. ``var_dir`` must have been prepared."""
 
-    def __init__(self, var_dir: Path, folder: Path, **settings: str) -> None:
+    def __init__(self, var_dir: Path, folder: Path, storage: FaultyProxy | None, **settings: str) -> None:
+        """``storage``: the way to its S3 server, if it has one."""
         self._var_dir, self._folder, self._settings = var_dir, folder, settings
+        self.storage = storage
         self._valkey_port, nginx_port = free_port(), free_port()
         self.url = f"http://127.0.0.1:{nginx_port}/"
         self.address = ("127.0.0.1", nginx_port)
