@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import csv
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -50,5 +51,4 @@ def _table() -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    for line in _table():
-        print(line, flush=True)  # noqa: T201 - the command's output
+    sys.stdout.writelines(f"{line}\n" for line in _table())

@@ -12,6 +12,8 @@ from typing import Final
 from tests.support.cluster.links import State
 from tests.support.cluster.postgres import DataNode
 from tests.support.cluster.site import ClusterSite
+from tests.support.s3_server import FaultyProxy
+from tests.support.wait import wait_until
 
 Fault = Callable[[ClusterSite], None]
 
@@ -20,7 +22,8 @@ OUTAGE_SECS: Final = 35.0
 RESTART_SECS: Final = 3.0
 """After which a process manager starts again what has ended."""
 
-STORAGE_OUTAGE_SECS: Final = 6.0
+BROKEN_CONNECTIONS: Final = 10
+"""So many connections to the storage meet each of its faults."""
 
 
 def _leader(site: ClusterSite) -> DataNode:
@@ -102,7 +105,12 @@ def break_storage(site: ClusterSite) -> None:
     assert site.storage is not None
     for fault in ("error", "cut", "refuse"):
         with site.storage.broken(fault):
-            time.sleep(STORAGE_OUTAGE_SECS)
+            _meet(site.storage)
+
+
+def _meet(storage: FaultyProxy) -> None:
+    before = storage.nconnections
+    wait_until(lambda: storage.nconnections >= before + BROKEN_CONNECTIONS, "requests of the broken storage", 60)
 
 
 SHORT: Final[tuple[Fault, ...]] = (kill_web_node, kill_postgres)
