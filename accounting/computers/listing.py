@@ -1,4 +1,4 @@
-"""Which of a volunteer's computers a list shows, and in which order, as its address says.
+"""The lines of a list of computers: which of a volunteer's computers it shows, and in which order, as its address says.
 
 Whatever an address says, a list can be shown: what cannot be is left out, and told in a sentence.
 """
@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from django.utils.translation import gettext as _
 
-if TYPE_CHECKING:
-    from accounting.computers.reads import HostLine
+from portal.models import Host
 
 MAX_TEXT_CHARS: Final = 100
 _Choice = TypeVar("_Choice", bound=StrEnum)
@@ -37,6 +36,36 @@ class Sort(StrEnum):
     SYSTEM = "system"
     TODAY = "today"
     TOTAL = "total"
+
+
+def _plain(name: str) -> str:
+    """A product's name without the marks of its maker."""
+    return " ".join(name.replace("(R)", " ").replace("(TM)", " ").split())
+
+
+@dataclass(frozen=True, slots=True)
+class HostLine:
+    """A computer in the list, with micro-credits of today and in all."""
+
+    host: Host
+    today_ec: int
+    total_ec: int
+    is_active: bool
+    concerns: list[str]
+
+    @property
+    def processor(self) -> str:
+        """The processor's name without marks and what stands in brackets after it."""
+        return _plain(self.host.p_model.split("[")[0])
+
+    @property
+    def gpus(self) -> list[str]:
+        """The GPUs, such as "2 × NVIDIA GeForce RTX 3070"."""
+        return [
+            (f"{device['count']} × " if device.get("count", 1) > 1 else "")
+            + _plain(str(device.get("name") or device.get("type") or "unknown"))
+            for device in self.host.coprocs
+        ]
 
 
 # What most people want first in each column: the latest, the largest, but names from A.

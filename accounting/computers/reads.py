@@ -22,7 +22,7 @@ from accounting.choosing.texts import Why
 from accounting.choosing.texts import explain as explain_choice
 from accounting.computers.attention import CONCERN_NAMES, Attention, Concern, read_attention
 from accounting.computers.contacts import Contacts, read_contacts
-from accounting.computers.listing import Status, Wanted, read_wanted
+from accounting.computers.listing import HostLine, Status, Wanted, read_wanted
 from accounting.computers.texts import ClientFact, client_facts
 from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.choice.facts import CPU, Choice
@@ -41,36 +41,6 @@ DAYS_SHOWN: Final = 30
 HOSTS_A_PAGE: Final = 100
 UNMEASURED_FLOPS: Final = 1e9
 NOTES_SINCE: Final = dt.timedelta(days=90)
-
-
-def _plain(name: str) -> str:
-    """A product's name without the marks of its maker."""
-    return " ".join(name.replace("(R)", " ").replace("(TM)", " ").split())
-
-
-@dataclass(frozen=True, slots=True)
-class HostLine:
-    """A computer in the list, with micro-credits of today and in all."""
-
-    host: Host
-    today_ec: int
-    total_ec: int
-    is_active: bool
-    concerns: list[str]
-
-    @property
-    def processor(self) -> str:
-        """The processor's name without marks and what stands in brackets after it."""
-        return _plain(self.host.p_model.split("[")[0])
-
-    @property
-    def gpus(self) -> list[str]:
-        """The GPUs, such as "2 × NVIDIA GeForce RTX 3070"."""
-        return [
-            (f"{device['count']} × " if device.get("count", 1) > 1 else "")
-            + _plain(str(device.get("name") or device.get("type") or "unknown"))
-            for device in self.host.coprocs
-        ]
 
 
 @dataclass(frozen=True, slots=True)
