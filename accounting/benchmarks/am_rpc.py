@@ -100,11 +100,15 @@ def _statements(member: fleet.Member) -> int:
 
 
 def client(port: int, members: list[fleet.Member], number: int) -> Callable[[], None]:
+    return asks(port, itertools.cycle(members[number::64]))
+
+
+def asks(port: int, members: Iterator[fleet.Member]) -> Callable[[], None]:
+    """A connection over which one of these computers after the other sends its next request."""
     client = load.Client(port, "/rpc.php")
-    mine = itertools.cycle(members[number::64])
 
     def step() -> None:
-        reply = client.post(next(mine).request())
+        reply = client.post(next(members).request())
         if b"<error_num>" in reply or b"<repeat_sec>" not in reply:
             raise RuntimeError(reply[:300].decode(errors="replace"))
 

@@ -72,7 +72,7 @@ def create(nhosts: int = HOSTS) -> list[Member]:
         )
         for user, host, key in zip(users, hosts, keys, strict=True)
     )
-    return [_member(host, key) for host, key in zip(hosts, keys, strict=True)]
+    return [member(host, key) for host, key in zip(hosts, keys, strict=True)]
 
 
 def _signing_key() -> None:
@@ -104,7 +104,8 @@ def _project(index: int, secs: int) -> bytes:
     ).encode()
 
 
-def _member(host: Host, key: str) -> Member:
+def member(host: Host, key: str) -> Member:
+    """The computer, known by this key; its requests have the size of real ones."""
     head = (
         '<?xml version="1.0" encoding="UTF-8" ?>\n<acct_mgr_request>\n'
         f"   <authenticator>{key}</authenticator>\n   <host_cpid>{host.pk:032x}</host_cpid>\n"

@@ -29,6 +29,7 @@ BENCHMARKS: Final = {
 }
 # Only by their names: they take long.
 BY_NAME_ONLY: Final = {
+    "large_site": "accounting.benchmarks.large_site",
     "soak": "accounting.benchmarks.soak",
     "export": "credit.benchmarks.export",
     "import": "accounting.benchmarks.statistics",
