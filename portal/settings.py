@@ -1,4 +1,7 @@
-"""All settings of the site, read from the environment; docs/reference/settings.md explains each."""
+"""All settings of the site, read from the environment; docs/reference/settings.md explains each.
+
+Long ones that are the same for all sites are in `portal.fixed_settings`.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,19 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from csp.constants import NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
 from django.templatetags.static import static
 
 from portal import environment as env
 from portal.clients.site_paths import paths_of
 from portal.databases.connections import WatchedConnection
+from portal.fixed_settings import ACCOUNT_FORMS as ACCOUNT_FORMS
+from portal.fixed_settings import ADMIN_COLORS as ADMIN_COLORS
+from portal.fixed_settings import ADMIN_CONTENT_SECURITY_POLICY as ADMIN_CONTENT_SECURITY_POLICY
+from portal.fixed_settings import AUTH_PASSWORD_VALIDATORS as AUTH_PASSWORD_VALIDATORS
+from portal.fixed_settings import CONTENT_SECURITY_POLICY as CONTENT_SECURITY_POLICY
+from portal.fixed_settings import INSTALLED_APPS as INSTALLED_APPS
+from portal.fixed_settings import MFA_FORMS as MFA_FORMS
+from portal.fixed_settings import REST_FRAMEWORK as REST_FRAMEWORK
 from portal.languages.sources import APPS as catalogue_apps
 from portal.object_storage import options as object_storage
 from portal.periodic.timetable import timetable
@@ -311,29 +321,6 @@ CELERY_BEAT_SCHEDULE = timetable(
 )
 
 # --- Django -----------------------------------------------------------------------------------------
-INSTALLED_APPS = [
-    "unfold",
-    "django.contrib.admin",
-    "django.contrib.auth",
-    "django.contrib.contenttypes",
-    "django.contrib.sessions",
-    "django.contrib.messages",
-    "django.contrib.staticfiles",
-    "django.contrib.humanize",
-    "django_htmx",
-    "rest_framework",
-    "drf_spectacular",
-    "allauth",
-    "allauth.account",
-    "allauth.mfa",
-    "allauth.usersessions",
-    "auditlog",
-    "portal",
-    "accounting",
-    "credit",
-    "scheduler",
-    "emulator",
-]
 MIDDLEWARE = [
     "portal.web.middleware.ClientMiddleware",  # hands settings.CLIENT_PATHS past everything below
     "portal.web.middleware.RequestLogMiddleware",
@@ -411,10 +398,6 @@ CLIENT_BODY_SECS = env.integer("CLIENT_BODY_SECS", 20, low=1, high=600)
 CLIENT_ANSWER_SECS = env.integer("CLIENT_ANSWER_SECS", 60, low=1, high=600)
 # Requests of one address, or of one IPv6 network (/64), that an event loop has under way at once.
 REQUESTS_PER_ADDRESS = env.integer("REQUESTS_PER_ADDRESS", 100, low=1, high=100_000)
-REST_FRAMEWORK = {
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
-    "URL_FORMAT_OVERRIDE": None,
-}
 SPECTACULAR_SETTINGS = {
     "TITLE": f"{SITE_NAME} REST API",
     "VERSION": "1",
@@ -432,23 +415,9 @@ AUTHENTICATION_BACKENDS = [
     "allauth.account.auth_backends.AuthenticationBackend",
     "portal.people.backends.ClientPasswordBackend",
 ]
-AUTH_PASSWORD_VALIDATORS = [
-    {"NAME": f"django.contrib.auth.password_validation.{name}"}
-    for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
-]
 LOGIN_REDIRECT_URL = "home"
 LOGIN_URL = "account_login"
 ACCOUNT_ADAPTER = "portal.people.adapter.AccountAdapter"
-ACCOUNT_FORMS = {
-    "signup": "portal.people.pages.forms.SignUpForm",
-    "add_email": "portal.people.pages.forms.ChangeEmailForm",
-    "login": "portal.people.pages.forms.LoginForm",
-    "reset_password": "portal.people.pages.forms.ResetPasswordForm",
-    "reset_password_from_key": "portal.people.pages.forms.ResetPasswordKeyForm",
-    "change_password": "portal.people.pages.forms.ChangePasswordForm",
-    "set_password": "portal.people.pages.forms.SetPasswordForm",
-    "reauthenticate": "portal.people.pages.forms.ReauthenticateForm",
-}
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_LOGIN_METHODS = {"email"}
 ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
@@ -463,10 +432,6 @@ MFA_ADAPTER = "portal.people.adapter.TwoFactorAdapter"
 MFA_TOTP_ISSUER = SITE_NAME
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True
-MFA_FORMS = {
-    "add_webauthn": "portal.people.pages.passkeys.AddPasskeyForm",
-    "edit_webauthn": "portal.people.pages.passkeys.RenamePasskeyForm",
-}
 vars().update(env.mail(env.secret("EMAIL_URL") or "consolemail://"))
 EMAIL_TIMEOUT = 10
 # The dashboard has mails that were sent and refused.
@@ -503,23 +468,6 @@ CHANGED_COOKIE_NAME = f"{_COOKIE_PREFIX}changed"
 # Messages to the next page are in the session, not in one more cookie.
 MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 X_FRAME_OPTIONS = "DENY"
-CONTENT_SECURITY_POLICY = {
-    "DIRECTIVES": {
-        "default-src": [SELF],
-        # Two-factor set-up shows its QR code as a data URL.
-        "img-src": [SELF, "data:"],
-        "object-src": [NONE],
-        "base-uri": [NONE],
-        "form-action": [SELF],
-        "frame-ancestors": [NONE],
-    }
-}
-# The admin's templates come with inline styles, and its Alpine evaluates attributes.
-ADMIN_CONTENT_SECURITY_POLICY = {
-    **CONTENT_SECURITY_POLICY["DIRECTIVES"],
-    "script-src": [SELF, UNSAFE_EVAL],
-    "style-src": [SELF, UNSAFE_INLINE],
-}
 UNFOLD = {
     "SITE_TITLE": SITE_NAME,
     "SITE_HEADER": SITE_NAME,
@@ -528,22 +476,7 @@ UNFOLD = {
     "SITE_FAVICONS": [
         {"rel": "icon", "type": "image/svg+xml", "href": lambda _: static("portal/favicon.svg")},
     ],
-    # The site's moss green, from light to dark.
-    "COLORS": {
-        "primary": {
-            "50": "oklch(97% .015 150)",
-            "100": "oklch(94% .03 150)",
-            "200": "oklch(88% .055 150)",
-            "300": "oklch(80% .08 150)",
-            "400": "oklch(70% .1 150)",
-            "500": "oklch(60% .11 150)",
-            "600": "oklch(50% .1 150)",
-            "700": "oklch(43% .09 150)",
-            "800": "oklch(37% .075 150)",
-            "900": "oklch(32% .06 150)",
-            "950": "oklch(24% .05 150)",
-        },
-    },
+    "COLORS": ADMIN_COLORS,
 }
 
 # Changes of settings: kept in a table of ours, with their values as they are, not as text (portal/audit).

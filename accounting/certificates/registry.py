@@ -10,9 +10,10 @@ from typing import Final
 from uuid import UUID
 
 from django.conf import settings
-from django.db import transaction
+from django.db import connection, transaction
 
 from accounting.certificates.facts import CertificateRequest, Scopes, draft
+from accounting.ledger.sql import LOCK_MONTHS
 from accounting.models import Certificate
 from accounting.wire import statements
 from portal.models import User
@@ -47,7 +48,8 @@ class Checked:
 def issue(
     user: User, wanted: CertificateRequest, scopes: Scopes, now: dt.datetime, form_key: UUID | None = None
 ) -> Certificate:
-    """Make a certificate of what the ledger says now; raises TooMany, NoWork. One transaction; locks the user's row.
+    """Make a certificate of what the ledger says now; raises TooMany, NoWork. One transaction; locks the user's row,
+    then the closing of months: what is closed must not be reopened between two reads.
 
     ``form_key``: of the form. If it was sent before, the certificate is there already.
     """
@@ -59,6 +61,8 @@ def issue(
             return known
         if theirs.count() >= MAX_CERTIFICATES:
             raise TooMany
+        with connection.cursor() as cursor:
+            cursor.execute(LOCK_MONTHS)
         statement = draft(user, wanted, scopes, now.astimezone(dt.UTC).date()) | {"code": code}
         signature = statements.sign(statement, statements.signing_key(settings.CERTIFICATE_SECRET))
         return Certificate.objects.create(

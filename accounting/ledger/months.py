@@ -57,8 +57,7 @@ def close_months(now: dt.datetime, since: dt.date | None = None) -> int:
     somebody else writes days of closed months now: the next run goes on. Raises MonthIsArchived.
     """
     if since is not None:
-        refuse_archived(since, now.date())
-        _reopen(month_of(since))
+        _reopen(month_of(since), now.date())
     nclosed = 0
     last = month_of((now.astimezone(dt.UTC) - CLOSED_AFTER).date())
     while _close_next(last, waits=since is not None):
@@ -66,9 +65,10 @@ def close_months(now: dt.datetime, since: dt.date | None = None) -> int:
     return nclosed
 
 
-def _reopen(first: dt.date) -> None:
+def _reopen(first: dt.date, today: dt.date) -> None:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(sql.WAIT_FOR_LOCK, [sql.AdvisoryLock.MONTHS.value])
+        refuse_archived(first, today)
         if ClosedMonths.objects.filter(until__gt=first).update(until=first):
             for statement in sql.FORGET_MONTHS:
                 cursor.execute(statement, {"first": first})

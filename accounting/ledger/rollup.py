@@ -27,14 +27,16 @@ def roll_up(now: dt.datetime, since: dt.date | None = None) -> bool:
 
     Default: from where the last run left off, but at least from yesterday. Raises MonthIsArchived.
     """
-    if since is not None:
-        refuse_archived(since, now.date())
     close_months(now, since)
     today = now.date()
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(sql.TRY_LOCK, [sql.AdvisoryLock.ROLL_UP.value])
         if cursor.fetchone() != (True,):
             return False
+        if since is not None:
+            # Until the end no month is archived: the sums of its projects would be overwritten by nothing.
+            cursor.execute(sql.LOCK_MONTHS)
+            refuse_archived(since, today)
         first = since or _unfinished(cursor, today - dt.timedelta(days=1))
         cursor.execute(sql.ROLL_UP_PROJECT_DAYS, {"now": now, "first": first, "today": today})
         cursor.execute(

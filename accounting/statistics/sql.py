@@ -43,10 +43,12 @@ WANTED_HOSTS: Final = f"SELECT DISTINCT number FROM ({_CLAIMS}) c LIMIT %(most)s
 WANTED_USERS: Final = f"SELECT DISTINCT fit FROM ({_PEOPLE}) f LIMIT %(most)s"
 DOUBLES: Final = "SELECT id FROM {table} GROUP BY id HAVING count(*) > 1 LIMIT 1"
 
-LOCK_LEDGERS: Final = f"""
+LEDGERS: Final = f"""
 SELECT l.host_id FROM accounting_hostledger l
- WHERE l.host_id IN (SELECT c.host_id FROM ({_CLAIMS}) c JOIN read_hosts r ON r.id = c.number)
- ORDER BY l.host_id FOR KEY SHARE"""
+ WHERE l.host_id IN (SELECT c.host_id FROM ({_CLAIMS}) c JOIN read_hosts r ON r.id = c.number)"""
+LOCK_LEDGERS: Final = f"{LEDGERS} ORDER BY l.host_id FOR KEY SHARE"
+BEGIN_TO_LOCK: Final = "SAVEPOINT ledgers"
+LET_GO: Final = "ROLLBACK TO SAVEPOINT ledgers"
 
 # Of a record that several computers claim, the one that had it before gets it, then the one that reported last. A
 # computer's ids are its present one, those of records that were merged into it, and earlier ones of the same client.

@@ -65,7 +65,7 @@ def keep(
         ids = _wanted(session, sql.WANTED_HOSTS, params)
         counts.hosts_read = _copy(session, HOSTS, tables, paths[HOSTS], ids=ids)
         session.execute(sql.ANALYZE)
-        list(session.execute(sql.LOCK_LEDGERS, params))
+        _lock_ledgers(session, params)
         session.execute(LOCK_MONTHS)
         for batch in _fits(session, params):
             _write(session, found, batch, params, counts)
@@ -74,6 +74,18 @@ def keep(
         if done.rowcount != 1:
             raise StatisticsError("tables.xml", "is not newer than the export that was read in the meantime")
     return counts
+
+
+def _lock_ledgers(session: Connection[Any], params: dict[str, Any]) -> None:
+    """Lock the computers in question. A merge that this waited for may have moved a record to another computer, which
+    is not locked then: begin again, as more locks would be out of order.
+    """
+    session.execute(sql.BEGIN_TO_LOCK)
+    while True:
+        locked = set(session.execute(sql.LOCK_LEDGERS, params))
+        if set(session.execute(sql.LEDGERS, params)) <= locked:
+            return
+        session.execute(sql.LET_GO)
 
 
 def _numbers(counts: Counts) -> dict[str, int]:

@@ -3,89 +3,31 @@
 from __future__ import annotations
 
 import datetime as dt
-import itertools
 from typing import Any
 
 import pytest
 from django.utils import timezone
 
 from accounting.account_data.erasure import erase_due
-from accounting.computers.merge import MergeRefused, merge
-from accounting.engine.amounts import MICRO
-from accounting.ledger import check, rollup
-from accounting.models import Day, HostClient, HostLedger, HostProject, Project
-from accounting.rpc import answer as rpc_answer
+from accounting.computers.merge import merge
+from accounting.ledger import rollup
+from accounting.models import Day, HostClient, Project
 from accounting.rpc.recognise import split
-from accounting.wire.requests import parse_request
-from portal.clients import plain
 from portal.computers.host_changes import retire_host
-from portal.models import ClientKey, Host, User
+from portal.models import Host, User
 from portal.people.accounts import ClientAuthError
-from portal.wire import credentials
-from tests.support.interleavings import Scene, Work, try_all
-from tests.support.simulated.clients import ENOUGH, P_FPOPS, Computer
+from tests.support.interleavings import Scene, try_all
+from tests.support.ledger_scenes import (
+    books_are_right,
+    computer_of,
+    confirmed,
+    or_refusal,
+    report,
+    secs_of,
+    volunteer,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
-_numbers = itertools.count(1)
-NOTHING = [0] * 6
-
-
-def volunteer() -> User:
-    return User.objects.create_user(f"v{next(_numbers)}@example.org", "secret")
-
-
-def computer_of(user: User, projects: list[Project], **fields: Any) -> Computer:
-    """A computer that is attached to the projects, has reported no work yet, and has a large allowance."""
-    now = timezone.now()
-    host = Host.objects.create(
-        owner=user,
-        domain_name="testhost",
-        ncpus=8,
-        p_fpops=P_FPOPS,
-        os_name="Linux Debian",
-        p_vendor="GenuineIntel",
-        p_model="Test CPU",
-        **fields,
-    )
-    HostLedger.objects.create(host=host, last_at=now - dt.timedelta(days=1), level=[ENOUGH] * 5)
-    HostProject.objects.bulk_create(
-        HostProject(host=host, project=each, reported=NOTHING, handed=NOTHING, listed=True) for each in projects
-    )
-    key = credentials.new_client_key()
-    ClientKey.objects.create(
-        user=user, host=host, origin=ClientKey.Origin.ATTACH, key_hash=credentials.key_hash(key), last_used_at=now
-    )
-    return Computer(host.pk, user.pk, key, host.token)
-
-
-def report(computer: Computer, secs: int) -> Work:
-    """The computer's report of so many seconds of work in all at each project."""
-
-    def work() -> bytes | ClientAuthError:
-        asked = Computer(computer.id, computer.owner, computer.key, computer.token, secs=secs)
-        request = parse_request(asked.report())
-        try:
-            return plain.run(rpc_answer.answer(request, now=timezone.now(), address="192.0.2.1"))
-        except ClientAuthError as refused:
-            return refused
-
-    return work
-
-
-def secs_of(user_id: int) -> dict[str, float]:
-    """Seconds that are credited to a person, by project."""
-    found: dict[str, float] = {}
-    for day in Day.objects.filter(user=user_id).select_related("project"):
-        found[day.project.name] = found.get(day.project.name, 0) + day.cpu_time / MICRO
-    return found
-
-
-def books_are_right() -> None:
-    assert list(check.differences()) == []
-
-
-def confirmed(outcomes: list[Any]) -> list[bool]:
-    return [isinstance(each, bytes) for each in outcomes]
 
 
 @pytest.mark.parametrize("reports", [(10, 20), (10, 10), (10, 20, 20)])
@@ -220,16 +162,6 @@ def test_two_merges_that_have_a_computer_in_common(projects: list[Project]) -> N
             lambda: merge(user.pk, first.id, second.id),
             lambda: merge(user.pk, second.id, third.id),
         ]
-        return Scene([_refused_or(each) for each in merges], check_)
+        return Scene([or_refusal(each) for each in merges], check_)
 
     try_all(make)
-
-
-def _refused_or(work: Work) -> Work:
-    def done() -> Any:
-        try:
-            return work()
-        except MergeRefused as refused:
-            return refused
-
-    return done

@@ -44,7 +44,7 @@ class Session:
     is_over: bool = False
     _may_go: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     _has_stopped: threading.Event = field(default_factory=threading.Event)
-    _pid: int = 0
+    _pids: list[int] = field(default_factory=list)
 
     def start(self) -> None:
         self._thread = threading.Thread(target=self._run)
@@ -57,7 +57,7 @@ class Session:
             connection.ensure_connection()
             with connection.cursor() as cursor:
                 cursor.execute("SELECT pg_backend_pid(), set_config('deadlock_timeout', '30ms', false)")
-                self._pid = cursor.fetchone()[0]
+                self._pids.append(cursor.fetchone()[0])
             database: Any = connection
             commit = database._commit
 
@@ -107,13 +107,14 @@ class Session:
     def _wait_for_stop(self, monitor: psycopg.Connection[Any] | None) -> None:
         until = time.monotonic() + PATIENCE_SECS
         while not self._has_stopped.wait(LOOK_SECS):
-            if monitor is not None and _is_blocked(monitor, self._pid):
+            if monitor is not None and _is_blocked(monitor, self._pids):
                 return
             assert time.monotonic() < until, "a step takes too long"
 
 
-def _is_blocked(monitor: psycopg.Connection[Any], pid: int) -> bool:
-    row = monitor.execute("SELECT cardinality(pg_blocking_pids(%s)) > 0", [pid]).fetchone()
+def _is_blocked(monitor: psycopg.Connection[Any], pids: list[int]) -> bool:
+    blocked = "SELECT EXISTS (SELECT FROM unnest(%s::int[]) AS pid WHERE cardinality(pg_blocking_pids(pid)) > 0)"
+    row = monitor.execute(blocked, [pids]).fetchone()
     return row is not None and bool(row[0])
 
 
@@ -123,6 +124,17 @@ def _step() -> None:
         session.stop()
 
 
+@contextmanager
+def connection_of_its_own() -> Iterator[psycopg.Connection[Any]]:
+    """For a session whose work has a connection beside Django's, as imports have."""
+    session: Session | None = getattr(_current, "session", None)
+    with psycopg.connect(**connection_params(), autocommit=True) as own:
+        if session is not None:
+            session._pids.append(own.info.backend_pid)
+            own.execute("SET deadlock_timeout = '30ms'")
+        yield own
+
+
 def _before_each(execute: Callable[..., Any], *args: Any) -> Any:
     _step()
     return execute(*args)
@@ -130,7 +142,9 @@ def _before_each(execute: Callable[..., Any], *args: Any) -> Any:
 
 @contextmanager
 def _every_way_to_the_database() -> Iterator[None]:
-    """Statements that go past Django's cursors: those of clients' use cases, and the validator's."""
+    """What goes past Django's cursors: statements of clients' use cases, of the validator, and of imports, whose
+    transactions are psycopg's own.
+    """
 
     def stepping(function: Callable[..., Any]) -> Callable[..., Any]:
         def step_then(*args: Any, **kwargs: Any) -> Any:
@@ -143,6 +157,8 @@ def _every_way_to_the_database() -> Iterator[None]:
         patch.setattr(plain, "fetch", stepping(plain.fetch))
         patch.setattr(binary.Statement, "run", stepping(binary.Statement.run))
         patch.setattr(binary, "_drain", stepping(binary._drain))
+        patch.setattr(psycopg.Connection, "execute", stepping(psycopg.Connection.execute))
+        patch.setattr(psycopg.Transaction, "__exit__", stepping(psycopg.Transaction.__exit__))
         yield
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import structlog
-from django.db import DatabaseError, InterfaceError, OperationalError, connection, transaction
+from django.db import DatabaseError, IntegrityError, InterfaceError, OperationalError, connection, transaction
 from psycopg.errors import LockNotAvailable
 
 from accounting.engine.amounts import KINDS, NO_WORK, Totals
@@ -41,7 +41,7 @@ class ArchiveRefused(Exception):
 
 
 class _Changed(Exception):
-    """Somebody's days changed between writing and deciding."""
+    """Somebody's days changed meanwhile, it seems; the text says what to tell if they do so again and again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,14 @@ def restore_before(end: dt.date) -> Iterator[Moved]:
 
 
 def remove_strays() -> int:
-    """Remove the files that no row names; how many. Only while no other run writes the archive."""
+    """Remove the files that no row names; how many. Only while no other run writes the archive.
+
+    Also tables that were not attached, as nobody who has days in one can be erased.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(sql.LEFT)
+        for (name,) in cursor.fetchall():
+            cursor.execute(sql.DROP_LEFT.format(new=name))
     return store.remove_strays(set(ArchivePart.objects.values_list("name", flat=True)))
 
 
@@ -120,12 +127,14 @@ def _alone_or_refuse() -> Iterator[None]:
 
 
 def _repeated(move: Callable[[dt.date], Moved], month: dt.date) -> Moved:
+    said = ""
     for _ in range(_REPEATS):
         try:
             return move(month)
-        except _Changed:
+        except _Changed as error:
+            said = str(error)
             log.info("days_changed_meanwhile", month=f"{month:%Y-%m}")
-    raise ArchiveRefused(f"{month:%Y-%m}: its days changed {_REPEATS} times meanwhile. Run it again.")
+    raise ArchiveRefused(said or f"{month:%Y-%m}: its days changed {_REPEATS} times meanwhile. Run it again.")
 
 
 def _archive(month: dt.date) -> Moved:
@@ -140,7 +149,8 @@ def _archive(month: dt.date) -> Moved:
         nrows = sum(part.rows for part in parts)
         differences = list(check.month_differences(month, parts))
         if differences:
-            raise ArchiveRefused(f"{differences[0]}. Nothing was archived of this month; run check_ledger.")
+            # An account may have been erased since the days were read.
+            raise _Changed(f"{differences[0]}. Nothing was archived of this month; run check_ledger.")
         _decide(lambda: _take(month, parts, total, users))
     except BaseException:  # whatever it is: the files are of no use then
         _remove_unless_taken(parts)
@@ -257,8 +267,12 @@ def _restore(month: dt.date) -> Moved:
         cursor.execute(sql.DROP_LEFT.format(**names))
         cursor.execute(sql.MAKE.format(**names))
         nrows = _fill(cursor, sql.COPY_INTO.format(**names), month, parts)
-        for statement in sql.PREPARE:
-            cursor.execute(statement.format(**names))
+        try:
+            for statement in sql.PREPARE:
+                cursor.execute(statement.format(**names))
+        except IntegrityError as error:
+            # Somebody was erased since the files were read.
+            raise _Changed from error
     _decide(lambda: _put_back(month, names))
     for part in parts:
         store.remove(part.name)

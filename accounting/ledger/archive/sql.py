@@ -36,6 +36,9 @@ DROP: Final = "DROP TABLE {table}"
 
 # The partition is made as a table of its own, with all that the table of days asks for, so that attaching it reads
 # nothing. It gets its name then: whoever looks for the partition does not find it before.
+LEFT: Final = r"""
+SELECT relname FROM pg_class
+ WHERE relname ~ '^accounting_day_\d{4}_\d\d_new$' AND relkind = 'r' AND NOT relispartition"""
 DROP_LEFT: Final = "DROP TABLE IF EXISTS {new}"
 MAKE: Final = """
 CREATE TABLE {new} (LIKE accounting_day INCLUDING ALL) WITH (fillfactor = 80)"""

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from credit.pages.state_texts import exit_text, reason_text
-from scheduler.wire.requests import MAX_STDERR, parse_request
+from scheduler.wire.reported import MAX_STDERR
+from scheduler.wire.requests import parse_request
 
 # The client's process exit codes, 192 to 209 without a gap: a word of what BOINC's error_numbers.h calls each.
 CLIENT_EXITS = [

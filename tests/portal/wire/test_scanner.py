@@ -10,6 +10,9 @@ import pytest
 import accounting.wire.requests
 import portal.wire.hardware
 import portal.wire.scanner
+import scheduler.wire.described
+import scheduler.wire.reported
+import scheduler.wire.request_fields
 import scheduler.wire.requests
 from portal.wire.scanner import (
     Fields,
@@ -332,7 +335,15 @@ def test_booleans_are_empty_or_whole_numbers() -> None:
         as_bool("b", b"yes")
 
 
-SCANNING = [portal.wire.scanner, portal.wire.hardware, accounting.wire.requests, scheduler.wire.requests]
+SCANNING = [
+    portal.wire.scanner,
+    portal.wire.hardware,
+    accounting.wire.requests,
+    scheduler.wire.described,
+    scheduler.wire.reported,
+    scheduler.wire.request_fields,
+    scheduler.wire.requests,
+]
 
 
 @pytest.mark.parametrize("module", SCANNING)

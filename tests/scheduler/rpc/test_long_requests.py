@@ -10,12 +10,12 @@ from portal.clients.messages import refused_by_head
 from portal.models import User
 from scheduler.models import Trickle
 from scheduler.rpc import trickles
-from scheduler.wire import requests
+from scheduler.wire import request_fields
 from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
 from tests.support.scheduler_clients import ADDRESS, Computer, computer_of, messages, names, post, result_xml
 
 pytestmark = pytest.mark.django_db
-LIMIT = requests.LIMITS.body_bytes
+LIMIT = request_fields.LIMITS.body_bytes
 STDERR = "<core_client_version>7.20.5</core_client_version>\n<![CDATA[\n<stderr_txt>\n{}\n</stderr_txt>\n]]>"
 
 

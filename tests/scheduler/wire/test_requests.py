@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from portal.wire.scanner import ProtocolError
 from scheduler.engine.request import CPU, WorkRequest
-from scheduler.wire import requests
+from scheduler.wire import reported, requests
 from scheduler.wire.requests import parse_request
 from tests.support.scheduler_clients import CAPTURES, captured, gpu
 
@@ -139,7 +139,7 @@ def test_what_a_program_writes_to_stderr_ends_no_result() -> None:
 def test_only_the_end_of_a_long_stderr_is_kept() -> None:
     long = "x" * 70_000 + "the reason"
     (result,) = parse_request(wrapped(f"<result><name>a</name><stderr_out>{long}</stderr_out></result>")).results
-    assert len(result.stderr_text) == requests.MAX_STDERR
+    assert len(result.stderr_text) == reported.MAX_STDERR
     assert result.stderr_text.endswith("the reason")
 
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from accounting.account_data import erasure
 from accounting.ledger import check
-from accounting.ledger.archive import erase, reads, store
+from accounting.ledger.archive import erase, moves, reads, store
 from accounting.models import (
     ArchiveErasure,
     ArchivePart,
@@ -148,6 +148,26 @@ def test_an_account_whose_days_moved_after_they_were_read_is_erased_the_next_tim
     assert erasure.erase_due(timezone.now() + GRACE + dt.timedelta(days=1)) == 1
     assert project_days() == before
     assert sound()
+
+
+def test_a_month_that_was_not_brought_back_to_its_end_keeps_nobody(
+    books: tuple[list[Host], list[Project]], alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive()
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(moves, "_put_back", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            restore()
+    assert "accounting_day_2024_03_new" in connection.introspection.table_names()
+    erase.remove_erased()
+    assert "accounting_day_2024_03_new" not in connection.introspection.table_names()
+    erase_alice(alice)
+    with connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
 
 
 def test_an_account_that_stays_in_the_archive_for_too_long_is_reported(

@@ -1,0 +1,264 @@
+"""People, their computers, keys and tokens, and what happened to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.usersessions.models import UserSession
+from django import forms
+from django.contrib import admin
+from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
+from django.contrib.auth.models import Group
+from django.db import transaction
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
+from unfold.admin import ModelAdmin
+from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
+
+from portal.admin.base import ReadOnlyAdmin, SecretLookups
+from portal.languages.stored import in_english
+from portal.models import Account, AccountBlock, ApiToken, ClientKey, ConsentEvent, Host, SupportAction, User
+from portal.operators.admin_pages import AccountAdmin, SupportActionAdmin
+from portal.operators.roles import ROLES
+from portal.people import consents
+from portal.people.accounts import revoke_client_key
+from portal.people.api_tokens import revoke_token
+from portal.people.recovery import revoke_access
+from portal.people.security_events import Kind, Source, record
+from portal.people.staff import allow_rights
+
+for model in (Group, EmailAddress, Authenticator, UserSession):
+    if admin.site.is_registered(model):
+        admin.site.unregister(model)
+BY_OPERATOR = Source(user_agent="an operator")
+RIGHTS = ("is_staff", "is_superuser", "groups", "user_permissions")
+
+
+class LowerCaseEmail:
+    """A mixin for forms: the address is the login, in lower case."""
+
+    cleaned_data: dict[str, Any]
+
+    def clean_email(self) -> str:
+        return str(self.cleaned_data["email"]).lower()
+
+
+class PersonForm(LowerCaseEmail, UserChangeForm):
+    """Change a person."""
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        chosen = {group.name for group in cleaned.get("groups") or ()}
+        if not cleaned.get("is_staff", True) and chosen.intersection(role.name for role in ROLES if role.in_admin):
+            self.add_error("groups", gettext("These roles work in the admin: tick “operator”, too."))
+        return cleaned
+
+
+class NewPasswordForm(AdminPasswordChangeForm):
+    """Set or disable a person's password; it ends what the old one gave access to, as a reset by mail does.
+
+    Sessions end with the password itself, but for that of an operator who sets their own.
+    """
+
+    @transaction.atomic
+    def save(self, commit: bool = True) -> User:
+        user: User = super().save(commit)
+        record(user, Kind.PASSWORD_CHANGED, BY_OPERATOR)
+        revoke_access(user, BY_OPERATOR)
+        return user
+
+
+class NewPersonForm(LowerCaseEmail, UserCreationForm):
+    """Add a person."""
+
+
+@admin.register(User)
+class UserAdmin(SecretLookups, DjangoUserAdmin, ModelAdmin):
+    """People. After a change of address BOINC clients cannot log in until the person has logged in on the web once."""
+
+    form = PersonForm
+    add_form = NewPersonForm
+    change_password_form = NewPasswordForm
+    ordering = ("email",)
+    list_display = ("email", "name", "is_staff", "is_active", "created_at", "last_login")
+    list_filter = ("is_staff", "is_superuser", "groups", "is_active", ("rights_held_at", admin.EmptyFieldListFilter))
+    search_fields = ("email", "name")
+    readonly_fields = ("created_at", "last_login", "terms_accepted_at", "deletion_asked_at", "rights_held_at")
+    filter_horizontal = ()
+    fieldsets = (
+        (None, {"fields": ("email", "password", "name")}),
+        (None, {"fields": ("is_active",)}),
+        (_("Limits"), {"fields": ("new_hosts_per_day",)}),
+        (_("Rights"), {"fields": (*RIGHTS, "rights_held_at")}),
+        (_("Dates"), {"fields": ("created_at", "last_login", "terms_accepted_at", "deletion_asked_at")}),
+    )
+    add_fieldsets = ((None, {"classes": ("wide",), "fields": ("email", "usable_password", "password1", "password2")}),)
+
+    actions = ("allow_rights",)
+
+    @admin.action(
+        description=_("Restore withheld rights: the operator reset the password themselves"), permissions=["allow"]
+    )
+    def allow_rights(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+        held = list(queryset.exclude(rights_held_at=None))
+        for user in held:
+            allow_rights(user, BY_OPERATOR)
+        text = ngettext(
+            "%(number)s operator has their rights again.", "%(number)s operators have their rights again.", len(held)
+        )
+        self.message_user(request, text % {"number": len(held)})
+
+    def has_allow_permission(self, request: HttpRequest) -> bool:
+        return bool(request.user.is_superuser)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> list[str]:
+        """Only superusers change rights: otherwise whoever may change people could make themselves one."""
+        fields = list(self.readonly_fields)
+        if obj is not None and AccountBlock.objects.filter(user=obj).exists():
+            # Support unblocks it; then the reason goes, too.
+            fields.append("is_active")
+        return fields if request.user.is_superuser else [*fields, *RIGHTS]
+
+    def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
+        """An operator's password or address is worth their rights, so only superusers change operators."""
+        if obj is not None and (obj.is_staff or obj.is_superuser) and not request.user.is_superuser:
+            return False
+        return super().has_change_permission(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        # Their history and their computers would be deleted too: close the account ("active" off) instead.
+        return False
+
+    def save_model(self, request: HttpRequest, obj: User, form: forms.ModelForm[User], change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        if change and form.changed_data:
+            names = [
+                in_english(form.fields[name].label or name).lower() for name in form.changed_data if name in form.fields
+            ]
+            record(obj, Kind.RIGHTS_CHANGED, BY_OPERATOR, ", ".join(names))
+        if change and "email" in form.changed_data:
+            # The old address must not log in any more.
+            EmailAddress.objects.filter(user=obj).delete()
+            EmailAddress.objects.create(user=obj, email=obj.email, primary=True)
+
+
+@admin.register(Host)
+class HostAdmin(SecretLookups):
+    """Computers: reported values are read only, the owner's choices can be changed."""
+
+    list_display = ("shown_name", "owner", "os_name", "ncpus", "client_version", "last_contact_at", "retired_at")
+    # With "Show counts" the page says how many computers each has.
+    list_filter = ("os_name", "client_brand")
+    list_select_related = ("owner",)
+    search_fields = ("domain_name", "given_name", "owner__email")
+    show_full_result_count = False
+    fields = ("owner", "given_name", "venue", "retired_at")
+
+    @admin.display(description=_("name"))
+    def shown_name(self, host: Host) -> str:
+        return host.name
+
+    def get_fields(self, request: HttpRequest, obj: Host | None = None) -> list[str]:
+        reported = [field.name for field in Host._meta.fields if field.name not in (*self.fields, "token", "id")]
+        return [*self.fields, *[name for name in reported if name != "hardware_digest"]]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Host | None = None) -> list[str]:
+        return [name for name in self.get_fields(request, obj) if name not in ("given_name", "venue", "retired_at")]
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Host | None = None) -> bool:
+        # Its history would be deleted too: retire it instead.
+        return False
+
+
+@admin.register(ClientKey)
+class ClientKeyAdmin(ReadOnlyAdmin):
+    """Keys of BOINC clients; the site stores only their hashes."""
+
+    list_display = ("hint", "user", "host", "origin", "created_at", "last_used_at", "revoked_at")
+    list_filter = ("origin",)
+    list_select_related = ("user", "host")
+    search_fields = ("user__email", "hint")
+    show_full_result_count = False
+    fields = ("user", "host", "origin", "hint", "created_at", "last_used_at", "revoked_at")
+    actions = ("revoke",)
+
+    @admin.action(description=_("Revoke the selected keys"), permissions=["revoke"])
+    def revoke(self, request: HttpRequest, queryset: QuerySet[ClientKey]) -> None:
+        keys = list(queryset.filter(revoked_at=None).select_related("user"))
+        for key in keys:
+            revoke_client_key(key.user, key.pk, BY_OPERATOR)
+        count = len(keys)
+        text = ngettext(
+            "%(number)s key revoked. Its computer has to be attached again.",
+            "%(number)s keys revoked. Their computers have to be attached again.",
+            count,
+        )
+        self.message_user(request, text % {"number": count})
+
+    def has_revoke_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("portal.change_clientkey")
+
+
+@admin.register(ApiToken)
+class ApiTokenAdmin(ReadOnlyAdmin):
+    """Tokens of the REST API; the site stores only their hashes."""
+
+    list_display = ("hint", "user", "name", "created_at", "expires_at", "last_used_at", "revoked_at")
+    list_select_related = ("user",)
+    search_fields = ("user__email", "hint")
+    show_full_result_count = False
+    fields = ("user", "name", "scopes", "hint", "created_at", "expires_at", "last_used_at", "revoked_at")
+    actions = ("revoke",)
+
+    @admin.action(description=_("Revoke the selected tokens"), permissions=["revoke"])
+    def revoke(self, request: HttpRequest, queryset: QuerySet[ApiToken]) -> None:
+        tokens = list(queryset.filter(revoked_at=None).select_related("user"))
+        for token in tokens:
+            revoke_token(token.user, token.pk, BY_OPERATOR)
+        text = ngettext("%(number)s token revoked.", "%(number)s tokens revoked.", len(tokens))
+        self.message_user(request, text % {"number": len(tokens)})
+
+    def has_revoke_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("portal.change_apitoken")
+
+
+class ConsentKindFilter(admin.SimpleListFilter):
+    """By what was agreed to, in words."""
+
+    title = _("consent")
+    parameter_name = "kind"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(kind.key, str(kind.title)) for kind in consents.kinds.values()]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[ConsentEvent]) -> QuerySet[ConsentEvent]:
+        value = self.value()
+        return queryset.filter(kind=value) if value in consents.kinds else queryset
+
+
+@admin.register(ConsentEvent)
+class ConsentEventAdmin(ReadOnlyAdmin):
+    """What volunteers agreed to and withdrew."""
+
+    list_display = ("at", "user", "consent", "is_given", "wording", "language", "origin")
+    list_filter = (ConsentKindFilter, "is_given", "origin")
+    list_select_related = ("user",)
+    search_fields = ("user__email",)
+    show_full_result_count = False
+    fields = list_display
+
+    @admin.display(description=_("consent"), ordering="kind")
+    def consent(self, event: ConsentEvent) -> str:
+        found = consents.kinds.get(event.kind)
+        return str(found.title) if found is not None else event.kind
+
+
+admin.site.register(Account, AccountAdmin)
+admin.site.register(SupportAction, SupportActionAdmin)

@@ -1,0 +1,82 @@
+"""Settings that are the same for all sites: apps, forms, what browsers may load, the look of the admin."""
+
+from csp.constants import NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
+
+INSTALLED_APPS = [
+    "unfold",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.humanize",
+    "django_htmx",
+    "rest_framework",
+    "drf_spectacular",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.usersessions",
+    "auditlog",
+    "portal",
+    "accounting",
+    "credit",
+    "scheduler",
+    "emulator",
+]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
+]
+ACCOUNT_FORMS = {
+    "signup": "portal.people.pages.forms.SignUpForm",
+    "add_email": "portal.people.pages.forms.ChangeEmailForm",
+    "login": "portal.people.pages.forms.LoginForm",
+    "reset_password": "portal.people.pages.forms.ResetPasswordForm",
+    "reset_password_from_key": "portal.people.pages.forms.ResetPasswordKeyForm",
+    "change_password": "portal.people.pages.forms.ChangePasswordForm",
+    "set_password": "portal.people.pages.forms.SetPasswordForm",
+    "reauthenticate": "portal.people.pages.forms.ReauthenticateForm",
+}
+MFA_FORMS = {
+    "add_webauthn": "portal.people.pages.passkeys.AddPasskeyForm",
+    "edit_webauthn": "portal.people.pages.passkeys.RenamePasskeyForm",
+}
+REST_FRAMEWORK = {
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "URL_FORMAT_OVERRIDE": None,
+}
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [SELF],
+        # Two-factor set-up shows its QR code as a data URL.
+        "img-src": [SELF, "data:"],
+        "object-src": [NONE],
+        "base-uri": [NONE],
+        "form-action": [SELF],
+        "frame-ancestors": [NONE],
+    }
+}
+# The admin's templates come with inline styles, and its Alpine evaluates attributes.
+ADMIN_CONTENT_SECURITY_POLICY = {
+    **CONTENT_SECURITY_POLICY["DIRECTIVES"],
+    "script-src": [SELF, UNSAFE_EVAL],
+    "style-src": [SELF, UNSAFE_INLINE],
+}
+# The site's moss green, from light to dark
+ADMIN_COLORS = {
+    "primary": {
+        "50": "oklch(97% .015 150)",
+        "100": "oklch(94% .03 150)",
+        "200": "oklch(88% .055 150)",
+        "300": "oklch(80% .08 150)",
+        "400": "oklch(70% .1 150)",
+        "500": "oklch(60% .11 150)",
+        "600": "oklch(50% .1 150)",
+        "700": "oklch(43% .09 150)",
+        "800": "oklch(37% .075 150)",
+        "900": "oklch(32% .06 150)",
+        "950": "oklch(24% .05 150)",
+    },
+}

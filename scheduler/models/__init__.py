@@ -1,0 +1,37 @@
+"""The project server's tables, by subject: files, programs, what it knows of hosts, work, the archive.
+
+Apps, workunits and results are validated credit's (credit.models).
+"""
+
+from scheduler.keyword_models import AppKeyword
+from scheduler.models.archive import ArchivedTask, ArchivedWorkunit
+from scheduler.models.files import IncomingPart, KeptOutput, StoredFile, Upload, VersionFile
+from scheduler.models.hosts import HostRecord, LoginToken, UserPreferences
+from scheduler.models.programs import BetaTest, BetaTester, DraftFile, KeyChange, PlanClass, ReleaseDraft
+from scheduler.models.work import JobLease, RetryEntry, Step, SubmissionDraft, Trickle, new_request_id
+
+__all__ = [
+    "AppKeyword",
+    "ArchivedTask",
+    "ArchivedWorkunit",
+    "BetaTest",
+    "BetaTester",
+    "DraftFile",
+    "HostRecord",
+    "IncomingPart",
+    "JobLease",
+    "KeptOutput",
+    "KeyChange",
+    "LoginToken",
+    "PlanClass",
+    "ReleaseDraft",
+    "RetryEntry",
+    "Step",
+    "StoredFile",
+    "SubmissionDraft",
+    "Trickle",
+    "Upload",
+    "UserPreferences",
+    "VersionFile",
+    "new_request_id",
+]

@@ -1,0 +1,141 @@
+"""Files in and out: programs and inputs, uploads of outputs, and outputs that are kept."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import CheckConstraint, Q
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from credit.models import SAFE_NAME, AppVersion, Batch, Result
+
+
+class StoredFile(models.Model):
+    """A file that clients download: a program or an input. Its name is its own for ever, its content never changes."""
+
+    name = models.CharField(_("name"), max_length=200, unique=True, validators=[SAFE_NAME])
+    path = models.CharField(_("path in the storage"), max_length=255)
+    nbytes = models.BigIntegerField(_("size (bytes)"))
+    md5 = models.CharField(_("MD5"), max_length=32)
+    # Hex lines of the code-signing signature; empty for input files
+    signature = models.TextField(_("signature"), blank=True)
+    is_executable = models.BooleanField(_("executable"), default=False)
+    # An input of this batch's jobs only, removed with the last of them; NULL: stays
+    batch = models.ForeignKey(
+        Batch, models.PROTECT, null=True, blank=True, related_name="files", db_index=False, verbose_name=_("batch")
+    )
+    created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
+    deleted_at = models.DateTimeField(_("deleted"), null=True, blank=True)
+
+    class Meta:
+        verbose_name = _("stored file")
+        verbose_name_plural = _("stored files")
+        ordering = ["name"]
+        constraints = [CheckConstraint(condition=Q(nbytes__gte=0), name="storedfile_nbytes_range")]
+        indexes = [models.Index(fields=["batch"], condition=Q(batch__isnull=False), name="storedfile_batch")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class VersionFile(models.Model):
+    """A file of an app version, and what the program sees it as."""
+
+    app_version = models.ForeignKey(AppVersion, models.CASCADE, related_name="files", db_index=False)
+    file = models.ForeignKey(StoredFile, models.PROTECT, related_name="versions")
+    open_name = models.CharField(max_length=200, blank=True)
+    is_main_program = models.BooleanField(default=False)
+    is_copied = models.BooleanField(_("copied into the job’s folder"), default=False)
+
+    class Meta:
+        verbose_name = _("file of a version")
+        verbose_name_plural = _("files of versions")
+        constraints = [
+            models.UniqueConstraint(fields=["app_version", "file"], name="versionfile_once"),
+            models.UniqueConstraint(
+                fields=["app_version"], condition=Q(is_main_program=True), name="versionfile_one_main_program"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.file.name
+
+
+class Upload(models.Model):
+    """An output file on its way or here. Its name says which result it is of: <result name>_<n>."""
+
+    result = models.ForeignKey(Result, models.CASCADE, related_name="uploads")
+    name = models.CharField(max_length=160, unique=True)
+    path = models.CharField(_("path in the storage"), max_length=255, blank=True)
+    nbytes = models.BigIntegerField(_("total size (bytes)"))
+    received_nbytes = models.BigIntegerField(default=0)
+    md5 = models.CharField(max_length=32)
+    started_at = models.DateTimeField(default=timezone.now)
+    completed_at = models.DateTimeField(null=True, blank=True)
+    # Where uploads are kept in parts: the request that may write now, and until when nobody else may
+    writer = models.UUIDField(null=True, editable=False)
+    writer_until = models.DateTimeField(null=True, editable=False)
+
+    class Meta:
+        verbose_name = _("upload")
+        verbose_name_plural = _("uploads")
+        constraints = [
+            CheckConstraint(
+                condition=Q(nbytes__gte=0, received_nbytes__gte=0, received_nbytes__lte=models.F("nbytes")),
+                name="upload_nbytes_range",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all of it is here, with the MD5 that the client announced."""
+        return self.completed_at is not None
+
+
+class IncomingPart(models.Model):
+    """An object that an upload writes to the storage: known before it is there, so that it is never forgotten.
+
+    In force, it is a part of the upload of this name. Else nobody needs it, or its request is still at it.
+    """
+
+    path = models.CharField(_("path in the storage"), max_length=255, unique=True)
+    name = models.CharField(max_length=160)
+    offset = models.BigIntegerField()
+    nbytes = models.BigIntegerField(_("size (bytes)"))
+    is_in_force = models.BooleanField(default=False)
+    begun_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        constraints = [CheckConstraint(condition=Q(offset__gte=0, nbytes__gte=0), name="incomingpart_range")]
+        indexes = [
+            models.Index(fields=["name", "offset"], name="incomingpart_name"),
+            models.Index(fields=["begun_at"], name="incomingpart_begun"),
+        ]
+
+    def __str__(self) -> str:
+        return self.path
+
+
+class KeptOutput(models.Model):
+    """An output file of a validated workunit, offered for download until its batch is retired."""
+
+    batch = models.ForeignKey(Batch, models.PROTECT, null=True, related_name="outputs", db_index=False)
+    workunit_name = models.CharField(max_length=128)
+    number = models.PositiveSmallIntegerField()
+    name = models.CharField(_("name for the program"), max_length=200)
+    path = models.CharField(_("path in the storage"), max_length=255)
+    nbytes = models.BigIntegerField()
+    md5 = models.CharField(max_length=32)
+    kept_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        verbose_name = _("kept output")
+        verbose_name_plural = _("kept outputs")
+        constraints = [models.UniqueConstraint(fields=["workunit_name", "number"], name="keptoutput_once")]
+        indexes = [models.Index(fields=["batch", "id"], name="keptoutput_batch")]
+
+    def __str__(self) -> str:
+        return f"{self.workunit_name}/{self.name}"

@@ -1,0 +1,167 @@
+"""Plan classes, releases that are being prepared and tested, and changes of the key that signs programs."""
+
+from __future__ import annotations
+
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.db.models import CheckConstraint, Q
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from credit.models import PROCESSOR_TYPES, SAFE_NAME, AppVersion, ProcessorType
+from portal.models import User
+
+
+class PlanClass(models.Model):
+    """Which hosts can run the versions of a plan class, and how many FLOPS of their devices those use."""
+
+    name = models.CharField(_("name"), max_length=64, unique=True, validators=[SAFE_NAME])
+    processor_type = models.CharField(
+        _("processor type"), max_length=16, choices=PROCESSOR_TYPES, default=ProcessorType.CPU
+    )
+    min_ncpus = models.PositiveIntegerField(_("minimum processors"), default=0)
+    max_ncpus = models.PositiveIntegerField(
+        _("processors used at most"), default=1, validators=[MinValueValidator(1), MaxValueValidator(1024)]
+    )
+    cpu_features = models.CharField(_("required processor features"), max_length=200, blank=True)
+    min_gpu_ram_bytes = models.BigIntegerField(_("minimum GPU memory (bytes)"), default=0)
+    min_driver_version = models.PositiveIntegerField(_("minimum driver version"), default=0)
+    min_compute_capability = models.PositiveIntegerField(
+        _("minimum compute capability"), default=0, help_text=_("Major × 100 + minor, for example 705. NVIDIA only.")
+    )
+    needs_opencl = models.BooleanField(_("needs OpenCL"), default=False)
+    needs_docker = models.BooleanField(_("needs Docker"), default=False, db_default=False)
+    needs_wsl = models.BooleanField(_("needs WSL"), default=False, db_default=False)
+    avg_ncpus = models.FloatField(
+        _("processors used"), default=1, validators=[MinValueValidator(0), MaxValueValidator(1024)]
+    )
+    gpu_usage = models.FloatField(
+        _("GPUs used"),
+        default=0,
+        validators=[MinValueValidator(0), MaxValueValidator(64)],
+        help_text=_("For a GPU type, 0 means the value of the version."),
+    )
+
+    class Meta:
+        verbose_name = _("plan class")
+        ordering = ["name"]
+        verbose_name_plural = _("plan classes")
+        constraints = [
+            # Of nothing the peak FLOPS is 0, and its versions would never be sent.
+            CheckConstraint(
+                condition=Q(processor_type=ProcessorType.CPU, gpu_usage=0, avg_ncpus__gt=0)
+                | (~Q(processor_type=ProcessorType.CPU) & Q(gpu_usage__gte=0, avg_ncpus__gte=0)),
+                name="planclass_uses_something",
+            ),
+            CheckConstraint(condition=Q(max_ncpus__gte=1), name="planclass_max_ncpus"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ReleaseDraft(models.Model):
+    """A version of an app that is being prepared in the browser. Nothing of it is released before it is signed.
+
+    ``fields``: those of version.toml (docs/how-to/jobs.md) but for the files.
+    """
+
+    creator = models.ForeignKey(
+        User, models.SET_NULL, null=True, blank=True, related_name="+", db_index=False, verbose_name=_("creator")
+    )
+    fields = models.JSONField(_("fields"), default=dict)
+    created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
+    # The version that was made of it; its files are then no longer here
+    app_version = models.OneToOneField(
+        AppVersion, models.SET_NULL, null=True, blank=True, related_name="draft", verbose_name=_("app version")
+    )
+
+    class Meta:
+        verbose_name_plural = _("new versions")
+        ordering = ["-id"]
+        verbose_name = _("new version")
+        permissions = [("release_appversion", "Can test, release, withdraw and roll back versions of apps")]
+
+    def __str__(self) -> str:
+        number, plan_class = self.fields.get("version_num", 0) / 100, self.fields.get("plan_class")
+        label = f"{number:.2f}" + (f" ({plan_class})" if plan_class else "")
+        return f"{self.fields.get('app', '')} {label} {self.fields.get('platform', '')}"
+
+
+class DraftFile(models.Model):
+    """A program file that was uploaded for a draft, with its signature once there is one."""
+
+    draft = models.ForeignKey(ReleaseDraft, models.CASCADE, related_name="files", db_index=False)
+    name = models.CharField(max_length=200, validators=[SAFE_NAME])
+    path = models.CharField(_("path in the storage"), max_length=255)
+    nbytes = models.BigIntegerField()
+    md5 = models.CharField(max_length=32)
+    open_name = models.CharField(max_length=200, blank=True)
+    is_main_program = models.BooleanField(default=False)
+    is_executable = models.BooleanField(default=False)
+    is_copied = models.BooleanField(default=False)
+    signature = models.TextField(blank=True)
+
+    class Meta:
+        verbose_name = _("file of a draft")
+        verbose_name_plural = _("files of drafts")
+        ordering = ["id"]
+        constraints = [models.UniqueConstraint(fields=["draft", "name"], name="draftfile_once")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class BetaTest(models.Model):
+    """A version that is tested: only computers of these people get it. One that was sent to all has no such row."""
+
+    app_version = models.OneToOneField(AppVersion, models.CASCADE, primary_key=True, related_name="beta_test")
+    begun_by = models.ForeignKey(User, models.SET_NULL, null=True, blank=True, related_name="+", db_index=False)
+    with_volunteers = models.BooleanField(_("also for volunteers who agreed to test"), default=False)
+    begun_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        verbose_name = _("test of a version")
+        verbose_name_plural = _("tests of versions")
+
+    def __str__(self) -> str:
+        return str(self.app_version)
+
+
+class BetaTester(models.Model):
+    """A volunteer who agreed to get versions that are still tested."""
+
+    user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="beta_tester")
+    agreed_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        verbose_name = _("tester")
+        verbose_name_plural = _("testers")
+
+    def __str__(self) -> str:
+        return str(self.user)
+
+
+class KeyChange(models.Model):
+    """The code-signing key was changed: who has the old one believes the new one, as the old one signed it.
+
+    Keys are texts as clients get them, without the line feed at the end.
+    """
+
+    old_key = models.TextField(_("old public key"))
+    new_key = models.TextField(_("new public key"))
+    signature = models.TextField(_("signature of the new key with the old one"))
+    changed_at = models.DateTimeField(_("changed"), default=timezone.now)
+
+    class Meta:
+        verbose_name = _("change of the code-signing key")
+        verbose_name_plural = _("changes of the code-signing key")
+        ordering = ["-id"]
+        constraints = [
+            models.UniqueConstraint(fields=["old_key"], name="keychange_one_successor"),
+            models.UniqueConstraint(fields=["new_key"], name="keychange_one_forerunner"),
+            CheckConstraint(condition=~Q(old_key=models.F("new_key")), name="keychange_changes"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.changed_at:%Y-%m-%d %H:%M}"

@@ -1,0 +1,124 @@
+"""Jobs on their way: drafts of batches, leases of ready jobs, trickle-up messages, and steps that are tried again."""
+
+from __future__ import annotations
+
+import secrets
+
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from credit.models import App, Batch, Result, Workunit
+from portal.models import Host, User
+
+
+def new_request_id() -> str:
+    """Of a submission from the browser: unique, and no secret."""
+    return f"web-{secrets.token_hex(16)}"
+
+
+class SubmissionDraft(models.Model):
+    """Jobs that were uploaded in the browser and are looked at before they are submitted.
+
+    ``defaults``: what all jobs have in common, as the fields of a job; ``open_name``: what programs call the file of an
+    archive that has no table.
+    """
+
+    # NULL: the account is closed; what was uploaded is deleted with other old drafts
+    owner = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+")
+    app = models.ForeignKey(App, models.CASCADE, related_name="+", db_index=False)
+    name = models.CharField(max_length=100, blank=True)
+    request_id = models.CharField(max_length=64, unique=True, default=new_request_id)
+    is_archive = models.BooleanField()
+    path = models.CharField(_("where the storage keeps what was uploaded"), max_length=255)
+    open_name = models.CharField(max_length=200, blank=True)
+    defaults = models.JSONField(default=dict)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    batch = models.OneToOneField(Batch, models.SET_NULL, null=True, related_name="draft")
+
+    class Meta:
+        verbose_name = _("draft of a batch")
+        verbose_name_plural = _("drafts of batches")
+
+    def __str__(self) -> str:
+        return self.name or self.request_id
+
+
+class JobLease(models.Model):
+    """Until the lease ends, one process alone keeps the jobs of these workunits ready.
+
+    ``block``: the number of each of the workunits, divided by `scheduler.ready_jobs.sql.BLOCK`.
+    ``holder``: a random number of the process.
+    """
+
+    app = models.ForeignKey(App, models.CASCADE, related_name="+", db_index=False)
+    block = models.BigIntegerField()
+    holder = models.BigIntegerField()
+    until = models.DateTimeField()
+
+    class Meta:
+        verbose_name = _("lease of jobs")
+        verbose_name_plural = _("leases of jobs")
+        constraints = [models.UniqueConstraint(fields=["app", "block"], name="joblease_one_holder")]
+
+    def __str__(self) -> str:
+        return f"{self.block} of {self.app}"
+
+
+class Trickle(models.Model):
+    """A trickle-up message: stored once however often it is sent, then handed to its app's function."""
+
+    host = models.ForeignKey(Host, models.CASCADE, related_name="trickles", db_index=False, verbose_name=_("computer"))
+    user = models.ForeignKey(User, models.CASCADE, related_name="+", db_index=False, verbose_name=_("volunteer"))
+    result = models.ForeignKey(
+        Result, models.CASCADE, null=True, blank=True, related_name="trickles", verbose_name=_("result")
+    )
+    variety = models.CharField(_("kind"), max_length=64)
+    text = models.TextField(_("text"))
+    # Equal for a message that is sent again
+    digest = models.BinaryField(_("digest"), max_length=16)
+    written_at = models.DateTimeField(_("time in the message"))
+    received_at = models.DateTimeField(_("received"), default=timezone.now)
+    handled_at = models.DateTimeField(_("handled"), null=True, blank=True)
+    fault = models.CharField(_("reason for the failure"), max_length=200, blank=True)
+
+    class Meta:
+        verbose_name = _("trickle-up message")
+        verbose_name_plural = _("trickle-up messages")
+        constraints = [models.UniqueConstraint(fields=["host", "digest"], name="trickle_once")]
+        indexes = [models.Index(fields=["id"], condition=Q(handled_at__isnull=True), name="trickle_to_handle")]
+
+    def __str__(self) -> str:
+        return f"{self.variety} of {self.host}"
+
+
+class Step(models.TextChoices):
+    """What is done with a workunit in the background."""
+
+    TRANSITION = "transition", _("state transition")
+    ASSIMILATE = "assimilate", _("assimilation")
+    DELETE_FILES = "delete_files", _("deletion of files")
+    ARCHIVE = "archive", _("archiving")
+
+
+class RetryEntry(models.Model):
+    """An entry of the retry queue: a workunit made a background step fail, and waits until it is tried again."""
+
+    workunit = models.ForeignKey(
+        Workunit, models.CASCADE, related_name="retry_entries", db_index=False, verbose_name=_("workunit")
+    )
+    step = models.CharField(_("step"), max_length=16, choices=Step)
+    fault = models.CharField(_("fault"), max_length=500)
+    ntries = models.PositiveIntegerField(_("tries"), default=1)
+    since = models.DateTimeField(_("since"), default=timezone.now)
+    retry_at = models.DateTimeField(_("next try"))
+
+    class Meta:
+        ordering = ["-since"]
+        verbose_name = _("workunit to retry")
+        verbose_name_plural = _("retry queue")
+        constraints = [models.UniqueConstraint(fields=["workunit", "step"], name="retryentry_once")]
+
+    def __str__(self) -> str:
+        return f"{self.workunit}: {self.get_step_display()}"
