@@ -31,6 +31,7 @@ from portal.audit import proposals, step_view, undo
 from portal.audit.admin import AuditedAdmin
 from portal.audit.steps import sections
 from portal.audit.values import lines_of, row_words_of
+from portal.dashboard import registry
 from portal.dashboard import views as dashboard_views
 from portal.languages.stored import in_english
 from portal.maintenance.admin import MaintenanceRunAdmin
@@ -49,6 +50,7 @@ from portal.models import (
     SupportAction,
     User,
 )
+from portal.operators import rights_texts
 from portal.operators.admin_pages import AccountAdmin, SupportActionAdmin
 from portal.operators.roles import ROLES
 from portal.people import consents
@@ -115,6 +117,11 @@ class LowerCaseEmail:
 
 class PersonForm(LowerCaseEmail, UserChangeForm):
     """Change a person."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        if "user_permissions" in self.fields:
+            self.fields["user_permissions"].queryset = rights_texts.useful_to(self.instance)
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
@@ -342,7 +349,7 @@ class RequestedWorkAdmin(ReadOnlyAdmin):
     def get_changelist(self, request: HttpRequest, **more: Any) -> type[ChangeList]:
         return PlacedChangeList
 
-    @admin.display(ordering="state_name")
+    @admin.display(description=_("state"), ordering="state_name")
     def state(self, row: Any) -> str:
         return str(overview.STATE_WORDS[row.state_name])
 
@@ -356,10 +363,21 @@ class RequestedWorkAdmin(ReadOnlyAdmin):
 class OperatingFigureAdmin(ReadOnlyAdmin):
     """The figures as they were taken; the dashboard and its charts are better to read."""
 
-    list_display = ("name", "label", "taken_at", "shown_value")
+    list_display = ("title", "series", "taken_at", "shown_value")
+    fields = ("title", "name", "series", "taken_at", "shown_value")
     search_fields = ("=name",)
     ordering = ("-taken_at", "name", "label")
     show_full_result_count = False
+
+    @admin.display(description=_("figure"), ordering="name")
+    def title(self, row: OperatingFigure) -> str:
+        figure = registry.figure(row.name)
+        return str(figure.title) if figure is not None else row.name
+
+    @admin.display(description=_("series"), ordering="label")
+    def series(self, row: OperatingFigure) -> str:
+        figure = registry.figure(row.name)
+        return figure.label_text(row.label) if figure is not None else row.label
 
     @admin.display(description=_("value"), ordering="value")
     def shown_value(self, figure: OperatingFigure) -> str:

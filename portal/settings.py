@@ -312,7 +312,7 @@ CELERY_BEAT_SCHEDULE = timetable(
 
 # --- Django -----------------------------------------------------------------------------------------
 INSTALLED_APPS = [
-    "unfold",
+    "portal.operators.site.SiteConfig",
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",

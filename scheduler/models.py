@@ -13,6 +13,7 @@ from django.db import models
 from django.db.models import CheckConstraint, Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_noop
 
 from credit.models import PROCESSOR_TYPES, SAFE_NAME, App, AppVersion, Batch, ProcessorType, Result, Workunit
 from portal.models import Host, User
@@ -91,7 +92,9 @@ class ReleaseDraft(models.Model):
         verbose_name_plural = _("new versions")
         ordering = ["-id"]
         verbose_name = _("new version")
-        permissions = [("release_appversion", "Can test, release, withdraw and roll back versions of apps")]
+        permissions = [
+            ("release_appversion", gettext_noop("Can test, release, withdraw and roll back versions of apps"))
+        ]
 
     def __str__(self) -> str:
         number, plan_class = self.fields.get("version_num", 0) / 100, self.fields.get("plan_class")
@@ -395,7 +398,7 @@ class Trickle(models.Model):
         indexes = [models.Index(fields=["id"], condition=Q(handled_at__isnull=True), name="trickle_to_handle")]
 
     def __str__(self) -> str:
-        return f"{self.variety} of {self.host}"
+        return f"{self.host} · {self.variety}"
 
 
 class KeyChange(models.Model):
