@@ -16,8 +16,8 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from portal.languages import report_texts, zones
 from portal.languages import supplied as supplied_texts
-from portal.languages import zones
 from portal.languages.numbers import localised as localised
 from portal.sign_in.browsers import browser_name
 
@@ -271,6 +271,12 @@ def amount(value: float, show: str) -> str:
     if show == "time":
         return duration_text(value)
     return _("%(number)s\u00a0credits") % {"number": credit_text(value)}
+
+
+@register.filter
+def report_fault(value: str) -> str:
+    """What of a client's report was wrong."""
+    return report_texts.shown(value)
 
 
 @register.filter
