@@ -25,7 +25,7 @@ from kombu.exceptions import OperationalError
 from portal.celery import app
 from portal.languages.recipients import written_for
 from portal.models import User, WaitingMail
-from portal.ops.mail_refusals import Refusal, refusal_of
+from portal.wire.mail_refusals import Refusal, refusal_of
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
