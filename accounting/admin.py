@@ -53,7 +53,7 @@ from portal.audit.admin import AuditedAdmin, AuditedForm
 from portal.audit.record import record
 from portal.audit.register import row_words
 from portal.languages import fetch_texts
-from portal.templatetags.display import significant
+from portal.templatetags.display import credit_text, duration_text, significant
 from portal.wire import signing
 
 
@@ -320,13 +320,26 @@ class ProjectDayAdmin(ReadOnlyAdmin):
     date_hierarchy = "day"
     ordering = ("-day", "project")
 
+    fields = (
+        "day", "project", "users", "hosts", "cpu_credit", "gpu_credit", "cpu_hours", "gpu_hours", "njobs_success",
+        "njobs_error", "rolled_up_at",
+    )  # fmt: skip
+
+    @admin.display(description=_("CPU time"))
+    def cpu_hours(self, row: ProjectDay) -> str:
+        return duration_text(row.cpu_time)
+
+    @admin.display(description=_("GPU time"))
+    def gpu_hours(self, row: ProjectDay) -> str:
+        return duration_text(row.gpu_time)
+
     @admin.display(description=_("CPU credit"), ordering="cpu_ec")
     def cpu_credit(self, row: ProjectDay) -> str:
-        return f"{row.cpu_ec / 1e6:,.0f}"
+        return credit_text(row.cpu_ec)
 
     @admin.display(description=_("GPU credit"), ordering="gpu_ec")
     def gpu_credit(self, row: ProjectDay) -> str:
-        return f"{row.gpu_ec / 1e6:,.0f}"
+        return credit_text(row.gpu_ec)
 
 
 @admin.register(ProjectTrouble)
@@ -350,6 +363,10 @@ class SettlementAdmin(ReadOnlyAdmin):
     list_display = (
         "host", "project", "is_outside", "ratio", "expected", "granted_credit", "estimated_credit", "seen_on",
     )  # fmt: skip
+    fields = (
+        "host", "project", "seen_on", "read_on", "granted_credit", "is_whole", "estimated_credit", "ratio", "expected",
+        "is_outside",
+    )  # fmt: skip
     list_filter = ("is_outside", "project")
     list_select_related = ("host", "project__ratio")
     search_fields = ("=host__token",)
@@ -367,11 +384,11 @@ class SettlementAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("granted"), ordering="granted")
     def granted_credit(self, row: Settlement) -> str:
-        return f"{row.granted / 1e6:,.0f}"
+        return credit_text(row.granted)
 
     @admin.display(description=_("estimated"), ordering="estimated")
     def estimated_credit(self, row: Settlement) -> str:
-        return f"{row.estimated / 1e6:,.0f}"
+        return credit_text(row.estimated)
 
 
 _TASK_SOURCE_PROBLEMS = (
@@ -383,6 +400,7 @@ _TASK_SOURCE_PROBLEMS = (
 @admin.register(TaskSource)
 class TaskSourceAdmin(ReadOnlyAdmin):
     list_display = ("project", "answered_at", "ask_after", "failures", "shown_problem")
+    fields = list_display
     list_select_related = ("project",)
 
     @admin.display(description=_("problem"), ordering="problem")
@@ -393,6 +411,7 @@ class TaskSourceAdmin(ReadOnlyAdmin):
 @admin.register(HostClient)
 class HostClientAdmin(ReadOnlyAdmin):
     list_display = ("host", "cpid", "seen_at", "told_apart_at", "record")
+    fields = list_display
     list_filter = (("told_apart_at", admin.EmptyFieldListFilter),)
     search_fields = ("cpid", "=host__token")
     list_select_related = ("host", "record")

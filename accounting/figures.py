@@ -10,11 +10,13 @@ from django.db import connection
 from django.db.models import Count
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_noop
 
 from accounting.engine.states import NoteKind
 from accounting.ledger.sql import MONTHS_AHEAD
 from accounting.models import Project, ProjectTrouble, StatisticsImport
 from portal.dashboard import registry
+from portal.dashboard.record import moment
 from portal.dashboard.registry import Combine, Figure, Panel, Sample, Source, Table
 from portal.dashboard.rules import above, below
 from portal.ops import heartbeats
@@ -121,7 +123,14 @@ TABLES: Final = (
     ),
 )
 _UNREAD_AFTER: Final = dt.timedelta(days=2)
-_TROUBLE_NAMES: Final = {"no_work": "no work", "failing": "its server fails", "ended": "has ended"}
+_TROUBLE_NAMES: Final = {
+    "no_work": gettext_noop("no work"),
+    "failing": gettext_noop("its server fails"),
+    "ended": gettext_noop("has ended"),
+}
+_ALL_TYPES: Final = gettext_noop("all types")
+_SOME_OF_ALL: Final = gettext_noop("%(number)s of %(all)s")
+_WITHIN: Final = (gettext_noop("day"), gettext_noop("week"), gettext_noop("month"))
 # One pass over all computers: of the whole table, so only a task does it.
 _ACTIVE: Final = """
 SELECT count(*) FILTER (WHERE last_contact_at > %(now)s - interval '1 day'),
@@ -150,7 +159,7 @@ def take(now: dt.datetime) -> Iterator[Sample]:
         keys = cursor.fetchone()[0]
         cursor.execute(MONTHS_AHEAD, [now.astimezone(dt.UTC).date()])
         ahead = cursor.fetchone()[0]
-    for within, count in (("day", day), ("week", week), ("month", month)):
+    for within, count in zip(_WITHIN, (day, week, month), strict=True):
         yield Sample("am.active", count, within)
     yield Sample("am.first_contacts", new)
     yield Sample("am.capped", capped)
@@ -175,9 +184,9 @@ def take_tables(now: dt.datetime) -> dict[str, list[list[object]]]:
             [
                 [trouble.project.name, reverse("admin:accounting_project_change", args=[trouble.project_id])],
                 _TROUBLE_NAMES.get(trouble.kind, trouble.kind),
-                trouble.processor_type or "all types",
-                f"{trouble.since:%Y-%m-%d %H:%M}",
-                f"{trouble.volunteers} of {trouble.of_volunteers}",
+                trouble.processor_type or _ALL_TYPES,
+                moment(trouble.since),
+                _SOME_OF_ALL % {"number": trouble.volunteers, "all": trouble.of_volunteers},
             ]
             for trouble in troubles
         ]
@@ -188,3 +197,4 @@ def register() -> None:
     """Called once, when the app is ready, if the site has an account manager."""
     registry.add_panel(Panel(KEY, _("Account manager"), 4))
     registry.add_source(Source(KEY, FIGURES, take, TABLES, take_tables))
+    registry.words.extend((*_TROUBLE_NAMES.values(), _ALL_TYPES, _SOME_OF_ALL, *_WITHIN))

@@ -11,6 +11,7 @@ class PortalConfig(AppConfig):
     def ready(self) -> None:
         # Registers the system checks, what happens at a login and the counting of tasks, and has this process send
         # its tasks through our Celery application.
+        from django.contrib.auth.models import Group, Permission
         from django.db.models.signals import post_migrate, pre_save
 
         from portal import celery
@@ -21,7 +22,7 @@ class PortalConfig(AppConfig):
         from portal.maintenance import jobs
         from portal.models import Change, SiteText
         from portal.object_storage import checks as object_storage_checks
-        from portal.operators import roles
+        from portal.operators import rights_texts, roles
         from portal.ops import checks, heartbeats, metrics
         from portal.ops.wal_metrics import WalMetrics
         from portal.people import login_events
@@ -34,6 +35,9 @@ class PortalConfig(AppConfig):
         # Each app's signal makes its permissions: after the last one all are there.
         last = [each for each in apps.get_app_configs() if each.models_module][-1]
         post_migrate.connect(roles.keep_groups, sender=last, dispatch_uid="roles")
+        # Pages, filters and lists of choices show them by these.
+        Group.__str__ = rights_texts.role_text  # type: ignore[method-assign]
+        Permission.__str__ = rights_texts.permission_text  # type: ignore[method-assign]
         metrics.app_collectors += [RequestedWorkMetrics(), LeaseMetrics(), ReplicaMetrics(), WalMetrics()]
         services.register()
         jobs.add(jobs.SITE)

@@ -3,7 +3,7 @@
 from csp.constants import NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
 
 INSTALLED_APPS = [
-    "unfold",
+    "portal.operators.site.SiteConfig",
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",

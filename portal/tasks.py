@@ -12,8 +12,7 @@ from kombu.exceptions import OperationalError
 from portal.dashboard import record, thinning
 from portal.maintenance import runs
 from portal.ops import housekeeping
-from portal.people import security_events
-from portal.people.key_mails import send_confirmation, send_key_mail
+from portal.people import key_mails, security_events
 from portal.periodic.scheduler import entries_added
 from portal.requested_work import queue
 
@@ -21,8 +20,7 @@ __all__ = [
     "carry_out_maintenance",
     "carry_out_requested",
     "look_after_requested",
-    "send_confirmation",
-    "send_key_mail",
+    "send_waiting_mails",
     "take_figures",
     "thin_figures",
     "tidy_up",
@@ -55,6 +53,12 @@ def look_after_requested() -> None:
     """Queue again what lost workers had, and tell workers of what waits."""
     queue.look_after(timezone.now())
     runs.tell_again(timezone.now())
+
+
+@shared_task
+def send_waiting_mails() -> None:
+    """Every minute, and when there is one: mails about what BOINC clients did."""
+    key_mails.send_waiting(timezone.now())
 
 
 @shared_task

@@ -57,6 +57,7 @@ from portal.models import (
     SecurityEvent,
     SentMail,
     User,
+    WaitingMail,
 )
 from portal.requested_work import queue
 from portal.requested_work.queue import Standing
@@ -157,6 +158,7 @@ def _documents(user: User) -> Iterator[tuple[str, object]]:
             "settings": _rows(AccountSettings.objects.filter(user=user)),
             "mails": _rows(MailChoice.objects.filter(user=user)),
             "sent_mails": _rows(SentMail.objects.filter(user=user).order_by("pk")),
+            "waiting_mails": _rows(WaitingMail.objects.filter(user=user).order_by("pk")),
             "requested_work": _rows(RequestedWork.objects.filter(user=user).order_by("pk")),
         },
     )

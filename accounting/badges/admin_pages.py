@@ -12,12 +12,13 @@ from django.utils.translation import gettext_lazy as _
 from accounting.badges.texts import rule_text
 from accounting.models import Badge
 from portal.audit.admin import AuditedAdmin
+from portal.languages import supplied
 
 
 class BadgeAdmin(AuditedAdmin):
     """A rule that somebody reached cannot be deleted: switch it off instead."""
 
-    list_display = ("title", "rule", "is_active", "nawarded")
+    list_display = ("shown_title", "rule", "is_active", "nawarded")
     list_filter = ("is_active", "kind")
     search_fields = ("title",)
     fieldsets = (
@@ -37,6 +38,10 @@ class BadgeAdmin(AuditedAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         found: QuerySet[Any] = super().get_queryset(request).annotate(nawards=Count("awards"))
         return found
+
+    @admin.display(description=_("title"), ordering="title")
+    def shown_title(self, row: Badge) -> str:
+        return supplied.shown(row.title)
 
     @admin.display(description=_("what has to be reached"))
     def rule(self, row: Badge) -> str:

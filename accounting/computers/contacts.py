@@ -15,6 +15,7 @@ from accounting.choosing.texts import listed, types_text
 from accounting.engine.choice.facts import TroubleKind
 from accounting.models import Answer, Project
 from accounting.rpc.contact_log import MAX_ANSWERS
+from portal.languages.stored import translated
 from portal.models import Host
 
 _MOST_NAMED: Final = 12
@@ -109,10 +110,22 @@ def _line(row: Answer, times: int, last_at: dt.datetime | None, projects: Mappin
         delay_secs=int(content.get("delay_secs", 0)),
         orders=_orders(accounts, int(content.get("accounts_left_out", 0)), projects),
         said=_said(accounts, projects),
-        messages=[str(message) for message in content.get("messages", [])],
+        messages=[translated(str(message), _MESSAGES) for message in content.get("messages", [])],
     )
 
 
+# As accounting.rpc.instructions says them to clients; titles of news stay as operators wrote them.
+_MESSAGES: Final = (
+    _(
+        "This computer gets projects once you have confirmed your e-mail address. Open the link in the e-mail that we "
+        "sent you, or request another one at %(url)s"
+    ),
+    _("There is no project for this computer; see %(url)s for the reasons"),
+    _(
+        "The totals of %(project)s could not be read (%(reason)s). Nothing is lost: they count as soon as a report can "
+        "be read"
+    ),
+)
 _ORDERS: Final[tuple[tuple[str, Callable[[dict[str, Any]], bool]], ...]] = (
     (_("Attach %(names)s"), lambda said: said.get("order") == "attach"),
     (_("Continue with %(names)s"), lambda said: said.get("order") == "keep"),

@@ -24,8 +24,8 @@ from django.db.models.functions import Coalesce
 from accounting.models import MailCampaign
 from portal.models import Host, SentMail, User
 from portal.ops.mail_choices import Mail, claim
-from portal.ops.mail_refusals import Refusal, refusal_of
 from portal.ops.mails import MailServerDown, compose, recipients
+from portal.wire.mail_refusals import Refusal, refusal_of
 
 log = structlog.get_logger("mails")
 

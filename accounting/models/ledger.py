@@ -154,7 +154,7 @@ class HostClient(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.cpid} at {self.host}"
+        return f"{self.host} · {self.cpid}"
 
 
 class Day(Amounts):

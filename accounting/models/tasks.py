@@ -112,4 +112,4 @@ class TaskSource(models.Model):
         verbose_name_plural = _("projects asked about tasks")
 
     def __str__(self) -> str:
-        return f"tasks of {self.project}"
+        return str(self.project)

@@ -14,6 +14,7 @@ from accounting.models import ProjectProfile, processor_name
 from accounting.wire.project_config import ProjectConfig, from_json
 from accounting.wire.requests import canonical_url
 from accounting.wire.server_status import ServerStatus
+from portal.templatetags.display import count, percent
 from portal.wire.boinc_errors import ERR_PROJECT_DOWN
 from portal.wire.keywords import KEYWORDS as ALL_KEYWORDS
 
@@ -106,7 +107,7 @@ def in_words(config: ProjectConfig, field: str) -> str:
         # Two texts may have the same beginning and length.
         digest = hashlib.sha256(value.encode()).hexdigest()[:16]
         text = gettext("%(start)s… (%(number)s characters, SHA-256 %(digest)s)")
-        return text % {"start": value[:300], "number": f"{len(value):,}", "digest": digest}
+        return text % {"start": value[:300], "number": count(len(value)), "digest": digest}
     if isinstance(value, bool):
         return gettext("yes") if value != (field in _NEGATED) else gettext("no")
     return str(value or "")
@@ -122,7 +123,7 @@ def keyword_text(id_: int, part: float) -> str:
         if id_ in ALL_KEYWORDS
         else gettext("No. %(number)s (unknown to BOINC)") % {"number": id_}
     )
-    return name if part == 1 else f"{name} ({part:.0%})"
+    return name if part == 1 else f"{name} ({percent(part)})"
 
 
 def is_down(config: ProjectConfig) -> bool:

@@ -24,6 +24,7 @@ from accounting.projects import signing_key
 from accounting.wire.project_config import ProjectConfig, from_json
 from accounting.wire.server_status import status_from_json
 from portal.models import User
+from portal.templatetags.display import count
 
 REPORTS_COUNT_FOR: Final = dt.timedelta(days=1)
 """How long what a computer said last counts."""
@@ -89,7 +90,7 @@ def read_set_up(project: Project, user: User) -> dict[str, Any]:
 def _counts(profile: ProjectProfile | None) -> list[tuple[str, str]]:
     """What the project says of its queues, in words."""
     counts = status_from_json(profile.status).counts if profile is not None else {}
-    return [(gettext(label), f"{counts[name]:,.0f}") for name, label in _COUNTS.items() if name in counts]
+    return [(gettext(label), count(round(counts[name]))) for name, label in _COUNTS.items() if name in counts]
 
 
 @dataclass(slots=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final
 
 import orjson
@@ -128,7 +127,7 @@ def _answer_unknown(
         key = request.authenticator
         if caller.user is not None:
             key = issue_client_key(caller.user, ClientKey.Origin.ATTACH, host, source=Source(address))
-            transaction.on_commit(partial(tell_of_key, caller.user, address))
+            tell_of_key(caller.user, address)
         elif caller.key_id is not None:
             ClientKey.objects.filter(pk=caller.key_id).update(host=host, last_used_at=now)
         done = plain.run(_settle_identified(request, recognised, key, listed, projects, now))

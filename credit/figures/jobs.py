@@ -12,6 +12,7 @@ from django.db import connection
 from django.db.backends.utils import CursorWrapper
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_noop
 
 from credit.engine.states import AssimilateState, FileDeleteState, Outcome, ServerState
 from credit.figures import outcomes, sql
@@ -34,6 +35,8 @@ _TO_DELETE: Final = f"{_WORKUNITS}?file_delete_state__exact={FileDeleteState.REA
 _UNSENT: Final = f"{_RESULTS}?server_state__exact={ServerState.UNSENT:d}"
 _FAILED: Final = f"{_RESULTS}?outcome__exact={Outcome.CLIENT_ERROR:d}"
 _RETRY: Final = "admin:scheduler_retryentry_changelist"
+_COMPUTER: Final = gettext_noop("computer %(number)s")
+_NO_QUOTA: Final = gettext_noop("not set")
 _hourly: Final = partial(Figure, per=_("per hour"), series=_("outcome"))
 
 FIGURES: Final = (
@@ -159,6 +162,7 @@ FIGURES: Final = (
         series=_("error"),
         about=_("Errors, time-outs, and outputs that could not be checked."),
         history=outcomes.by(outcomes.error_name, ["outcome", "exit_status"], outcomes.FAILURES),
+        label_text=outcomes.error_shown,
     ),
     _hourly(
         "jobs.failed_by_app",
@@ -303,11 +307,11 @@ def take_tables(now: dt.datetime) -> dict[str, list[list[object]]]:
     return {
         "jobs.failing_hosts": [
             [
-                [given or domain or f"computer {host}", f"{reverse(_RESULTS)}?host__id__exact={host}"],
+                [given or domain or _COMPUTER % {"number": host}, f"{reverse(_RESULTS)}?host__id__exact={host}"],
                 app,
                 f"{100 * share:.0f} %",
                 f"{100 * errors:.0f} %",
-                str(quota or "not set"),
+                str(quota or _NO_QUOTA),
             ]
             for host, given, domain, app, share, errors, quota in rows
         ]
@@ -316,5 +320,6 @@ def take_tables(now: dt.datetime) -> dict[str, list[list[object]]]:
 
 def register() -> None:
     """Called once, when the app is ready, if the site has a project."""
+    registry.words.extend((*outcomes.WORDS, _COMPUTER, _NO_QUOTA))
     registry.add_panel(Panel(KEY, _("Jobs"), 2))
     registry.add_source(Source(KEY, FIGURES, take, TABLES, take_tables))

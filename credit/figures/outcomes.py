@@ -10,7 +10,7 @@ from typing import Final, Literal, NamedTuple
 from django.db import connection, transaction
 from django.db.models import Sum
 from django.db.models.functions import Trunc
-from django.utils.translation import override
+from django.utils.translation import gettext_noop, override
 
 from credit.engine.states import Outcome
 from credit.figures import sql
@@ -19,6 +19,7 @@ from credit.models import ResultHour, ResultHourMark
 from credit.models.work import OUTCOMES
 from credit.pages.state_texts import exit_text
 from portal.dashboard.rules import Points
+from portal.languages.stored import filled, in_english, made_of, translated
 
 LAG: Final = dt.timedelta(minutes=2)
 """A report is in the database this long after its time at the latest: clients are answered within a minute."""
@@ -110,7 +111,12 @@ class Ended(NamedTuple):
     exit_status: int | None = None
 
 
-_OWN: Final = "volunteers’ own programs"
+_OWN: Final = gettext_noop("volunteers’ own programs")
+_OWN_OF_APP: Final = gettext_noop("%(app)s, volunteers’ own programs")
+_OTHER_STATUSES: Final = gettext_noop("other exit statuses")
+_STATUS: Final = gettext_noop("exit status %(number)s")
+_STATUS_IN_WORDS: Final = gettext_noop("exit status %(number)s (%(words)s)")
+WORDS: Final = (_OWN, _OWN_OF_APP, *(in_english(text) for text in OUTCOMES.values()))
 Column = Literal["app_id", "app_version_id", "outcome", "exit_status"]
 
 
@@ -134,7 +140,7 @@ def read(
                 row["at"],
                 row["number"],
                 app,
-                names[version.pk] if version else ", ".join(part for part in (app, _OWN) if part),
+                names[version.pk] if version else (_OWN_OF_APP % {"app": app} if app else _OWN),
                 str(version.platform) if version else _OWN,
                 row.get("outcome", 0),
                 row.get("exit_status"),
@@ -170,8 +176,7 @@ def outcome_name(row: Ended) -> str:
 
 def outcome_text(outcome: Outcome) -> str:
     """In English, as it is kept with the figures that were taken."""
-    with override("en"):
-        return str(OUTCOMES[outcome])
+    return in_english(OUTCOMES[outcome])
 
 
 def error_name(row: Ended) -> str:
@@ -179,7 +184,16 @@ def error_name(row: Ended) -> str:
     if row.outcome != Outcome.CLIENT_ERROR:
         return outcome_name(row)
     if row.exit_status is None:
-        return "other exit statuses"
+        return _OTHER_STATUSES
     with override("en"):
         words = exit_text(row.exit_status)
-    return f"exit status {row.exit_status}" + (f" ({words})" if words else "")
+    return (_STATUS_IN_WORDS if words else _STATUS) % {"number": row.exit_status, "words": words}
+
+
+def error_shown(name: str) -> str:
+    """A name that `error_name` gave, in the page's language."""
+    found = made_of(name, (_STATUS_IN_WORDS, _STATUS))
+    if found is None:
+        return translated(name, (*WORDS, _OTHER_STATUSES, gettext_noop("other")))
+    template, values = found
+    return filled(template, {**values, "words": exit_text(int(values["number"]))})

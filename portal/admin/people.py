@@ -22,6 +22,7 @@ from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationFo
 from portal.admin.base import ReadOnlyAdmin, SecretLookups
 from portal.languages.stored import in_english
 from portal.models import Account, AccountBlock, ApiToken, ClientKey, ConsentEvent, Host, SupportAction, User
+from portal.operators import rights_texts
 from portal.operators.admin_pages import AccountAdmin, SupportActionAdmin
 from portal.operators.roles import ROLES
 from portal.people import consents
@@ -49,6 +50,11 @@ class LowerCaseEmail:
 
 class PersonForm(LowerCaseEmail, UserChangeForm):
     """Change a person."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        if "user_permissions" in self.fields:
+            self.fields["user_permissions"].queryset = rights_texts.useful_to(self.instance)
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data

@@ -14,6 +14,7 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
 from portal.admin.base import ReadOnlyAdmin
+from portal.dashboard import registry
 from portal.dashboard import views as dashboard_views
 from portal.maintenance.admin import MaintenanceRunAdmin
 from portal.models import MaintenanceRun, OperatingFigure, RequestedWork
@@ -68,7 +69,7 @@ class RequestedWorkAdmin(ReadOnlyAdmin):
     def get_changelist(self, request: HttpRequest, **more: Any) -> type[ChangeList]:
         return PlacedChangeList
 
-    @admin.display(ordering="state_name")
+    @admin.display(description=_("state"), ordering="state_name")
     def state(self, row: Any) -> str:
         return str(overview.STATE_WORDS[row.state_name])
 
@@ -82,10 +83,21 @@ class RequestedWorkAdmin(ReadOnlyAdmin):
 class OperatingFigureAdmin(ReadOnlyAdmin):
     """The figures as they were taken; the dashboard and its charts are better to read."""
 
-    list_display = ("name", "label", "taken_at", "shown_value")
+    list_display = ("title", "series", "taken_at", "shown_value")
+    fields = ("title", "name", "series", "taken_at", "shown_value")
     search_fields = ("=name",)
     ordering = ("-taken_at", "name", "label")
     show_full_result_count = False
+
+    @admin.display(description=_("figure"), ordering="name")
+    def title(self, row: OperatingFigure) -> str:
+        figure = registry.figure(row.name)
+        return str(figure.title) if figure is not None else row.name
+
+    @admin.display(description=_("series"), ordering="label")
+    def series(self, row: OperatingFigure) -> str:
+        figure = registry.figure(row.name)
+        return figure.label_text(row.label) if figure is not None else row.label
 
     @admin.display(description=_("value"), ordering="value")
     def shown_value(self, figure: OperatingFigure) -> str:

@@ -11,6 +11,7 @@ from typing import Final
 from django.conf import settings
 from django.contrib.auth.password_validation import MinimumLengthValidator, get_default_password_validators
 from django.core.exceptions import TooManyFieldsSent
+from django.db import transaction
 from django.http import QueryDict
 
 from portal.clients.messages import ClientReply, ClientRequest, document, xml_reply
@@ -83,8 +84,9 @@ def _key_for(user: User, request: ClientRequest) -> ClientReply:
     if request.path.startswith("/project/"):
         # There the key is one for work, while the account manager hands out work separately.
         accounts.demand_confirmed_address(user.pk)
-    key = accounts.issue_client_key(user, ClientKey.Origin.LOOKUP, source=Source(request.address))
-    tell_of_key(user, request.address)
+    with transaction.atomic():
+        key = accounts.issue_client_key(user, ClientKey.Origin.LOOKUP, source=Source(request.address))
+        tell_of_key(user, request.address)
     return xml_reply(document("account_out", {"authenticator": key}))
 
 

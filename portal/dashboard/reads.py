@@ -160,7 +160,11 @@ def _tile(figure: Figure, series: Mapping[str, Points], taken_at: dt.datetime | 
     points = combine(shown, _HOW[figure.combine])
     newest = points[-1][0] if points else 0.0
     is_new = taken_at is not None and newest > (taken_at - STALE).timestamp()
-    latest = {label: found[-1][1] for label, found in shown.items() if is_new and found and found[-1][0] == newest}
+    latest = {
+        figure.label_text(label): found[-1][1]
+        for label, found in shown.items()
+        if is_new and found and found[-1][0] == newest
+    }
     course = Course(points, latest)
     trouble = figure.trouble(course) if figure.trouble and latest else ""
     parts = sorted(((label, value) for label, value in latest.items() if value), key=lambda part: -part[1])
@@ -269,7 +273,8 @@ def long_course(figure: Figure, since: dt.datetime, until: dt.datetime) -> LongC
     """The history of a figure; one statement where it is that of the values taken."""
     found = figure.history(since, until) if figure.history else _course(figure, since, until)
     marks = list(figure.markers(since, until)) if figure.markers else []
-    return LongCourse(figure, since, until, _largest(found, figure), marks)
+    shown = {figure.label_text(label): points for label, points in _largest(found, figure).items()}
+    return LongCourse(figure, since, until, shown, marks)
 
 
 def _course(figure: Figure, since: dt.datetime, until: dt.datetime) -> dict[str, Points]:

@@ -40,6 +40,11 @@ def take_all(now: dt.datetime) -> int:
     return number
 
 
+def moment(at: dt.datetime) -> dict[str, str]:
+    """A time as a cell of a table, which pages show in the reader's zone."""
+    return {"at": at.isoformat()}
+
+
 def _take(source: registry.Source, now: dt.datetime) -> int:
     """Only what is kept is written in a transaction: taking asks Valkey, and has transactions of its own."""
     rows = {

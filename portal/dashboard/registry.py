@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from django.utils.translation import gettext_lazy as _
 
 from portal.dashboard.rules import Points, Trouble
+from portal.languages.stored import translated
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -56,13 +57,23 @@ History = Callable[[dt.datetime, dt.datetime], dict[str, Points]]
 Markers = Callable[[dt.datetime, dt.datetime], Sequence[Marker]]
 
 
+words: Final[list[str]] = []
+"""Marked texts that labels of series and cells of tables are made of. Each app adds its own when it is ready."""
+
+
+def label_text(label: str) -> str:
+    """A label or cell, as it was kept in English, in the page's language; names of things as they are."""
+    return translated(label, [label] if label in words else words)
+
+
 @dataclass(frozen=True, slots=True)
 class Figure:
     """A figure of the dashboard.
 
     ``link``: a view of the admin and its query, "admin:credit_workunit_changelist?need_validate__exact=1".
     ``per_secs``: it is a counter, shown as its growth in so many seconds; ``per`` says so in words.
-    ``history`` gives long charts from elsewhere; without it they show the values taken.
+    ``history`` gives long charts from elsewhere; without it they show the values taken. ``label_text`` shows a label,
+    which is kept in English, in the page's language.
     """
 
     name: str
@@ -78,11 +89,14 @@ class Figure:
     trouble: Trouble | None = None
     history: History | None = None
     markers: Markers | None = None
+    label_text: Callable[[str], str] = label_text
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A short table below a panel's figures: its columns; rows are lists of texts, or of (text, address)."""
+    """A short table below a panel's figures: its columns. Rows are lists of texts, of (text, address), and of times
+    (portal.dashboard.record.moment).
+    """
 
     name: str
     title: StrOrPromise

@@ -55,7 +55,7 @@ def below(limit: float, sentence: StrOrPromise) -> Trouble:
 
 def _of(course: Course, is_bad: Callable[[float], bool], sentence: StrOrPromise) -> str:
     bad = [label for label, value in sorted(course.latest.items()) if is_bad(value)]
-    return str(sentence).format(labels=", ".join(label for label in bad if label) or "all") if bad else ""
+    return str(sentence).format(labels=", ".join(label for label in bad if label) or "–") if bad else ""
 
 
 def grows(sentence: StrOrPromise) -> Trouble:

@@ -13,6 +13,7 @@ from django.conf import settings
 from django.core.files.storage import FileSystemStorage, default_storage
 from django.db import connection
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_noop
 
 from portal.celery import queue_length
 from portal.dashboard import registry, sql
@@ -46,7 +47,7 @@ FIGURES: Final = (
         _("Tasks that wait for a worker"),
         series=_("queue"),
         trouble=first_of(
-            above(1000, _("More than 1,000 tasks wait in: {labels}. Start more workers.")),
+            above(1000, _("More than 1\u202f000 tasks wait in: {labels}. Start more workers.")),
             grows(_("More and more tasks wait for a worker. Start more workers.")),
         ),
     ),
@@ -99,7 +100,9 @@ FIGURES: Final = (
         Unit.PERCENT,
         combine=Combine.MIN,
         series=_("folder"),
-        trouble=below(LEAST_FREE_PERCENT, "The disk is almost full: {labels}. Make room, or move it to a larger one."),
+        trouble=below(
+            LEAST_FREE_PERCENT, _("The disk is almost full: {labels}. Make room, or move it to a larger one.")
+        ),
     ),
     Figure(
         "services.requested_waiting",
@@ -196,6 +199,7 @@ def register() -> None:
     registry.add_source(Source(KEY, FIGURES, take))
     registry.add_source(Source("status", (), take_status, (), take_daemons))
     registry.daemons.append(Daemon("web server"))
+    registry.words.append(gettext_noop("other"))
 
 
 # --- for the public status ------------------------------------------------------------------------------

@@ -122,8 +122,13 @@ def status(request: HttpRequest) -> HttpResponse:
     found = current()
     taken_at = dt.datetime.fromtimestamp(found["taken_at"], dt.UTC) if found["taken_at"] else None
     rooms = {"has_project": "project" in settings.ROOMS, "has_manager": "account_manager" in settings.ROOMS}
-    is_whole = all(runs for _, runs in found["daemons"])
-    return render(request, "portal/status.html", {**found, "taken_at": taken_at, "is_whole": is_whole, **rooms})
+    facts = {
+        "taken_at": taken_at,
+        "is_whole": all(runs for _, runs in found["daemons"]),
+        "backlog_secs": found["states"]["transitioner_backlog_hours"] * 3600,
+        "speed_flops": found["states"]["current_floating_point_speed"] * 1e9,
+    }
+    return render(request, "portal/status.html", {**found, **facts, **rooms})
 
 
 @require_safe

@@ -9,6 +9,8 @@ from functools import cache
 from django.utils.functional import Promise
 from django.utils.translation import gettext, override
 
+from portal.languages.numbers import localised_within
+
 _PLACEHOLDER = re.compile(r"%\\\((\w+)\\\)s")
 
 
@@ -22,13 +24,13 @@ def translated(stored: str, templates: Iterable[str]) -> str:
     """``stored`` in the page's language, if it was made of one of these marked texts; else as it is.
 
     What was put into a placeholder ``%(name)s`` is translated, too, where it is a text that is known: the whole of it,
-    or its parts between commas.
+    or its parts between commas; thousands are written as the page writes them.
     """
     found = made_of(stored, templates)
     if found is None:
         return stored
     template, values = found
-    return filled(template, {name: _value(value) for name, value in values.items()})
+    return localised_within(filled(template, {name: _value(value) for name, value in values.items()}))
 
 
 def made_of(stored: str, templates: Iterable[str]) -> tuple[str, dict[str, str]] | None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib import messages
+from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_lazy
 from django.views.decorators.http import require_POST
 from unfold.admin import ModelAdmin
 
@@ -41,6 +41,7 @@ class MaintenanceRunAdmin(ModelAdmin):
             raise PermissionDenied
         return redirect("admin:portal_maintenancerun_changelist")
 
+    @admin.display(description=gettext_lazy("found"))
     def found(self, run: Any) -> str:
         """What it found, a line each."""
         return "\n".join(run.lines)

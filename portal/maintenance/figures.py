@@ -14,6 +14,11 @@ from portal.dashboard.rules import above
 from portal.maintenance.jobs import jobs
 from portal.models import MaintenanceRun
 
+
+def _title(job: str) -> str:
+    return str(jobs[job].title) if job in jobs else job
+
+
 FIGURES: Final = (
     Figure(
         "services.check_differences",
@@ -24,6 +29,7 @@ FIGURES: Final = (
         ),
         link="admin:portal_maintenancerun_changelist",
         trouble=above(0, _("A check found differences, or failed: {labels}.")),
+        label_text=_title,
     ),
 )
 
@@ -32,7 +38,7 @@ def take(now: dt.datetime) -> Iterator[Sample]:
     last = MaintenanceRun.objects.exclude(finished_at=None).order_by("job", "-pk").distinct("job")
     for run in last:
         if run.job in jobs and (run.failure or jobs[run.job].is_check):
-            yield Sample("services.check_differences", 1 if run.failure else run.nlines, str(jobs[run.job].title))
+            yield Sample("services.check_differences", 1 if run.failure else run.nlines, run.job)
 
 
 def register() -> None:

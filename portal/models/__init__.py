@@ -6,7 +6,7 @@ from portal.models.common import MAX_NAME_CHARS, new_token
 from portal.models.computers import Host, Venue
 from portal.models.consents import ConsentEvent
 from portal.models.keys import ApiToken, ClientKey
-from portal.models.mails import DEFAULT_SILENT_DAYS, MAX_SILENT_DAYS, MailChoice, SentMail
+from portal.models.mails import DEFAULT_SILENT_DAYS, MAX_SILENT_DAYS, MailChoice, SentMail, WaitingMail
 from portal.models.operation import MaintenanceRun, OperatingFigure, OperatingTable
 from portal.models.people import CLIENT_PASSWORD_FIELDS, User, UserManager
 from portal.models.periodic import BeatLease, PeriodicTask
@@ -42,5 +42,6 @@ __all__ = [
     "User",
     "UserManager",
     "Venue",
+    "WaitingMail",
     "new_token",
 ]

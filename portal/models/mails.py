@@ -44,6 +44,28 @@ class MailChoice(models.Model):
         return gettext("mails for %(person)s") % {"person": self.user}
 
 
+class WaitingMail(models.Model):
+    """A mail about what a BOINC client did, until a mail server has it (portal/people/key_mails.py).
+
+    Only what its words need is kept; links are made when it is sent. ``due_at``: when it is to be tried. Whoever takes
+    it puts that into the future, so that it is tried again if they die.
+    """
+
+    class Kind(models.TextChoices):
+        NEW_KEY = "new_key"
+        CONFIRMATION = "confirmation"
+
+    user = models.ForeignKey(User, models.CASCADE, related_name="waiting_mails")
+    kind = models.CharField(max_length=12, choices=Kind)
+    # Where a new key was sent to
+    address = models.CharField(max_length=64, blank=True)
+    at = models.DateTimeField(default=timezone.now)
+    due_at = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        return f"{self.kind} to {self.user}"
+
+
 class SentMail(models.Model):
     """A mail's subject matter that the volunteer was already told, so that a task that runs twice sends one mail."""
 

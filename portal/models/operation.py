@@ -56,7 +56,7 @@ class OperatingFigure(models.Model):
         indexes = [models.Index(fields=["taken_at"], name="operatingfigure_taken_at")]
 
     def __str__(self) -> str:
-        return f"{self.name} {self.label} · {self.taken_at:%Y-%m-%d %H:%M}"
+        return f"{self.name} · {self.taken_at:%Y-%m-%d %H:%M}"
 
 
 class OperatingTable(models.Model):

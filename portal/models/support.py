@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib.admin.models import LogEntry
 from django.db import models
 from django.utils import timezone
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 
 from portal.models.people import User
@@ -20,10 +20,10 @@ class Account(User):
         proxy = True
         default_permissions = ("view",)
         permissions = [
-            ("remove_factors_account", "Can remove a lost second factor"),
-            ("block_account", "Can block and unblock an account"),
-            ("copy_data_account", "Can have a copy of somebody's data made for them"),
-            ("erase_account", "Can have an account deleted at its owner's request"),
+            ("remove_factors_account", gettext_noop("Can remove a lost second factor")),
+            ("block_account", gettext_noop("Can block and unblock an account")),
+            ("copy_data_account", gettext_noop("Can have a copy of somebody's data made for them")),
+            ("erase_account", gettext_noop("Can have an account deleted at its owner's request")),
         ]
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_noop
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -44,7 +45,7 @@ _FIGURES: Final = (
 
 ROLES: Final = (
     Role(
-        "Account manager operator",
+        gettext_noop("Account manager operator"),
         _("Projects that computers may be attached to, news and mails, and what reports lack."),
         (
             *_each("accounting", "view add change", "project announcement badge mailcampaign statisticsimport"),
@@ -58,7 +59,7 @@ ROLES: Final = (
         ),
     ),
     Role(
-        "Project administrator",
+        gettext_noop("Project administrator"),
         _("Apps, versions, jobs and credit of this site's own project."),
         (
             *_each("credit", "view add change", "app platform"),
@@ -77,17 +78,21 @@ ROLES: Final = (
         ),
     ),
     Role(
-        "Job submitter",
+        gettext_noop("Job submitter"),
         _("Submits batches of jobs, and follows them. Sees no batches of others, and nothing of the admin."),
         ("credit.add_batch",),
         in_admin=False,
     ),
     Role(
-        "Support",
+        gettext_noop("Support"),
         _("Helps people with their accounts, without their history, tasks and choices."),
         (*_each("portal", "view remove_factors block copy_data erase", "account"), "portal.view_supportaction"),
     ),
-    Role("Read only", _("Settings and figures of the site; nothing about one person or computer."), _FIGURES),
+    Role(
+        gettext_noop("Read only"),
+        _("Settings and figures of the site; nothing about one person or computer."),
+        _FIGURES,
+    ),
 )
 
 
@@ -103,9 +108,10 @@ def keep_groups(sender: Any, apps: Any, using: str, **_: Any) -> None:
         return
     for role in ROLES:
         group, _made = groups.get_or_create(name=role.name)
-        group.permissions.set(permissions.filter(reduce(or_, map(_named, role.permissions))))
+        group.permissions.set(permissions.filter(reduce(or_, map(named, role.permissions))))
 
 
-def _named(permission: str) -> Q:
+def named(permission: str) -> Q:
+    """The permission "app.codename" as a condition."""
     app, _, codename = permission.partition(".")
     return Q(content_type__app_label=app, codename=codename)

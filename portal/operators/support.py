@@ -23,6 +23,7 @@ from django.db.models import Count, Q, QuerySet
 from django.utils.formats import date_format
 from django.utils.translation import gettext, gettext_lazy
 
+from portal.languages import report_texts
 from portal.models import Account, AccountBlock, ApiToken, ClientKey, Host, SecurityEvent, User
 from portal.operators.log_texts import SEARCHED, SEARCHED_FOR, SOMETHING
 from portal.people import deletion
@@ -153,7 +154,10 @@ def read_overview(user: User, now: dt.datetime) -> Overview:
         block=AccountBlock.objects.select_related("blocked_by").filter(user=user).first(),
         is_confirmed=EmailAddress.objects.filter(user=user, email=user.email, verified=True).exists(),
         has_second_factor=second_factors(user).exists(),
-        hosts=[HostLine(host, [*host.hardware_faults, *problems.get(host.pk, ())]) for host in hosts[:MAX_HOSTS_SHOWN]],
+        hosts=[
+            HostLine(host, [*map(report_texts.shown, host.hardware_faults), *problems.get(host.pk, ())])
+            for host in hosts[:MAX_HOSTS_SHOWN]
+        ],
         keys=list(ClientKey.objects.filter(user=user).select_related("host")[:MAX_KEYS_SHOWN]),
         failures=[(str(Kind(kind).label), number) for kind, number in counts],
     )

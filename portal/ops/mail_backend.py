@@ -11,7 +11,7 @@ from django.core.mail.backends.base import BaseEmailBackend
 from django.utils.module_loading import import_string
 
 from portal.ops.heartbeats import count_mails
-from portal.ops.mail_refusals import Refusal, refusal_of
+from portal.wire.mail_refusals import Refusal, refusal_of
 
 
 class CountingBackend(BaseEmailBackend):

@@ -20,7 +20,7 @@ from django.urls import reverse
 from portal.languages.recipients import written_for
 from portal.models import User
 from portal.ops.mail_choices import Mail, claim, release
-from portal.ops.mail_refusals import Refusal, refusal_of
+from portal.wire.mail_refusals import Refusal, refusal_of
 
 log = structlog.get_logger("mails")
 

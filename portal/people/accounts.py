@@ -131,11 +131,11 @@ def create_account(email: str, password_hash: str, name: str, *, address: str, a
         with transaction.atomic():
             user.save()
             EmailAddress.objects.create(user=user, email=email, primary=True, verified=False)
+            # For a new account only: repeated requests must not have us write to somebody again and again.
+            ask_for_confirmation(user)
     except IntegrityError:
         # The same request came twice at the same time.
         return authenticate_client(email, password_hash, address=address)
-    # For a new account only: repeated requests must not have us write to somebody again and again.
-    ask_for_confirmation(user)
     return user
 
 

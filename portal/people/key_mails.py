@@ -1,67 +1,118 @@
-"""Mails about what a BOINC client did. Tasks send them: no client waits for a mail server."""
+"""Mails about what a BOINC client did. Tasks send them: no client waits for a mail server.
+
+They wait in a table, which is written in the transaction that they tell of. A message to a worker only says that one is
+there, so nothing is lost with the broker: the task of every minute finds it. A worker that dies after the mail server
+took a mail, and before that is written down, sends it a second time.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
+from contextlib import suppress
 from smtplib import SMTPException
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 from allauth.account.models import EmailAddress, EmailConfirmationHMAC
-from celery import shared_task
 from django.conf import settings
 from django.core.mail import send_mail
+from django.db import transaction
 from django.template.loader import render_to_string
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from kombu.exceptions import OperationalError
 
+from portal.celery import app
 from portal.languages.recipients import written_for
-from portal.models import User
+from portal.models import User, WaitingMail
+from portal.wire.mail_refusals import Refusal, refusal_of
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
 
 log = structlog.get_logger("mails")
 
+TASK: Final = "portal.tasks.send_waiting_mails"
+MESSAGE_SECS: Final = 60
+LEASE: Final = dt.timedelta(minutes=10)
+"""Longer than a batch takes; a mail that was not accepted is tried again after it."""
+BATCH: Final = 20
+KEPT_TRYING: Final = dt.timedelta(days=3)
+Kind = WaitingMail.Kind
+
 
 def tell_of_key(user: User, address: str) -> None:
-    """Queue the mail about a key that was just sent to this IP address. Without a queue there is no mail."""
+    """Write to the owner about a key that is sent to this IP address, once the caller's transaction has ended well."""
+    _ask(WaitingMail(user=user, kind=Kind.NEW_KEY, address=address))
+
+
+def ask_for_confirmation(user: User) -> None:
+    """The same with the mail that confirms the address of an account that a client opens, if that is demanded."""
+    if settings.CONFIRMED_EMAIL_FOR_PROJECTS:
+        _ask(WaitingMail(user=user, kind=Kind.CONFIRMATION))
+
+
+def _ask(mail: WaitingMail) -> None:
+    mail.save()
+    transaction.on_commit(_tell_worker)
+
+
+def _tell_worker() -> None:
+    """If the broker cannot be reached, the next run of the task within a minute sends it."""
+    with suppress(OperationalError):
+        app.send_task(TASK, retry=False, expires=MESSAGE_SECS)
+
+
+def send_waiting(now: dt.datetime) -> None:
+    """Send what is due, batch by batch; while the mail server accepts nothing, the rest waits. Safe to repeat."""
+    WaitingMail.objects.filter(at__lt=now - KEPT_TRYING).delete()
+    while mails := _take(now):
+        for mail in mails:
+            if not _send(mail):
+                return
+
+
+def _take(now: dt.datetime) -> list[WaitingMail]:
+    """Those that are due, which others then leave alone for LEASE. Locks their rows; passes over those being taken."""
+    with transaction.atomic():
+        due = WaitingMail.objects.select_for_update(skip_locked=True).filter(due_at__lte=now).order_by("pk")[:BATCH]
+        mails = list(due)
+        WaitingMail.objects.filter(pk__in=[mail.pk for mail in mails]).update(due_at=now + LEASE)
+    return mails
+
+
+def _send(mail: WaitingMail) -> bool:
+    """Send it, unless there is no need any more; False if the mail server accepts no mails."""
     try:
-        send_key_mail.delay(user.pk, address, timezone.now().isoformat())
-    except OperationalError as error:
-        log.error("mail_failed", kind="new client key", user=user.pk, reason=type(error).__name__)
+        if mail.kind == Kind.NEW_KEY:
+            _send_key_mail(mail)
+        else:
+            _send_confirmation(mail.user_id)
+    except (OSError, SMTPException) as error:
+        refusal = refusal_of(error)
+        log.error("mail_failed", kind=mail.kind, user=mail.user_id, reason=type(error).__name__)
+        if refusal is not Refusal.FOR_GOOD:
+            return refusal is Refusal.FOR_NOW
+    mail.delete()
+    return True
 
 
-@shared_task(name="portal.tasks.send_key_mail", ignore_result=True)
-def send_key_mail(user_id: int, address: str, at: str) -> None:
+def _send_key_mail(mail: WaitingMail) -> None:
     """Tell the owner of a new client key, at a confirmed address only: strangers must not have us write to others."""
-    user = User.objects.filter(pk=user_id, is_active=True).first()
+    user = User.objects.filter(pk=mail.user_id, is_active=True).first()
     if user is None or not EmailAddress.objects.filter(user=user, email=user.email, verified=True).exists():
         return
     words = {
         "name": user.display_name,
         "site_name": settings.SITE_NAME,
         "site_url": settings.SITE_URL,
-        "address": address,
-        "at": dt.datetime.fromisoformat(at),
+        "address": mail.address,
+        "at": mail.at,
     }
-    send_words(user, _("A BOINC client has a new key to your account"), "new_key", words)
+    _send_words(user, _("A BOINC client has a new key to your account"), "new_key", words)
 
 
-def ask_for_confirmation(user: User) -> None:
-    """Queue the mail that confirms the address of an account that a client opened, if that is demanded."""
-    if not settings.CONFIRMED_EMAIL_FOR_PROJECTS:
-        return
-    try:
-        send_confirmation.delay(user.pk)
-    except OperationalError as error:
-        log.error("mail_failed", kind="confirmation", user=user.pk, reason=type(error).__name__)
-
-
-@shared_task(name="portal.tasks.send_confirmation", ignore_result=True)
-def send_confirmation(user_id: int) -> None:
+def _send_confirmation(user_id: int) -> None:
     """Send the link, unless the address is confirmed."""
     user = User.objects.filter(pk=user_id, is_active=True).first()
     address = EmailAddress.objects.filter(user_id=user_id, email=user.email, verified=False).first() if user else None
@@ -74,17 +125,21 @@ def send_confirmation(user_id: int) -> None:
         "site_url": settings.SITE_URL,
         "url": f"{settings.SITE_URL.rstrip('/')}{path}",
     }
-    send_words(user, _("Confirm your e-mail address"), "confirm_address", words)
+    _send_words(user, _("Confirm your e-mail address"), "confirm_address", words)
 
 
 def send_words(user: User, subject: StrOrPromise, template: str, words: dict[str, Any]) -> bool:
     """Send a mail of a template in its reader's language; False, and a line in the log, if it was not accepted."""
-    with written_for(user):
-        text = render_to_string(f"portal/mails/{template}.txt", words)
-        title = f"{settings.ACCOUNT_EMAIL_SUBJECT_PREFIX}{subject}"
     try:
-        send_mail(title, text, None, [user.email])
+        _send_words(user, subject, template, words)
     except (OSError, SMTPException) as error:
         log.error("mail_failed", kind=template, user=user.pk, reason=type(error).__name__)
         return False
     return True
+
+
+def _send_words(user: User, subject: StrOrPromise, template: str, words: dict[str, Any]) -> None:
+    with written_for(user):
+        text = render_to_string(f"portal/mails/{template}.txt", words)
+        title = f"{settings.ACCOUNT_EMAIL_SUBJECT_PREFIX}{subject}"
+    send_mail(title, text, None, [user.email])

@@ -10,6 +10,7 @@ _SITE: Final = {
     "erase": ("accounting.tasks.erase", 24 * 3600),
     "tidy-up": ("portal.tasks.tidy_up", 24 * 3600),
     "look-after-requested": ("portal.tasks.look_after_requested", 60),
+    "send-waiting-mails": ("portal.tasks.send_waiting_mails", 60),
     "look-after-copies": ("accounting.tasks.look_after_copies", 120),
     "take-figures": ("portal.tasks.take_figures", 600),
     "thin-figures": ("portal.tasks.thin_figures", 24 * 3600),

@@ -10,14 +10,15 @@ import math
 
 from django import template
 from django.utils import timezone
-from django.utils.formats import date_format, get_format
+from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from portal.languages import report_texts, zones
 from portal.languages import supplied as supplied_texts
-from portal.languages import zones
+from portal.languages.numbers import localised as localised
 from portal.sign_in.browsers import browser_name
 
 register = template.Library()
@@ -29,12 +30,6 @@ _RAISED = str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u20
 _NOTHING = "\u2013"  # an en dash where there is no number
 _MICRO_SECS_A_DAY = 86_400 * MICRO
 _MAX_EXACT = 1e15
-
-
-def localised(text: str) -> str:
-    """A number in Python's notation, as "1,234.5", with the separators of the page's language."""
-    separators = {",": get_format("THOUSAND_SEPARATOR"), ".": get_format("DECIMAL_SEPARATOR")}
-    return text.translate(str.maketrans(separators))
 
 
 def _grouped(value: float, decimals: int = 0) -> str:
@@ -276,6 +271,12 @@ def amount(value: float, show: str) -> str:
     if show == "time":
         return duration_text(value)
     return _("%(number)s\u00a0credits") % {"number": credit_text(value)}
+
+
+@register.filter
+def report_fault(value: str) -> str:
+    """What of a client's report was wrong."""
+    return report_texts.shown(value)
 
 
 @register.filter

@@ -10,7 +10,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from portal.dashboard.registry import Figure, Unit
+from portal.dashboard.registry import Figure, Unit, label_text
 from portal.dashboard.rules import Points
 from portal.dashboard.texts import span
 from portal.templatetags import display
@@ -75,6 +75,14 @@ def figure_line(figure: Figure, points: Points) -> SafeString | str:
         _WIDTH,
         shown,
     )
+
+
+@register.filter
+def figure_cell(cell: str | dict[str, str]) -> str:
+    """A cell of a table as it was kept (portal.dashboard.registry.Table)."""
+    if isinstance(cell, dict):
+        return display.moment(dt.datetime.fromisoformat(cell["at"]))
+    return label_text(cell)
 
 
 @register.filter

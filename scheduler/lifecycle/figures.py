@@ -8,11 +8,11 @@ from typing import Final
 
 from django.db.models import Count
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import override
 
 from portal.dashboard import registry
 from portal.dashboard.registry import Daemon, Figure, Sample, Source
 from portal.dashboard.rules import above, grows
+from portal.languages.stored import in_english
 from scheduler.models import RetryEntry, Step, Trickle
 
 FIGURES: Final = (
@@ -46,13 +46,12 @@ DAEMONS: Final = (
 def take(now: dt.datetime) -> Iterator[Sample]:
     counts = dict(RetryEntry.objects.order_by().values_list("step").annotate(Count("pk")))
     for step in Step:
-        with override("en"):
-            label = str(step.label)
-        yield Sample("services.retry_queue", counts.get(step.value, 0), label)
+        yield Sample("services.retry_queue", counts.get(step.value, 0), in_english(step.label))
     yield Sample("services.trickles", Trickle.objects.filter(handled_at=None).count())
 
 
 def register() -> None:
     """Called once, when the app is ready, if the site has a project."""
     registry.add_source(Source("services", FIGURES, take))
+    registry.words.extend(in_english(step.label) for step in Step)
     registry.daemons.extend(DAEMONS)

@@ -7,6 +7,7 @@ from django.db import models
 from django.db.models import CheckConstraint, Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_noop
 
 from credit.models import PROCESSOR_TYPES, SAFE_NAME, AppVersion, ProcessorType
 from portal.models import User
@@ -80,7 +81,9 @@ class ReleaseDraft(models.Model):
         verbose_name_plural = _("new versions")
         ordering = ["-id"]
         verbose_name = _("new version")
-        permissions = [("release_appversion", "Can test, release, withdraw and roll back versions of apps")]
+        permissions = [
+            ("release_appversion", gettext_noop("Can test, release, withdraw and roll back versions of apps"))
+        ]
 
     def __str__(self) -> str:
         number, plan_class = self.fields.get("version_num", 0) / 100, self.fields.get("plan_class")

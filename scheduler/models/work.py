@@ -90,7 +90,7 @@ class Trickle(models.Model):
         indexes = [models.Index(fields=["id"], condition=Q(handled_at__isnull=True), name="trickle_to_handle")]
 
     def __str__(self) -> str:
-        return f"{self.variety} of {self.host}"
+        return f"{self.host} · {self.variety}"
 
 
 class Step(models.TextChoices):

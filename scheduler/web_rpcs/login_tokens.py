@@ -50,12 +50,12 @@ def look_up(asked: Asked, now: dt.datetime) -> ClientReply:
             demand_confirmed_address(user.pk)
             right.delete()
             key = issue_client_key(user, ClientKey.Origin.ATTACH, source=Source(asked.address))
+            tell_of_key(user, asked.address)
     if user is None or right is None:
         throttle.count_wrong_key(asked.address)
         raise ClientAuthError(
             ERR_BAD_AUTHENTICATOR, "The login token is not valid any more. Log in with e-mail address and password."
         )
-    tell_of_key(user, asked.address)
     team = team_of(user)
     return reply(
         "login_token_reply",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from allauth.account.models import EmailAddress
 from django.conf import global_settings, settings
 from django.db.models import F
 from django.test import Client
@@ -23,7 +25,7 @@ from accounting.exchange import exports
 from accounting.exchange.day_rows import DayRange
 from accounting.models import DataCopy
 from portal.dev import embedded
-from portal.models import PeriodicTask, RequestedWork, User
+from portal.models import PeriodicTask, RequestedWork, User, WaitingMail
 from tests.support.guarded_program import GuardedProgram
 from tests.support.sessions import sign_in_lately
 from tests.support.site_process import Site, celery_beat, celery_worker
@@ -81,12 +83,20 @@ def answer(site: Site, path: str, session: str = "") -> tuple[int, str]:
 
 def log_in(site: Site, email: str, password: str) -> str:
     """The address of the page that a login leads to."""
+    return _send_form(site, "account/login/", {"login": email, "password": password})
+
+
+def sign_up(site: Site, email: str, password: str) -> str:
+    return _send_form(site, "account/signup/", {"email": email, "password1": password, "password2": password})
+
+
+def _send_form(site: Site, path: str, values: dict[str, str]) -> str:
     jar = urllib.request.HTTPCookieProcessor(CookieJar())
     browser = urllib.request.build_opener(jar)
-    address = f"{site.url}account/login/"
+    address = f"{site.url}{path}"
     browser.open(address, timeout=30).read()
     token = next(cookie.value for cookie in jar.cookiejar if cookie.name == "csrftoken")
-    form = urlencode({"login": email, "password": password, "csrfmiddlewaretoken": token}).encode()
+    form = urlencode({**values, "csrfmiddlewaretoken": token}).encode()
     return str(browser.open(urllib.request.Request(address, form), timeout=30).geturl())
 
 
@@ -110,6 +120,7 @@ def test_what_the_lost_valkey_had_is_done_once(
     settings.PASSWORD_HASHERS = global_settings.PASSWORD_HASHERS
     alice.set_password("alice's secret")
     alice.save()
+    EmailAddress.objects.create(user=alice, email=alice.email, verified=True, primary=True)
     client = Client()
     sign_in_lately(client, alice)
     session = client.cookies[settings.SESSION_COOKIE_NAME].value
@@ -133,19 +144,31 @@ def test_what_the_lost_valkey_had_is_done_once(
         assert (status, "<error_num>" in config) == (200, False)
         assert log_in(site, alice.email, "alice's secret").endswith("/home/")
         assert answer(site, "readyz")[0] == 503
+        # A client gets a key, and somebody signs up.
+        sent = hashlib.md5(f"alice's secret{alice.email}".encode()).hexdigest()
+        asked = urlencode({"email_addr": alice.email, "passwd_hash": sent})
+        assert "<authenticator>" in answer(site, f"lookup_account.php?{asked}")[1]
+        sign_up(site, "dora@example.org", "seven green boats")
+        assert [mail["Subject"] for mail in site.mails_to("dora@example.org")] == [
+            "Cobblestone: Confirm your e-mail address"
+        ]
+        assert (site.mails_to(alice.email), WaitingMail.objects.count()) == ([], 1)
 
         valkey.start()
         with celery_worker(site.environment, tmp_path / "worker.log", "--queues", "celery"):
             wait_until(lambda: erase.get().begun_at != begun_before, "the lost task", 90)
             # The task that looks for lost work comes once a minute; here it comes at once.
-            PeriodicTask.objects.filter(name="look-after-requested").update(sent_at=None)
+            minutely = PeriodicTask.objects.filter(name__in=["look-after-requested", "send-waiting-mails"])
+            minutely.update(sent_at=None)
             beat.stop()
             beat.start()
             work = RequestedWork.objects.filter(subject=copy.pk)
             wait_until(lambda: work.exclude(finished_at=None).exists(), "the file", 90)
             wait_until(lambda: kept(valkey, lambda v: v.get(ERASED)), "the count", 30)
+            wait_until(lambda: not WaitingMail.objects.exists(), "the mail", 90)
         assert answer(site, "home/", session)[0] == 200
         assert answer(site, "readyz")[0] == 200
         assert kept(valkey, lambda v: v.get(ERASED)) == b"1"
+    assert len(site.mails_to(alice.email)) == 1
     copy.refresh_from_db()
     assert (copy.state, work.get().ntries) == (DataCopy.State.READY, 1)

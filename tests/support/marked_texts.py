@@ -22,11 +22,13 @@ _SILENT: Final = {"script", "style", "code", "pre", "kbd", "samp", "canvas"}
 _VOID: Final = {"meta", "link", "input", "img", "br", "hr", "path", "rect", "use", "circle", "line", "polyline"}
 _SPOKEN: Final = {"title", "aria-label", "aria-description", "placeholder", "alt"}
 _BUTTONS: Final = {"submit", "button", "reset"}
-# Addresses, the names of functions, tasks, settings and files, and hashes that are not shown.
+# Addresses, the names of functions, tasks, settings, figures and files, and hashes that are not shown.
 _ADDRESS: Final = re.compile(
-    r"https?://\S+|\b\w+(?:\.\w+){2,}\b|\b\w+\.(?:xml|json|csv|zip)\b|\b[a-z]+(?:_[a-z0-9]+)+\b|\S*\*{5,}|\bmd5\b|\b[0-9A-Z]{4}(?:-[0-9A-Z]{4})+\b"
+    r"https?://\S+|\b\w+(?:\.\w+){2,}\b|\b(?:[Aa]m|credit|jobs|services|status)\.\w+|\b\w+\.(?:xml|json|csv|zip)\b|\b[a-z]+(?:_[a-z0-9]+)+\b|\S*\*{5,}|\bmd5\b|\b[0-9A-Z]{4}(?:-[0-9A-Z]{4})+\b"
 )
-_WORD: Final = re.compile(r"[^\W\d_]{2,}")
+# Pages part thousands by a narrow space, in English, too.
+_COMMA: Final = re.compile(r"\d,\d{3}\b")
+_WORD: Final = re.compile(r"[^\W\d_⁰¹²³⁴-⁹]{2,}")
 # Names and units that are the same in every language.
 NAMES: Final = re.compile(
     r"API|ARM|CUDA|OpenCL|Android|ATI|BOINC|CPU|CPUs|CSV|CPID|DNS|English|Deutsch|FLOPS|FLOPs|GFLOPS|TFLOPS|GPU|GPUs|GHz|GiB|GitHub"
@@ -75,6 +77,7 @@ class _Reader(HTMLParser):
     """The texts of a page that stand outside brackets, which may be around tags."""
 
     outside: list[str] = field(default_factory=list)
+    with_commas: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         super().__init__()
@@ -110,6 +113,8 @@ class _Reader(HTMLParser):
     def handle_data(self, data: str) -> None:
         if _SILENT.intersection(self.open):
             return
+        if _COMMA.search(data):
+            self.with_commas.append(data.strip()[:150])
         found = []
         for part in re.split(f"([{OPEN}{CLOSE}])", data):
             if part in (OPEN, CLOSE):
@@ -127,11 +132,13 @@ def _without_brackets(text: str) -> str:
 
 
 def unmarked(page: str, data: Iterable[str]) -> list[str]:
-    """The texts of the page outside brackets that have words in them which are neither data nor names and units."""
+    """The texts of the page outside brackets that have words in them which are neither data nor names and units, and
+    those with thousands in Python's notation.
+    """
     reader = _Reader()
     reader.feed(page)
     reader.close()
-    found = []
+    found = reader.with_commas
     for text in reader.outside:
         rest = _ADDRESS.sub(" ", text)
         if not has_words(rest):
@@ -149,7 +156,13 @@ def has_words(text: str) -> bool:
     return any(not NAMES.fullmatch(word) for word in _WORD.findall(text))
 
 
-_NO_DATA: Final = {"contenttypes.ContentType", "portal.OperatingTable"}
+_NO_DATA: Final = {
+    "auth.Group",
+    "auth.Permission",
+    "contenttypes.ContentType",
+    "portal.OperatingFigure",
+    "portal.OperatingTable",
+}
 STORED_FAULTS: Final = {
     ("accounting.ProjectProfile", "problem"),
     ("accounting.ProjectProfile", "tried_text"),
@@ -177,7 +190,7 @@ def _texts_of(row: Model) -> Iterator[str]:
         if not each.choices and (row._meta.label, each.name) not in STORED_FAULTS:
             yield from _strings(getattr(row, each.attname))
     # Addresses are shown by their first part.
-    yield str(row) if not hasattr(row, "email") else str(row.email).partition("@")[0]
+    yield str(getattr(row, "email", "")).partition("@")[0]
 
 
 def _strings(value: Any) -> Iterator[str]:

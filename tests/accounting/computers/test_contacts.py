@@ -11,10 +11,13 @@ from django.db import connection
 from django.db.models import F
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import translation
+from pytest_django import Settings
 
 from accounting.computers.contacts import are_two_clients, read_contacts
 from accounting.computers.merge import merge
 from accounting.models import Answer, HostLedger, HostProject, Project
+from accounting.rpc import catalogue
 from accounting.simulation.client import SimulatedComputer
 from portal.models import Host, User
 from tests.support.am_rpc import attach, host_of, hours_pass, post, sync
@@ -55,6 +58,21 @@ def test_wishes_and_detaching_are_told_in_words(alice: User, projects: list[Proj
     assert "Detach Alpha when its tasks are finished" in orders
     assert {"Suspend Beta", "No new tasks from Beta", "Contact Beta now"} <= set(orders)
     assert "Do not use the NVIDIA GPU for Gamma" in orders
+
+
+def test_messages_to_the_client_are_in_the_readers_language(
+    alice: User, projects: list[Project], settings: Settings
+) -> None:
+    settings.CONFIRMED_EMAIL_FOR_PROJECTS = True
+    waiting = attach(alice)
+    settings.CONFIRMED_EMAIL_FOR_PROJECTS = False
+    Project.objects.update(is_active=False)
+    catalogue.forget()
+    idle = attach(alice, "attic")
+    for computer, beginning in ((waiting, "Dieser Computer bekommt Projekte,"), (idle, "Für diesen Computer gibt es")):
+        with translation.override("de"):
+            newest = read_contacts(host_of(computer), {}).lines[0]
+        assert [message.startswith(beginning) for message in newest.messages] == [True]
 
 
 def test_what_a_client_met_is_told_beside(alice: User, projects: list[Project]) -> None:

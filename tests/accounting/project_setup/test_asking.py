@@ -381,7 +381,7 @@ def test_daemons_that_do_not_run_and_queues_are_shown(project: Project, fake: Fa
     )
     ask_again(project, NOW)
     page = desk.get(reverse("admin:accounting_project_set_up", args=[project.pk])).content.decode()
-    assert "Some of its daemons are not running: feeder." in page and "1,234" in page
+    assert "Some of its daemons are not running: feeder." in page and "1\u202f234" in page
     fake.server_status = "no status"
     assert ask_again(project, NOW), "few projects tell about their daemons"
     assert profile().status == {}

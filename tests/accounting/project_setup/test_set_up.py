@@ -113,7 +113,7 @@ def test_a_project_that_is_here_already_is_shown(desk: Client, fake: FakeProject
 
 @pytest.mark.parametrize(
     ("inside", "words"),
-    [("<html>hello</html>", "not like a BOINC project"), ("x" * 1_200_000, "more than the limit of 1,048,576")],
+    [("<html>hello</html>", "not like a BOINC project"), ("x" * 1_200_000, "more than the limit of 1\u202f048")],
 )
 def test_an_address_that_is_no_project_is_refused(inside: str, words: str, desk: Client, fake: FakeProject) -> None:
     fake._answer = lambda connection, request: connection.sendall(f"HTTP/1.1 200 OK\r\n\r\n{inside}".encode())

@@ -9,11 +9,12 @@ import pytest
 from allauth.account.models import EmailAddress
 from django.core import mail
 from django.test import Client
+from django.utils import timezone
 from pytest_django import Settings
 
 from accounting.models import Project
 from portal.models import User
-from portal.people.key_mails import send_confirmation
+from portal.people.key_mails import send_waiting
 from tests.support.am_rpc import attach, make_computer, sync
 
 NEW = "dora@example.org"
@@ -22,12 +23,6 @@ NEW = "dora@example.org"
 @pytest.fixture
 def demanded(settings: Settings) -> None:
     settings.CONFIRMED_EMAIL_FOR_PROJECTS = True
-
-
-@pytest.fixture
-def mails_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The worker takes the task at once."""
-    monkeypatch.setattr(send_confirmation, "delay", send_confirmation.run)
 
 
 def look_up(path: str, email: str, password: str, **more: str) -> str:
@@ -75,13 +70,14 @@ def test_an_address_that_is_not_the_login_confirms_nothing(alice: User, projects
     assert sync(make_computer(alice)).accounts == {}
 
 
-@pytest.mark.usefixtures("demanded", "mails_at_once")
+@pytest.mark.usefixtures("demanded")
 def test_an_account_that_a_client_opened_gets_projects_after_its_mail(projects: list[Project]) -> None:
     assert "<authenticator>" in look_up("/create_account.php", NEW, "seven green boats", user_name="Dora")
     dora = User.objects.get(email=NEW)
     computer = make_computer(dora)
     computer.password = "seven green boats"
     assert sync(computer).accounts == {}
+    send_waiting(timezone.now())
     [sent] = mail.outbox
     assert sent.to == [NEW]
     link = re.search(r"https?://[^/\s]+(/\S+)", str(sent.body))
@@ -90,10 +86,11 @@ def test_an_account_that_a_client_opened_gets_projects_after_its_mail(projects: 
     assert set(sync(computer).accounts) == {project.master_url for project in projects}
 
 
-@pytest.mark.usefixtures("demanded", "mails_at_once")
+@pytest.mark.usefixtures("demanded")
 def test_the_mail_is_sent_once_however_often_a_client_asks_for_the_account(db: None) -> None:
     for _ in range(3):
         assert "<authenticator>" in look_up("/create_account.php", NEW, "seven green boats", user_name="Dora")
+    send_waiting(timezone.now())
     assert [sent.to for sent in mail.outbox] == [[NEW]]
 
 

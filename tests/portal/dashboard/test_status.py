@@ -173,7 +173,7 @@ def test_an_account_manager_alone_has_a_status_too(
     assert root.findtext("database_file_states/results_in_progress") == "0"
     text = client.get("/status/").content.decode()
     assert "Active within a day" in text
-    assert "Tasks by application" not in text
+    assert "Tasks by app" not in text
 
 
 def test_before_the_first_figures_the_page_shows_none(client: Client, db: None) -> None:

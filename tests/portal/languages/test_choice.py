@@ -13,11 +13,11 @@ from pytest_django import Settings
 
 from portal.languages import zones
 from portal.languages.recipients import written_for
-from portal.models import User
+from portal.models import User, WaitingMail
 from portal.ops.mail_choices import Mail
 from portal.ops.mails import compose
 from portal.people.api_tokens import issue_token
-from portal.people.key_mails import send_key_mail
+from portal.people.key_mails import send_waiting
 from portal.people.security_events import NOWHERE, Kind, record
 from portal.templatetags.display import amount, credit, day, moment, moment_text, month, percent, significant
 from tests.support.sessions import confirm_address
@@ -154,10 +154,13 @@ def test_numbers_and_dates_follow_the_language() -> None:
 
 def test_mails_are_in_their_readers_language_and_zone(alice: User) -> None:
     confirm_address(alice)
-    at = "2026-03-03T23:05:09+00:00"
-    send_key_mail(alice.pk, "192.0.2.1", at)
+    at = dt.datetime(2026, 3, 3, 23, 5, 9, tzinfo=dt.UTC)
+    facts = {"kind": "new_key", "address": "192.0.2.1", "at": at, "due_at": at}
+    WaitingMail.objects.create(user=alice, **facts)
+    send_waiting(at)
     User.objects.filter(pk=alice.pk).update(language="de", time_zone="Europe/Berlin")
-    send_key_mail(alice.pk, "192.0.2.1", at)
+    WaitingMail.objects.create(user=alice, **facts)
+    send_waiting(at)
     english, german = mail.outbox
     assert english.subject == "Cobblestone: A BOINC client has a new key to your account"
     assert "on 3 Mar 2026, 23:05 UTC, a BOINC client" in english.body

@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
+import socket
 from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
 from django.apps import apps
 from django.conf import settings
-from django.contrib import admin
+from django.db.models import Model
 from django.http import HttpResponse, HttpResponseBase
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.translation import trans_real
 
+from credit.engine.states import Outcome
+from credit.models import HostAppVersion
+from portal.dashboard import record, registry, services
+from portal.dashboard.reads import history_address
 from portal.languages import zones
+from portal.models import Host, User
 from portal.wire.keywords import KEYWORDS
 from tests.portal.web.test_access_matrix import MATRIX
-from tests.support.marked_texts import STORED_FAULTS, data_of_site, has_words, speak_in_brackets, unmarked
+from tests.portal.web.test_admin_matrix import APP_PAGES, PAGES
+from tests.support.admin_rows import admin_rows
+from tests.support.credit_factories import make_success
+from tests.support.marked_texts import STORED_FAULTS, Texts, data_of_site, has_words, speak_in_brackets, unmarked
+from tests.support.sessions import sign_in_lately
 from tests.support.site_world import World
 
+PROCESSES: Final = ("web", "pages", "worker", "beat", "celery", "requested")
+"""Names of processes and queues, which operators read on their machines, too."""
 # Texts for programs, or for the authors of programs: the description of the API is that of its schema.
 FOR_PROGRAMS: Final = re.compile(r"/(api/v1/|notices|project/[a-z_]+\.php|server_status)")
 
@@ -33,16 +47,16 @@ def pages_of_world(world: World) -> Iterator[tuple[str, str]]:
             yield from ((who, path) for who in ("owner", "stranger"))
 
 
-def admin_pages() -> Iterator[str]:
-    """The list of each table, its form and its first row."""
-    yield "/admin/"
-    for model in admin.site._registry:
-        name = f"admin:{model._meta.app_label}_{model._meta.model_name}"
-        yield reverse(f"{name}_changelist")
-        yield reverse(f"{name}_add")
-        row = model._default_manager.first()
-        if row is not None:
-            yield from (reverse(f"{name}_{kind}", args=[row.pk]) for kind in ("change", "history"))
+def admin_pages(rows: dict[str, Model]) -> Iterator[str]:
+    """Of each table the list, the form for a new row, and all pages of a row; each page of its own, each figure's."""
+    for label, row in rows.items():
+        name = f"admin:{label.replace('.', '_')}"
+        yield from (reverse(f"{name}_{kind}") for kind in ("changelist", "add"))
+        yield from (reverse(f"{name}_{kind}", args=[row.pk]) for kind in ("change", "history", "delete"))
+    ids = {label.partition(".")[2]: str(row.pk) for label, row in rows.items()}
+    yield from ("/" + (page.path or page.route).format(**ids) for page in PAGES)
+    yield from (f"/admin/{app}/" for app in APP_PAGES)
+    yield from (history_address(figure.name) for source in registry.sources for figure in source.figures)
 
 
 def text_of(response: HttpResponseBase) -> str:
@@ -57,29 +71,56 @@ def offending(client: Client, who: str, path: str, data: list[str]) -> list[str]
     return [f"{who} {path}: {text}" for text in unmarked(text_of(client.get(path)), data)]
 
 
-@pytest.mark.django_db
-def test_no_page_shows_an_unmarked_text(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Tables that have no page are named by Django's lists of permissions alone.
-    tables = [str(each._meta.verbose_name) for each in apps.get_models() if not admin.site.is_registered(each)]
+def known_data(*more: str) -> list[str]:
+    """What rows have, with faults that were stored, and what comes from lists of names."""
+    for label, column in STORED_FAULTS:
+        since = {"trouble_since": timezone.now()} if column == "trouble" else {}
+        apps.get_model(label).objects.update(**{column: "alpha.example.org: its answer was cut off."}, **since)
     keywords = [each.name for each in KEYWORDS.values()]
     zone_names = [name.replace("_", " ") for name in zones.names()]
-    for label, column in STORED_FAULTS:
-        apps.get_model(label).objects.update(**{column: "alpha.example.org: its answer was cut off."})
-    data = data_of_site(settings.SITE_NAME, *tables, *keywords, *zone_names)
-    texts = speak_in_brackets(monkeypatch)
-    found: list[str] = []
-    for who, path in pages_of_world(world):
-        found += offending(world.clients[who], who, path, data)
-    for path in admin_pages():
-        found += offending(world.clients["staff"], "staff", path, data)
-    assert len(texts.seen) > 200
-    monkeypatch.undo()
-    # Some data have translations, as subjects have; names of universities need none.
-    missing = [
+    return data_of_site(settings.SITE_NAME, *keywords, *zone_names, *more)
+
+
+def untranslated(texts: Texts, data: list[str]) -> list[str]:
+    """Some data have translations, as subjects have; names of universities need none."""
+    return [
         text
         for context, text in sorted(texts.seen, key=str)
         if text not in data and has_words(text) and not is_translated(text, context)
     ]
+
+
+@pytest.mark.django_db
+def test_no_page_shows_an_unmarked_text(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = known_data()
+    texts = speak_in_brackets(monkeypatch)
+    found = [text for who, path in pages_of_world(world) for text in offending(world.clients[who], who, path, data)]
+    assert len(texts.seen) > 200
+    monkeypatch.undo()
+    missing = untranslated(texts, data)
+    assert found == [], "unmarked texts:\n" + "\n".join(dict.fromkeys(found))
+    assert missing == [], "texts without a German translation:\n" + "\n".join(missing)
+
+
+@pytest.mark.django_db
+def test_no_page_of_the_admin_shows_an_unmarked_text(
+    alice: User, operator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = admin_rows(alice)
+    workunit, host = rows["credit.workunit"], Host.objects.create(owner=alice)
+    HostAppVersion.objects.create(host=host, app=workunit.app, failing_share=0.5)
+    hour_ago = timezone.now() - dt.timedelta(hours=1)
+    for status in (1, 195, -185):
+        make_success(workunit, host, outcome=Outcome.CLIENT_ERROR, exit_status=status, received_at=hour_ago)
+    record.take_all(timezone.now())
+    data = known_data(socket.gethostname(), *PROCESSES, *map(str, services.folders()))
+    client = Client()
+    sign_in_lately(client, operator)
+    texts = speak_in_brackets(monkeypatch)
+    found = [text for path in admin_pages(rows) for text in offending(client, "staff", path, data)]
+    assert len(texts.seen) > 200
+    monkeypatch.undo()
+    missing = untranslated(texts, data)
     assert found == [], "unmarked texts:\n" + "\n".join(dict.fromkeys(found))
     assert missing == [], "texts without a German translation:\n" + "\n".join(missing)
 

@@ -79,7 +79,7 @@ def test_what_a_check_finds_is_on_the_page_and_on_the_dashboard(
     assert "A check found differences, or failed: Validated credit." in browser.get("/admin/").content.decode()
     UserCredit.objects.all().delete()
     start(browser, "check_credit", messages)
-    assert [(sample.label, sample.value) for sample in figures.take(timezone.now())] == [("Validated credit", 0)]
+    assert [(sample.label, sample.value) for sample in figures.take(timezone.now())] == [("check_credit", 0)]
 
 
 def test_a_check_that_fails_says_why(browser: Client, messages: list[int], monkeypatch: pytest.MonkeyPatch) -> None:

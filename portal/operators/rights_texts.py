@@ -1,0 +1,58 @@
+"""Roles and permissions as pages call them. Their stored names are English; Django would show these."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Final
+
+from django.contrib import admin
+from django.contrib.auth.models import Group, Permission
+from django.contrib.contenttypes.models import ContentType
+from django.db.models import Q, QuerySet
+from django.utils.text import capfirst
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from portal.models import User
+from portal.operators.roles import ROLES, named
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
+_ACTIONS: Final[dict[str, StrOrPromise]] = {
+    "add": _("%(table)s: add"),
+    "change": _("%(table)s: change"),
+    "delete": _("%(table)s: delete"),
+    "view": _("%(table)s: view"),
+}
+more: Final[dict[str, StrOrPromise]] = {}
+"""Permissions that code asks for though no page of the admin and no role has them. Apps add theirs in `ready()`."""
+
+
+def role_text(group: Group) -> str:
+    """A role's name in the page's language."""
+    return gettext(group.name) if any(role.name == group.name for role in ROLES) else group.name
+
+
+def permission_text(permission: Permission) -> str:
+    """What may be done to which table of which app."""
+    kind = permission.content_type
+    model = kind.model_class()
+    if words := more.get(f"{kind.app_label}.{permission.codename}"):
+        return str(words)
+    action, _separator, name = permission.codename.partition("_")
+    if model is None or action not in _ACTIONS or name != kind.model:
+        return gettext(permission.name)
+    app = model._meta.app_config.verbose_name
+    return f"{app}: " + _ACTIONS[action] % {"table": capfirst(str(model._meta.verbose_name_plural))}
+
+
+def useful_to(person: User) -> QuerySet[Permission]:
+    """The permissions that something asks for, and those that the person has; Django makes four for each table."""
+    of_pages = [kind.pk for kind in ContentType.objects.all() if kind.model_class() in admin.site._registry]
+    asked_for = [permission for role in ROLES for permission in role.permissions] + list(more)
+    wanted = reduce(or_, map(named, asked_for), Q(content_type__in=of_pages))
+    if person.pk:
+        wanted |= Q(user=person)
+    return Permission.objects.filter(wanted).select_related("content_type").distinct()

@@ -1,0 +1,84 @@
+"""Mails about what BOINC clients did are sent once, also while the broker or the mail server is away."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+from allauth.account.models import EmailAddress
+from celery import Celery
+from django.db import transaction
+from django.utils import timezone
+from pytest_django import Settings
+
+from portal.celery import app
+from portal.models import User, WaitingMail
+from portal.people import key_mails
+from tests.support.mail_server import MailServer
+
+MINUTE = dt.timedelta(minutes=1)
+
+
+@pytest.fixture
+def confirmed(alice: User) -> User:
+    EmailAddress.objects.create(user=alice, email=alice.email, verified=True, primary=True)
+    return alice
+
+
+@pytest.mark.django_db(transaction=True)
+def test_without_a_broker_the_mail_waits_for_the_task(
+    confirmed: User, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Nobody listens there.
+    nowhere = Celery(broker="redis://127.0.0.1:1/0")
+    monkeypatch.setattr(app, "send_task", nowhere.send_task)
+    with MailServer(settings) as server:
+        with transaction.atomic():
+            key_mails.tell_of_key(confirmed, "192.0.2.8")
+        assert (server.taken, WaitingMail.objects.count()) == ([], 1)
+        for _ in range(2):
+            key_mails.send_waiting(timezone.now())
+        assert (server.taken, WaitingMail.objects.count()) == ([confirmed.email], 0)
+
+
+def test_what_is_undone_brings_no_mail(confirmed: User) -> None:
+    with transaction.atomic():
+        key_mails.tell_of_key(confirmed, "192.0.2.8")
+        transaction.set_rollback(True)
+    assert not WaitingMail.objects.exists()
+
+
+def test_a_mail_that_was_not_accepted_is_tried_again(confirmed: User, bob: User, settings: Settings) -> None:
+    EmailAddress.objects.create(user=bob, email=bob.email, verified=True, primary=True)
+    for person in (confirmed, bob):
+        key_mails.tell_of_key(person, "192.0.2.8")
+    now = timezone.now()
+    with MailServer(settings) as server:
+        server.refused[confirmed.email] = "450 try again later"
+        key_mails.send_waiting(now)
+        # It holds up nobody else, and nobody takes it before its time.
+        key_mails.send_waiting(now + MINUTE)
+        assert server.taken == [bob.email]
+        server.refused.clear()
+        key_mails.send_waiting(now + key_mails.LEASE + MINUTE)
+        assert server.taken == [bob.email, confirmed.email]
+    assert not WaitingMail.objects.exists()
+
+
+def test_while_there_is_no_mail_server_all_wait_and_at_last_are_given_up(confirmed: User, settings: Settings) -> None:
+    with MailServer(settings):
+        pass  # its address, where nobody listens any more
+    for _ in range(3):
+        key_mails.tell_of_key(confirmed, "192.0.2.8")
+    key_mails.send_waiting(timezone.now())
+    assert WaitingMail.objects.count() == 3
+    key_mails.send_waiting(timezone.now() + key_mails.KEPT_TRYING + MINUTE)
+    assert not WaitingMail.objects.exists()
+
+
+def test_what_is_refused_for_good_is_not_tried_again(confirmed: User, settings: Settings) -> None:
+    key_mails.tell_of_key(confirmed, "192.0.2.8")
+    with MailServer(settings) as server:
+        server.refused[confirmed.email] = "550 no such mailbox"
+        key_mails.send_waiting(timezone.now())
+    assert not WaitingMail.objects.exists()
