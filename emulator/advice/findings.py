@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from emulator.engine.scenario import App, Project, Scenario
+from emulator.engine.scenario import App, Project, Scenario, StartState
 from emulator.engine.timeline.reasons import Reason
 from emulator.engine.timeline.results import ProjectResult, Result
 
@@ -27,6 +27,7 @@ class Cause(StrEnum):
 
     SUSPENDED = "suspended"  # of a processor alone: a suspended project is entitled to nothing
     NO_NEW_TASKS = "no new tasks"
+    HELD = "held"  # a suspended job keeps its project from being asked
     NO_PROGRAM = "no program"  # for a kind of processor
     MEMORY = "memory"
     MAX_CONCURRENT = "max concurrent"
@@ -132,6 +133,8 @@ def _short(scenario: Scenario, result: Result, number: int, row: ProjectResult) 
     cause, kind = Cause.UNKNOWN, ""
     if project.no_new_tasks:
         cause = Cause.NO_NEW_TASKS
+    elif _is_held(scenario, project):
+        cause = Cause.HELD
     elif _lacks_memory(scenario, project) or reasons[Reason.NO_MEMORY]:
         cause = Cause.MEMORY
     elif reasons[Reason.SERVER_DOWN] > row.rpcs / 4:
@@ -197,6 +200,10 @@ def _why_idle(scenario: Scenario, result: Result, kind: str) -> Cause:
     causes = (
         (Cause.SUSPENDED, all(project.suspended for _, project in suppliers)),
         (Cause.NO_NEW_TASKS, all(project.suspended or project.no_new_tasks for _, project in suppliers)),
+        (
+            Cause.HELD,
+            all(each.suspended or each.no_new_tasks or _is_held(scenario, each) for _, each in suppliers),
+        ),
         (Cause.MEMORY, counts[Reason.NO_MEMORY] > 0 or all(_lacks_memory(scenario, each) for _, each in suppliers)),
         (Cause.MAX_CONCURRENT, all(_is_limited(project) for _, project in suppliers)),
         (Cause.DEADLINES, counts[Reason.SERVER_DEADLINE] > contacts / 4),
@@ -205,6 +212,10 @@ def _why_idle(scenario: Scenario, result: Result, kind: str) -> Cause:
         (Cause.NO_WORK, counts[Reason.SERVER_DRY] > contacts / 2),
     )
     return next((cause for cause, holds in causes if holds), Cause.UNKNOWN)
+
+
+def _is_held(scenario: Scenario, project: Project) -> bool:
+    return any(job.project == project.name and job.state == StartState.SUSPENDED for job in scenario.jobs)
 
 
 def _is_limited(project: Project) -> bool:

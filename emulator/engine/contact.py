@@ -177,20 +177,23 @@ class Contact:
 
     def _within_limits(self, request: WorkRequest, now: float) -> WorkRequest | None:
         """A project that may run only so many jobs at once is asked for no more than these can do within the buffer:
-        more would not shorten the shortfall. None, and it is not tried again for a while, if nothing is left."""
+        more would not shorten the shortfall. None, and it is not tried again for a while, if nothing is left of what
+        the request is about: its kind or, under a policy without back-offs per kind, any."""
         client, project = self._client, request.project
-        asked = [secs > 0 or n > 0 for secs, n in zip(request.secs, request.instances, strict=True)]
+        asked = _kinds_of(request)
         for kind in range(len(asked)):
             usable_secs = max(0.0, client.usable_secs(project, kind, now))
             request.secs[kind] = min(request.secs[kind], usable_secs)
             request.instances[kind] = min(request.instances[kind], project.most_used[kind] if usable_secs else 0.0)
-        if any(request.secs) or any(request.instances):
+        left = _kinds_of(request)
+        is_about_its_kind = self._policy.uses_backoffs and asked[request.kind]
+        if left[request.kind] if is_about_its_kind else any(left):
             return request
         again = now + BACKOFF_FIRST_SECS
         if not self._policy.uses_backoffs:
             project.rpc_allowed_secs = max(project.rpc_allowed_secs, again)
         for kind, was_asked in enumerate(asked):
-            if was_asked:
+            if was_asked and not left[kind]:
                 project.backoff_until_secs[kind] = max(project.backoff_until_secs[kind], again)
         return None
 
@@ -278,3 +281,8 @@ class Contact:
         if client.recorder is not None:
             asked = sum(request.secs) if request is not None else 0.0
             client.recorder.rpc(now, project.index, asked, 0, 0, False)
+
+
+def _kinds_of(request: WorkRequest) -> list[bool]:
+    """For each kind, whether it is asked for."""
+    return [secs > 0 or number > 0 for secs, number in zip(request.secs, request.instances, strict=True)]

@@ -8,8 +8,10 @@ of a hundred days is entitled to its share of that day. A project is entitled wh
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from emulator.engine.client import Client
+from emulator.engine.scenario import StartJob
 from emulator.engine.state import ProjectState
 from emulator.engine.timeline.stretches import Claim, Stretch, Supply
 
@@ -18,7 +20,7 @@ class Entitlements:
     """Kept by one run. `able` is called for each span of time, `close` before something changes and at the end, `open`
     after it has changed."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, jobs: Sequence[StartJob]) -> None:
         self._client = client
         kinds, projects = len(client.kinds), len(client.all_projects)
         self._able_secs = [0.0] * kinds
@@ -28,8 +30,10 @@ class Entitlements:
         self._share_secs = [0.0] * projects
         self.capacity_flop = 0.0
         self.entitled_secs = [0.0] * projects
-        self._is_dry = [False] * projects
-        self._dry_spell = [0] * projects  # their number so far
+        # A spell without work that begins at the start is number 0, unless the project has jobs there.
+        have_jobs = {job.project for job in jobs}
+        self._is_dry = [project.project.name not in have_jobs for project in client.all_projects]
+        self._dry_spell = [0] * projects  # the number of the last
         self._stretches: dict[tuple[tuple[Claim, ...], float], Stretch] = {}
 
     def able(self, kind: int, secs: float) -> None:
@@ -74,15 +78,15 @@ class Entitlements:
         buffer_secs = self._client.buffer_total_secs
         stretch = self._stretches.get((claims, buffer_secs))
         if stretch is None:
-            spells = tuple({self._dry_spell[claim.project]} if claim.is_dry else set() for claim in claims)
-            self._stretches[claims, buffer_secs] = Stretch(claims, buffer_secs, able, instance_secs, spells)
-            return
-        for kind, secs in enumerate(able):
-            stretch.able_secs[kind] += secs
-            stretch.instance_secs[kind] += instance_secs[kind]
-        for claim, spells_of in zip(claims, stretch.dry_spells, strict=True):
-            if claim.is_dry:
-                spells_of.add(self._dry_spell[claim.project])
+            stretch = Stretch(claims, buffer_secs, able, instance_secs, tuple(set() for _ in claims))
+            self._stretches[claims, buffer_secs] = stretch
+        else:
+            for kind, secs in enumerate(able):
+                stretch.able_secs[kind] += secs
+                stretch.instance_secs[kind] += instance_secs[kind]
+        for claim, spells in zip(claims, stretch.dry_spells, strict=True):
+            if claim.is_dry and self._dry_spell[claim.project]:
+                spells.add(self._dry_spell[claim.project])
 
     @property
     def aims(self) -> list[float]:

@@ -38,7 +38,7 @@ class Stretch:
     was able to compute, and the work buffer in seconds.
 
     `dry_spells`: for each claim the numbers of its project's spells without work in which the parts lie. The buffer may
-    be full at the start of each of them.
+    be full at the start of each of them. A spell that began with the run, and without jobs, is not among them.
     """
 
     claims: tuple[Claim, ...]

@@ -14,8 +14,9 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from emulator.engine.scenario import CPU, DAY_SECS, App, Normal, Version
+from emulator.engine.scenario import CPU, DAY_SECS, App, Normal, Scenario, Version
 from emulator.engine.scenario.projects import MAX_DOWNTIMES
+from emulator.pages.editor import hour_fields
 from emulator.pages.editor.fields import (
     EVENTS,
     GIGA,
@@ -51,7 +52,7 @@ class Row(PlainForm):
     ) -> None:
         self.base = base
         self.was = self.texts(base)
-        self.typed = dict(self.was if typed is None else typed)
+        self.typed = {**self.was, **(typed or {})}  # an older release's draft lacks the fields that came since
         super().__init__({f"{prefix}-{key}": text for key, text in self.typed.items() if text}, prefix=prefix)
         for shown in self.shown:
             self.fields[shown.name] = shown.field()
@@ -96,8 +97,63 @@ class ProcessorRow(Row):
     shown = PROCESSOR
 
 
-class PreferencesRow(Row):
+class HoursRow(Row):
+    """Preferences, or a change of them; a row of anything else has no hours."""
+
+    @property
+    def _has_hours(self) -> bool:
+        return "compute_hours" in self.base
+
+    @property
+    def _is_change(self) -> bool:
+        return "event" in self.base
+
+    def add_fields(self) -> None:
+        if self._has_hours:
+            hour_fields.add_fields(self, is_change=self._is_change)
+
+    def texts(self, base: Mapping[str, Any]) -> dict[str, str]:
+        return {**super().texts(base), **(hour_fields.texts(base) if self._has_hours else {})}
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        if self._has_hours:
+            hour_fields.clean(self, is_change=self._is_change)
+        return cleaned
+
+    def merged(self) -> dict[str, Any]:
+        data = super().merged()
+        if self._has_hours:
+            hour_fields.put(data, self, {key for key in self.fields if self.is_touched(key)})
+        return data
+
+    def main(self) -> list[forms.BoundField]:
+        """All fields but the hours."""
+        return [bound for bound in self if not hour_fields.is_field(bound.name)]
+
+    def hours(self) -> list[forms.BoundField]:
+        return [bound for bound in self if hour_fields.is_field(bound.name)]
+
+    def are_hours_open(self) -> bool:
+        """Whether they say something, or are wrong."""
+        return any(bound.errors or self.typed.get(bound.name) for bound in self.hours())
+
+
+class PreferencesRow(HoursRow):
     shown = PREFERENCES
+
+
+class StartRow(Row):
+    """When the run begins, which hours count from. Its JSON is what of a scenario has no rows."""
+
+    shown = (
+        Shown(
+            "week_hours",
+            ("week_secs",),
+            number(Scenario, "week_secs", gettext_lazy("Local time at the start (hours since Sunday 0:00)"), HOUR_SECS),
+            HOUR_SECS,
+        ),
+    )
 
 
 class ProjectRow(Row):
@@ -265,7 +321,7 @@ class AppRow(Row):
         return max(0, len(self.base["versions"]) - 1)
 
 
-class EventRow(Row):
+class EventRow(HoursRow):
     """An event; its type does not change."""
 
     def __init__(self, base: Mapping[str, Any], *args: Any, **kwargs: Any) -> None:

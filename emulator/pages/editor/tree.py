@@ -6,7 +6,6 @@ visitor sends must have been made of the same rows, which ``revision`` tells: it
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -37,7 +36,8 @@ from emulator.engine.scenario import (
 )
 from emulator.files.scenario_json import from_json, part_to_json, to_json
 from emulator.models import DAYS_MAX
-from emulator.pages.editor.fields import GIGA, GPU_KINDS
+from emulator.pages.editor import hour_fields
+from emulator.pages.editor.fields import EVENTS, GIGA, GPU_KINDS
 from emulator.pages.editor.rows import (
     AppRow,
     EventRow,
@@ -46,6 +46,7 @@ from emulator.pages.editor.rows import (
     ProcessorRow,
     ProjectRow,
     Row,
+    StartRow,
     choices_for,
     new_app,
 )
@@ -55,7 +56,7 @@ from emulator.pages.texts import stored_texts
 FIELDS_MAX: Final = 900
 """Of a form with more fields the site reads none (DATA_UPLOAD_MAX_NUMBER_FIELDS)."""
 TEXT_CHARS_MAX: Final = 20_000
-_ROW_FIELDS: Final = {"projects": 16, "apps": 13, "events": 7, "processors": 4}
+_ROW_FIELDS: Final = {"projects": 16, "apps": 13, "processors": 4}
 
 
 class EditorRefusedError(Exception):
@@ -92,6 +93,7 @@ class Rows:
     whole: WholeForm
     host: HostRow
     preferences: PreferencesRow
+    start: StartRow
     processors: list[ProcessorRow]
     projects: list[ProjectRows]
     events: list[EventRows]
@@ -99,7 +101,7 @@ class Rows:
 
     def named_forms(self) -> Iterator[tuple[str, PlainForm]]:
         """All forms, each with what it is about: nothing for those that there is one of."""
-        for row in (self.whole, self.host, self.preferences):
+        for row in (self.whole, self.host, self.preferences, self.start):
             yield "", row
         for processor in self.processors:
             yield processor.typed.get("kind", ""), processor
@@ -167,6 +169,7 @@ def rows_of(state: Mapping[str, Any]) -> Rows:
         WholeForm(state["typed"]),
         HostRow(state["host"]["base"], state["host"].get("typed"), "host"),
         PreferencesRow(state["preferences"]["base"], state["preferences"].get("typed"), "preferences"),
+        StartRow(state["rest"], state.get("start", {}).get("typed"), "start"),
         [
             ProcessorRow(each["base"], each.get("typed"), f"processors-{place}", choices)
             for place, each in enumerate(state["processors"])
@@ -209,6 +212,7 @@ def type_in(state: dict[str, Any], data: Mapping[str, str]) -> None:
     rows = rows_of(state)
     state["typed"] = {name: data.get(name, "")[:TEXT_CHARS_MAX] for name in ("title", "days")}
     pairs: list[tuple[dict[str, Any], Row]] = [(state["host"], rows.host), (state["preferences"], rows.preferences)]
+    pairs.append((state.setdefault("start", {}), rows.start))
     pairs += list(zip(state["processors"], rows.processors, strict=True))
     for kept, project in zip(state["projects"], rows.projects, strict=True):
         pairs += [(kept, project.row), *zip(kept["apps"], project.apps, strict=True)]
@@ -232,7 +236,7 @@ def scenario_from(state: Mapping[str, Any], rows: Rows) -> Scenario | None:
     """The scenario, if all rows are valid and fit together; else the rows have the errors."""
     if not all([form.is_valid() for form in rows.forms()]):
         return None
-    data = copy.deepcopy(dict(state["rest"]))
+    data = rows.start.merged()
     data["host"] = {**rows.host.merged(), "processors": [row.merged() for row in rows.processors]}
     data["preferences"] = rows.preferences.merged()
     data["projects"] = [
@@ -268,12 +272,14 @@ def _moved_job(job: dict[str, Any], rows: Rows) -> dict[str, Any] | None:
 
 def count_fields(state: Mapping[str, Any]) -> int:
     """About how many fields the form has."""
-    return 30 + sum(
+    kinds = [each["base"]["event"] for each in state["events"]]
+    return 40 + sum(
         (
             _ROW_FIELDS["processors"] * len(state["processors"]),
             _ROW_FIELDS["projects"] * len(state["projects"]),
             _ROW_FIELDS["apps"] * len(_apps(state)),
-            _ROW_FIELDS["events"] * len(state["events"]),
+            sum(len(EVENTS[kind][1]) for kind in kinds),
+            hour_fields.FIELDS * kinds.count("ChangePreferences"),
         )
     )
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _WHY_SHORT: Final[dict[str, _StrPromise]] = {
     Cause.NO_NEW_TASKS: _("It is set to get no new tasks."),
+    Cause.HELD: _("One of its tasks is suspended, so it is not asked for new ones."),
     Cause.NO_PROGRAM: _("It has no program for the %(kind)s."),
     Cause.MEMORY: _("Its tasks need more memory than preferences allow."),
     Cause.MAX_CONCURRENT: _("The number of its tasks that may run at once is limited."),
@@ -36,6 +37,10 @@ _WHY_SHORT: Final[dict[str, _StrPromise]] = {
 _WHY_IDLE: Final[dict[str, _StrPromise]] = {
     Cause.SUSPENDED: _("All projects that could use it are suspended."),
     Cause.NO_NEW_TASKS: _("All projects that could use it are set to get no new tasks."),
+    Cause.HELD: _(
+        "All projects that could use it are suspended, set to get no new tasks, or not asked because one of their "
+        "tasks is suspended."
+    ),
     Cause.NO_PROGRAM: _("No project has a program for it."),
     Cause.MEMORY: _("Tasks wait because they need more memory than preferences allow."),
     Cause.MAX_CONCURRENT: _("The number of tasks that may run at once is limited for all projects that could use it."),

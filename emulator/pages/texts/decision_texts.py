@@ -53,7 +53,9 @@ _SENTENCES: Final[dict[Reason, _StrPromise]] = {
     Reason.FETCH_CPU_SHORTFALL: _(
         "%(project)s is asked for work: there is too little for the CPU, and it has the largest long-term debt."
     ),
-    Reason.FETCH_FEW_TASKS: _("%(project)s is asked for work: some CPUs are idle."),
+    Reason.FETCH_FEW_TASKS: _(
+        "%(project)s is asked for work: there are too few tasks to keep all CPUs busy up to the minimum buffer."
+    ),
     Reason.FETCH_BUFFER: _("%(project)s is asked for work: there is less than the minimum buffer."),
     Reason.FETCH_PROJECT_SHORT: _("%(project)s is asked for work: it has less than its share of the buffer."),
     Reason.PREEMPTED: _("Task %(job)s is preempted."),
@@ -69,7 +71,6 @@ _SENTENCES: Final[dict[Reason, _StrPromise]] = {
     Reason.JOB_MET: _("Task %(job)s finished in time."),
     Reason.JOB_FAILED: _("Task %(job)s failed. %(project)s is not contacted for %(time)s."),
     Reason.JOB_LATE: _("Task %(job)s finished %(time)s after its deadline."),
-    Reason.JOB_FAILED: _("Task %(job)s failed."),
     Reason.HARDWARE: _("Task %(job)s stops: the computer’s hardware changes."),
     Reason.OUTSIDE_HOURS: _("Task %(job)s stops: preferences do not let it run at this hour."),
     Reason.IN_USE: _("Task %(job)s stops: the computer is in use."),

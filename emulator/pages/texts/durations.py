@@ -14,6 +14,8 @@ def duration(secs: float) -> str:
     if abs(secs) < 99.5 * 60:
         return _("%(number)s\u00a0min") % {"number": floatformat(secs / 60, 0)}
     if abs(secs) < 2 * 86400:
-        return _("%(number)s\u00a0h") % {"number": floatformat(secs / 3600, -1)}
+        return _("%(number)s\u00a0h") % {"number": floatformat(round(secs / 3600, 1), -1)}
     # Never just one.
-    return ngettext("%(number)s\u00a0day", "%(number)s\u00a0days", 2) % {"number": floatformat(secs / 86400, -1)}
+    return ngettext("%(number)s\u00a0day", "%(number)s\u00a0days", 2) % {
+        "number": floatformat(round(secs / 86400, 1), -1)
+    }

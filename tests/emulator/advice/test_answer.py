@@ -23,6 +23,7 @@ from emulator.engine.scenario import (
     Project,
     Scenario,
     StartJob,
+    StartState,
     Version,
 )
 from emulator.engine.timeline.results import Result
@@ -111,6 +112,16 @@ def test_what_idles_and_why(
     (idle,) = found(project, host=host, preferences=preferences).idle
     assert (idle.kind, idle.cause) == (kind, cause)
     assert idle.fraction == pytest.approx(fraction, abs=0.05)
+
+
+def test_a_suspended_task_is_why_its_project_is_not_asked() -> None:
+    job = StartJob("B", USUAL.name, HOUR * GFLOPS, HOUR * GFLOPS, 10 * 86400.0, state=StartState.SUSPENDED)
+    scenario = Scenario(ONE_CPU, (A, B), jobs=(job,))
+    (short,) = find(scenario, ran(scenario)).short
+    assert (short.project, short.cause) == ("B", Cause.HELD)
+    scenario = replace(scenario, projects=(replace(A, no_new_tasks=True), B))
+    (idle,) = find(scenario, ran(scenario)).idle
+    assert (idle.fraction, idle.cause) == (1.0, Cause.HELD)
 
 
 def test_time_that_preferences_take_is_not_idle() -> None:

@@ -11,6 +11,7 @@ from django.utils.translation import override
 from emulator.advice.findings import Cause, Findings, IdleKind, LateJob, ShortProject
 from emulator.advice.trials import Advice, Change, Measures, Outcome, Setting, Trial
 from emulator.pages.texts.answer import _WHY_IDLE, _WHY_SHORT, answer_of
+from emulator.pages.texts.durations import duration
 
 GOOD = Findings((), 0, 12, (), ())
 BEFORE = Measures(idle=0.2, late=0.0, short=0.0, rpcs_per_job=0.5)
@@ -92,3 +93,11 @@ def test_each_cause_has_words_in_german_too() -> None:
             german = str(text)
         with override("en"):
             assert german != str(text)
+
+
+@pytest.mark.parametrize(
+    ("secs", "text"),
+    [(25.0, "25 s"), (840.0, "14 min"), (17_999.9, "5 h"), (18_200.0, "5.1 h"), (86_400 * 2.999, "3 days")],
+)
+def test_a_length_of_time_has_no_digit_that_says_nothing(secs: float, text: str) -> None:
+    assert duration(secs).replace("\u00a0", " ") == text

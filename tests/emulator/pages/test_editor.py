@@ -20,6 +20,7 @@ from emulator.engine.scenario import (
     NewApp,
     Scenario,
 )
+from emulator.engine.scenario.limits import DayHours, Hours
 from emulator.files.presets import PRESETS, preset
 from emulator.files.scenario_json import from_json, read_document
 from emulator.models import Experiment, Run
@@ -125,6 +126,78 @@ def test_a_whole_scenario_is_made(page: Page) -> None:
     assert isinstance(scenario.events[1], NewApp)
 
 
+def test_hours_are_typed_for_all_days_and_for_single_ones(page: Page) -> None:
+    page.press("add-event", new_event="ChangePreferences")
+    saved = page.press(
+        "save",
+        preferences__compute_hours_from="8.5",
+        preferences__compute_hours_until="18",
+        preferences__compute_hours_days="Sat 10 14,5\n\n sunday 24 0",
+        preferences__network_hours_days="Mo. 0 6",
+        start__week_hours="33",
+        events__0__compute_hours_from="22",
+        events__0__compute_hours_until="6",
+    )
+    assert saved.status_code == 302, saved.context["errors"]
+    scenario = page.scenario()
+    # Days count from Sunday; a German day is understood, too, as the draft may have been typed on a German page.
+    assert scenario.preferences.compute_hours == Hours(8.5, 18.0, (DayHours(6, 10.0, 14.5), DayHours(0, 24.0, 0.0)))
+    assert scenario.preferences.network_hours == Hours(0.0, 0.0, (DayHours(1, 0.0, 6.0),))
+    assert scenario.week_secs == 33 * 3600
+    assert scenario.events == (ChangePreferences(DAY_SECS, compute_hours=Hours(22.0, 6.0)),)
+
+    again = Page(page.client, page.experiment)
+    assert again.fields["preferences-compute_hours_days"] == "Sat 10 14.5\nSun 24 0"
+    assert "preferences-network_hours_from" not in again.fields  # the whole day
+    assert again.press("save").status_code == 302
+    assert again.scenario() == scenario
+    # Emptied, they are the whole day again, and the event changes nothing any more.
+    emptied = dict.fromkeys((name for name in again.fields if "_hours_" in name), "")
+    again.press("draft", **emptied)
+    again.press("remove-event-0")
+    again.press("save")
+    assert again.scenario().preferences.compute_hours == Hours()
+
+
+@pytest.mark.parametrize(
+    ("field", "changes", "said"),
+    [
+        ("compute_hours_until", {"compute_hours_until": "24.5"}, "At most 24.0."),
+        ("compute_hours_from", {"compute_hours_from": "-1"}, "At least 0.0."),
+        ("network_hours_until", {"network_hours_from": "8"}, "Enter both hours, or neither."),
+        ("compute_hours_days", {"compute_hours_days": "Sat 10"}, "Line 1: enter a day and two hours from 0 to 24"),
+        ("compute_hours_days", {"compute_hours_days": "Sat 10 nan"}, "Line 1: enter a day and two hours"),
+        ("compute_hours_days", {"compute_hours_days": "Sat 10 25"}, "Line 1: enter a day and two hours"),
+        ("network_hours_days", {"network_hours_days": "Fri 1 2\nMoonday 1 2"}, "Line 2: enter a day and two hours"),
+        ("compute_hours_days", {"compute_hours_days": "Sat 1 2\nSat 3 4"}, "Line 2: this day has a line already."),
+        ("compute_hours_days", {"compute_hours_days": "x" * 501}, "at most 500 characters"),
+        ("compute_hours_from", {"compute_hours_days": "Sat 1 2"}, "Enter the hours of all other days, too."),
+    ],
+)
+def test_wrong_hours_are_told_at_their_field(page: Page, field: str, changes: dict[str, str], said: str) -> None:
+    page.press("add-event", new_event="ChangePreferences")
+    refused = page.press("save", **{f"events__0__{name}": text for name, text in changes.items()})
+    assert refused.status_code == 400
+    errors = {name: text for name, _label, text in refused.context["errors"]}
+    assert set(errors) == {f"id_events-0-{field}"}
+    assert said in errors[f"id_events-0-{field}"]
+
+
+def test_the_draft_of_an_older_release_is_read(page: Page) -> None:
+    # It lacks what was typed into the fields that came since.
+    page.press("draft", preferences__period_mins="30")
+    draft = page.experiment
+    draft.refresh_from_db()
+    del draft.draft["editor"]["start"]
+    typed = draft.draft["editor"]["preferences"]["typed"]
+    for name in [name for name in typed if "_hours_" in name]:
+        del typed[name]
+    draft.save()
+    again = Page(page.client, draft)
+    assert again.press("save").status_code == 302
+    assert again.scenario().preferences.period_secs == 1800.0
+
+
 def test_what_was_typed_stays_whatever_it_is(page: Page) -> None:
     page.press("draft", projects__0__share="lots", days="")
     again = Page(page.client, page.experiment)
@@ -225,15 +298,17 @@ def test_large_scenarios_are_edited_as_json(signed_in: Client) -> None:
     assert "too large for the form" in text_of(answer)
 
 
-@pytest.mark.parametrize("row", ["project", "event"])
-def test_the_form_never_has_more_fields_than_are_read(row: str) -> None:
+@pytest.mark.parametrize(
+    ("row", "kind"), [("project", ""), ("event", "NewApp"), ("event", "ChangePreferences"), ("event", "Detach")]
+)
+def test_the_form_never_has_more_fields_than_are_read(row: str, kind: str) -> None:
     state = begin(preset("s1_two_equal_cpu").scenario, "x", 1)
     nfields = 0
     with pytest.raises(EditorRefusedError, match="Larger scenarios can be changed as JSON"):
         while True:
             nfields = sum(len(form.fields) for form in rows_of(state).forms())
             for _ in range(5):
-                act(state, f"add-{row}", "NewApp")
+                act(state, f"add-{row}", kind)
     # Beside them the form has its own: revision, token, button and kind of event.
     assert 600 < nfields < 1000 - 4
 

@@ -101,6 +101,13 @@ def test_every_example_and_every_decision_has_words(language: str) -> None:
         assert "%" not in words and ("7" in words or "A" in words)
 
 
+def test_a_failed_task_is_told_with_the_wait_that_follows() -> None:
+    words = decision_texts.in_words(
+        decision_texts.sentence(Reason.JOB_FAILED), job=7, project="A", kind="CPU", time="2 m"
+    )
+    assert words == "Task 7 failed. A is not contacted for 2 m."
+
+
 def test_every_reason_why_an_element_is_not_used_has_words() -> None:
     reasons = [value for name, value in vars(unused).items() if name.isupper() and isinstance(value, str)]
     assert len(reasons) >= 12

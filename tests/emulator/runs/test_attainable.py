@@ -25,6 +25,7 @@ from emulator.engine.scenario import (
     Processor,
     Project,
     Scenario,
+    StartJob,
     Version,
 )
 from emulator.engine.timeline.results import Result
@@ -87,6 +88,22 @@ def test_the_buffer_may_be_full_at_the_start_of_each_spell_without_work() -> Non
     fewer = result_of(a, b, gpu=False, events=(*quarters[:4], HasWork(1.25 * DAY_SECS, "A", False)))
     # Two such spells, and one from 1.25 days on: 0.75 days with work and 3 times 0.2. (0.9 - 0.135) + (0.865 - 0.1).
     assert least_violation(fewer) == pytest.approx(1.53, abs=1e-6)
+
+
+def test_who_never_has_work_can_have_none() -> None:
+    a, b = Project("A", 90, (ON_CPU,), has_work=False), Project("B", 10, (ON_CPU,))
+    assert least_violation(result_of(a, b, gpu=False)) == pytest.approx(1.8, abs=1e-6)
+    # From day 8 on it has: 2 of 10 days. (0.9 - 0.2) + (0.8 - 0.1).
+    later = result_of(a, b, gpu=False, events=(HasWork(8 * DAY_SECS, "A", True),))
+    assert least_violation(later) == pytest.approx(1.4, abs=1e-6)
+
+
+def test_jobs_at_the_start_may_be_a_full_buffer() -> None:
+    a, b = Project("A", 90, (ON_CPU,), has_work=False), Project("B", 10, (ON_CPU,))
+    job = StartJob("A", "cpu", 3600e9, 3600e9, 10 * DAY_SECS)
+    scenario = Scenario(Host((Processor(CPU, 1, 1e9),)), (a, b), Preferences(0.1, 0.1), jobs=(job,))
+    # A buffer of 0.2 of 10 days: (0.9 - 0.02) + (0.98 - 0.1).
+    assert least_violation(run(scenario, Rec(), 10.0, timeline=False)) == pytest.approx(1.76, abs=1e-6)
 
 
 def test_a_program_that_comes_later_counts_from_then_on() -> None:
