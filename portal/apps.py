@@ -36,8 +36,8 @@ class PortalConfig(AppConfig):
         last = [each for each in apps.get_app_configs() if each.models_module][-1]
         post_migrate.connect(roles.keep_groups, sender=last, dispatch_uid="roles")
         # Pages, filters and lists of choices show them by these.
-        Group.__str__ = rights_texts.role_text  # type: ignore[method-assign]
-        Permission.__str__ = rights_texts.permission_text  # type: ignore[method-assign]
+        Group.__str__ = rights_texts.role_text  # type: ignore[method-assign, assignment]
+        Permission.__str__ = rights_texts.permission_text  # type: ignore[method-assign, assignment]
         metrics.app_collectors += [RequestedWorkMetrics(), LeaseMetrics(), ReplicaMetrics(), WalMetrics()]
         services.register()
         jobs.add(jobs.SITE)

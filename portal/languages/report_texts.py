@@ -14,6 +14,8 @@ _FAULTS: Final = (
     gettext_noop("%(field)s is not an integer from %(low)s to %(high)s"),
     gettext_noop("%(field)s is not a decimal number from %(low)s to %(high)s"),
     gettext_noop("%(field)s is longer than %(number)s characters"),
+    gettext_noop("host_info was read in part, %(field)s: more than %(number)s elements are never closed"),
+    gettext_noop("host_info was read in part, %(field)s: longer than %(number)s bytes"),
     gettext_noop("host_info was read in part, %(reason)s"),
     gettext_noop("coprocs has more than %(number)s entries"),
     # Of a task (scheduler/rpc/reports.py)

@@ -19,7 +19,7 @@ from django.utils import timezone
 from django.utils.translation import trans_real
 
 from credit.engine.states import Outcome
-from credit.models import HostAppVersion
+from credit.models import HostAppVersion, Workunit
 from portal.dashboard import record, registry, services
 from portal.dashboard.reads import history_address
 from portal.languages import zones
@@ -107,7 +107,7 @@ def test_no_page_of_the_admin_shows_an_unmarked_text(
     alice: User, operator: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = admin_rows(alice)
-    workunit, host = rows["credit.workunit"], Host.objects.create(owner=alice)
+    workunit, host = Workunit.objects.get(), Host.objects.create(owner=alice)
     HostAppVersion.objects.create(host=host, app=workunit.app, failing_share=0.5)
     hour_ago = timezone.now() - dt.timedelta(hours=1)
     for status in (1, 195, -185):

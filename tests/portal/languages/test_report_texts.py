@@ -14,7 +14,7 @@ WRONG = (
     b"<p_fpops>fast</p_fpops>",
     b"<p_ncpus>1.5</p_ncpus>",
     b"<coprocs>" + COPROC * 100 + b"</coprocs>",
-    b"<a>" * 100,
+    b"<a>" * 300,
 )
 
 
