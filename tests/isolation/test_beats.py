@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -96,7 +97,7 @@ def test_beats_take_and_renew_a_lease(begin: Callable[[list[Lease]], None], nbea
             assert holders() == {each.token for each in leases if each.secs_left() > 0}
             assert begin is not the_first_one_has_it or leases[0].secs_left() > 0
 
-        return Scene([lambda mine=mine: work(mine) for mine in leases], check)
+        return Scene([partial(work, each) for each in leases], check)
 
     try_all(make)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import gzip
 import itertools
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from tests.support import ledger_scenes, work_scenes
 from tests.support.interleavings import Scene, Work, connection_of_its_own, try_all
 from tests.support.ledger_scenes import books_are_right, or_refusal, report, secs_of
 from tests.support.scheduler_clients import names
+from tests.support.simulated.clients import Computer
 from tests.support.statistics_site import HostRecord as Record
 from tests.support.work_scenes import NOON, asks, computer_with_work, credit_is_right, known, waiting_workunit
 
@@ -56,7 +58,7 @@ class Export:
             return store.keep(session, found, self.tables, Version(), self.paths)
 
 
-def three_computers(projects: list[Project]) -> list[ledger_scenes.Computer]:
+def three_computers(projects: list[Project]) -> list[Computer]:
     """One person's, one after the other in use; the first one is known to the first project, which granted 1000."""
     user = ledger_scenes.volunteer()
     now = timezone.now()
@@ -71,11 +73,11 @@ def three_computers(projects: list[Project]) -> list[ledger_scenes.Computer]:
     return found
 
 
-def record_of(computer: ledger_scenes.Computer, total: int) -> Record:
+def record_of(computer: Computer, total: int) -> Record:
     return Record(NUMBER, total, computer.cpid, User.objects.get(pk=computer.owner).email)
 
 
-def read_before(folder: Path, computer: ledger_scenes.Computer, project: Project) -> Export:
+def read_before(folder: Path, computer: Computer, project: Project) -> Export:
     """The project's next export, which grants 100; the one before it was read."""
     GrantedTotal.objects.all().delete()
     StatisticsImport.objects.all().delete()
@@ -119,8 +121,7 @@ def test_two_merges_and_an_import(projects: list[Project], tmp_path: Path) -> No
             granted_is_right(first.owner, projects[0])
 
         merges = [
-            or_refusal(lambda pair=pair: merge(first.owner, *pair))
-            for pair in ((first.id, second.id), (second.id, third.id))
+            or_refusal(partial(merge, first.owner, *pair)) for pair in ((first.id, second.id), (second.id, third.id))
         ]
         return Scene([*merges, export.keep], check)
 

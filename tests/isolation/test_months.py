@@ -22,6 +22,7 @@ from accounting.models import (
     ArchiveErasure,
     ArchivePart,
     BestDay,
+    Certificate,
     ClosedMonths,
     Day,
     ErasedDay,
@@ -274,7 +275,7 @@ def test_a_certificate_is_issued_while_a_month_moves(projects: list[Project], mo
         wanted = CertificateRequest(JANUARY, dt.date(2024, 3, 31), "all", SHOWN)
 
         def check(outcomes: list[Any]) -> None:
-            assert isinstance(outcomes[1], registry.Certificate), outcomes
+            assert isinstance(outcomes[1], Certificate), outcomes
             facts = outcomes[1].statement["facts"]
             assert (facts["estimated_credits"], facts["computers"]) == (40, 1), facts
 
