@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("portal", "0029_beat_lease"),
+        ("portal", "0031_host_and_owner_unique"),
     ]
 
     operations = [
