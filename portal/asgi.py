@@ -18,6 +18,7 @@ metrics_folder.join(settings.VAR_DIR / "metrics")
 django.setup(set_prefix=False)
 # Not imported above: its imports need the metrics' folder and Django's models.
 import_string("portal.ops.heartbeats.start_web")("web")
+import_string("portal.databases.connections.watch_from_the_start")()
 if settings.TRACES_ENDPOINT:
     import_string("portal.ops.traces.start")("clients")
     import_string("portal.clients.request_handler.observers").append(import_string("portal.ops.traces.record_rpc"))

@@ -1,15 +1,18 @@
 """The Celery application: ``celery -A portal worker`` and ``celery -A portal beat``."""
 
+import datetime as dt
 import os
 from typing import Any, Final
 
 import structlog
 from amqp.exceptions import ChannelError
 from celery import Celery, Task
-from celery.signals import task_postrun, task_prerun, worker_process_init
+from celery.signals import beat_init, task_postrun, task_prerun, worker_init, worker_process_init
 from django.conf import settings
 from django.utils.module_loading import import_string
 
+from portal.databases import clock
+from portal.databases.connections import watch_from_the_start
 from portal.databases.dropping import drop_connection
 from portal.databases.errors import is_database_lost
 
@@ -18,8 +21,17 @@ MAX_RETRIES: Final = 60
 """Ten minutes: by then beat queues anew what it queues, and the rest is looked after by such tasks."""
 
 
+class SiteCelery(Celery):
+    """Messages say by the site's time when they are due and when they expire (portal.databases.messages reads it)."""
+
+    def now(self) -> dt.datetime:
+        return clock.now()
+
+
 class SiteTask(Task[Any, Any]):
     """A task that loses its database is queued again: tasks are safe to run twice."""
+
+    Request = "portal.databases.messages:SiteRequest"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.request.called_directly:
@@ -35,7 +47,7 @@ class SiteTask(Task[Any, Any]):
 
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
-app = Celery("cobblestone", task_cls=SiteTask)
+app = SiteCelery("cobblestone", task_cls=SiteTask)
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 
@@ -53,6 +65,13 @@ def queue_length(name: str) -> int:
             if str(error.reply_code) != "404":
                 raise
             return 0
+
+
+@worker_init.connect
+@beat_init.connect
+def _watch_databases(**_: object) -> None:
+    """A worker's first process has no connection of its own, but looks at the times in messages."""
+    watch_from_the_start()
 
 
 @worker_process_init.connect

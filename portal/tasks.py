@@ -6,10 +6,10 @@ from contextlib import suppress
 from typing import Final
 
 from celery import shared_task
-from django.utils import timezone
 from kombu.exceptions import OperationalError
 
 from portal.dashboard import record, thinning
+from portal.databases import clock
 from portal.maintenance import runs
 from portal.models import User
 from portal.ops import housekeeping
@@ -36,7 +36,7 @@ SETTLING_SECS: Final = 20
 def tidy_up() -> None:
     """Once a day: remove what has expired."""
     housekeeping.remove_expired()
-    security_events.delete_old(timezone.now())
+    security_events.delete_old(clock.now())
 
 
 @shared_task
@@ -54,8 +54,8 @@ def carry_out_maintenance(run_id: int) -> None:
 @shared_task
 def look_after_requested() -> None:
     """Queue again what lost workers had, and tell workers of what waits."""
-    queue.look_after(timezone.now())
-    runs.tell_again(timezone.now())
+    queue.look_after(clock.now())
+    runs.tell_again(clock.now())
 
 
 @shared_task
@@ -81,7 +81,7 @@ def send_confirmation(user_id: int) -> None:
 @shared_task
 def take_figures() -> None:
     """Every ten minutes: the figures of the dashboard and of the public status."""
-    record.take_all(timezone.now())
+    record.take_all(clock.now())
 
 
 @entries_added.connect
@@ -95,4 +95,4 @@ def _take_first_figures(names: list[str], **_: object) -> None:
 @shared_task
 def thin_figures() -> None:
     """Once a day: old figures become fewer."""
-    thinning.thin(timezone.now())
+    thinning.thin(clock.now())

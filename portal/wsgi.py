@@ -15,6 +15,7 @@ metrics_folder.join(settings.VAR_DIR / "metrics")
 django.setup(set_prefix=False)
 # Not imported above: its imports need the metrics' folder and Django's models.
 import_string("portal.ops.heartbeats.start_web")("pages")
+import_string("portal.databases.connections.watch_from_the_start")()
 if settings.TRACES_ENDPOINT:
     import_string("portal.ops.traces.start")("pages")
 application = import_string("django.core.handlers.wsgi.WSGIHandler")()

@@ -9,7 +9,6 @@ from typing import Final, NamedTuple
 import structlog
 from django.conf import settings
 from django.db.models import Q, QuerySet
-from django.utils import timezone
 
 from accounting.engine.audience import Audience
 from accounting.engine.choice.facts import ProjectFacts, Trouble, TroubleKind
@@ -17,6 +16,7 @@ from accounting.models import Announcement, Project
 from accounting.models.news import PUBLIC
 from accounting.rpc import account_keys
 from portal.clients.timed_cache import TimedCache
+from portal.databases import clock
 
 log = structlog.get_logger("catalogue")
 
@@ -93,7 +93,7 @@ def facts_of(project: Project) -> ProjectFacts:
 
 def _load() -> Catalogue:
     projects = [_entry(project) for project in with_facts(Project.objects.all())]
-    now = timezone.now()
+    now = clock.now()
     news = Announcement.objects.filter(Q(ends_at=None) | Q(ends_at__gt=now), published_at__lte=now, is_draft=False)
     # Clients drop what is older; few of them are not for everybody.
     recent = list(news.filter(Q(urgent_until__gt=now) | Q(published_at__gte=now - NEWS_KEPT) & ~PUBLIC)[:MAX_NEWS])

@@ -50,8 +50,8 @@ SELECT count(*) FROM credit_workunit w JOIN credit_result r ON r.workunit_id = w
  WHERE w.file_delete_state = {FileDeleteState.READY}
 """
 TO_TRANSITION: Final = """
-SELECT count(*), coalesce(extract(epoch FROM %(now)s - min(transition_at)), 0)::float8
-  FROM credit_workunit WHERE transition_at IS NOT NULL AND transition_at <= %(now)s
+SELECT count(*), coalesce(greatest(extract(epoch FROM %(now)s - min(transition_at)), 0), 0)::float8
+  FROM credit_workunit WHERE transition_at IS NOT NULL
 """
 NOT_COMPARABLE: Final = """
 SELECT app_id, count(*) FROM credit_workunit WHERE need_validate AND validate_fault <> '' GROUP BY app_id

@@ -13,6 +13,7 @@ from typing import Any, Final, Self
 from weakref import WeakKeyDictionary
 
 import psycopg
+from django.db import DEFAULT_DB_ALIAS, connections
 
 from portal.databases import watch
 from portal.databases.sockets import Connection, Peer, cut, peer_of
@@ -62,6 +63,13 @@ class WatchedAsyncConnection(psycopg.AsyncConnection[Any]):
         made = await super().connect(conninfo, **watch.ordered(params))
         _watch(made, params)
         return made
+
+
+def watch_from_the_start() -> None:
+    """Let a process of the site begin with the primary's time, before it has a connection."""
+    params = connections[DEFAULT_DB_ALIAS].get_connection_params()
+    if watch.is_needed(params):
+        watch.ensure(params, REGISTRY.cut, looks_first=True)
 
 
 def _watch(made: Connection, params: dict[str, Any]) -> None:

@@ -6,17 +6,19 @@ from collections.abc import Iterator
 from typing import Final
 
 import psycopg
+from psycopg.errors import DiskFull
 from psycopg_pool import PoolTimeout
 
 READ_ONLY: Final = "25006"
 """SQLSTATE of a write on a server that is no primary any more."""
-_LOST: Final = frozenset({READ_ONLY, "57P01", "57P02", "57P03"})
-"""That one, and: ended by an operator, by a crash, and not ready yet (PostgreSQL's appendix on error codes)."""
+_DISK_FULL: Final = "53100"
+_LOST: Final = frozenset({READ_ONLY, _DISK_FULL, "57P01", "57P02", "57P03"})
+"""Those two, and: ended by an operator, by a crash, and not ready yet (PostgreSQL's appendix on error codes)."""
 _CONNECTION_CLASS: Final = "08"
 
 
 def is_database_lost(error: BaseException) -> bool:
-    """Whether the connection was lost, could not be made, or leads to a server that only reads.
+    """Whether the connection was lost, could not be made, or leads to a server that only reads or has no room.
 
     Nobody knows then whether the transaction was committed. What is safe to repeat may be done again.
     """
@@ -24,8 +26,11 @@ def is_database_lost(error: BaseException) -> bool:
 
 
 def is_worth_repeating(error: BaseException) -> bool:
-    """Whether the connection was lost in the middle. If none could be had, another try would wait as long."""
-    return is_database_lost(error) and not any(isinstance(each, PoolTimeout) for each in _causes(error))
+    """Whether the connection was lost in the middle. If none could be had, another try would wait as long; and a full
+    disk stays full for longer.
+    """
+    vain = (PoolTimeout, DiskFull)
+    return is_database_lost(error) and not any(isinstance(each, vain) for each in _causes(error))
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

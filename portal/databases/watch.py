@@ -2,13 +2,14 @@
 
 If a server does not answer, reads only, or if there is a new primary, the process's connections to the others are cut:
 who waits there gets an error at once, and pools make new connections. While there is no primary, requests are refused
-without waiting (`is_down`).
+without waiting (`is_down`). It is also asked for the time (`portal.databases.clock`).
 """
 
 from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
@@ -16,6 +17,7 @@ from typing import Any, Final
 import psycopg
 import structlog
 
+from portal.databases import clock
 from portal.databases.sockets import Peer, cut, peer_of
 
 log = structlog.get_logger(__name__)
@@ -26,9 +28,9 @@ FIND_SECS: Final = 0.5
 UNANSWERED_SECS: Final = 8.0
 """A server that answers nothing for so long is given up. One that has just too much to do answers sooner."""
 CONNECT_SECS: Final = 2
-_ASK: Final = "SHOW transaction_read_only"
+_ASK: Final = "SELECT current_setting('transaction_read_only') = 'off', clock_timestamp()"
 # What psycopg adds to libpq's parameters, and what is no matter of the watch.
-_NOT_OURS: Final = ("autocommit", "context", "cursor_factory", "options", "prepare_threshold", "row_factory")
+_NOT_OURS: Final = ("autocommit", "context", "cursor_factory", "options", "pool", "prepare_threshold", "row_factory")
 
 CutAll = Callable[[Callable[[Peer], bool]], int]
 
@@ -87,6 +89,7 @@ class Watch:
         timer = threading.Timer(UNANSWERED_SECS, give_up)
         timer.daemon = True
         timer.start()
+        asked_at = time.monotonic()
         try:
             row = connection.execute(_ASK).fetchone()
         except psycopg.Error:
@@ -97,7 +100,9 @@ class Watch:
             return False
         finally:
             timer.cancel()
-        if row == ("off",):
+        if row is not None and row[0]:
+            if not self._ended.is_set():
+                clock.learn(row[1], asked_at, time.monotonic())
             return True
         self._cut("reads only", lambda peer: peer == self._primary)
         return False
@@ -119,6 +124,8 @@ class Watch:
         if self.is_down or before != self._primary:
             log.warning("database_primary", host=found.info.host, port=found.info.port)
         self.is_down = False
+        # For its time; if it has ended since, the next look finds that out.
+        self._is_primary(found)
 
     def ordered(self, params: dict[str, Any]) -> dict[str, Any]:
         """The same hosts, the primary first; if it did not answer, last: attempts at silent machines take seconds."""
@@ -143,12 +150,14 @@ def is_needed(params: dict[str, Any]) -> bool:
     return "," in str(params.get("host", "")) and params.get("target_session_attrs") == "read-write"
 
 
-def ensure(params: dict[str, Any], cut_all: CutAll) -> None:
-    """Let this process have a watch over these hosts."""
+def ensure(params: dict[str, Any], cut_all: CutAll, *, looks_first: bool = False) -> None:
+    """Let this process have a watch over these hosts. ``looks_first``: wait for its first look."""
     key = _key(params)
     with _lock:
         if key not in _watches:
             made = _watches[key] = Watch(params, cut_all)
+            if looks_first:
+                made.look()
             threading.Thread(target=made.run, name="database-watch", daemon=True).start()
 
 
@@ -177,6 +186,7 @@ def end_all() -> None:
         for each in _watches.values():
             each.end()
         _watches.clear()
+    clock.forget()
 
 
 def _forget() -> None:

@@ -11,8 +11,8 @@ from allauth.account.models import EmailAddress
 from allauth.usersessions.models import UserSession
 from django.contrib.sessions.models import Session
 from django.db.models import Exists, F, OuterRef, Q
-from django.utils import timezone
 
+from portal.databases import clock
 from portal.models import ApiToken, ClientKey, User
 from portal.ops.mail_choices import delete_old
 
@@ -26,7 +26,7 @@ REVOKED_KEYS_KEPT: Final = dt.timedelta(days=90)
 
 def remove_expired() -> None:
     """One pass; safe to repeat and to interrupt."""
-    now = timezone.now()
+    now = clock.now()
     sessions = Session.objects.filter(expire_date__lt=now).delete()[0]
     # The rows of people's lists of sessions do not expire with the sessions.
     alive = Session.objects.filter(session_key=OuterRef("session_key"))

@@ -32,6 +32,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from portal.celery import app, queue_length
+from portal.databases import clock
 from portal.ops.cache import valkey
 
 log = structlog.get_logger(__name__)
@@ -111,7 +112,7 @@ def count_task(task: str, succeeded: bool, elapsed_secs: float | None = None, fa
     cache = valkey()
     cache.add(key, 0, timeout=None)
     cache.incr(key)
-    last: dict[str, Any] = {"last" if succeeded else "failed_at": time.time()}
+    last: dict[str, Any] = {"last" if succeeded else "failed_at": clock.now().timestamp()}
     if elapsed_secs is not None:
         last["secs"] = elapsed_secs
     if not succeeded:
@@ -141,7 +142,7 @@ def task_runs() -> list[TaskRuns]:
     """The runs of all periodic tasks, by name. Raises RedisError while Valkey cannot be reached."""
     schedules = {str(entry["task"]): float(entry["schedule"]) for entry in settings.CELERY_BEAT_SCHEDULE.values()}
     kept = _kept(schedules, ("succeeded", "failed", "last", "failed_at", "secs", "fault", "known"))
-    now = time.time()
+    now = clock.now().timestamp()
     unknown = {_TASK_KEY.format(task, "known"): now for task in schedules if (task, "known") not in kept}
     if unknown:
         valkey().set_many(unknown, timeout=None)

@@ -34,8 +34,8 @@ from django.db import transaction
 from django.db.models import BooleanField, ExpressionWrapper, Q
 from django.db.models.expressions import CombinedExpression
 from django.db.models.functions import Now
-from django.utils import timezone
 
+from portal.databases import clock
 from scheduler.files import storage, uploads
 from scheduler.files.joined import Joined, Piece
 from scheduler.files.uploads import Incoming, Place, UploadError
@@ -50,7 +50,9 @@ PLACE_SECS: Final = 120
 _PROOF_SECS: Final = PLACE_SECS / 8
 _IN_MEMORY_NBYTES: Final = 256 * 1024
 _LOST: Final = "Another upload of this file has begun meanwhile."
-_MAY_WRITE: Final = ExpressionWrapper(Q(writer_until__gt=Now()), output_field=BooleanField())
+_LONGEST: Final = Now() + dt.timedelta(seconds=2 * PLACE_SECS)
+"""A place that is kept for longer was taken by a clock that was ahead, before a failover."""
+_MAY_WRITE: Final = ExpressionWrapper(Q(writer_until__gt=Now(), writer_until__lt=_LONGEST), output_field=BooleanField())
 
 
 def received_nbytes(upload: Upload | None) -> int:
@@ -228,7 +230,7 @@ class IncomingParts(Incoming):
         storage.sync([path])
         with transaction.atomic():
             self._update(
-                path=path, received_nbytes=asked.nbytes, completed_at=timezone.now(), writer=None, writer_until=None
+                path=path, received_nbytes=asked.nbytes, completed_at=clock.now(), writer=None, writer_until=None
             )
             whole.delete()
             IncomingPart.objects.filter(name=asked.name).update(is_in_force=False)

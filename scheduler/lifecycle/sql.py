@@ -24,7 +24,7 @@ A value and not a join, so that the planner keeps to the index of the step's own
 LOCK_WORKUNITS_TO_RETRY: Final = "SELECT FROM credit_workunit WHERE id = ANY(%(ids)s) ORDER BY id FOR NO KEY UPDATE"
 # Another worker may have done the step since it failed here; then nothing would ever remove the row.
 _IS_DUE: Final = f"""CASE %(step)s
-       WHEN 'transition' THEN w.transition_at <= %(now)s OR EXISTS (SELECT FROM credit_result r
+       WHEN 'transition' THEN w.transition_at IS NOT NULL OR EXISTS (SELECT FROM credit_result r
             WHERE r.workunit_id = w.id AND r.server_state = {ServerState.IN_PROGRESS} AND r.deadline_at < %(now)s)
        WHEN 'assimilate' THEN w.assimilate_state = {AssimilateState.READY}
        WHEN 'delete_files' THEN w.file_delete_state IN ({FileDeleteState.READY}, {FileDeleteState.ERROR})
@@ -49,7 +49,7 @@ SELECT w.id, w.min_quorum, w.target_nresults, w.max_error_results, w.max_total_r
   FROM credit_workunit w
  WHERE w.id IN (
        (SELECT id FROM credit_workunit q
-         WHERE transition_at <= %(now)s AND NOT {IS_QUEUED.format(workunit="q.id")}
+         WHERE transition_at IS NOT NULL AND NOT {IS_QUEUED.format(workunit="q.id")}
          ORDER BY transition_at LIMIT %(limit)s)
         UNION ALL
        (SELECT workunit_id FROM credit_result q
@@ -59,7 +59,8 @@ SELECT w.id, w.min_quorum, w.target_nresults, w.max_error_results, w.max_total_r
  ORDER BY w.id LIMIT %(limit)s
    FOR NO KEY UPDATE OF w SKIP LOCKED
 """
-"""Locks workunits by id, SKIP LOCKED: those due by their own time, or by the deadline of a result in progress."""
+"""Locks workunits by id, SKIP LOCKED: those to be looked at, or with a result in progress past its deadline. Whoever
+wants a look wants it at once: the time says who has waited longest, maybe by a clock that was ahead."""
 COUNT_RESULTS: Final = """
 SELECT workunit_id, count(*) FROM credit_result WHERE workunit_id = ANY(%(ids)s) GROUP BY workunit_id
 """

@@ -10,11 +10,10 @@ import logging
 import os
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import psycopg
 import pytest
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
@@ -32,12 +31,14 @@ from scheduler.programs import code_signing
 from scheduler.submission.submit import submit
 from tests.support import s3_server
 from tests.support.cluster import faults, writers
-from tests.support.cluster.history import ManagedComputer, ProjectComputer, Traffic
+from tests.support.cluster.history import ManagedComputer, ProjectComputer, Traffic, without_credit
+from tests.support.cluster.postgres import NODES
 from tests.support.cluster.site import ClusterSite
 from tests.support.credit_factories import make_version
 from tests.support.nginx_deployment import NGINX
 from tests.support.s3_server import FaultyProxy, S3Server
 from tests.support.scheduler_clients import Computer, key_of
+from tests.support.small_disk import small_disk
 from tests.support.wait import wait_until
 
 NMANAGED: Final = 12
@@ -46,6 +47,7 @@ NLEADER_KILLS: Final = int(os.environ.get("LEADER_KILLS", "20"))
 LONGEST_GAP_SECS: Final = 30.0
 CALM_SECS: Final = 2.0
 RECOVERY_SECS: Final = 90.0
+DISK_NBYTES: Final = 500_000_000
 PROGRAM: Final = b"a program"
 JOB: Final = {"fpops_est": 1e12, "fpops_bound": 1e16, "output_files": []}
 
@@ -106,6 +108,15 @@ def in_s3(site_var_dir: Path, tmp_path: Path, settings: Settings, keys: dict[str
         yield ClusterSite(site_var_dir, tmp_path, proxy, **keys, **variables)
 
 
+@pytest.fixture
+def on_small_disks(make_site: ClusterSite, tmp_path: Path) -> Iterator[ClusterSite]:
+    """Each data node, and the files, on a disk of their own."""
+    with ExitStack() as stack:
+        for name in (*NODES, "files"):
+            stack.enter_context(small_disk(tmp_path / name, DISK_NBYTES))
+        yield make_site
+
+
 def survives(site: ClusterSite, fault: faults.Fault, traffic: Traffic) -> None:
     """One fault under traffic; afterwards all is as it was, and what was acknowledged is stored."""
     with traffic:
@@ -117,7 +128,7 @@ def survives(site: ClusterSite, fault: faults.Fault, traffic: Traffic) -> None:
     traffic.end()
     with site.data.connect() as session:
         assert traffic.faults(session) == [], fault.__name__
-        wait_until(lambda: not ungranted(session), "credit for what was reported", RECOVERY_SECS)
+        wait_until(lambda: not without_credit(session), "credit for what was reported", RECOVERY_SECS)
     with site.as_database():
         differences = [*ledger_check.differences(), *credit_check.differences(), *files_check.differences()]
         assert differences == [], fault.__name__
@@ -128,17 +139,6 @@ def survives(site: ClusterSite, fault: faults.Fault, traffic: Traffic) -> None:
     assert set(gaps) == {"account manager", "project", "pages", "page writes", "REST", "uploads"}, traffic.history.seen
     assert max(gaps.values()) < LONGEST_GAP_SECS, (fault.__name__, gaps)
     assert traffic.history.seen["pages"] <= {"503"}
-
-
-def ungranted(session: psycopg.Connection[Any]) -> int:
-    """Workunits all of whose results were reported and that wait for validators and workers."""
-    row = session.execute(
-        "SELECT count(*) FROM credit_workunit w WHERE (SELECT count(*) FROM credit_result r"
-        "  WHERE r.workunit_id = w.id AND r.outcome = 1) >= w.min_quorum AND NOT EXISTS (SELECT FROM credit_result r"
-        "  WHERE r.workunit_id = w.id AND r.granted_credit > 0)"
-    ).fetchone()
-    assert row is not None
-    return int(row[0])
 
 
 def goes_through(site: ClusterSite, several: list[faults.Fault], njobs: int) -> None:
@@ -163,6 +163,19 @@ def test_what_was_acknowledged_survives_the_death_of_a_web_node_and_of_the_prima
 @pytest.mark.parametrize("fault", faults.FAULTS, ids=lambda fault: fault.__name__)
 def test_what_was_acknowledged_survives(fault: faults.Fault, in_s3: ClusterSite) -> None:
     goes_through(in_s3, [fault], njobs=1500)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("fault", faults.OF_CLOCKS, ids=lambda fault: fault.__name__)
+def test_what_was_acknowledged_gets_its_credit_whatever_a_clock_says(fault: faults.Fault, in_s3: ClusterSite) -> None:
+    in_s3.has_clocks = True
+    goes_through(in_s3, [fault], njobs=3000)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("fault", faults.OF_DISKS, ids=lambda fault: fault.__name__)
+def test_what_was_acknowledged_survives_full_disks(fault: faults.Fault, on_small_disks: ClusterSite) -> None:
+    goes_through(on_small_disks, [fault], njobs=1500)
 
 
 @pytest.mark.long

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -42,4 +42,13 @@ def fill(folder: Path, leave_nbytes: int) -> Path:
     free = os.statvfs(folder)
     with filler.open("wb") as file:
         file.write(bytes(free.f_bavail * free.f_frsize - leave_nbytes))
+    return filler
+
+
+def fill_up(folder: Path) -> Path:
+    """A file that takes all that is left, also while others write there."""
+    filler = folder / "filler"
+    with filler.open("wb", buffering=0) as file, suppress(OSError):
+        while file.write(bytes(1_000_000)):
+            pass
     return filler

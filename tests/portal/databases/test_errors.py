@@ -16,6 +16,7 @@ def test_a_connection_that_cannot_be_made_or_was_ended_is_lost() -> None:
     assert is_database_lost(refused.value) and is_worth_repeating(refused.value)
     assert is_database_lost(psycopg.errors.AdminShutdown())
     assert is_database_lost(psycopg.errors.ConnectionFailure())
+    assert is_database_lost(psycopg.errors.DiskFull()) and not is_worth_repeating(psycopg.errors.DiskFull())
     assert is_database_lost(PoolTimeout()) and not is_worth_repeating(PoolTimeout())
 
 

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from portal.clients.factory import psycopg_params
-from portal.databases import watch
+from portal.databases import clock, watch
 from portal.databases.connections import REGISTRY, WatchedConnection
 from portal.databases.sockets import peer_of
 from tests.support.cluster.links import Address, Link, Network, State
@@ -56,6 +56,7 @@ def hosts() -> Iterator[TwoHosts]:
         yield made
         for each in made.made:
             each.close()
+    clock.forget()
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import datetime as dt
 import hashlib
 import os
 import urllib.request
-from typing import Any
+from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -260,13 +260,18 @@ def test_while_the_storage_has_a_fault_clients_try_later_and_nothing_is_lost(
 # --- who may write ----------------------------------------------------------------------------------------------------
 
 
-def lose_place(name: str = "t_0") -> None:
+OVER: Final = dt.timedelta(seconds=-1)
+BY_A_CLOCK_THAT_WAS_AHEAD: Final = dt.timedelta(hours=1)
+
+
+def lose_place(name: str = "t_0", until: dt.timedelta = OVER) -> None:
     """As when the web server that has it was killed, and the time is over."""
-    Upload.objects.filter(name=name).update(writer_until=timezone.now() - dt.timedelta(seconds=1))
+    Upload.objects.filter(name=name).update(writer_until=timezone.now() + until)
 
 
+@pytest.mark.parametrize("until", [OVER, BY_A_CLOCK_THAT_WAS_AHEAD])
 def test_a_second_upload_is_told_to_come_later_until_the_first_has_lost_its_place(
-    bucket: ObjectStorage, studio: Host, short_parts: None
+    bucket: ObjectStorage, studio: Host, short_parts: None, until: dt.timedelta
 ) -> None:
     make_task("t", studio, max_nbytes=LIMIT)
     told: list[str] = []
@@ -274,7 +279,7 @@ def test_a_second_upload_is_told_to_come_later_until_the_first_has_lost_its_plac
 
     def read(_: int) -> bytes:
         if len(told) == 1:
-            lose_place()
+            lose_place(until=until)
         told.append(post(body()))
         return next(pieces)
 

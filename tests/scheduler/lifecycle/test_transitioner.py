@@ -53,6 +53,13 @@ def test_a_new_workunit_gets_its_results(app: App) -> None:
     assert workunit.transition_at is None
 
 
+def test_what_a_clock_that_was_ahead_marked_is_looked_at_at_once(app: App) -> None:
+    workunit = make_workunit(app, transition_at=NOON + dt.timedelta(hours=1), min_quorum=1, target_nresults=1)
+    assert transitioner.run_pass(NOON) == transitioner.Pass(1, 0, 1)
+    workunit.refresh_from_db()
+    assert workunit.transition_at is None
+
+
 def test_a_result_made_in_bulk_is_as_one_that_django_makes(app: App) -> None:
     workunit = due(app, min_quorum=1, target_nresults=1)
     transitioner.run_pass(NOON)

@@ -7,12 +7,17 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
+import psycopg
+
+from tests.support.cluster.history import without_credit
 from tests.support.cluster.links import State
 from tests.support.cluster.postgres import DataNode
 from tests.support.cluster.site import ClusterSite
 from tests.support.s3_server import FaultyProxy
+from tests.support.small_disk import fill_up
 from tests.support.wait import wait_until
 
 Fault = Callable[[ClusterSite], None]
@@ -22,6 +27,12 @@ OUTAGE_SECS: Final = 35.0
 RESTART_SECS: Final = 3.0
 """After which a process manager starts again what has ended."""
 
+CLOCK_STEPS_SECS: Final = (600, -600, 3600, -3600, 0)
+"""How far a clock is ahead, after each step."""
+STEP_SECS: Final = 10.0
+CREDIT_SECS: Final = 90.0
+FULL_SECS: Final = 15.0
+"""Until somebody has made room."""
 BROKEN_CONNECTIONS: Final = 10
 """So many connections to the storage meet each of its faults."""
 
@@ -108,6 +119,77 @@ def break_storage(site: ClusterSite) -> None:
             _meet(site.storage)
 
 
+def step_clock_of_web_node(site: ClusterSite) -> None:
+    _step_clocks(site, "web0")
+
+
+def step_clock_of_worker(site: ClusterSite) -> None:
+    _step_clocks(site, "worker0")
+
+
+def step_clock_of_beat(site: ClusterSite) -> None:
+    _step_clocks(site, "beat")
+
+
+def step_clock_of_leader_ahead(site: ClusterSite) -> None:
+    """With it that of the database, by which the whole site goes; then a machine with the right time takes over."""
+    leader = _leader(site)
+    _step_clocks(site, leader.name, (600, 3600))
+    with site.data.connect() as session:
+        row = session.execute("SELECT extract(epoch FROM clock_timestamp())::float8").fetchone()
+    assert row is not None and row[0] - time.time() > 3000, "the database's clock was set"
+    leader.patroni.kill()
+    site.clocks[leader.name].set(0)
+    site.start_again([leader.patroni], OUTAGE_SECS)
+
+
+def step_clock_of_leader_back(site: ClusterSite) -> None:
+    """Its Patroni lets its lock expire, and takes it again."""
+    _step_clocks(site, _leader(site).name, (-600, 3600, 0), OUTAGE_SECS)
+
+
+def _step_clocks(
+    site: ClusterSite, machine: str, ahead_secs: tuple[int, ...] = CLOCK_STEPS_SECS, pause_secs: float = STEP_SECS
+) -> None:
+    """After each step, what was reported meanwhile gets its credit."""
+    for each in ahead_secs:
+        site.clocks[machine].set(each)
+        time.sleep(pause_secs)
+        _wait_for_credit(site, each)
+
+
+def _wait_for_credit(site: ClusterSite, ahead_secs: int) -> None:
+    with site.data.connect() as session:
+        reported = without_credit(session)
+        wait_until(lambda: not reported & without_credit(session), f"credit at {ahead_secs:+d} s", CREDIT_SECS, 1)
+
+
+def fill_disk_of_leader(site: ClusterSite) -> None:
+    """No table of the leader's can grow any more, until somebody makes room."""
+    leader = _leader(site)
+    ballast = fill_up(leader.home)
+    wait_until(lambda: "No space left on device" in leader.patroni.log(), "a table that cannot grow", CREDIT_SECS, 0.5)
+    time.sleep(FULL_SECS)
+    ballast.unlink()
+
+
+def fill_disk_of_leader_with_wal(site: ClusterSite) -> None:
+    """PostgreSQL cannot write its log any more, and ends."""
+    leader = _leader(site)
+    ballast = fill_up(leader.home)
+    with suppress(psycopg.Error), site.data.connect() as session:
+        while True:
+            session.execute("SELECT pg_logical_emit_message(false, 'ballast', repeat('x', 1000000))")
+    wait_until(lambda: site.data.leader() not in (None, leader), "another leader", OUTAGE_SECS, 0.5)
+    ballast.unlink()
+
+
+def fill_disk_of_files(site: ClusterSite) -> None:
+    ballast = fill_up(site.files)
+    time.sleep(FULL_SECS)
+    ballast.unlink()
+
+
 def _meet(storage: FaultyProxy) -> None:
     before = storage.nconnections
     wait_until(lambda: storage.nconnections >= before + BROKEN_CONNECTIONS, "requests of the broken storage", 60)
@@ -128,3 +210,13 @@ FAULTS: Final[tuple[Fault, ...]] = (
     cut_leader_off,
     break_storage,
 )
+OF_CLOCKS: Final[tuple[Fault, ...]] = (
+    step_clock_of_web_node,
+    step_clock_of_worker,
+    step_clock_of_beat,
+    step_clock_of_leader_ahead,
+    step_clock_of_leader_back,
+)
+"""For a site with clocks of its own."""
+OF_DISKS: Final[tuple[Fault, ...]] = (fill_disk_of_leader, fill_disk_of_leader_with_wal, fill_disk_of_files)
+"""For a site with small disks, files on one of them."""

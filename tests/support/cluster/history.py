@@ -161,6 +161,16 @@ class ProjectComputer:
         return said
 
 
+def without_credit(session: psycopg.Connection[Any]) -> set[int]:
+    """Workunits that have a quorum of successes and wait for validators and workers."""
+    rows = session.execute(
+        "SELECT w.id FROM credit_workunit w WHERE (SELECT count(*) FROM credit_result r"
+        "  WHERE r.workunit_id = w.id AND r.outcome = 1) >= w.min_quorum AND NOT EXISTS (SELECT FROM credit_result r"
+        "  WHERE r.workunit_id = w.id AND r.granted_credit > 0)"
+    )
+    return {id_ for (id_,) in rows}
+
+
 def _sentence(reply: bytes) -> str:
     found = re.search(rb"<(?:error_msg|message)[^>]*>([^<]*)<", reply)
     return found[1].decode(errors="replace") if found else reply[:100].decode(errors="replace")

@@ -26,7 +26,7 @@ from tests.support.site_process import CHECKOUT
 from tests.support.wait import wait_until
 
 EXAMPLE: Final = CHECKOUT / "deploy" / "patroni.yml"
-NNODES: Final = 3
+NODES: Final = ("db1", "db2", "db3")
 START_SECS: Final = 90.0
 SITE_PASSWORD: Final = "site's secret"
 
@@ -35,14 +35,15 @@ class DataNode:
     """One machine with PostgreSQL and Patroni."""
 
     def __init__(self, number: int, folder: Path, network: Network, etcd_ports: Sequence[int]) -> None:
-        self.name = f"db{number + 1}"
+        self.name = NODES[number]
         postgres, rest = free_port(), free_port()
         self.postgres_link = network.link(("127.0.0.1", postgres))
         self.rest_link = network.link(("127.0.0.1", rest))
         self.etcd_links = [network.link(("127.0.0.1", port)) for port in etcd_ports]
-        self._home = folder / self.name
-        self._home.mkdir(mode=0o700)
-        prefix = unprivileged([self._home])
+        self.home = folder / self.name
+        # It may be a disk of its own.
+        self.home.mkdir(mode=0o700, exist_ok=True)
+        prefix = unprivileged([self.home])
         config = folder / f"{self.name}.yml"
         config.write_text(yaml.safe_dump(self._config(postgres, rest)))
         config.chmod(0o644)
@@ -68,11 +69,12 @@ class DataNode:
         # The members of etcd would give their own addresses, past the links.
         config["etcd3"] = {"hosts": [f"127.0.0.1:{link.port}" for link in self.etcd_links], "use_proxies": True}
         # The checksums are the default of this version; the rest of the options are the example's.
+        parameters = {"unix_socket_directories": str(self.home), "shared_buffers": "64MB", "max_wal_size": "128MB"}
         config["postgresql"] |= {
-            "data_dir": str(self._home / "data"),
+            "data_dir": str(self.home / "data"),
             "bin_dir": str(embedded.programs("postgres")),
-            "pgpass": str(self._home / "pgpass"),
-            "parameters": {"unix_socket_directories": str(self._home), "shared_buffers": "64MB"},
+            "pgpass": str(self.home / "pgpass"),
+            "parameters": parameters,
         }
         return config
 
@@ -81,7 +83,7 @@ class DataNodes:
     """The three of them; ``url`` of the site's database."""
 
     def __init__(self, folder: Path, network: Network, etcd_ports: Sequence[int]) -> None:
-        self.nodes = [DataNode(number, folder, network, etcd_ports) for number in range(NNODES)]
+        self.nodes = [DataNode(number, folder, network, etcd_ports) for number in range(len(NODES))]
         example = yaml.safe_load(EXAMPLE.read_text())["postgresql"]["authentication"]["superuser"]
         self._superuser: dict[str, str] = {"user": example["username"], "password": example["password"]}
         hosts = ",".join(f"127.0.0.1:{node.port}" for node in self.nodes)

@@ -20,6 +20,8 @@ from portal.benchmarks.server import free_port
 from portal.databases import watch
 from portal.dev import embedded
 from portal.environment import database
+from tests.support.cluster import clocks
+from tests.support.cluster.clocks import MachineClock
 from tests.support.cluster.etcd import Etcd
 from tests.support.cluster.history import get
 from tests.support.cluster.links import Network
@@ -53,7 +55,10 @@ class ClusterSite:
         """``storage``: the way to its S3 server, if it has one."""
         self._var_dir, self._folder, self._settings = var_dir, folder, settings
         self.storage = storage
+        self.has_clocks = False
+        self.clocks: dict[str, MachineClock] = {}
         self._valkey_port, nginx_port = free_port(), free_port()
+        self.files = folder / "files"
         self.url = f"http://127.0.0.1:{nginx_port}/"
         self.address = ("127.0.0.1", nginx_port)
 
@@ -63,6 +68,8 @@ class ClusterSite:
             self.etcd = Etcd(self._folder)
             self.data = DataNodes(self._folder, network, self.etcd.ports)
             self._make_site()
+            if self.has_clocks:
+                self._make_clocks()
             stack.callback(self._stop_all)
             self._start()
             self._stack = stack.pop_all()
@@ -78,7 +85,7 @@ class ClusterSite:
             "DATABASE_URL": self.data.url,
             "BROKER_URL": f"{broker}/0",
             "CACHE_URL": f"{broker}/1",
-            "FILES_DIR": str(self._folder / "files"),
+            "FILES_DIR": str(self.files),
             "UPLOADS_DIR": str(self._folder / "uploads"),
             "STATISTICS_DIR": str(self._folder / "statistics"),
         }
@@ -111,6 +118,19 @@ class ClusterSite:
         )
         nginx = [NGINX, "-p", str(self._folder), "-e", "stderr", "-c", str(self._folder / "nginx.conf")]
         self.nginx = self._program("nginx", nginx)
+
+    def _make_clocks(self) -> None:
+        """A clock for each machine: a web node, a worker, beat, a data node with its Patroni."""
+        clocks.require()
+        machines: dict[str, Sequence[ClusterProgram]] = {
+            **{f"web{number}": node for number, node in enumerate(self.web_nodes)},
+            **{program.name: [program] for program in (*self.workers, self.beat)},
+            **{node.name: [node.patroni] for node in self.data.nodes},
+        }
+        for name, programs in machines.items():
+            self.clocks[name] = MachineClock(self._folder, name)
+            for program in programs:
+                program.environment = {**program.environment, **self.clocks[name].variables()}
 
     def _program(self, name: str, command: Sequence[str]) -> ClusterProgram:
         return ClusterProgram(name, command, self._folder, self.environment)

@@ -1,0 +1,103 @@
+"""The site's time is the primary's, whatever a machine's own clock says."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from kombu.message import Message
+
+from portal.celery import SiteTask, app
+from portal.clients.factory import psycopg_params
+from portal.databases import clock, watch
+from portal.databases.messages import SiteRequest
+
+HOUR = dt.timedelta(hours=1)
+MINUTE = dt.timedelta(minutes=1)
+
+
+@pytest.fixture(autouse=True)
+def forgets() -> Iterator[None]:
+    yield
+    clock.forget()
+
+
+def is_about(moment: dt.datetime | None, expected: dt.datetime) -> bool:
+    return moment is not None and abs(moment - expected) < MINUTE
+
+
+def learn(ahead: dt.timedelta) -> None:
+    asked_at = time.monotonic()
+    clock.learn(timezone.now() + ahead, asked_at, time.monotonic())
+
+
+def test_without_several_hosts_it_is_the_machines_own_time() -> None:
+    before = timezone.now()
+    assert before <= clock.now() <= timezone.now()
+
+
+@pytest.mark.parametrize("ahead", [HOUR, -HOUR])
+def test_the_primarys_time_counts_once_it_is_known(ahead: dt.timedelta) -> None:
+    learn(ahead)
+    assert is_about(clock.now(), timezone.now() + ahead)
+
+
+def test_a_step_of_the_machines_own_clock_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    learn(dt.timedelta(0))
+    right = timezone.now()
+    monkeypatch.setattr(timezone, "now", lambda: right + HOUR)
+    assert is_about(clock.now(), right)
+
+
+def test_a_slow_answer_says_nothing_unless_it_is_the_first() -> None:
+    clock.learn(timezone.now() + HOUR, time.monotonic() - 1, time.monotonic())
+    assert is_about(clock.now(), timezone.now() + HOUR)
+    clock.learn(timezone.now(), time.monotonic() - 1, time.monotonic())
+    assert is_about(clock.now(), timezone.now() + HOUR)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_watch_learns_it_with_its_first_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = watch.Watch(psycopg_params(), lambda _is_meant: 0)
+    monkeypatch.setattr(watch.Watch, "ordered", lambda _self, params: params)
+    right = timezone.now()
+    monkeypatch.setattr(timezone, "now", lambda: right - HOUR)
+    looks.look()
+    looks._close()
+    assert is_about(clock.now(), right)
+
+
+@app.task(name="tests.nothing", base=SiteTask)
+def nothing() -> None:
+    """What the messages below ask for."""
+
+
+def received(**times: str) -> Any:
+    """The message as a worker sees it."""
+    headers = {"id": "1", "task": nothing.name, **times}
+    message = Message(body="[]", headers=headers, content_type="application/json")
+    return SiteRequest(message, app=app, task=nothing, headers=headers, body=((), {}, {}), decoded=True, utc=True)
+
+
+@pytest.mark.parametrize("behind", [HOUR, -HOUR])
+def test_a_message_is_dropped_by_the_sites_time(behind: dt.timedelta) -> None:
+    learn(behind)
+    old, new = clock.now() - MINUTE, clock.now() + MINUTE
+    assert received(expires=old.isoformat()).maybe_expire()
+    assert not received(expires=new.isoformat()).maybe_expire()
+
+
+def test_a_message_is_due_by_the_sites_time() -> None:
+    learn(HOUR)
+    # In a minute, by the machine's own clock too.
+    assert is_about(received(eta=(clock.now() + MINUTE).isoformat()).eta, timezone.now() + MINUTE)
+    assert received().eta is None
+
+
+def test_messages_say_the_sites_time() -> None:
+    learn(HOUR)
+    assert is_about(app.now(), timezone.now() + HOUR)
