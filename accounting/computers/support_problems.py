@@ -27,5 +27,7 @@ _TEXTS: Final[dict[str, str]] = {
 def read_problems(user: User, now: dt.datetime) -> Iterator[Problem]:
     """The kinds of notes of the last days that are problems, each once for each computer."""
     notes = Note.objects.filter(host__owner=user, kind__in=_TEXTS, last_at__gte=now - SHOWN_FOR)
-    for host_id, kind, last_at in notes.order_by("host_id", "kind").values_list("host_id", "kind", Max("last_at")):
+    for host_id, kind, last_at in (
+        notes.values_list("host_id", "kind").annotate(Max("last_at")).order_by("host_id", "kind")
+    ):
         yield Problem(host_id, gettext(_TEXTS[kind]), last_at)
