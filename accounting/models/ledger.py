@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from accounting.engine.returns import EARLIER_KEPT
 from accounting.models.amounts import Amounts
+from accounting.models.owner import HostOwner
 from accounting.models.projects import Project
 from portal.models import Host, User
 
@@ -29,7 +30,8 @@ class HostLedger(models.Model):
     ``level``: allowance left for cpu_time, gpu_time, cpu_ec, gpu_ec (micro) and jobs (micro-jobs); accounting rules, 2.
     """
 
-    host = models.OneToOneField(Host, models.CASCADE, primary_key=True, related_name="ledger")
+    host = models.OneToOneField(Host, models.CASCADE, primary_key=True, related_name="ledger", db_constraint=False)
+    user = HostOwner()
     last_at = models.DateTimeField("last contact", null=True)
     client_now = models.FloatField("the client's clock at the last contact", null=True)
     # A write happens only if the number is still what was read (accounting/rpc/store.py).
@@ -58,8 +60,9 @@ class Answer(models.Model):
     A host has at most `contact_log.MAX_ANSWERS` of them; the next one takes the oldest one's place.
     """
 
-    pk = models.CompositePrimaryKey("host_id", "slot")
-    host = models.ForeignKey(Host, models.CASCADE, related_name="answers", db_index=False)
+    pk = models.CompositePrimaryKey("host_id", "slot", "user_id")
+    host = models.ForeignKey(Host, models.CASCADE, related_name="answers", db_index=False, db_constraint=False)
+    user = HostOwner()
     slot = models.SmallIntegerField()
     at = models.DateTimeField("first given")
     content = models.JSONField()
@@ -74,8 +77,9 @@ class Answer(models.Model):
 class HostProject(models.Model):
     """A host's totals at a project (accounting rules, "State per host and project"), and the owner's wishes for it."""
 
-    pk = models.CompositePrimaryKey("host_id", "project_id")
-    host = models.ForeignKey(Host, models.CASCADE, related_name="host_projects", db_index=False)
+    pk = models.CompositePrimaryKey("host_id", "project_id", "user_id")
+    host = models.ForeignKey(Host, models.CASCADE, related_name="host_projects", db_index=False, db_constraint=False)
+    user = HostOwner()
     project = models.ForeignKey(Project, models.CASCADE, related_name="host_projects")
     # Totals as a client can claim them go up to 1e21 micro-units, past bigint.
     reported = ArrayField(models.DecimalField(max_digits=22, decimal_places=0), size=6, null=True)
@@ -132,8 +136,14 @@ class HostClient(models.Model):
     """
 
     host = models.ForeignKey(
-        Host, models.CASCADE, related_name="other_clients", db_index=False, verbose_name=_("computer")
+        Host,
+        models.CASCADE,
+        related_name="other_clients",
+        db_index=False,
+        db_constraint=False,
+        verbose_name=_("computer"),
     )
+    user = HostOwner()
     cpid = models.CharField(_("cross-project id"), max_length=80)
     # The totals with which it goes on, as of its last report with the host's id
     books = models.JSONField(default=dict)
@@ -141,14 +151,20 @@ class HostClient(models.Model):
     told_apart_at = models.DateTimeField(_("known to be another client since"), null=True, blank=True)
     # Made when it reports again
     record = models.ForeignKey(
-        Host, models.CASCADE, null=True, blank=True, related_name="told_apart_from", verbose_name=_("its own record")
+        Host,
+        models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="told_apart_from",
+        db_constraint=False,
+        verbose_name=_("its own record"),
     )
 
     class Meta:
         verbose_name = _("other client of a computer")
         verbose_name_plural = _("other clients of computers")
         constraints = [
-            models.UniqueConstraint(fields=["host", "cpid"], name="hostclient_host_cpid"),
+            models.UniqueConstraint(fields=["host", "cpid", "user"], name="hostclient_host_cpid"),
             CheckConstraint(condition=Q(record=None) | Q(told_apart_at__isnull=False), name="hostclient_record_apart"),
             CheckConstraint(condition=~Q(cpid=""), name="hostclient_has_cpid"),
         ]
@@ -179,7 +195,10 @@ class Day(Amounts):
 class Note(models.Model):
     """Something the owner should know about a host's reports: at most one row per host, day, kind and project."""
 
-    host = models.ForeignKey(Host, models.CASCADE, related_name="notes", db_index=False, verbose_name=_("computer"))
+    host = models.ForeignKey(
+        Host, models.CASCADE, related_name="notes", db_index=False, db_constraint=False, verbose_name=_("computer")
+    )
+    user = HostOwner()
     project = models.ForeignKey(
         Project, models.CASCADE, null=True, related_name="+", db_index=False, verbose_name=_("project")
     )
@@ -198,7 +217,7 @@ class Note(models.Model):
         verbose_name_plural = _("notes")
         constraints = [
             models.UniqueConstraint(
-                fields=["host", "day", "kind", "project", "detail"],
+                fields=["host", "day", "kind", "project", "detail", "user"],
                 nulls_distinct=False,
                 name="note_once_a_day",
             )

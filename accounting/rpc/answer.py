@@ -150,7 +150,7 @@ def _settle_identified(
     for _ in range(MAX_ATTEMPTS):
         account = yield from store.read_by_host(host_id, credentials.key_hash(key))
         if account is None:
-            HostLedger.objects.bulk_create([HostLedger(host_id=host_id)], ignore_conflicts=True)
+            HostLedger.objects.bulk_create([HostLedger(host=recognised.host)], ignore_conflicts=True)
             continue
         done = yield from _settle_and_write(request, account, listed, projects, now, recognised)
         if done is not None:

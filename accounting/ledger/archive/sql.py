@@ -27,9 +27,9 @@ SUMS: Final = (
 # over, and pages need not look for it (reconciliation.sql.SEEN_DAYS). Bringing the month back undoes it.
 FOLD_SEEN_DAYS: Final = """
 UPDATE accounting_settlement s SET estimated_before = s.estimated_before + %(sign)s * (d.cpu_ec + d.gpu_ec)
-  FROM accounting_day d, portal_host h
- WHERE s.seen_on >= %(month)s AND s.seen_on < %(next)s AND h.id = s.host_id
-   AND d.user_id = h.owner_id AND d.day = s.seen_on AND d.project_id = s.project_id AND d.host_id = s.host_id
+  FROM accounting_day d
+ WHERE s.seen_on >= %(month)s AND s.seen_on < %(next)s AND d.user_id = s.user_id
+   AND d.day = s.seen_on AND d.project_id = s.project_id AND d.host_id = s.host_id
    AND d.day >= %(month)s AND d.day < %(next)s"""
 # Without detaching it first: that would lock the accounts as well, for the key that refers to them.
 DROP: Final = "DROP TABLE {table}"

@@ -13,9 +13,10 @@ from django.utils import timezone
 from accounting.account_data import erasure
 from accounting.engine.amounts import KINDS
 from accounting.ledger import rollup
-from accounting.models import Day, HostLedger, HostProject, Project, ProjectDay
+from accounting.models import AccountTotal, Day, HostLedger, HostProject, Project, ProjectDay
 from portal.models import Host, User
 from portal.people.deletion import GRACE, ask_deletion
+from tests.support.accounting_factories import granted, make_host
 from tests.support.am_rpc import HOUR, START, call, host_of, make_computer, work
 
 
@@ -66,8 +67,28 @@ def test_an_erased_account_leaves_sound_books_and_the_sums_of_projects(host: Hos
 
 
 def _other_owner(host: Host) -> None:
+    """Of its days. The database refuses other rows of a computer that are not its owner's."""
     bob = User.objects.create_user("bob@example.org", "bob's secret")
-    Host.objects.filter(pk=host.pk).update(owner=bob)
+    Day.objects.filter(host=host).update(user=bob)
+
+
+def _twice(host: Host) -> None:
+    bob = User.objects.create_user("bob@example.org", "bob's secret")
+    for each in (host, make_host(bob, "other")):
+        granted(each, Project.objects.get(name="Beta"), 7, {"2024-03-01": 1})
+
+
+def _account_twice(host: Host) -> None:
+    bob = User.objects.create_user("bob@example.org", "bob's secret")
+    for user in (host.owner, bob):
+        AccountTotal.objects.create(
+            user=user,
+            project=Project.objects.get(name="Beta"),
+            project_user_id=7,
+            total_credit=0,
+            avg_at=START,
+            as_of=START,
+        )
 
 
 @pytest.mark.parametrize(
@@ -86,6 +107,8 @@ def _other_owner(host: Host) -> None:
         ),
         (lambda _: execute("UPDATE accounting_hostledger SET level[1] = -1"), "allowance"),
         (_other_owner, "belong to user"),
+        (_twice, "computer 7 there is several volunteers'"),
+        (_account_twice, "account 7 there is several volunteers'"),
         (lambda _: execute("UPDATE accounting_projectday SET cpu_time = cpu_time + 1"), "roll-up"),
         (lambda _: execute("DELETE FROM accounting_projectday WHERE cpu_time > 0"), "roll-up"),
     ],
@@ -102,7 +125,7 @@ def test_each_corruption_is_a_line_and_the_exit_code_is_1(
     assert code == 1
     assert words in output
     for line in output.splitlines():
-        assert f"host {host.pk}" in line or "roll-up" in line
+        assert f"host {host.pk}" in line or "roll-up" in line or "several" in line
 
 
 def test_the_numbers_that_differ_are_told(host: Host, projects: list[Project]) -> None:

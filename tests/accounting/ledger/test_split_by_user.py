@@ -8,7 +8,11 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from django.db import connection
+from django.db import IntegrityError, connection, transaction
+
+from accounting.models import HostLedger, HostProject, Project
+from portal.models import User
+from tests.support.accounting_factories import make_host
 
 pytestmark = pytest.mark.django_db
 
@@ -30,7 +34,10 @@ SELECT t.relname, i.indexrelid::regclass::text, array_agg(a.attname::text)
   JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = ANY (i.indkey::int2[])
  GROUP BY 1, 2"""
 _REFERENCES: Final = f"""
-SELECT t.relname, c.confrelid::regclass::text FROM ({_TABLES}) t
+SELECT t.relname, c.confrelid::regclass::text,
+       array(SELECT attname::text FROM pg_attribute WHERE attrelid = c.conrelid AND attnum = ANY (c.conkey)),
+       array(SELECT attname::text FROM pg_attribute WHERE attrelid = c.confrelid AND attnum = ANY (c.confkey))
+  FROM ({_TABLES}) t
   JOIN pg_constraint c ON c.conrelid = t.oid AND c.contype = 'f'"""
 
 
@@ -47,7 +54,7 @@ def of_kind(*kinds: str) -> set[str]:
 def test_every_table_is_listed_once() -> None:
     assert {table for _, table in found(_TABLES)} == set(KINDS)
     assert [table for table, number in Counter(table for table, _ in DECLARED).items() if number > 1] == []
-    assert set(KINDS.values()) == {"distributed", "by host", "by user", "reference", "site"}
+    assert set(KINDS.values()) == {"distributed", "by user", "reference", "site"}
 
 
 def test_every_unique_key_of_a_distributed_table_has_the_user() -> None:
@@ -56,15 +63,20 @@ def test_every_unique_key_of_a_distributed_table_has_the_user() -> None:
     assert [table for table, columns in keys if "user_id" not in columns] == []
 
 
-def test_the_history_and_its_sums_are_distributed() -> None:
-    history = {"accounting_day", "accounting_grantedday", "accounting_month", "accounting_bestday"}
-    assert history <= of_kind("distributed")
-
-
-def test_a_table_by_host_has_the_computer_and_not_the_user() -> None:
-    columns = set(found(_COLUMNS))
-    assert [table for table in of_kind("by host") if (table, "host_id") not in columns] == []
-    assert [table for table in of_kind("by host") if (table, "user_id") in columns] == []
+def test_every_table_of_the_ledger_is_distributed() -> None:
+    """But for what projects are, and what all volunteers did together."""
+    of_computers = {
+        table for table, column in found(_COLUMNS) if table.startswith("accounting_") and column == "host_id"
+    }
+    assert of_computers == {
+        f"accounting_{name}"
+        for name in (
+            "answer", "day", "followedtask", "grantedday", "grantedtotal", "hostclient", "hostledger", "hostproject",
+            "month", "note", "settlement", "tasklist",
+        )
+    }  # fmt: skip
+    history = {f"accounting_{name}" for name in ("bestday", "accounttotal", "userproject", "accountsettings")}
+    assert of_computers | history <= of_kind("distributed")
 
 
 def test_a_table_by_user_has_a_key_without_the_user() -> None:
@@ -72,9 +84,28 @@ def test_a_table_by_user_has_a_key_without_the_user() -> None:
     assert of_kind("by user") - lacking == set()
 
 
-def test_a_distributed_table_refers_to_reference_tables_alone() -> None:
-    targets = {target for table, target in found(_REFERENCES) if KINDS[table] == "distributed"}
-    assert targets <= of_kind("distributed", "reference")
+def test_a_distributed_table_refers_to_reference_tables_or_to_a_computer_with_its_owner() -> None:
+    references = [row for row in found(_REFERENCES) if KINDS[row[0]] == "distributed"]
+    apart = [row for row in references if KINDS[row[1]] not in ("distributed", "reference")]
+    assert {target for _, target, *_ in apart} == {"portal_host"}
+    assert [row for row in apart if "user_id" not in row[2] or "owner_id" not in row[3]] == []
+
+
+@pytest.mark.parametrize("model", [HostLedger, HostProject])
+def test_the_database_refuses_rows_of_a_computer_with_another_user(
+    model: type[HostLedger | HostProject], alice: User, bob: User, projects: list[Project]
+) -> None:
+    HostProject.objects.create(host=make_host(alice, "studio"), project=projects[0])
+    with pytest.raises(IntegrityError, match="host_id_user_id"), transaction.atomic():
+        model._default_manager.update(user=bob)
+        connection.check_constraints()
+
+
+def test_a_row_that_is_saved_without_a_user_gets_the_computers_owner(alice: User, projects: list[Project]) -> None:
+    host = make_host(alice, "studio")
+    HostProject.objects.bulk_create([HostProject(host=host, project=project) for project in projects])
+    assert set(HostProject.objects.values_list("user", flat=True)) == {alice.pk}
+    assert HostLedger.objects.get().user == alice
 
 
 def test_no_table_with_a_user_is_called_a_table_without() -> None:

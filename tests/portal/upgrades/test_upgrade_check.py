@@ -17,6 +17,8 @@ from portal.upgrades import rules, waiting
 from portal.upgrades.installation import package_problems
 from tests.support.site_process import database_url
 
+# No other migration needs it.
+LAST = ("emulator", "0008_replays")
 LOCKED = Path(__file__).parents[3] / "requirements.txt"
 
 
@@ -51,18 +53,18 @@ def test_nothing_waits() -> None:
 
 @pytest.mark.django_db
 def test_a_migration_that_the_old_version_survives() -> None:
-    _applied().record_unapplied("portal", "0029_beat_lease")
+    _applied().record_unapplied(*LAST)
     text, end = _checked()
-    assert "1 migrations wait.\n  portal.0029_beat_lease: the old version survives it" in text
+    assert "1 migrations wait.\n  emulator.0008_replays: the old version survives it" in text
     assert end == ""
 
 
 @pytest.mark.django_db
 def test_a_migration_that_removes_what_the_old_version_uses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rules, "judge", lambda *_: [rules.Finding("Remove field x")])
-    _applied().record_unapplied("portal", "0029_beat_lease")
+    _applied().record_unapplied(*LAST)
     text, end = _checked()
-    assert "portal.0029_beat_lease: a stop is needed\n    Stop: Remove field x." in text
+    assert "emulator.0008_replays: a stop is needed\n    Stop: Remove field x." in text
     assert end.startswith("A stop is needed")
 
 
@@ -137,12 +139,12 @@ def test_migrate_gives_up_a_lock_that_others_hold(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(migrate, "PAUSE_SECS", 0.0)
     monkeypatch.setattr(migrate, "LOCK_WAIT", "50ms")
     with psycopg.connect(database_url()) as other:
-        other.execute("LOCK TABLE portal_beatlease IN ACCESS SHARE MODE")
+        other.execute("LOCK TABLE emulator_replay IN ACCESS SHARE MODE")
         out = StringIO()
         with pytest.raises(CommandError, match="pg_stat_activity"):
-            call_command("migrate", "portal", "0028", stdout=out)
+            call_command("migrate", "emulator", "0007", stdout=out)
         assert "attempt 2 of 2" in out.getvalue()
-    assert ("portal", "0029_beat_lease") in _applied().applied_migrations()
+    assert LAST in _applied().applied_migrations()
     with connection.cursor() as cursor:
         cursor.execute("SHOW lock_timeout")
         assert cursor.fetchone() == ("0",)

@@ -90,11 +90,12 @@ class Ledger:
         )  # fmt: skip
 
     async def _write(self, transaction: Transaction, params: dict[str, Any], *, waits: bool) -> list[SqlRow]:
-        columns = ("host_id", "contacts", "client_now", "level", "contact", "answer_digest", "answers_logged")
+        columns = ("host_id", "user_id", "contacts", "client_now", "level", "contact", "answer_digest")
+        counts = ("answers_logged", "same_answers")
         several = [
-            dict(zip((*columns, "same_answers", "now"), values, strict=True))
+            dict(zip((*columns, *counts, "now"), values, strict=True))
             for values in zip(
-                *(_array(params[f"n_{name}"]) for name in (*columns, "same_answers")),
+                *(_array(params[f"n_{name}"]) for name in (*columns, *counts)),
                 _moments(params["n_now"]),
                 strict=True,
             )
@@ -106,8 +107,8 @@ class Ledger:
                 continue
             if not await transaction.lock("host", id_, waits=waits):
                 continue
-            ledger = transaction.get("ledger", id_)
-            assert ledger is not None
+            ledger, host = transaction.get("ledger", id_), transaction.get("host", id_)
+            assert ledger is not None and host is not None and host["owner"] == new["user_id"]
             if self._guards and ledger["contacts"] != new["contacts"]:
                 continue
             written[id_] = new
