@@ -61,7 +61,7 @@ def look_after_requested() -> None:
 @shared_task
 def send_waiting_mails() -> None:
     """Every minute, and when there is one: mails about what BOINC clients did."""
-    key_mails.send_waiting(timezone.now())
+    key_mails.send_waiting(clock.now())
 
 
 @shared_task

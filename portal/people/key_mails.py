@@ -23,6 +23,7 @@ from django.utils.translation import gettext_lazy as _
 from kombu.exceptions import OperationalError
 
 from portal.celery import app
+from portal.databases import clock
 from portal.languages.recipients import written_for
 from portal.models import User, WaitingMail
 from portal.wire.mail_refusals import Refusal, refusal_of
@@ -53,6 +54,7 @@ def ask_for_confirmation(user: User) -> None:
 
 
 def _ask(mail: WaitingMail) -> None:
+    mail.at = mail.due_at = clock.now()
     mail.save()
     transaction.on_commit(_tell_worker)
 
