@@ -20,6 +20,7 @@ from accounting.exchange.day_rows import DayRange, count_rows, read_names
 from accounting.exchange.downloads import as_csv, as_json
 from accounting.exchange.made_files import range_of
 from accounting.models import DataCopy
+from portal.databases import clock
 from portal.models import User
 from portal.replica import reading
 from portal.requested_work import queue
@@ -61,6 +62,7 @@ def ask(user: User, content: DataCopy.Content, wanted: DayRange) -> DataCopy:
         _exports(user).filter(pk__in=finished[MAX_KEPT - 1 - len(unfinished) :]).delete()
         copy = DataCopy.objects.create(
             user=user,
+            asked_at=clock.now(),
             content=content,
             first=wanted.first,
             last=wanted.last,

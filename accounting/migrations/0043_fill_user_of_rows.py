@@ -1,10 +1,14 @@
 """Fills the user of the rows that are there, a batch of computers at a time: it locks nobody out for long."""
 
+from functools import partial
+
 from django.apps.registry import Apps
-from django.db import connection, migrations, transaction
+from django.db import connection, migrations
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+from django.db.backends.utils import CursorWrapper
 
 from accounting.ledger.old_keys import OF_HOSTS
+from portal.upgrades.altering import repeat
 
 BATCH_HOSTS = 500
 
@@ -26,11 +30,15 @@ def fill(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
             (until,) = cursor.fetchone()
             if until is None:
                 return
-            with transaction.atomic():
-                cursor.execute(LOCK, [last, until])
-                for name in OF_HOSTS:
-                    cursor.execute(FILL.format(name=name), [last, until])
+            repeat(partial(fill_batch, [last, until]))
             last = until
+
+
+def fill_batch(bounds: list[int], cursor: CursorWrapper) -> None:
+    """Gives way to who has rows of these computers without their ledgers' locks, such as an import."""
+    cursor.execute(LOCK, bounds)
+    for name in OF_HOSTS:
+        cursor.execute(FILL.format(name=name), bounds)
 
 
 class Migration(migrations.Migration):

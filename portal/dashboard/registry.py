@@ -94,8 +94,8 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A short table below a panel's figures: its columns. Rows are lists of texts, of (text, address), and of times
-    (portal.dashboard.record.moment).
+    """A short table below a panel's figures: its columns. Rows are lists of texts, of (text, address), of times
+    (portal.dashboard.record.moment), and of {"number", "all"}: so many of all.
     """
 
     name: str

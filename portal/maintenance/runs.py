@@ -54,10 +54,11 @@ class Row:
 
 def ask(name: str, user: User) -> MaintenanceRun:
     """Queue a run. Raises CannotStartError."""
-    _end_lost(clock.now())
+    now = clock.now()
+    _end_lost(now)
     try:
         with transaction.atomic():
-            run = MaintenanceRun.objects.create(job=name, asked_by=user)
+            run = MaintenanceRun.objects.create(job=name, asked_by=user, asked_at=now)
     except IntegrityError as error:
         raise CannotStartError(gettext("It is already waiting or running.")) from error
     try:

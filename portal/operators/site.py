@@ -14,9 +14,11 @@ class Site(UnfoldAdminSite):
     """Unfold keeps its results in Django's cache, which takes no objects (portal/ops/cache.py)."""
 
     def _search_apps(self, app_list: list[dict[str, Any]], search_term: str) -> list[dict[str, str]]:
-        """The tables whose names have the term, as the template shows them."""
+        """The tables whose names have the term and that one may look at, as the template shows them."""
         found = super()._search_apps(app_list, search_term)
-        return [{name: str(getattr(each, name)) for name in ("title", "description", "link")} for each in found]
+        return [
+            {name: str(getattr(each, name)) for name in ("title", "description", "link")} for each in found if each.link
+        ]
 
 
 class SiteConfig(BasicAppConfig):

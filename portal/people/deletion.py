@@ -13,8 +13,8 @@ from allauth.usersessions.models import UserSession
 from django.contrib.admin.models import LogEntry
 from django.contrib.sessions.models import Session
 from django.db.models import QuerySet
-from django.utils import timezone
 
+from portal.databases import clock
 from portal.models import User
 
 GRACE: Final = dt.timedelta(days=14)
@@ -34,7 +34,7 @@ def ask_deletion(user: User) -> dt.datetime:
     """
     if user.is_staff or user.is_superuser:
         raise OperatorCannotLeave
-    User.objects.filter(pk=user.pk, deletion_asked_at=None).update(deletion_asked_at=timezone.now())
+    User.objects.filter(pk=user.pk, deletion_asked_at=None).update(deletion_asked_at=clock.now())
     user.refresh_from_db(fields=["deletion_asked_at"])
     end_sessions(user)
     assert user.deletion_asked_at is not None

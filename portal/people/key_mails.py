@@ -36,8 +36,8 @@ log = structlog.get_logger("mails")
 TASK: Final = "portal.tasks.send_waiting_mails"
 MESSAGE_SECS: Final = 60
 LEASE: Final = dt.timedelta(minutes=10)
-"""Longer than a batch takes; a mail that was not accepted is tried again after it."""
-BATCH: Final = 20
+"""Longer than a batch takes. A mail that was not accepted is tried again after it, later after longer."""
+BATCH: Final = 10
 KEPT_TRYING: Final = dt.timedelta(days=3)
 Kind = WaitingMail.Kind
 
@@ -66,12 +66,20 @@ def _tell_worker() -> None:
 
 
 def send_waiting(now: dt.datetime) -> None:
-    """Send what is due, batch by batch; while the mail server accepts nothing, the rest waits. Safe to repeat."""
-    WaitingMail.objects.filter(at__lt=now - KEPT_TRYING).delete()
-    while mails := _take(now):
-        for mail in mails:
-            if not _send(mail):
-                return
+    """Send a batch of what is due, and ask for the next one; while the mail server accepts nothing, the rest waits.
+
+    Safe to repeat.
+    """
+    given_up, _ = WaitingMail.objects.filter(at__lt=now - KEPT_TRYING).delete()
+    if given_up:
+        log.error("mails_given_up", number=given_up)
+    mails = _take(now)
+    for place, mail in enumerate(mails, 1):
+        if not _send(mail, now):
+            WaitingMail.objects.filter(pk__in=[each.pk for each in mails[place:]]).update(due_at=now)
+            return
+    if len(mails) == BATCH:
+        _tell_worker()
 
 
 def _take(now: dt.datetime) -> list[WaitingMail]:
@@ -83,16 +91,20 @@ def _take(now: dt.datetime) -> list[WaitingMail]:
     return mails
 
 
-def _send(mail: WaitingMail) -> bool:
+def _send(mail: WaitingMail, now: dt.datetime) -> bool:
     """Send it, unless there is no need any more; False if the mail server accepts no mails."""
     try:
         if mail.kind == Kind.NEW_KEY:
             _send_key_mail(mail)
         else:
             _send_confirmation(mail.user_id)
-    except (OSError, SMTPException) as error:
-        refusal = refusal_of(error)
+    except (OSError, SMTPException, ValueError) as error:
+        # ValueError: an address that no mail can be written to
+        refusal = Refusal.FOR_GOOD if isinstance(error, ValueError) else refusal_of(error)
         log.error("mail_failed", kind=mail.kind, user=mail.user_id, reason=type(error).__name__)
+        if refusal is Refusal.FOR_NOW:
+            # It waits as long again as it has waited.
+            WaitingMail.objects.filter(pk=mail.pk).update(due_at=now + max(LEASE, now - mail.at))
         if refusal is not Refusal.FOR_GOOD:
             return refusal is Refusal.FOR_NOW
     mail.delete()

@@ -80,6 +80,8 @@ def figure_line(figure: Figure, points: Points) -> SafeString | str:
 @register.filter
 def figure_cell(cell: str | dict[str, str]) -> str:
     """A cell of a table as it was kept (portal.dashboard.registry.Table)."""
+    if isinstance(cell, dict) and "all" in cell:
+        return _("%(number)s of %(all)s") % cell
     if isinstance(cell, dict):
         return display.moment(dt.datetime.fromisoformat(cell["at"]))
     return label_text(cell)

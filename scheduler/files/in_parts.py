@@ -189,7 +189,9 @@ class IncomingParts(Incoming):
         nbytes, name = self._waiting_nbytes, self._asked.name
         path = f"uploads/{uploads.shard(name)}/{name}.{self._writer.hex}.{self._nparts}"
         self._nparts += 1
-        part = IncomingPart.objects.create(path=path, name=name, offset=self._stored_nbytes, nbytes=nbytes)
+        part = IncomingPart.objects.create(
+            path=path, name=name, offset=self._stored_nbytes, nbytes=nbytes, begun_at=clock.now()
+        )
         self._update(writer_until=_place_end())
         default_storage.save(path, File(self._waiting, name=path))
         storage.sync([path])
@@ -212,7 +214,9 @@ class IncomingParts(Incoming):
         # In one request most files come whole; then nothing has to be read to know whether it is the right one.
         if not pieces and _md5(self._waiting) != wanted.md5:
             self._drop(parts)
-        whole = IncomingPart.objects.create(path=path, name=asked.name, offset=0, nbytes=asked.nbytes)
+        whole = IncomingPart.objects.create(
+            path=path, name=asked.name, offset=0, nbytes=asked.nbytes, begun_at=clock.now()
+        )
         self._update(writer_until=_place_end())
         try:
             joined = Joined(pieces, self._waiting, self._prove)

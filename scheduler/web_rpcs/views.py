@@ -6,10 +6,10 @@ from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
+from portal.databases import clock
 from portal.people.access import signed_in
 from scheduler.web_rpcs import login_tokens
 
@@ -21,7 +21,7 @@ def first_start(request: HttpRequest) -> HttpResponse:
     """Log a new client in without a password."""
     user = signed_in(request)
     list_id = settings.BOINC_LIST_ID
-    token = login_tokens.make(user, timezone.now()) if request.method == "POST" and list_id else ""
+    token = login_tokens.make(user, clock.now()) if request.method == "POST" and list_id else ""
     # BOINC's client looks for these after two underscores in the name of its installer (client/acct_setup.cpp).
     name_end = f"__{list_id}_{user.pk}_{token}" if token else ""
     return render(request, "scheduler/first_start.html", {"is_listed": bool(list_id), "name_end": name_end})

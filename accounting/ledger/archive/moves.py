@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import structlog
@@ -113,9 +114,16 @@ def remove_strays() -> int:
     """
     with connection.cursor() as cursor:
         cursor.execute(sql.LEFT)
-        for (name,) in cursor.fetchall():
-            cursor.execute(sql.DROP_LEFT.format(new=name))
+        left = [name for (name,) in cursor.fetchall()]
+    for name in left:
+        # Its foreign keys need the tables that reports and logins use.
+        _decide(partial(_drop_left, name))
     return store.remove_strays(set(ArchivePart.objects.values_list("name", flat=True)))
+
+
+def _drop_left(name: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(sql.DROP_LEFT.format(new=name))
 
 
 @contextmanager

@@ -221,7 +221,13 @@ def type_in(state: dict[str, Any], data: Mapping[str, str]) -> None:
         if event.app is not None:
             pairs.append((kept["app"], event.app))
     for kept, form in pairs:
-        kept["typed"] = {name: data.get(f"{form.prefix}-{name}", "")[:TEXT_CHARS_MAX] for name in form.fields}
+        # A page of an older release lacks the fields that came since; a box that is not ticked is not sent either.
+        kept["typed"] = {
+            name: data.get(
+                f"{form.prefix}-{name}", "" if isinstance(field, forms.BooleanField) else form.typed.get(name, "")
+            )[:TEXT_CHARS_MAX]
+            for name, field in form.fields.items()
+        }
     _rename(state, before, [_text(each, "name") for each in state["projects"]])
 
 

@@ -86,6 +86,29 @@ def test_while_there_is_no_mail_server_all_wait_and_at_last_are_given_up(confirm
     assert not WaitingMail.objects.exists()
 
 
+def test_an_address_that_no_mail_can_be_written_to_keeps_nobody_elses_mail_waiting(
+    confirmed: User, bob: User, settings: Settings
+) -> None:
+    for person, email in ((bob, f"bob@{'ü' * 63}.de"), (confirmed, confirmed.email)):
+        User.objects.filter(pk=person.pk).update(email=email)
+        EmailAddress.objects.update_or_create(user=person, defaults={"email": email, "verified": True, "primary": True})
+        key_mails.tell_of_key(person, "192.0.2.8")
+    with MailServer(settings) as server:
+        key_mails.send_waiting(timezone.now())
+        assert server.taken == [confirmed.email]
+    assert not WaitingMail.objects.exists()
+
+
+def test_a_full_batch_is_followed_by_the_next(confirmed: User, settings: Settings) -> None:
+    for _ in range(key_mails.BATCH + 1):
+        key_mails.tell_of_key(confirmed, "192.0.2.8")
+    with MailServer(settings) as server:
+        key_mails.send_waiting(timezone.now())
+        assert len(server.taken) == key_mails.BATCH
+        key_mails.send_waiting(timezone.now())
+        assert len(server.taken) == key_mails.BATCH + 1
+
+
 def test_what_is_refused_for_good_is_not_tried_again(confirmed: User, settings: Settings) -> None:
     key_mails.tell_of_key(confirmed, "192.0.2.8")
     with MailServer(settings) as server:
