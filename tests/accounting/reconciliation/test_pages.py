@@ -118,7 +118,7 @@ def test_operators_see_the_computers_that_are_far_outside_first(client: Client, 
     ProjectRatio.objects.update(median=0.8, computers=20)
     client.force_login(make_person("Account manager operator"))
     text = text_of(client.get(reverse("admin:accounting_settlement_changelist") + "?is_outside__exact=1"))
-    assert "0.05 0.2 to 3.2 100 2,000" in text
+    assert "0.05 0.2 to 3.2 100 2 000" in text
 
 
 def test_what_is_granted_to_others_stays_theirs(signed_in: Client, settled: Settlement, alice: User) -> None:
