@@ -43,7 +43,7 @@ def test_the_figures_are_what_there_is(alice: User) -> None:
     assert found["am.projects_down", ""] == 1
     assert found["services.partitions", ""] >= 3
     rows = figures.take_tables(now)["am.troubles"]
-    assert rows[0][1:] == ["no work", "all types", {"at": now.isoformat()}, "3 of 4"]
+    assert rows[0][1:] == ["no work", "all types", {"at": now.isoformat()}, {"number": "3", "all": "4"}]
 
 
 @pytest.mark.django_db
