@@ -14,38 +14,20 @@ from portal.celery import app
 from portal.models import BeatLease, PeriodicTask
 from portal.periodic import broker_mark
 from portal.periodic.lease import Lease
-from portal.periodic.scheduler import LeaseScheduler
-from tests.support.beat_messages import client, sent
+from tests.support.beat_messages import Beat, empty_broker, sent
 from tests.support.interleavings import Scene, Work, try_all
 
 pytestmark = pytest.mark.django_db(transaction=True)
 # Once a day: nothing is due again meanwhile.
 DAILY = {name: app.conf.beat_schedule[name] for name in ("erase", "tidy-up")}
 SECS = 600.0
+NTURNS = 4
 
 
 @pytest.fixture(autouse=True)
 def _broker() -> Iterator[None]:
-    app.control.purge()
-    broker_mark.put()
-    yield
-    app.control.purge()
-    client().delete(broker_mark.MARK)
-
-
-class Beat(LeaseScheduler):
-    """A beat process with a schedule of two tasks."""
-
-    def __init__(self) -> None:
-        super().__init__(app=app)
-
-    def setup_schedule(self) -> None:
-        self.update_from_dict(DAILY)
-
-    def asks_and_sends(self) -> None:
-        self._ask_at = self._send_from = 0.0
-        for _ in range(4):
-            self.tick()
+    with empty_broker():
+        yield
 
 
 def expire(lease: Lease) -> None:
@@ -125,8 +107,8 @@ def test_each_due_task_is_sent_once(nbeats: int, has_expired: bool) -> None:
         PeriodicTask.objects.all().delete()
         app.control.purge()
         broker_mark.put()
-        beats = [Beat() for _ in range(nbeats)]
-        beats[0].asks_and_sends()
+        beats = [Beat(DAILY) for _ in range(nbeats)]
+        beats[0].asks_and_sends(NTURNS)
         PeriodicTask.objects.update(due_at="2020-01-01T00:00:00Z", begun_at="2020-01-01T00:00:00Z")
         if has_expired:
             # The first one has slept: it still believes that both are due.
@@ -135,12 +117,12 @@ def test_each_due_task_is_sent_once(nbeats: int, has_expired: bool) -> None:
 
         def check(_: list[Any]) -> None:
             for each in beats:
-                each.asks_and_sends()
+                each.asks_and_sends(NTURNS)
             assert Counter(each.entry for each in sent()) == Counter(list(DAILY))
             assert PeriodicTask.objects.filter(sent_at=None).count() == 0
             assert [each.lease.secs_left() > 0 for each in beats].count(True) == 1
 
-        works: list[Work] = [each.asks_and_sends for each in beats]
+        works: list[Work] = [partial(each.asks_and_sends, NTURNS) for each in beats]
         return Scene(works, check)
 
     try_all(make)

@@ -1,9 +1,11 @@
-"""What beat has put into the broker's queue."""
+"""Beat processes with a short schedule, and what they have put into the broker's queue."""
 
 from __future__ import annotations
 
 import datetime as dt
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -11,6 +13,8 @@ from typing import Any
 from redis import Redis
 
 from portal.celery import app
+from portal.periodic import broker_mark
+from portal.periodic.scheduler import LeaseScheduler
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,3 +43,30 @@ def sent(*entries: str) -> list[Sent]:
             expires_at = dt.datetime.fromisoformat(headers["expires"])
             found.append(Sent(name, expires_at - dt.timedelta(seconds=lifetimes[name])))
     return found
+
+
+@contextmanager
+def empty_broker() -> Iterator[None]:
+    """A broker that has nothing but its mark."""
+    app.control.purge()
+    broker_mark.put()
+    yield
+    app.control.purge()
+    client().delete(broker_mark.MARK)
+
+
+class Beat(LeaseScheduler):
+    """A beat process with these entries of the schedule, which is told when to do something."""
+
+    def __init__(self, schedule: dict[str, Any]) -> None:
+        self._entries = schedule
+        super().__init__(app=app)
+
+    def setup_schedule(self) -> None:
+        self.update_from_dict(self._entries)
+
+    def asks_and_sends(self, nturns: int) -> None:
+        """Ask for the lease and send what is due."""
+        self._ask_at = self._send_from = 0.0
+        for _ in range(nturns):
+            self.tick()

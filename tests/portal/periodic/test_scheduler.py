@@ -17,7 +17,8 @@ from portal.models import BeatLease, PeriodicTask
 from portal.periodic import begun, broker_mark
 from portal.periodic.lease import last_holder
 from portal.periodic.scheduler import LeaseScheduler
-from tests.support.beat_messages import client, sent
+from tests.support import beat_messages
+from tests.support.beat_messages import client, empty_broker, sent
 
 pytestmark = pytest.mark.django_db
 # Due every 5 and every 15 seconds, and once a day.
@@ -26,29 +27,20 @@ SCHEDULE = {name: app.conf.beat_schedule[name] for name in ("transition", "finis
 
 @pytest.fixture(autouse=True)
 def queue() -> Iterator[None]:
-    """A broker that has nothing but its mark."""
-    app.control.purge()
-    broker_mark.put()
-    yield
-    app.control.purge()
-    client().delete(broker_mark.MARK)
+    with empty_broker():
+        yield
 
 
-class Beat(LeaseScheduler):
-    """A beat process with a short schedule that is told when to do something."""
+class Beat(beat_messages.Beat):
+    """A beat process with a short schedule."""
 
     def __init__(self) -> None:
-        super().__init__(app=app)
-
-    def setup_schedule(self) -> None:
-        self.update_from_dict(SCHEDULE)
+        super().__init__(SCHEDULE)
 
     def work(self) -> list[str]:
         """Ask for the lease and send what is due; what was sent meanwhile."""
         before = len(sent())
-        self._ask_at = self._send_from = 0.0
-        for _ in range(10):
-            self.tick()
+        self.asks_and_sends(10)
         return sorted(each.entry for each in sent()[before:])
 
 
