@@ -1,4 +1,4 @@
-"""The first journey: a volunteer signs up, attaches a real BOINC client, and sees what it computed today."""
+"""The first journey: look around, sign up, attach a real BOINC client, and see what it computed today."""
 
 import re
 import time
@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 
 from accounting.models import Project
 from accounting.rpc import account_keys
+from portal.models import User
 from portal.templatetags.display import day
 from portal.wire import signing
 from tests.support.boinc_client import BoincClient
@@ -35,18 +36,23 @@ def offer(site: Site, project: MiniProject, *, signed_url: str) -> None:
 
 
 def sign_up(page: Page) -> None:
+    """As a visitor who looks around in the demo first, and goes through the steps of the first run."""
+    User.objects.create_user("demo@example.org", PASSWORD, name="Demo")
     page.goto("/")
-    page.get_by_role("link", name="Create an account").click()
+    page.get_by_role("button", name="Look around").click()
+    expect(page.get_by_text("You are looking around in a demo account.")).to_be_visible()
+    page.get_by_role("button", name="Create an account").click()
     page.get_by_label("E-mail address").fill(EMAIL)
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name=re.compile("sign up|create", re.IGNORECASE)).click()
-    expect(page).to_have_url(re.compile("/home/$"))
+    page.get_by_role("link", name="Choose subjects").click()
+    page.get_by_role("button", name="Save").click()
+    expect(page).to_have_url(re.compile("/connect/$"))
 
 
 def attach(page: Page, client: BoincClient) -> None:
     """Attach the client as the page says, and see the page notice it."""
-    page.goto("/connect/")
-    waiting = page.get_by_role("status")
+    waiting = page.locator("#contact")
     expect(waiting).to_contain_text("make contact for the first time")
     client.attach_manager(page.locator("#copy-url").inner_text(), EMAIL, PASSWORD)
     expect(waiting).to_contain_text("is connected")
