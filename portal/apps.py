@@ -35,9 +35,10 @@ class PortalConfig(AppConfig):
         # Each app's signal makes its permissions: after the last one all are there.
         last = [each for each in apps.get_app_configs() if each.models_module][-1]
         post_migrate.connect(roles.keep_groups, sender=last, dispatch_uid="roles")
-        # Pages, filters and lists of choices show them by these.
-        Group.__str__ = rights_texts.role_text  # type: ignore[method-assign, assignment]
-        Permission.__str__ = rights_texts.permission_text  # type: ignore[method-assign, assignment]
+        # Forms, filters, histories and lists of the admin all ask str(), and Django's two models cannot be replaced by
+        # ones of ours; so the functions take the place of the models' own.
+        Group.__str__ = rights_texts.role_text  # type: ignore[method-assign, assignment]  # see above
+        Permission.__str__ = rights_texts.permission_text  # type: ignore[method-assign, assignment]  # see above
         metrics.app_collectors += [RequestedWorkMetrics(), LeaseMetrics(), ReplicaMetrics(), WalMetrics()]
         services.register()
         jobs.add(jobs.SITE)

@@ -20,7 +20,7 @@ class SiteRequest(Request):
     def eta(self) -> Any:
         return _as_local(self._eta)
 
-    @property  # type: ignore[misc]  # Celery never sets it
+    @property  # type: ignore[misc]  # the stubs have an attribute that can be set; Celery only reads it
     def expires(self) -> Any:
         return _as_local(self._expires)
 

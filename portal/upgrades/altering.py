@@ -43,5 +43,6 @@ def repeat(change: Callable[[CursorWrapper], None]) -> None:
         except OperationalError as error:
             if not isinstance(error.__cause__, LockNotAvailable) or attempt == ATTEMPTS:
                 raise
-            # Whoever waited behind it is served before the next attempt.
+            # Nothing tells when a lock is free but to wait for it, and who waits holds up all who come later. They are
+            # served before the next attempt.
             time.sleep(PAUSE_SECS)

@@ -47,7 +47,7 @@ def old(tmp_path_factory: pytest.TempPathFactory) -> Version:
     try:
         return check_out(tmp_path_factory.mktemp("old"))
     except NoSuchVersion as error:
-        pytest.skip(str(error))
+        pytest.skip(str(error))  # a checkout without history, as a downloaded archive is, cannot upgrade from it
 
 
 @pytest.fixture

@@ -48,4 +48,4 @@ def require() -> None:
         reason = f"{_PRELOADED} is not installed (Debian's package faketime)"
         if os.environ.get("REQUIRE_E2E") == "1":
             pytest.fail(f"{reason}, but REQUIRE_E2E=1")
-        pytest.skip(reason)
+        pytest.skip(reason)  # of the long tests alone: other systems have no such library

@@ -154,6 +154,7 @@ def _step_clocks(
     """After each step, what was reported meanwhile gets its credit."""
     for each in ahead_secs:
         site.clocks[machine].set(each)
+        # Traffic goes on meanwhile: what it reports is what the wrong clock could harm.
         time.sleep(pause_secs)
         _wait_for_credit(site, each)
 
@@ -169,6 +170,7 @@ def fill_disk_of_leader(site: ClusterSite) -> None:
     leader = _leader(site)
     ballast = fill_up(leader.home)
     wait_until(lambda: "No space left on device" in leader.patroni.log(), "a table that cannot grow", CREDIT_SECS, 0.5)
+    # Traffic goes on meanwhile, against the full disk.
     time.sleep(FULL_SECS)
     ballast.unlink()
 
@@ -186,6 +188,7 @@ def fill_disk_of_leader_with_wal(site: ClusterSite) -> None:
 
 def fill_disk_of_files(site: ClusterSite) -> None:
     ballast = fill_up(site.files)
+    # Traffic goes on meanwhile, against the full disk.
     time.sleep(FULL_SECS)
     ballast.unlink()
 
