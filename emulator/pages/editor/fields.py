@@ -170,27 +170,19 @@ HOST: Final = [
 USES: Final[dict[str, tuple[Text, list[Shown]]]] = {
     "in_use": (
         _("The computer is in use"),
-        _use("in_use", _("In use (% of these hours)"), _("Hours in use at a time, on average")),
+        _use("in_use", _("In use (% of these hours)"), _("In use: hours at a time")),
     ),
     "on_batteries": (
         _("It runs on batteries"),
-        _use("on_batteries", _("On batteries (% of these hours)"), _("Hours on batteries at a time, on average")),
+        _use("on_batteries", _("On batteries (% of these hours)"), _("On batteries: hours at a time")),
     ),
     "exclusive_app": (
         _("An exclusive app runs"),
-        _use(
-            "exclusive_app",
-            _("Exclusive app (% of these hours)"),
-            _("Hours of an exclusive app at a time, on average"),
-        ),
+        _use("exclusive_app", _("Exclusive app (% of these hours)"), _("Exclusive app: hours at a time")),
     ),
     "exclusive_gpu_app": (
         _("An exclusive GPU app runs"),
-        _use(
-            "exclusive_gpu_app",
-            _("Exclusive GPU app (% of these hours)"),
-            _("Hours of an exclusive GPU app at a time, on average"),
-        ),
+        _use("exclusive_gpu_app", _("Exclusive GPU app (% of these hours)"), _("Exclusive GPU app: hours at a time")),
     ),
 }
 """What the owner does with the computer: its title, and its fields beside those of its hours."""

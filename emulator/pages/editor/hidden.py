@@ -60,5 +60,5 @@ def _found(
     for path, label in labels.items():
         names = [name for name, base in rows if part_of(base, path) != part_of(usual, path)]
         if names:
-            found.append((label, ", ".join(filter(None, names))))
+            found.append((label, "; ".join(filter(None, names))))
     return found

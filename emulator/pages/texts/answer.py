@@ -49,9 +49,7 @@ _WHY_IDLE: Final[dict[str, _StrPromise]] = {
     Cause.OFFLINE: _("The network is not always available, and tasks run out before it is."),
     Cause.SERVER_DOWN: _("The servers of projects are often down."),
     Cause.NO_WORK: _("Projects often have no tasks for it."),
-    Cause.NEVER_WORK: _(
-        "No project that could use it sends new tasks: each never has any, is suspended, or is not asked for any."
-    ),
+    Cause.NEVER_WORK: _("No project that could use it ever sends new tasks."),
 }
 _FIGURES: Final[dict[str, _StrPromise]] = {
     "late": _("Late tasks"),

@@ -92,7 +92,7 @@ def test_memory_and_what_the_owner_does_are_typed(page: EditorPage) -> None:
     [
         ("host-ram_gib", "-1", "Memory (GiB; 0: no limit)", "At least 0.0."),
         ("host-in_use_percent", "101", "In use (% of these hours)", "At most 100.0."),
-        ("host-in_use_hours", "0", "Hours in use at a time, on average", "At least 0.000"),
+        ("host-in_use_hours", "0", "In use: hours at a time", "At least 0.000"),
         ("host-on_batteries_until", "25", "On batteries until (hour)", "At most 24.0."),
         ("host-exclusive_app_from", "", "Exclusive app from (hour)", "Enter both hours, or neither."),
         ("host-exclusive_gpu_app_days", "Sat 10", "Exclusive GPU app: days that differ", "Line 1: enter a day"),
@@ -151,7 +151,7 @@ def test_what_has_no_field_is_named_and_kept(signed_in: Client) -> None:
         "Processors for which the project is not asked: A",
         "Another delay after failed tasks than usual: A",
         "A correction factor of run times: A",
-        "Tasks that use hardly any processor time: A, idle, later",
+        "Tasks that use hardly any processor time: A, idle; later",
         "has 1 more version, which is kept.",
         "The scenario begins with 1 task, which is kept.",
     ):
