@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from emulator.engine.scenario import App, Project, Scenario, StartState
+from emulator.engine.scenario import DAY_SECS, App, HasWork, NewApp, Project, Scenario, StartState
 from emulator.engine.timeline.reasons import Reason
 from emulator.engine.timeline.results import ProjectResult, Result
 
@@ -34,6 +34,7 @@ class Cause(StrEnum):
     DEADLINES = "deadlines"  # the server sends no jobs that would be late
     SERVER_DOWN = "server down"
     NO_WORK = "no work"
+    NEVER_WORK = "never work"
     OFFLINE = "offline"  # the network may not be used, or is not there, for part of the time
     UNKNOWN = ""
 
@@ -135,6 +136,8 @@ def _short(scenario: Scenario, result: Result, number: int, row: ProjectResult) 
         cause = Cause.NO_NEW_TASKS
     elif _is_held(scenario, project):
         cause = Cause.HELD
+    elif _never_has_work(scenario, project, result.days):
+        cause = Cause.NEVER_WORK
     elif _lacks_memory(scenario, project) or reasons[Reason.NO_MEMORY]:
         cause = Cause.MEMORY
     elif reasons[Reason.SERVER_DOWN] > row.rpcs / 4:
@@ -200,9 +203,10 @@ def _why_idle(scenario: Scenario, result: Result, kind: str) -> Cause:
     causes = (
         (Cause.SUSPENDED, all(project.suspended for _, project in suppliers)),
         (Cause.NO_NEW_TASKS, all(project.suspended or project.no_new_tasks for _, project in suppliers)),
+        (Cause.HELD, all(_is_not_asked(scenario, project) for _, project in suppliers)),
         (
-            Cause.HELD,
-            all(each.suspended or each.no_new_tasks or _is_held(scenario, each) for _, each in suppliers),
+            Cause.NEVER_WORK,
+            all(_is_not_asked(scenario, each) or _never_has_work(scenario, each, result.days) for _, each in suppliers),
         ),
         (Cause.MEMORY, counts[Reason.NO_MEMORY] > 0 or all(_lacks_memory(scenario, each) for _, each in suppliers)),
         (Cause.MAX_CONCURRENT, all(_is_limited(project) for _, project in suppliers)),
@@ -214,8 +218,22 @@ def _why_idle(scenario: Scenario, result: Result, kind: str) -> Cause:
     return next((cause for cause, holds in causes if holds), Cause.UNKNOWN)
 
 
+def _is_not_asked(scenario: Scenario, project: Project) -> bool:
+    return project.suspended or project.no_new_tasks or _is_held(scenario, project)
+
+
 def _is_held(scenario: Scenario, project: Project) -> bool:
     return any(job.project == project.name and job.state == StartState.SUSPENDED for job in scenario.jobs)
+
+
+def _never_has_work(scenario: Scenario, project: Project, days: float) -> bool:
+    """Whether its server has no jobs in the whole run."""
+    events = [event for event in scenario.events if event.at_secs < days * DAY_SECS]
+    changes = [event for event in events if isinstance(event, HasWork) and event.project == project.name]
+    apps = [event.app for event in events if isinstance(event, NewApp) and event.project == project.name]
+    if not project.has_work and not any(event.has_work for event in changes):
+        return True
+    return bool(project.apps) and all(app.weight == 0 for app in (*project.apps, *apps))
 
 
 def _is_limited(project: Project) -> bool:

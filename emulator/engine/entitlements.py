@@ -8,19 +8,17 @@ of a hundred days is entitled to its share of that day. A project is entitled wh
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from emulator.engine.client import Client
-from emulator.engine.scenario import StartJob
 from emulator.engine.state import ProjectState
 from emulator.engine.timeline.stretches import Claim, Stretch, Supply
 
 
 class Entitlements:
     """Kept by one run. `able` is called for each span of time, `close` before something changes and at the end, `open`
-    after it has changed."""
+    after it has changed. It is made when the client has the jobs that are there at the start."""
 
-    def __init__(self, client: Client, jobs: Sequence[StartJob]) -> None:
+    def __init__(self, client: Client) -> None:
         self._client = client
         kinds, projects = len(client.kinds), len(client.all_projects)
         self._able_secs = [0.0] * kinds
@@ -30,10 +28,12 @@ class Entitlements:
         self._share_secs = [0.0] * projects
         self.capacity_flop = 0.0
         self.entitled_secs = [0.0] * projects
-        # A spell without work that begins at the start is number 0, unless the project has jobs there.
-        have_jobs = {job.project for job in jobs}
-        self._is_dry = [project.project.name not in have_jobs for project in client.all_projects]
+        # A spell without work that begins at the start is number 0.
+        self._is_dry = [True] * projects
         self._dry_spell = [0] * projects  # the number of the last
+        self._start_flop = [[0.0] * kinds for _ in range(projects)]
+        for job in client.jobs():
+            self._start_flop[job.project.index][job.kind] += job.left * job.usage * client.instance_flops[job.kind]
         self._stretches: dict[tuple[tuple[Claim, ...], float], Stretch] = {}
 
     def able(self, kind: int, secs: float) -> None:
@@ -68,7 +68,7 @@ class Entitlements:
             if shares:
                 self._flop[project.index] += flop * project.share / shares
                 self._share_secs[project.index] += secs * project.share / shares
-        claims = tuple(_claim(project) for project in entitled)
+        claims = tuple(_claim(project, self._start_flop[project.index]) for project in entitled)
         for claim in claims:
             self._dry_spell[claim.project] += claim.is_dry and not self._is_dry[claim.project]
             self._is_dry[claim.project] = claim.is_dry
@@ -78,15 +78,17 @@ class Entitlements:
         buffer_secs = self._client.buffer_total_secs
         stretch = self._stretches.get((claims, buffer_secs))
         if stretch is None:
-            stretch = Stretch(claims, buffer_secs, able, instance_secs, tuple(set() for _ in claims))
+            spells: tuple[set[int], ...] = tuple(set() for _ in claims)
+            flops = list(self._client.instance_flops)
+            stretch = Stretch(claims, buffer_secs, flops, able, instance_secs, spells)
             self._stretches[claims, buffer_secs] = stretch
         else:
             for kind, secs in enumerate(able):
                 stretch.able_secs[kind] += secs
                 stretch.instance_secs[kind] += instance_secs[kind]
-        for claim, spells in zip(claims, stretch.dry_spells, strict=True):
+        for claim, of_claim in zip(claims, stretch.dry_spells, strict=True):
             if claim.is_dry and self._dry_spell[claim.project]:
-                spells.add(self._dry_spell[claim.project])
+                of_claim.add(self._dry_spell[claim.project])
 
     @property
     def aims(self) -> list[float]:
@@ -101,7 +103,7 @@ class Entitlements:
         return tuple(self._stretches.values())
 
 
-def _claim(project: ProjectState) -> Claim:
+def _claim(project: ProjectState, start_flop: list[float]) -> Claim:
     supplies = dict.fromkeys(
         Supply(
             number,
@@ -114,5 +116,7 @@ def _claim(project: ProjectState) -> Claim:
         for number, app in enumerate(project.apps)
         for offer in app.offers
     )
-    is_dry = not project.has_work or project.no_new_tasks or project.forced_down or project.held > 0
-    return Claim(project.index, tuple(supplies), project.project.max_concurrent or math.inf, is_dry)
+    has_work = project.has_work and any([app.app.weight > 0 for app in project.apps])
+    is_dry = not has_work or project.no_new_tasks or project.forced_down or project.held > 0
+    most = project.project.max_concurrent or math.inf
+    return Claim(project.index, tuple(supplies), most, is_dry, tuple(start_flop))

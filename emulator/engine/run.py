@@ -140,10 +140,10 @@ class Run:
         self._reachable = True
         self._may_compute = [True] * len(processors)  # per kind, as availability and the owner's limits have it
         self._able_since = 0.0
-        self._entitlements = Entitlements(client, scenario.jobs)
         for kind in range(len(processors)):
             self._record_usable(0.0, kind)
         self._present = PresentState(client, self._contact, scenario)
+        self._entitlements = Entitlements(client)
 
     @property
     def quirks(self) -> Quirks:

@@ -4,9 +4,9 @@ A project that has no program for a GPU, or whose server was down for a week, ca
 to blame for that. The bound knows the whole run in advance: it fills the processors as far as the projects together
 can, and then divides the work as near to the shares as possible. It ignores deadlines and the lengths of jobs.
 
-Unknowns are the job-seconds of each kind of job in each stretch of the run (emulator.engine.timeline.stretches). In a
-stretch in which a project's server gives no jobs, only as many can run as a work buffer holds that was full when
-the spell without jobs began.
+Unknowns are the job-seconds of each kind of job in each stretch of the run (emulator.engine.timeline.stretches). While
+a project's server gives no jobs, only those can run that the client had at the start, and as many as a work buffer
+holds that was full when the spell without jobs began. Before a spell that begins with the run nothing could fill it.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class _Problem:
         scale = max((max(stretch.instance_secs) for stretch in stretches), default=1.0) or 1.0
         for stretch in stretches:
             uses: list[list[tuple[int, float]]] = [[] for _ in stretch.instance_secs]
-            for claim, spells in zip(stretch.claims, stretch.dry_spells, strict=True):
+            for claim in stretch.claims:
                 own = len(flop)
                 for number, supply in enumerate(claim.supplies):
                     flop.append(supply.counted_flops)
@@ -107,10 +107,12 @@ class _Problem:
                     uses[supply.kind].append((own + number, supply.usage))
                     if supply.cpus:
                         uses[0].append((own + number, supply.cpus))
-                for terms, limit in _limits(stretch, claim, len(spells), own):
+                for terms, limit in _limits(stretch, claim, own):
                     rows.add(terms, limit / scale)
             for terms, secs in zip(uses, stretch.instance_secs, strict=True):
                 rows.add(terms, secs / scale)
+        for terms, limit in _dry_limits(stretches):
+            rows.add(terms, limit / scale)
         return cls(np.array(flop) / max(flop), project, rows, secs_max)
 
     def solve(self, costs: Floats, extra: _Rows | None = None, unknowns: int = 0) -> float | None:
@@ -141,9 +143,7 @@ class _Problem:
         return None if distance is None else max(0.0, distance / most - 2 * ROUNDING)
 
 
-def _limits(
-    stretch: Stretch, claim: Claim, dry_spells: int, first: int
-) -> Iterator[tuple[list[tuple[int, float]], float]]:
+def _limits(stretch: Stretch, claim: Claim, first: int) -> Iterator[tuple[list[tuple[int, float]], float]]:
     """What limits the jobs of one project in a stretch, apart from processors; its unknowns begin at `first`."""
     secs = max(stretch.able_secs)
     everything = [(first + number, 1.0) for number in range(len(claim.supplies))]
@@ -151,7 +151,37 @@ def _limits(
     apps = {supply.app: supply.most_of_app for supply in claim.supplies}
     for app, most in apps.items():
         yield [(first + n, 1.0) for n, supply in enumerate(claim.supplies) if supply.app == app], most * secs
-    if claim.is_dry:
-        for kind, instance_secs in enumerate(stretch.instance_secs):
-            buffered = instance_secs / secs * min(secs, dry_spells * stretch.buffer_secs) if secs else 0.0
-            yield [(first + n, s.usage) for n, s in enumerate(claim.supplies) if s.kind == kind], buffered
+
+
+@dataclass(slots=True)
+class _Dry:
+    """The jobs of one project for one kind of processor, in all stretches in which it gets no new ones: the work of
+    each, that of the jobs at the start, and what the buffer holds at the start of each spell."""
+
+    start: float
+    terms: list[tuple[int, float]] = field(default_factory=list)
+    buffers: dict[int, float] = field(default_factory=dict)
+
+
+def _dry_limits(stretches: Sequence[Stretch]) -> Iterator[tuple[list[tuple[int, float]], float]]:
+    """What limits the jobs of projects that get no new ones, in each stretch and in all of them.
+
+    Work is in instance-seconds of the fastest processor: the FLOP of a job stay the same when speeds change.
+    """
+    unit = max(max(stretch.instance_flops) for stretch in stretches)
+    dry: dict[tuple[int, int], _Dry] = {}
+    first = 0
+    for stretch in stretches:
+        able_secs = max(stretch.able_secs)
+        for claim, spells in zip(stretch.claims, stretch.dry_spells, strict=True):
+            for kind, flops in enumerate(stretch.instance_flops if claim.is_dry else ()):
+                terms = [(first + n, s.usage * flops / unit) for n, s in enumerate(claim.supplies) if s.kind == kind]
+                instances = stretch.instance_secs[kind] / able_secs if able_secs else 0.0
+                buffered = stretch.buffer_secs * instances * flops / unit
+                mine = dry.setdefault((claim.project, kind), _Dry(claim.start_flop[kind] / unit))
+                mine.terms += terms
+                mine.buffers |= {spell: max(buffered, mine.buffers.get(spell, 0.0)) for spell in spells}
+                yield terms, mine.start + len(spells) * buffered
+            first += len(claim.supplies)
+    for each in dry.values():
+        yield each.terms, each.start + sum(each.buffers.values())

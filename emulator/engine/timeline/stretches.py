@@ -24,25 +24,29 @@ class Supply:
 @dataclass(frozen=True, slots=True)
 class Claim:
     """An entitled project in a stretch. `is_dry`: its server has no jobs, or may not be asked, so only those that the
-    client has can run. `most` limits its jobs that run at once."""
+    client has can run. `most` limits its jobs that run at once. `start_flop`: per kind of processor, the counted FLOP
+    left of its jobs that were there at the start of the run, without the CPUs beside GPU jobs."""
 
     project: int
     supplies: tuple[Supply, ...]
     most: float
     is_dry: bool
+    start_flop: tuple[float, ...]
 
 
 @dataclass(slots=True)
 class Stretch:
-    """Parts of the run with the same claims: per kind of processor, the seconds and the instance-seconds for which it
-    was able to compute, and the work buffer in seconds.
+    """Parts of the run with the same claims: the work buffer in seconds, and per kind of processor the counted FLOPS
+    of an instance, and the seconds and the instance-seconds for which it was able to compute.
 
     `dry_spells`: for each claim the numbers of its project's spells without work in which the parts lie. The buffer may
-    be full at the start of each of them. A spell that began with the run, and without jobs, is not among them.
+    be full at the start of each of them. A spell that began with the run is not among them: the jobs at the start are
+    all that there is.
     """
 
     claims: tuple[Claim, ...]
     buffer_secs: float
+    instance_flops: list[float]
     able_secs: list[float]
     instance_secs: list[float]
     dry_spells: tuple[set[int], ...]

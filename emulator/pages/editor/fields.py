@@ -18,9 +18,11 @@ from emulator.engine.scenario import (
     ChangePreferences,
     ChangeProcessor,
     ChangeShare,
+    Host,
     Preferences,
     Processor,
     Project,
+    Use,
 )
 from emulator.engine.scenario.checks import Between, limits_of
 
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 HOUR_SECS: Final = 3600.0
 GIGA: Final = 1e9
+GIB: Final = 2.0**30
+MIB: Final = 2.0**20
 GPU_KINDS: Final = [
     ("NVIDIA", _("NVIDIA GPU")),
     ("ATI", _("AMD GPU")),
@@ -51,10 +55,7 @@ class Shown:
 
     def value_of(self, data: Mapping[str, Any]) -> Any:
         """The value in the JSON."""
-        value: Any = data
-        for key in self.path:
-            value = value[key]
-        return value
+        return part_of(data, self.path)
 
     def text_of(self, data: Mapping[str, Any]) -> str:
         """The value as it is shown."""
@@ -62,12 +63,17 @@ class Shown:
 
     def put(self, data: dict[str, Any], value: Any) -> None:
         """Put a cleaned value into the JSON."""
-        place = data
-        for key in self.path[:-1]:
-            place = place[key]
+        place = part_of(data, self.path[:-1])
         if isinstance(value, float):
             value *= self.scale
         place[self.path[-1]] = value
+
+
+def part_of(data: Any, path: Sequence[str]) -> Any:
+    """What is at that place in the JSON."""
+    for key in path:
+        data = data[key]
+    return data
 
 
 def as_text(value: Any, scale: float = 1.0) -> str:
@@ -146,13 +152,40 @@ def _availability(name: str, percent: Text, hours: Text) -> list[Shown]:
     ]
 
 
+def _use(name: str, percent: Text, hours: Text) -> list[Shown]:
+    return [
+        Shown(f"{name}_percent", (name, "fraction"), number(Use, "fraction", percent, 0.01), 0.01),
+        Shown(f"{name}_hours", (name, "mean_secs"), number(Use, "mean_secs", hours, HOUR_SECS), HOUR_SECS),
+    ]
+
+
 HOST: Final = [
     Shown("name", ("name",), name(_("Name of the computer"), required=False)),
+    Shown("ram_gib", ("ram_bytes",), number(Host, "ram_bytes", _("Memory (GiB; 0: no limit)"), GIB), GIB),
     *_availability("on", _("Time on (%)"), _("Hours on at a time, on average")),
     *_availability("active", _("Of the time on, may compute (%)"), _("Hours of computing at a time")),
     *_availability("gpu_active", _("Of that, GPUs may compute (%)"), _("Hours of GPU computing at a time")),
     *_availability("connected", _("Of the time on, connected (%)"), _("Hours connected at a time")),
 ]
+USES: Final[dict[str, tuple[Text, list[Shown]]]] = {
+    "in_use": (
+        _("The computer is in use"),
+        _use("in_use", _("In use (% of these hours)"), _("In use: hours at a time")),
+    ),
+    "on_batteries": (
+        _("It runs on batteries"),
+        _use("on_batteries", _("On batteries (% of these hours)"), _("On batteries: hours at a time")),
+    ),
+    "exclusive_app": (
+        _("An exclusive app runs"),
+        _use("exclusive_app", _("Exclusive app (% of these hours)"), _("Exclusive app: hours at a time")),
+    ),
+    "exclusive_gpu_app": (
+        _("An exclusive GPU app runs"),
+        _use("exclusive_gpu_app", _("Exclusive GPU app (% of these hours)"), _("Exclusive GPU app: hours at a time")),
+    ),
+}
+"""What the owner does with the computer: its title, and its fields beside those of its hours."""
 PROCESSOR: Final = [
     Shown("kind", ("kind",), choice(_("Type"))),
     Shown("instances", ("instances",), whole(Processor, "instances", _("How many"))),

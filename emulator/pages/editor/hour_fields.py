@@ -1,11 +1,12 @@
-"""The hours of the day in which preferences allow something, as fields: from, until, and a line for each day that
+"""Hours of the day in which something is allowed, or happens, as fields: from, until, and a line for each day that
 differs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django import forms
 from django.conf import settings
@@ -17,39 +18,98 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from emulator.engine.scenario.limits import Hours
-from emulator.pages.editor.fields import as_text, number
+from emulator.pages.editor.fields import as_text, number, part_of
 
-_LABELS: Final = {
-    "compute_hours": (
-        gettext_lazy("Run tasks from (hour)"),
-        gettext_lazy("Run tasks until (hour)"),
-        gettext_lazy("Run tasks: days that differ"),
+if TYPE_CHECKING:
+    from django.utils.functional import _StrOrPromise as Text
+
+
+@dataclass(frozen=True, slots=True)
+class HourFields:
+    """Three fields: what their names begin with, the path of the hours in the row's JSON, and their labels."""
+
+    name: str
+    path: tuple[str, ...]
+    labels: tuple[Text, Text, Text]
+
+    @property
+    def names(self) -> tuple[str, str, str]:
+        return f"{self.name}_from", f"{self.name}_until", f"{self.name}_days"
+
+
+PREFERENCES: Final = (
+    HourFields(
+        "compute_hours",
+        ("compute_hours",),
+        (
+            gettext_lazy("Run tasks from (hour)"),
+            gettext_lazy("Run tasks until (hour)"),
+            gettext_lazy("Run tasks: days that differ"),
+        ),
     ),
-    "network_hours": (
-        gettext_lazy("Use the network from (hour)"),
-        gettext_lazy("Use the network until (hour)"),
-        gettext_lazy("Use the network: days that differ"),
+    HourFields(
+        "network_hours",
+        ("network_hours",),
+        (
+            gettext_lazy("Use the network from (hour)"),
+            gettext_lazy("Use the network until (hour)"),
+            gettext_lazy("Use the network: days that differ"),
+        ),
     ),
-}
-FIELDS: Final = 3 * len(_LABELS)
-"""How many fields they are."""
+)
+USES: Final = (
+    HourFields(
+        "in_use",
+        ("in_use", "hours"),
+        (
+            gettext_lazy("In use from (hour)"),
+            gettext_lazy("In use until (hour)"),
+            gettext_lazy("In use: days that differ"),
+        ),
+    ),
+    HourFields(
+        "on_batteries",
+        ("on_batteries", "hours"),
+        (
+            gettext_lazy("On batteries from (hour)"),
+            gettext_lazy("On batteries until (hour)"),
+            gettext_lazy("On batteries: days that differ"),
+        ),
+    ),
+    HourFields(
+        "exclusive_app",
+        ("exclusive_app", "hours"),
+        (
+            gettext_lazy("Exclusive app from (hour)"),
+            gettext_lazy("Exclusive app until (hour)"),
+            gettext_lazy("Exclusive app: days that differ"),
+        ),
+    ),
+    HourFields(
+        "exclusive_gpu_app",
+        ("exclusive_gpu_app", "hours"),
+        (
+            gettext_lazy("Exclusive GPU app from (hour)"),
+            gettext_lazy("Exclusive GPU app until (hour)"),
+            gettext_lazy("Exclusive GPU app: days that differ"),
+        ),
+    ),
+)
+"""What the owner does with the computer."""
 _DAYS_CHARS_MAX: Final = 500
 _ALWAYS: Final = {"start_hour": 0.0, "end_hour": 0.0, "days": []}
 
 
-def is_field(name: str) -> bool:
-    """Whether the field is one of these."""
-    return name.startswith(tuple(f"{key}_" for key in _LABELS))
-
-
-def add_fields(form: forms.Form, *, is_change: bool) -> None:
+def add_fields(form: forms.Form, parts: Sequence[HourFields], *, is_change: bool) -> None:
     """Add the fields; in a change, empty ones mean that nothing changes."""
     about = gettext_lazy("Empty: as before.") if is_change else gettext_lazy("Empty: the whole day.")
-    for name, (start, end, days) in _LABELS.items():
-        form.fields[f"{name}_from"] = number(Hours, "start_hour", start, required=False, about=about)()
-        form.fields[f"{name}_until"] = number(Hours, "end_hour", end, required=False, about=about)()
-        form.fields[f"{name}_days"] = forms.CharField(
-            label=days,
+    for part in parts:
+        start, end, days = part.names
+        from_label, until_label, days_label = part.labels
+        form.fields[start] = number(Hours, "start_hour", from_label, required=False, about=about)()
+        form.fields[end] = number(Hours, "end_hour", until_label, required=False, about=about)()
+        form.fields[days] = forms.CharField(
+            label=days_label,
             required=False,
             max_length=_DAYS_CHARS_MAX,
             widget=forms.Textarea(attrs={"rows": 2}),
@@ -60,26 +120,27 @@ def add_fields(form: forms.Form, *, is_change: bool) -> None:
         )
 
 
-def texts(base: Mapping[str, Any]) -> dict[str, str]:
-    """What the fields show of preferences, or of a change of them."""
+def texts(base: Mapping[str, Any], parts: Sequence[HourFields]) -> dict[str, str]:
+    """What the fields show of a row's JSON."""
     found = {}
-    for name in _LABELS:
-        hours = base[name]
+    for part in parts:
+        start, end, days = part.names
+        hours = part_of(base, part.path)
         is_empty = hours is None or ("event" not in base and hours["start_hour"] == hours["end_hour"] == 0)
-        found[f"{name}_from"] = "" if is_empty else as_text(hours["start_hour"])
-        found[f"{name}_until"] = "" if is_empty else as_text(hours["end_hour"])
-        found[f"{name}_days"] = "\n".join(
+        found[start] = "" if is_empty else as_text(hours["start_hour"])
+        found[end] = "" if is_empty else as_text(hours["end_hour"])
+        found[days] = "\n".join(
             f"{WEEKDAYS_ABBR[(each['day'] - 1) % 7]} {as_text(each['start_hour'])} {as_text(each['end_hour'])}"
             for each in ([] if hours is None else hours["days"])
         )
     return found
 
 
-def clean(form: forms.Form, *, is_change: bool) -> None:
+def clean(form: forms.Form, parts: Sequence[HourFields], *, is_change: bool) -> None:
     """Find what fits together only in the form as a whole, and the days."""
     given = form.cleaned_data
-    for name in _LABELS:
-        start, end, days = (f"{name}_{part}" for part in ("from", "until", "days"))
+    for part in parts:
+        start, end, days = part.names
         if not form.errors.keys() & {start, end} and (given[start] is None) != (given[end] is None):
             form.add_error(start if given[start] is None else end, _("Enter both hours, or neither."))
         if days not in given:
@@ -93,17 +154,18 @@ def clean(form: forms.Form, *, is_change: bool) -> None:
             form.add_error(start, _("Enter the hours of all other days, too."))
 
 
-def put(data: dict[str, Any], form: forms.Form, touched: set[str]) -> None:
+def put(data: dict[str, Any], form: forms.Form, parts: Sequence[HourFields], touched: set[str]) -> None:
     """Put the hours whose fields were touched into the JSON; the form must be valid."""
     given = form.cleaned_data
-    for name in _LABELS:
-        start, end, days = (f"{name}_{part}" for part in ("from", "until", "days"))
-        if touched.isdisjoint({start, end, days}):
+    for part in parts:
+        start, end, days = part.names
+        if touched.isdisjoint(part.names):
             continue
+        place = part_of(data, part.path[:-1])
         if given[start] is not None:
-            data[name] = {"start_hour": given[start], "end_hour": given[end], "days": given[days]}
+            place[part.path[-1]] = {"start_hour": given[start], "end_hour": given[end], "days": given[days]}
         else:
-            data[name] = None if "event" in data else {**_ALWAYS, "days": given[days]}
+            place[part.path[-1]] = None if "event" in data else {**_ALWAYS, "days": given[days]}
 
 
 def _read_days(text: str) -> list[dict[str, Any]]:

@@ -22,9 +22,11 @@ from emulator.pages.editor.fields import (
     GIGA,
     HOST,
     HOUR_SECS,
+    MIB,
     PREFERENCES,
     PROCESSOR,
     PROJECT,
+    USES,
     Shown,
     as_text,
     choice,
@@ -89,10 +91,6 @@ class Row(PlainForm):
         return data
 
 
-class HostRow(Row):
-    shown = HOST
-
-
 class ProcessorRow(Row):
     shown = PROCESSOR
 
@@ -101,38 +99,37 @@ class HoursRow(Row):
     """Preferences, or a change of them; a row of anything else has no hours."""
 
     @property
-    def _has_hours(self) -> bool:
-        return "compute_hours" in self.base
+    def parts(self) -> Sequence[hour_fields.HourFields]:
+        """The hours that it has."""
+        return hour_fields.PREFERENCES if "compute_hours" in self.base else ()
 
     @property
     def _is_change(self) -> bool:
         return "event" in self.base
 
     def add_fields(self) -> None:
-        if self._has_hours:
-            hour_fields.add_fields(self, is_change=self._is_change)
+        hour_fields.add_fields(self, self.parts, is_change=self._is_change)
 
     def texts(self, base: Mapping[str, Any]) -> dict[str, str]:
-        return {**super().texts(base), **(hour_fields.texts(base) if self._has_hours else {})}
+        return {**super().texts(base), **hour_fields.texts(base, self.parts)}
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
-        if self._has_hours:
-            hour_fields.clean(self, is_change=self._is_change)
+        hour_fields.clean(self, self.parts, is_change=self._is_change)
         return cleaned
 
     def merged(self) -> dict[str, Any]:
         data = super().merged()
-        if self._has_hours:
-            hour_fields.put(data, self, {key for key in self.fields if self.is_touched(key)})
+        hour_fields.put(data, self, self.parts, {key for key in self.fields if self.is_touched(key)})
         return data
 
     def main(self) -> list[forms.BoundField]:
         """All fields but the hours."""
-        return [bound for bound in self if not hour_fields.is_field(bound.name)]
+        of_hours = {bound.name for bound in self.hours()}
+        return [bound for bound in self if bound.name not in of_hours]
 
     def hours(self) -> list[forms.BoundField]:
-        return [bound for bound in self if hour_fields.is_field(bound.name)]
+        return [self[key] for part in self.parts for key in part.names]
 
     def are_hours_open(self) -> bool:
         """Whether they say something, or are wrong."""
@@ -141,6 +138,37 @@ class HoursRow(Row):
 
 class PreferencesRow(HoursRow):
     shown = PREFERENCES
+
+
+class HostRow(HoursRow):
+    """The computer: its memory, when it is there, and what its owner does with it."""
+
+    shown = (*HOST, *(shown for _title, use in USES.values() for shown in use))
+    first_fields = ("name", "ram_gib")
+    parts = hour_fields.USES
+
+    def first(self) -> list[forms.BoundField]:
+        return [self[key] for key in self.first_fields]
+
+    def availability(self) -> list[forms.BoundField]:
+        return [self[shown.name] for shown in HOST if shown.name not in self.first_fields]
+
+    def is_availability_open(self) -> bool:
+        return any(bound.errors for bound in self.availability())
+
+    def uses(self) -> list[tuple[Any, list[forms.BoundField]]]:
+        """What the owner does: its title, and its fields."""
+        found = []
+        for part in self.parts:
+            title, shown = USES[part.name]
+            found.append((title, [self[key] for key in (*(each.name for each in shown), *part.names)]))
+        return found
+
+    def are_uses_open(self) -> bool:
+        """Whether the owner ever does something, or it is wrong."""
+        return any(bound.errors for _title, bounds in self.uses() for bound in bounds) or any(
+            self.typed.get(f"{part.name}_percent") not in ("", "0") for part in self.parts
+        )
 
 
 class StartRow(Row):
@@ -207,7 +235,7 @@ class ProjectRow(Row):
 
     def merged(self) -> dict[str, Any]:
         data = super().merged()
-        if " ".join(self.typed.get("downtimes", "").split()) != " ".join(self.was["downtimes"].split()):
+        if self.is_touched("downtimes"):
             data["downtimes"] = self.cleaned_data["downtimes"]
         return data
 
@@ -234,6 +262,12 @@ class AppRow(Row):
             "max_concurrent",
             ("max_concurrent",),
             whole(App, "max_concurrent", gettext_lazy("Tasks at once (0: no limit)")),
+        ),
+        Shown(
+            "memory_mib",
+            ("working_set_bytes",),
+            number(App, "working_set_bytes", gettext_lazy("Memory of a running task (MiB; 0: not counted)"), MIB),
+            MIB,
         ),
     )
     main_fields = ("name", "kind", "hours", "spread_percent", "deadline_days", "error_percent")

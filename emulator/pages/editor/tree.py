@@ -56,7 +56,9 @@ from emulator.pages.texts import stored_texts
 FIELDS_MAX: Final = 900
 """Of a form with more fields the site reads none (DATA_UPLOAD_MAX_NUMBER_FIELDS)."""
 TEXT_CHARS_MAX: Final = 20_000
-_ROW_FIELDS: Final = {"projects": 16, "apps": 13, "processors": 4}
+_ROW_FIELDS: Final = {"projects": 16, "apps": 14, "processors": 4}
+_OTHER_FIELDS: Final = 62
+_CHANGE_FIELDS: Final = 3 * len(hour_fields.PREFERENCES)
 
 
 class EditorRefusedError(Exception):
@@ -222,10 +224,11 @@ def type_in(state: dict[str, Any], data: Mapping[str, str]) -> None:
             pairs.append((kept["app"], event.app))
     for kept, form in pairs:
         # A page of an older release lacks the fields that came since; a box that is not ticked is not sent either.
+        # Browsers end lines with two characters, which are no change.
         kept["typed"] = {
             name: data.get(
                 f"{form.prefix}-{name}", "" if isinstance(field, forms.BooleanField) else form.typed.get(name, "")
-            )[:TEXT_CHARS_MAX]
+            ).replace("\r\n", "\n")[:TEXT_CHARS_MAX]
             for name, field in form.fields.items()
         }
     _rename(state, before, [_text(each, "name") for each in state["projects"]])
@@ -279,13 +282,13 @@ def _moved_job(job: dict[str, Any], rows: Rows) -> dict[str, Any] | None:
 def count_fields(state: Mapping[str, Any]) -> int:
     """About how many fields the form has."""
     kinds = [each["base"]["event"] for each in state["events"]]
-    return 40 + sum(
+    return _OTHER_FIELDS + sum(
         (
             _ROW_FIELDS["processors"] * len(state["processors"]),
             _ROW_FIELDS["projects"] * len(state["projects"]),
             _ROW_FIELDS["apps"] * len(_apps(state)),
             sum(len(EVENTS[kind][1]) for kind in kinds),
-            hour_fields.FIELDS * kinds.count("ChangePreferences"),
+            _CHANGE_FIELDS * kinds.count("ChangePreferences"),
         )
     )
 

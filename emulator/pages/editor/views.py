@@ -26,6 +26,7 @@ from emulator.pages import reads
 from emulator.pages.access import own_experiment
 from emulator.pages.editor.axis import axis_of
 from emulator.pages.editor.fields import GIGA, OFFERED
+from emulator.pages.editor.hidden import hidden_of
 from emulator.pages.editor.rows import new_app
 from emulator.pages.editor.tree import (
     FIELDS_MAX,
@@ -122,6 +123,7 @@ def _page(
         "is_draft": "editor" in found.draft,
         "offered": OFFERED,
         "ntasks": len(state["rest"]["jobs"]),
+        "hidden": hidden_of(state),
         "refusal": refusal,
         "focus": focus,
     }

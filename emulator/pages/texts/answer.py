@@ -32,6 +32,7 @@ _WHY_SHORT: Final[dict[str, _StrPromise]] = {
     Cause.DEADLINES: _("It does not send tasks that this computer would finish late."),
     Cause.SERVER_DOWN: _("Its server is often down."),
     Cause.NO_WORK: _("It often has no tasks."),
+    Cause.NEVER_WORK: _("It never has new tasks."),
     Cause.UNKNOWN: _("Over a longer time the difference usually shrinks."),
 }
 _WHY_IDLE: Final[dict[str, _StrPromise]] = {
@@ -48,6 +49,7 @@ _WHY_IDLE: Final[dict[str, _StrPromise]] = {
     Cause.OFFLINE: _("The network is not always available, and tasks run out before it is."),
     Cause.SERVER_DOWN: _("The servers of projects are often down."),
     Cause.NO_WORK: _("Projects often have no tasks for it."),
+    Cause.NEVER_WORK: _("No project that could use it ever sends new tasks."),
 }
 _FIGURES: Final[dict[str, _StrPromise]] = {
     "late": _("Late tasks"),

@@ -13,7 +13,7 @@ def duration(secs: float) -> str:
         return _("%(number)s\u00a0s") % {"number": floatformat(secs, 0)}
     if abs(secs) < 99.5 * 60:
         return _("%(number)s\u00a0min") % {"number": floatformat(secs / 60, 0)}
-    if abs(secs) < 2 * 86400:
+    if abs(secs) < 47.95 * 3600:
         return _("%(number)s\u00a0h") % {"number": floatformat(round(secs / 3600, 1), -1)}
     # Never just one.
     return ngettext("%(number)s\u00a0day", "%(number)s\u00a0days", 2) % {

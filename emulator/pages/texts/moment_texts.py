@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from emulator.pages.texts.durations import duration
 
 _NAMED_MAX: Final = 5
+_NAMED_SECS_MIN: Final = 0.5  # less is 0 s
 _OBSTACLES: Final = {
     "suspended": gettext_lazy("It is suspended."),
     "no new tasks": gettext_lazy("It is set to no new tasks."),
@@ -33,10 +34,11 @@ def in_words(moment: dict[str, Any], names: Sequence[str]) -> list[str]:
 def _buffer_words(moment: dict[str, Any]) -> list[str]:
     words = []
     for row in moment["processors"]:
+        busy, least = duration(row["saturated_secs"]), duration(moment["buffer_min_secs"])
         facts = {
             "kind": row["kind"],
-            "busy": duration(row["saturated_secs"]),
-            "least": duration(moment["buffer_min_secs"]),
+            "busy": busy,
+            "least": least,
             "total": duration(moment["buffer_total_secs"]),
             "short": duration(row["shortfall_secs"]),
             "idle": floatformat(row["idle"], -2),
@@ -45,13 +47,18 @@ def _buffer_words(moment: dict[str, Any]) -> list[str]:
         if row["idle"] > 1e-9:
             text = _("%(kind)s: %(idle)s of %(count)s were idle.")
         elif row["saturated_secs"] < moment["buffer_min_secs"]:
-            text = _("%(kind)s: all would be busy for only %(busy)s, less than the minimum buffer of %(least)s.")
-        elif row["saturated_secs"] < moment["buffer_total_secs"]:
-            text = _("%(kind)s: all would be busy for %(busy)s, which is beyond the minimum buffer of %(least)s.")
-        else:
+            if busy == least:
+                text = _("%(kind)s: all would be busy until just before the end of the minimum buffer, %(least)s.")
+            else:
+                text = _("%(kind)s: all would be busy for only %(busy)s, less than the minimum buffer of %(least)s.")
+        elif row["saturated_secs"] >= moment["buffer_total_secs"]:
             text = _("%(kind)s: all would be busy up to the end of the buffer, %(total)s.")
+        elif busy == least:
+            text = _("%(kind)s: all would be busy up to the end of the minimum buffer, %(least)s.")
+        else:
+            text = _("%(kind)s: all would be busy for %(busy)s, which is beyond the minimum buffer of %(least)s.")
         words.append(text % facts)
-        if row["shortfall_secs"] > 0:
+        if row["shortfall_secs"] >= _NAMED_SECS_MIN:
             words.append(_("%(kind)s: up to the end of the buffer, %(total)s, %(short)s of work were missing.") % facts)
     return words
 

@@ -15,8 +15,10 @@ from emulator.engine.scenario import (
     CPU,
     App,
     Availability,
+    HasWork,
     Host,
     Hours,
+    NewApp,
     Normal,
     Preferences,
     Processor,
@@ -63,7 +65,8 @@ def test_a_run_without_trouble_has_no_findings() -> None:
     ("second", "cause"),
     [
         (replace(B, no_new_tasks=True), Cause.NO_NEW_TASKS),
-        (replace(B, has_work=False), Cause.NO_WORK),
+        (replace(B, has_work=False), Cause.NEVER_WORK),
+        (replace(B, apps=(replace(USUAL, weight=0),)), Cause.NEVER_WORK),
         (replace(B, available=Availability(0)), Cause.SERVER_DOWN),
         (replace(B, apps=(app(hours=30, days=1),)), Cause.DEADLINES),  # 30 h of work within a day
         (replace(B, apps=(replace(USUAL, working_set_bytes=7.5e9),)), Cause.MEMORY),  # 90 % of 8 GB are 7.2 GB
@@ -103,7 +106,7 @@ def test_a_limit_on_jobs_at_once_is_why_a_project_gets_too_little() -> None:
         ),
         # It may ask from 0:00 to 1:00 for at most 0.2 days of work.
         (A, ONE_CPU, Preferences(0.1, 0.1, network_hours=Hours(0, 1)), CPU, 0.8, Cause.OFFLINE),
-        (replace(A, has_work=False), ONE_CPU, Preferences(), CPU, 1.0, Cause.NO_WORK),
+        (replace(A, has_work=False), ONE_CPU, Preferences(), CPU, 1.0, Cause.NEVER_WORK),
     ],
 )
 def test_what_idles_and_why(
@@ -112,6 +115,22 @@ def test_what_idles_and_why(
     (idle,) = found(project, host=host, preferences=preferences).idle
     assert (idle.kind, idle.cause) == (kind, cause)
     assert idle.fraction == pytest.approx(fraction, abs=0.05)
+
+
+def test_a_project_often_has_no_work_only_if_it_sometimes_has() -> None:
+    scenario = Scenario(ONE_CPU, (A, replace(B, has_work=False)), events=(HasWork(8 * 86400.0, "B", True),))
+    assert [each.cause for each in find(scenario, ran(scenario)).short] == [Cause.NO_WORK]
+    # What comes after the end of the run does not count.
+    assert [each.cause for each in find(scenario, ran(scenario, 8)).short] == [Cause.NEVER_WORK]
+    # An app without weight brings no work, but a later one with some does.
+    without = replace(B, apps=(replace(USUAL, weight=0),))
+    scenario = Scenario(ONE_CPU, (A, without), events=(NewApp(8 * 86400.0, "B", replace(USUAL, name="later")),))
+    assert [each.cause for each in find(scenario, ran(scenario)).short] != [Cause.NEVER_WORK]
+    assert [each.cause for each in find(scenario, ran(scenario, 8)).short] == [Cause.NEVER_WORK]
+    # Both that could use the CPU have nothing for it: one never has new tasks, the other is not asked.
+    scenario = Scenario(ONE_CPU, (replace(A, no_new_tasks=True), replace(B, has_work=False)))
+    (idle,) = find(scenario, ran(scenario)).idle
+    assert idle.cause == Cause.NEVER_WORK
 
 
 def test_a_suspended_task_is_why_its_project_is_not_asked() -> None:

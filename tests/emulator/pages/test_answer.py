@@ -97,7 +97,14 @@ def test_each_cause_has_words_in_german_too() -> None:
 
 @pytest.mark.parametrize(
     ("secs", "text"),
-    [(25.0, "25 s"), (840.0, "14 min"), (17_999.9, "5 h"), (18_200.0, "5.1 h"), (86_400 * 2.999, "3 days")],
+    [
+        (25.0, "25 s"),
+        (840.0, "14 min"),
+        (17_999.9, "5 h"),
+        (18_200.0, "5.1 h"),
+        (86_400 * 1.999, "2 days"),
+        (86_400 * 2.999, "3 days"),
+    ],
 )
 def test_a_length_of_time_has_no_digit_that_says_nothing(secs: float, text: str) -> None:
     assert duration(secs).replace("\u00a0", " ") == text

@@ -12,6 +12,7 @@ from django.urls import reverse
 from emulator.engine.replay import OTHER_RUN
 from emulator.engine.timeline.results import DecisionKind
 from emulator.models import Experiment, Replay, Run, RunTimeline
+from emulator.pages.texts.moment_texts import in_words
 from emulator.runs import experiments, replays
 from emulator.runs.packed_timeline import Packed, unpack
 from portal.models import RequestedWork, User
@@ -124,6 +125,25 @@ def test_who_has_the_link_sees_it_but_only_people_with_an_account_ask(
     signed_in.post(page)
     carry_out()
     assert "Whom to ask for work" in text_of(stranger.get(page))
+
+
+@pytest.mark.parametrize(
+    ("busy_secs", "said"),
+    [
+        (7200, "CPU: all would be busy for only 2 h, less than the minimum buffer of 2.4 h."),
+        # 2.389 hours are written as 2.4, too.
+        (8600, "CPU: all would be busy until just before the end of the minimum buffer, 2.4 h."),
+        (8640, "CPU: all would be busy up to the end of the minimum buffer, 2.4 h."),
+        (8700, "CPU: all would be busy up to the end of the minimum buffer, 2.4 h."),
+        (9000, "CPU: all would be busy for 2.5 h, which is beyond the minimum buffer of 2.4 h."),
+    ],
+)
+def test_two_times_that_differ_are_not_told_with_the_same_number(busy_secs: float, said: str) -> None:
+    processor = {"kind": "CPU", "instances": 1, "idle": 0.0, "saturated_secs": busy_secs, "shortfall_secs": 0.2}
+    moment = {"processors": [processor], "buffer_min_secs": 8640.0, "buffer_total_secs": 51_840.0}
+    words = in_words({**moment, "request": None, "jobs": [], "was_searched": False}, ["A"])
+    # That less than half a second of work is missing is not worth a sentence.
+    assert len(words) == 2 and words[0].replace("\N{NO-BREAK SPACE}", " ") == said
 
 
 def test_a_replay_that_is_given_up_can_be_asked_for_again(signed_in: Client) -> None:

@@ -18,47 +18,17 @@ from emulator.engine.scenario import (
     ChangeProcessor,
     Downtime,
     NewApp,
-    Scenario,
 )
 from emulator.engine.scenario.limits import DayHours, Hours
 from emulator.files.presets import PRESETS, preset
-from emulator.files.scenario_json import from_json, read_document
+from emulator.files.scenario_json import read_document
 from emulator.models import Experiment, Run
 from emulator.pages.editor.tree import FIELDS_MAX, EditorRefusedError, act, begin, count_fields, rows_of, scenario_from
 from portal.models import User
+from tests.support.editor_page import EditorPage as Page
 from tests.support.emulator_experiments import begin as begin_experiment
 from tests.support.emulator_experiments import carry_out, trial
 from tests.support.page_text import text_of
-
-
-class Page:
-    """The editor as a visitor has it: the fields of its form, and buttons to press."""
-
-    def __init__(self, client: Client, experiment: Experiment) -> None:
-        self.client = client
-        self.experiment = experiment
-        self.url = reverse("experiment_edit", args=[experiment.pk])
-        self.look(client.get(self.url))
-
-    def look(self, answer: Any) -> None:
-        self.answer = answer
-        self.fields = {"revision": str(answer.context["revision"])}
-        for form in answer.context["rows"].forms():
-            for bound in form:
-                text = form.data.get(bound.html_name, "")
-                if text:
-                    self.fields[bound.html_name] = text
-
-    def press(self, do: str, **changes: str) -> Any:
-        self.fields |= {name.replace("__", "-"): text for name, text in changes.items()}
-        answer = self.client.post(self.url, {**self.fields, "do": do})
-        if answer.context is not None:
-            self.look(answer)
-        return answer
-
-    def scenario(self) -> Scenario:
-        self.experiment.refresh_from_db()
-        return from_json(self.experiment.scenario)
 
 
 @pytest.fixture

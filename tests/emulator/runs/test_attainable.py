@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +18,7 @@ from emulator.engine.scenario import (
     App,
     Attach,
     Availability,
+    ChangeProcessor,
     Event,
     HasWork,
     Host,
@@ -26,10 +29,12 @@ from emulator.engine.scenario import (
     Project,
     Scenario,
     StartJob,
+    StartState,
     Version,
 )
 from emulator.engine.timeline.results import Result
 from emulator.files.presets import preset
+from emulator.files.scenario import read_folder
 from emulator.runs import attainable
 from emulator.runs.attainable import figures_of_merit, least_violation
 
@@ -98,12 +103,78 @@ def test_who_never_has_work_can_have_none() -> None:
     assert least_violation(later) == pytest.approx(1.4, abs=1e-6)
 
 
-def test_jobs_at_the_start_may_be_a_full_buffer() -> None:
+def test_who_has_only_apps_without_weight_never_has_work() -> None:
+    a, b = Project("A", 90, (replace(ON_CPU, weight=0),)), Project("B", 10, (ON_CPU,))
+    assert least_violation(result_of(a, b, gpu=False)) == pytest.approx(1.8, abs=1e-6)
+
+
+def at_the_start(project: str, hours: float, done: float = 0.0, **more: Any) -> StartJob:
+    """A job for the CPU, or for the GPU, of which that part is done."""
+    flops = 2e9 if more.get("app") == "gpu" else 1e9
+    flop = hours * 3600 * flops
+    state = StartState.BEGUN if done else StartState.NEW
+    return StartJob(
+        **{
+            **{"project": project, "app": "cpu", "size_flop": flop, "estimate_flop": flop, "state": state},
+            **{"deadline_secs": 10 * DAY_SECS, "done_fraction": done, **more},
+        }
+    )
+
+
+def test_a_project_without_new_jobs_can_have_what_its_jobs_at_the_start_need() -> None:
     a, b = Project("A", 90, (ON_CPU,), has_work=False), Project("B", 10, (ON_CPU,))
-    job = StartJob("A", "cpu", 3600e9, 3600e9, 10 * DAY_SECS)
-    scenario = Scenario(Host((Processor(CPU, 1, 1e9),)), (a, b), Preferences(0.1, 0.1), jobs=(job,))
-    # A buffer of 0.2 of 10 days: (0.9 - 0.02) + (0.98 - 0.1).
-    assert least_violation(run(scenario, Rec(), 10.0, timeline=False)) == pytest.approx(1.76, abs=1e-6)
+    jobs = (at_the_start("A", 12), at_the_start("A", 24, done=0.5))
+    scenario = Scenario(Host((Processor(CPU, 1, 1e9),)), (a, b), Preferences(0.1, 0.1), jobs=jobs)
+    # A has a day of 10: (0.9 - 0.1) + (0.9 - 0.1).
+    assert least_violation(run(scenario, Rec(), 10.0, timeline=False)) == pytest.approx(1.6, abs=1e-6)
+    # Jobs that are suspended or finished bring it nothing.
+    none = (
+        at_the_start("A", 12, state=StartState.SUSPENDED),
+        at_the_start("A", 12, state=StartState.FINISHED, done_fraction=1.0),
+    )
+    scenario = replace(scenario, jobs=none)
+    assert least_violation(run(scenario, Rec(), 10.0, timeline=False)) == pytest.approx(1.8, abs=1e-6)
+
+
+def test_jobs_at_the_start_are_no_more_in_several_parts_of_the_run() -> None:
+    a, b = Project("A", 90, (ON_CPU,), no_new_tasks=True), Project("B", 10, (ON_CPU,))
+    # B does twice as much from then on; A's 2.4 days stay as much work.
+    events = (ChangeProcessor(2 * DAY_SECS, CPU, peak_flops=2e9),)
+    scenario = Scenario(
+        Host((Processor(CPU, 1, 1e9),)), (a, b), Preferences(1, 1), jobs=(at_the_start("A", 57.6),), events=events
+    )
+    # 2.4 of 2 + 2 * 8 = 18 days at the first speed: twice (0.9 - 2.4 / 18).
+    least = least_violation(run(scenario, Rec(), 10.0, timeline=False))
+    assert least == pytest.approx(2 * (0.9 - 2.4 / 18), abs=1e-6)
+
+
+def test_what_is_left_of_the_jobs_at_the_start_can_run_in_a_later_spell_without_work() -> None:
+    a, b = Project("A", 90, (ON_CPU,)), Project("B", 10, (ON_CPU,))
+    events = (HasWork(DAY_SECS, "A", False),)
+    scenario = Scenario(
+        Host((Processor(CPU, 1, 1e9),)), (a, b), Preferences(0.1, 0.1), jobs=(at_the_start("A", 48),), events=events
+    )
+    # A day with new work, two days of old, and a buffer of 0.2, of 10: twice (0.9 - 0.32).
+    assert least_violation(run(scenario, Rec(), 10.0, timeline=False)) == pytest.approx(1.16, abs=1e-6)
+
+
+def test_nothing_is_avoidable_where_all_only_finish_what_they_have() -> None:
+    """As after an upload of a client's files whose projects get no new tasks."""
+    projects = tuple(Project(name, 50, (ON_CPU, ON_GPU), no_new_tasks=True) for name in "AB")
+    jobs = (at_the_start("A", 20), at_the_start("A", 6, app="gpu"), at_the_start("B", 1), at_the_start("B", 5))
+    scenario = Scenario(Host((Processor(CPU, 1, 1e9), GPU)), projects, Preferences(0.1, 0.5), jobs=jobs)
+    figures = figures_of_merit(run(scenario, Rec(), 10.0, timeline=False))
+    # A: 20 hours at 1 GFLOPS and 6 at 2, B 6 at 1: 32 / 38 and 6 / 38.
+    assert figures["share_violation"] == pytest.approx(26 / 38, abs=1e-6)
+    assert figures["share_violation_least"] == pytest.approx(26 / 38, abs=1e-5)
+    assert figures["share_violation_avoidable"] == pytest.approx(0, abs=1e-5)
+
+
+def test_a_clients_files_without_new_tasks_show_nothing_as_avoidable() -> None:
+    scenario = read_folder(Path(__file__).parents[2] / "data" / "emulator" / "client_at_work")
+    projects = tuple(replace(project, no_new_tasks=True) for project in scenario.projects)
+    figures = figures_of_merit(run(replace(scenario, projects=projects), Rec(), 3.0, timeline=False))
+    assert figures["share_violation"] and figures["share_violation_avoidable"] == pytest.approx(0, abs=0.01)
 
 
 def test_a_program_that_comes_later_counts_from_then_on() -> None:
