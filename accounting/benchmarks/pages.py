@@ -47,12 +47,12 @@ def measure() -> dict[str, Any]:
 
 
 def _page(browser: Browser, signed_in: BrowserContext | None, address: str) -> dict[str, float]:
-    visits = [_visit(browser, signed_in, address) for _ in range(TRIES)]
+    visits = [visit(browser, signed_in, address) for _ in range(TRIES)]
     times = sorted(lcp for lcp, _ in visits)
     return {"lcp_ms": round(times[TRIES // 2]), "kB": round(max(nbytes for _, nbytes in visits) / 1000, 1)}
 
 
-def _visit(browser: Browser, signed_in: BrowserContext | None, address: str) -> tuple[float, float]:
+def visit(browser: Browser, signed_in: BrowserContext | None, address: str) -> tuple[float, float]:
     """Milliseconds to the largest paint, and bytes on the wire, of a first visit: the cache is empty."""
     context = browser.new_context(storage_state=signed_in.storage_state() if signed_in else None)
     try:

@@ -69,11 +69,13 @@ def files(request: HttpRequest) -> HttpResponse:
         "most_running": settings.REQUESTED_WORK_PER_PERSON,
         "most_rows": settings.HISTORY_DOWNLOAD_ROWS,
     }
-    if not is_fragment and params.get("kind") in exports.CONTENTS:
+    if not is_fragment and (kind := params.get("kind")):
         wanted, problems = _read_wanted(user, params)
+        if kind not in exports.CONTENTS:
+            problems.append(gettext("A file can be CSV, JSON or Parquet."))
         if problems:
             return _refused(problems)
-        context["wanted"] = {"kind": params["kind"], "first": wanted.first, "last": wanted.last}
+        context["wanted"] = {"kind": kind, "first": wanted.first, "last": wanted.last}
         context["fields"] = _fields(wanted).items()
         context["is_part"] = len(_fields(wanted)) > 2
     template = "accounting/_history_files.html" if is_fragment else "accounting/history_files.html"
@@ -88,9 +90,7 @@ def make(request: HttpRequest) -> HttpResponse:
     """Have a file made."""
     user, params = signed_in(request), request.POST.dict()
     if params.get("kind") not in exports.CONTENTS:
-        return HttpResponse(
-            gettext("A file can be CSV, JSON or Parquet.") + "\n", status=400, content_type="text/plain; charset=utf-8"
-        )
+        return _refused([gettext("A file can be CSV, JSON or Parquet.")])
     wanted, problems = _read_wanted(user, params)
     if problems:
         return _refused(problems)

@@ -25,17 +25,19 @@ from portal.models import User
 _ONE_DAY: Final = dt.timedelta(days=1)
 WEEK_DAYS: Final = 7
 USUAL_WEEKS: Final = 12
+LEAST_USUAL_WEEKS: Final = 4
 MOST_MILESTONES: Final = 12
 _LEAST_MILESTONE: Final = 100 * 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Week:
-    """The credit of the seven days before today, and the median of the twelve weeks before; None: not so many."""
+    """The credit of the seven days before today, and the median of the ``before`` weeks before them; None: too few."""
 
     first: dt.date
     last: dt.date
     ec: int
+    before: int
     usual: int | None
 
     @property
@@ -107,16 +109,14 @@ def read_records(user: User, today: dt.date) -> Records | None:
 
 def read_week(user: User, first: dt.date, today: dt.date) -> Week:
     """The last seven days beside the weeks before; ``first``: the first day with work. One statement."""
-    last = today - _ONE_DAY
-    begin = last - (WEEK_DAYS * (USUAL_WEEKS + 1) - 1) * _ONE_DAY
-    days = dict(_days(user, [(begin, last)]))
-    weeks = []
-    for number in range(USUAL_WEEKS + 1):
-        start = begin + number * WEEK_DAYS * _ONE_DAY
-        weeks.append(sum(days.get(start + place * _ONE_DAY, 0) for place in range(WEEK_DAYS)))
-    *before, this = weeks
-    usual = int(statistics.median(before)) if first <= begin else None
-    return Week(last - (WEEK_DAYS - 1) * _ONE_DAY, last, this, usual)
+    begin = today - WEEK_DAYS * _ONE_DAY
+    before = min(USUAL_WEEKS, (begin - first).days // WEEK_DAYS) if first < begin else 0
+    weeks = [0] * (before + 1)
+    for day, ec in _days(user, [(begin - before * WEEK_DAYS * _ONE_DAY, today - _ONE_DAY)]):
+        weeks[(today - _ONE_DAY - day).days // WEEK_DAYS] += ec
+    this, *others = weeks
+    usual = int(statistics.median(others)) if before >= LEAST_USUAL_WEEKS else None
+    return Week(begin, today - _ONE_DAY, this, before, usual)
 
 
 def _days(user: User, ranges: Sequence[tuple[dt.date, dt.date]]) -> list[tuple[dt.date, int]]:

@@ -24,6 +24,8 @@ from accounting.history.day import read_day, read_notes
 from accounting.history.periods import Period, Step, neighbours, read_period
 from accounting.history.reads import MAX_SERIES, By, History, Show, read_history
 from accounting.history.sums import read_first_day
+from accounting.ledger.rollup import average_of
+from accounting.models import UserProject
 from accounting.reconciliation.card import card
 from accounting.reconciliation.reads import read_reconciled
 from portal.models import User
@@ -62,6 +64,7 @@ def history(request: HttpRequest) -> HttpResponse:
             "chart": chart_data(shown, choices, beside),
             "compared": _compared(shown, beside),
             **_settled(user, shown, choices, today),
+            "recent_average": _recent_average(user, choices),
             "notes": read_notes(user, period.first, period.last, choices.only, NOTES_SHOWN),
             **_history_controls(period, choices, today),
         }
@@ -99,6 +102,18 @@ def _settled(user: User, shown: History, choices: Choices, today: dt.date) -> di
         by_months=period.step is Step.MONTH,
     )
     return card(found, gettext(texts.SETTLED_TITLES[period.step]), per=period.step)
+
+
+def _recent_average(user: User, choices: Choices) -> float | None:
+    """As of now, of all projects or one; None where credit is not shown, or only a part that no average is kept of."""
+    only = choices.only
+    if choices.show is not Show.CREDIT or any((only.host_id, only.processor, only.app_id)):
+        return None
+    rows = UserProject.objects.filter(user=user, avg_ec__gt=0)
+    if only.project_id is not None:
+        rows = rows.filter(project=only.project_id)
+    now = timezone.now()
+    return sum(average_of(row, now) for row in rows)
 
 
 def _history_tables(shown: History, beside: Beside, choices: Choices, params: Mapping[str, str]) -> dict[str, object]:

@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
-from accounting.history.records import USUAL_WEEKS, read_records
+from accounting.history.records import LEAST_USUAL_WEEKS, read_records
 from accounting.history.year import read_year
 from portal.people.access import signed_in
 from portal.replica import reading
@@ -44,5 +44,5 @@ def records(request: HttpRequest) -> HttpResponse:
     """My best day, what I reached when, and how the last week compares."""
     today = timezone.now().date()
     found = read_records(signed_in(request), today)
-    context = {"records": found, "usual_weeks": USUAL_WEEKS, "today": today}
+    context = {"records": found, "weeks_needed": LEAST_USUAL_WEEKS + 1, "today": today}
     return render(request, "accounting/history_records.html", context)

@@ -15,6 +15,7 @@ from django.db.backends.utils import CursorWrapper
 from accounting.ledger import sql
 from accounting.ledger.months import close_months
 from accounting.ledger.partitions import refuse_archived
+from accounting.models import UserProject
 
 # Half-life of the recent average (BOINC protocol, estimated credit: project-side average).
 HALF_LIFE_DAYS: Final = 7.0
@@ -58,3 +59,10 @@ def _unfinished(cursor: CursorWrapper, yesterday: dt.date) -> dt.date:
     cursor.execute(sql.FIRST_UNFINISHED_DAY)
     row = cursor.fetchone()
     return min(yesterday, row[0]) if row is not None and row[0] is not None else yesterday
+
+
+def average_of(row: UserProject, now: dt.datetime) -> float:
+    """The recent average, credits a day, as of now: what is left of the stored one if nothing came since."""
+    if row.avg_at is None:
+        return 0.0
+    return float(row.avg_ec * 0.5 ** (max(now - row.avg_at, dt.timedelta()) / dt.timedelta(days=HALF_LIFE_DAYS)))

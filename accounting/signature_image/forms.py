@@ -21,7 +21,7 @@ class SignatureImageForm(forms.ModelForm):
         model = SignatureImage
         fields = ("shown_name", "shows_total", "shows_average", "shows_projects", "shows_badges")
         labels = {
-            "shown_name": gettext_lazy("Name on the certificate"),
+            "shown_name": gettext_lazy("Name on the image"),
             "shows_total": gettext_lazy("Estimated credit"),
             "shows_average": gettext_lazy("Recent average credit a day"),
             "shows_projects": gettext_lazy("The three projects with most credit"),

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from accounting.engine.amounts import MICRO
-from accounting.ledger.rollup import HALF_LIFE_DAYS
+from accounting.ledger.rollup import average_of
 from accounting.models import BadgeAward, SignatureImage, UserProject
 
 MOST_PROJECTS: Final = 3
-_HALF_LIFE: Final = dt.timedelta(days=HALF_LIFE_DAYS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +29,7 @@ def read_facts(image: SignatureImage, now: dt.datetime) -> ImageFacts:
     rows = list(
         UserProject.objects.filter(user=image.user_id, total_ec__gt=0).select_related("project").order_by("-total_ec")
     )
-    average = sum(row.avg_ec * _decay(row.avg_at, now) for row in rows)
+    average = sum(average_of(row, now) for row in rows)
     top = rows[:MOST_PROJECTS] if image.shows_projects else []
     return ImageFacts(
         name=image.shown_name,
@@ -39,10 +38,3 @@ def read_facts(image: SignatureImage, now: dt.datetime) -> ImageFacts:
         projects=[(row.project.name, row.total_ec // MICRO) for row in top],
         nbadges=BadgeAward.objects.filter(user=image.user_id).count() if image.shows_badges else None,
     )
-
-
-def _decay(at: dt.datetime | None, now: dt.datetime) -> float:
-    """What is left of an average that was worked out at ``at``, if nothing came since."""
-    if at is None:
-        return 0.0
-    return float(0.5 ** (max(now - at, dt.timedelta()) / _HALF_LIFE))

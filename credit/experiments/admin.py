@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
@@ -24,6 +24,7 @@ from credit.experiments.reads import download, page_of
 from credit.experiments.views import ask, experiment_form
 from credit.models import App, CreditExperiment
 from portal.admin import SecretLookups
+from portal.templatetags.display import count
 
 
 class CreditExperimentAdmin(SecretLookups):
@@ -132,9 +133,15 @@ class CreditExperimentAdmin(SecretLookups):
         apps = App.objects.order_by("name")
         name, number = request.GET.get("app", ""), request.GET.get("last", "")
         app = next((each for each in apps if each.name == name), None)
-        if name and app is None:
-            raise Http404("there is no such app")
         last = int(number) if number in map(str, own_results.NUMBERS) else own_results.NUMBERS[1]
+        problems = []
+        if name and app is None:
+            problems.append(gettext("“%(text)s” is not an app of this project.") % {"text": name[:20]})
+        if number and number != str(last):
+            problems.append(
+                gettext("“%(text)s” is not a number of workunits to choose from. The most recent %(last)s are measured.")
+                % {"text": number[:20], "last": count(last)}
+            )
         measured = None if app is None else own_results.measure_app(app, last)
         return self._page(
             request,
@@ -144,6 +151,7 @@ class CreditExperimentAdmin(SecretLookups):
             app=app,
             last=last,
             numbers=own_results.NUMBERS,
+            problems=problems,
             measured=measured,
             chart=None if measured is None else version_chart(measured.versions),
         )

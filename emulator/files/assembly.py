@@ -75,12 +75,12 @@ class Assembly:
         for index, found in enumerate(self.state.projects):
             apps, kept = self._apps(index, found)
             if not apps:
-                self._note(f"{names[index]} is left out: it has no application that this computer can run")
+                self._note(f"{names[index]} is left out: it has no app that this computer can run")
                 continue
             projects.append(self._project(index, found, names[index], apps))
             jobs += self._jobs(index, names[index], found, apps, kept)
         if not projects:
-            raise self.state.projects[0].section.error("project", "no project has an application this computer can run")
+            raise self.state.projects[0].section.error("project", "no project has an app this computer can run")
         if all(project.share == 0 for project in projects):
             raise self.state.projects[0].section.error("resource_share", "at least one project needs a share above 0")
         host = Host(
@@ -181,9 +181,9 @@ class Assembly:
         else:
             projects = enumerate(self.state.projects)
             places = [at for at, project in projects if config.apps <= project.apps.keys()]
-            missing = "no project has all its applications"
+            missing = "no project has all its apps"
             if not config.apps and len(self.state.projects) > 1:
-                places, missing = [], "it names no application, so put it in its project's folder"
+                places, missing = [], "it names no app, so put it in its project's folder"
         if not places:
             self._note(f"{config.source.file[:100]} has no effect: {missing}")
         for at in places:
@@ -270,7 +270,7 @@ class Assembly:
         if times is not None:
             self._note(
                 f"{found.name}: sizes of {app.name} are those of {times.njobs} tasks in the project's job log, which "
-                "does not say of which application they are"
+                "does not say of which app they are"
             )
         return times
 

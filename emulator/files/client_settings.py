@@ -198,7 +198,7 @@ def _read_app(config: AppConfig, section: Section) -> None:
 def _name(section: Section, tag: str) -> str:
     name = section.text(tag)
     if not name:
-        raise section.error(tag, "it is missing: the application must be named")
+        raise section.error(tag, "it is missing: the app must be named")
     return name
 
 

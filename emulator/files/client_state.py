@@ -326,7 +326,7 @@ def _required(section: Section, tag: str) -> str:
 def _read_app(project: StateProject, section: Section) -> None:
     name = _required(section, "name")
     if name in project.apps or len(project.apps) >= MAX_APPS:
-        raise section.error("name", f"the project already has an application of this name, or has more than {MAX_APPS}")
+        raise section.error("name", f"the project already has an app of this name, or has more than {MAX_APPS}")
     size: Normal | None = None
     for fpops in section.named("fpops"):
         if "mean" not in fpops.leaves:
@@ -353,9 +353,9 @@ def _read_app(project: StateProject, section: Section) -> None:
 def _read_version(state: ClientState, project: StateProject, section: Section) -> None:
     app = project.apps.get(_required(section, "app_name"))
     if app is None:
-        raise section.error("app_name", "the project has no application of this name")
+        raise section.error("app_name", "the project has no app of this name")
     if len(app.versions) >= MAX_VERSIONS:
-        raise section.error("app_version", f"more than {MAX_VERSIONS} versions of an application")
+        raise section.error("app_version", f"more than {MAX_VERSIONS} versions of an app")
     version = Version(
         flops=section.number("flops", 0, 0, MAX_FLOPS), cpus=section.number("avg_ncpus", 1, 0, MAX_INSTANCES)
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse, StreamingHttpResponse
 from django.shortcuts import render
 from django.utils.text import slugify
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
@@ -118,12 +119,17 @@ def run_job(request: HttpRequest, key: str, number: int) -> HttpResponse:
     return response
 
 
-def _seconds(request: HttpRequest, name: str, default: float) -> float:
+def _number(text: str) -> float | None:
     try:
-        value = float(request.GET.get(name, default))
+        value = float(text)
     except ValueError:
-        raise Http404(f"{name} is no time") from None
-    if not math.isfinite(value):
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _seconds(request: HttpRequest, name: str, default: float) -> float:
+    value = _number(request.GET.get(name, str(default)))
+    if value is None:
         raise Http404(f"{name} is no time")
     return value
 
@@ -163,9 +169,17 @@ def run_table(request: HttpRequest, key: str, number: int, what: str) -> HttpRes
         raise Http404("no such table")
     run, packed = _timeline(request, key, number)
     palette = reads.colours(packed.texts["projects"])
-    table = _table(packed, what, _seconds(request, "from", 0.0), request.GET.get("row", ""), palette)
+    asked = request.GET.get("from", "0")
+    from_secs = _number(asked)
+    problem = ""
+    if from_secs is None:
+        problem = gettext("“%(text)s” is not a time in seconds. The table begins at the start.") % {"text": asked[:20]}
+    table = _table(packed, what, from_secs or 0.0, request.GET.get("row", ""), palette)
     is_more = request.headers.get("HX-Target") == f"more-{what}"
-    context = {"table": table, "what": what, "key": key, "run": run, "is_more": is_more, "title": _TABLES[what][0]}
+    context = {
+        "table": table, "what": what, "key": key, "run": run, "is_more": is_more, "title": _TABLES[what][0],
+        "problem": problem,
+    }  # fmt: skip
     template = "emulator/_table_rows.html" if is_more else "emulator/table.html"
     response = render(request, template, context)
     response.headers["Vary"] = VARY

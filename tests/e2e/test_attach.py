@@ -83,7 +83,7 @@ def run_time_row(page: Page, of: date) -> dict[str, str | None]:
     page.wait_for_url("**/history/")  # loaded, so that its scripts listen to the controls
     page.get_by_label("Show", exact=True).select_option(label="Run time")
     expect(page).to_have_url(re.compile("show=time"))
-    page.get_by_text("The same numbers as a table").click()
+    page.get_by_text("History as a table").click()
     row = page.get_by_role("row", name=day(of))
     expect(row).to_be_visible()
     attributes = {"cpu_time": "data-micro", "gpu_time": "data-micro"}

@@ -71,7 +71,7 @@ def test_from_signing_up_to_the_first_day(page: Page, site: Site, four_projects:
     expect(contacts).to_contain_text("Attach ")
     expect(contacts).to_contain_text("Continue with ")
     page.goto("/history/")
-    page.get_by_text("The same numbers as a table").click()
+    page.get_by_text("History as a table").click()
     assert history_row(page, timezone.now().date()) == {
         "ec": str(108 * CREDIT),
         "cpu_time": str(3 * HOUR),
@@ -120,7 +120,7 @@ def test_downloads_have_the_numbers_of_the_page(
 ) -> None:
     sign_in(page.context, site, alice)
     page.goto("/history/?from=2026-01-01&to=2026-02-28")
-    page.get_by_text("The same numbers as a table").click()
+    page.get_by_text("History as a table").click()
     shown = history_row(page, dt.date(2026, 1, 5))
     foot = page.locator("#history-table tfoot")
     total = foot.locator("[data-kind=ec]").get_attribute("data-micro")

@@ -243,6 +243,6 @@ def check_job(job: StartJob, projects: tuple[Project, ...], kinds: set[str]) -> 
     check_limits(f"{at}.", job)
     found = [app for project in projects if project.name == job.project for app in project.apps if app.name == job.app]
     if not found:
-        raise ScenarioError(at, f"the scenario has no application {job.app!r} of that project")
+        raise ScenarioError(at, f"the scenario has no app {job.app!r} of that project")
     if not 0 <= job.version < len(found[0].versions) or found[0].versions[job.version].kind not in kinds:
         raise ScenarioError(at, "its version cannot run on this computer")

@@ -270,7 +270,7 @@ EVENTS: Final[dict[str, tuple[Text, list[Shown]]]] = {
     "NoNewTasks": (_("No new tasks"), _switch("no_new_tasks", _("No new tasks"))),
     "HasWork": (_("Work runs out or comes back"), _switch("has_work", _("Has work"))),
     "ServerUp": (_("Server goes down or comes up"), _switch("up", _("Server is up"))),
-    "NewApp": (_("New application"), [_day(Attach), _PROJECT]),
+    "NewApp": (_("New app"), [_day(Attach), _PROJECT]),
     "ChangePreferences": (
         _("Preferences change"),
         [

@@ -247,7 +247,7 @@ class AppRow(Row):
     """An application: its first version's device and speed, and its jobs by their run time there."""
 
     shown = (
-        Shown("name", ("name",), name(gettext_lazy("Application"))),
+        Shown("name", ("name",), name(gettext_lazy("App"))),
         Shown(
             "deadline_days",
             ("latency_bound_secs",),
@@ -257,7 +257,7 @@ class AppRow(Row):
         Shown(
             "error_percent", ("error_rate",), number(App, "error_rate", gettext_lazy("Tasks that fail (%)"), 0.01), 0.01
         ),
-        Shown("weight", ("weight",), number(App, "weight", gettext_lazy("Weight among the project’s applications"))),
+        Shown("weight", ("weight",), number(App, "weight", gettext_lazy("Weight among the project’s apps"))),
         Shown(
             "max_concurrent",
             ("max_concurrent",),

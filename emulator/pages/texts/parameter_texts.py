@@ -23,7 +23,7 @@ TEXTS: Final[dict[str, tuple[_StrPromise, _StrPromise | str]]] = {
     "max_cpus_percent": (_("Use of the CPUs"), _("% of their number")),
     "on_fraction": (_("Part of the time the computer is on"), ""),
     "share": (_("Share of %(project)s"), ""),
-    "max_concurrent": (_("Tasks of an application of %(project)s at once"), _("0: no limit")),
+    "max_concurrent": (_("Tasks of an app of %(project)s at once"), _("0: no limit")),
 }
 """Label and unit of each."""
 

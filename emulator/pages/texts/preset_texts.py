@@ -32,9 +32,9 @@ _TEXTS: Final[dict[str, tuple[_StrPromise, _StrPromise]]] = {
         _("C is attached when A’s task ends. It starts without debt and shares the CPU with B at once."),
     ),
     "document-late-gpu-app": (
-        _("A GPU application after a year (6.6, example 3)"),
+        _("A GPU app after a year (6.6, example 3)"),
         _(
-            "When B gets a GPU application after a year, A and B share the GPU at once, because a project accumulates "
+            "When B gets a GPU app after a year, A and B share the GPU at once, because a project accumulates "
             "no debt while it is backed off."
         ),
     ),

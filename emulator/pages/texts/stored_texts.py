@@ -52,7 +52,7 @@ SENTENCES: Final = (
     OTHER_JOB_TIMES_UNKNOWN,
     SPEED_UNKNOWN,
     # Notes of emulator.files.scenario
-    gettext_noop("%(name)s is left out: it has no application that this computer can run"),
+    gettext_noop("%(name)s is left out: it has no app that this computer can run"),
     gettext_noop("The %(kind)s is left out: the file does not say how fast it is"),
     gettext_noop("All GPUs are left out because cc_config.xml disables them"),
     gettext_noop("%(name)s: finished tasks in the file are left out"),  # of scenarios that an older release made
@@ -67,7 +67,7 @@ SENTENCES: Final = (
     gettext_noop("%(name)s: sizes of %(app)s are those of %(number)s tasks in its job log"),
     gettext_noop(
         "%(name)s: sizes of %(app)s are those of %(number)s tasks in the project's job log, which does not say of "
-        "which application they are"
+        "which app they are"
     ),
     gettext_noop("%(name)s: tasks whose files are not downloaded yet can run at once"),
     gettext_noop("%(name)s: tasks whose files are not uploaded yet can be reported"),
@@ -90,6 +90,14 @@ SENTENCES: Final = (
     gettext_noop("%(name)s: %(app)s is left out because it has no version for this computer"),
     gettext_noop("%(name)s: tasks whose version this computer cannot run are left out"),
     gettext_noop("%(file)s has no effect: no project has the folder %(folder)s"),
+    gettext_noop("%(file)s has no effect: no project has all its apps"),
+    gettext_noop("%(file)s has no effect: it names no app, so put it in its project's folder"),
+    # These are of scenarios that an older release made.
+    gettext_noop("%(name)s is left out: it has no application that this computer can run"),
+    gettext_noop(
+        "%(name)s: sizes of %(app)s are those of %(number)s tasks in the project's job log, which does not say of "
+        "which application they are"
+    ),
     gettext_noop("%(file)s has no effect: no project has all its applications"),
     gettext_noop("%(file)s has no effect: it names no application, so put it in its project's folder"),
     gettext_noop("The computer is available as the node %(node)s of the trace was."),
@@ -172,7 +180,7 @@ REASONS: Final = (
     gettext_noop("%(tag)s is ignored: the GPU is kept"),
     gettext_noop("rec_half_life_days is ignored: the half-life is set with the policy"),
     gettext_noop("it is missing"),
-    gettext_noop("it is missing: the application must be named"),
+    gettext_noop("it is missing: the app must be named"),
     gettext_noop("it is missing: the file does not describe the computer"),
     gettext_noop("it is missing: the client has no projects"),
     gettext_noop("it is missing: a project needs one"),
@@ -186,12 +194,12 @@ REASONS: Final = (
     gettext_noop("two entries for %(kind)s, or more than %(limit)s types of processor"),
     gettext_noop("it must be a number from 0 to 1, or -1 for unknown"),
     gettext_noop("it comes before the first <project>, so it belongs to no project"),
-    gettext_noop("the project already has an application of this name, or has more than %(limit)s"),
-    gettext_noop("the project has no application of this name"),
+    gettext_noop("the project already has an app of this name, or has more than %(limit)s"),
+    gettext_noop("the project has no app of this name"),
     gettext_noop("the project has no workunit of this name"),
     gettext_noop("a version without a coprocessor must use some CPU"),
     gettext_noop("more than %(limit)s projects"),
-    gettext_noop("more than %(limit)s versions of an application"),
+    gettext_noop("more than %(limit)s versions of an app"),
     gettext_noop("more than %(limit)s tasks"),
     gettext_noop("this is the wrong kind of file: not a Unix time and an event"),
     gettext_noop("this is the wrong kind of file: not a line of a job log"),
@@ -219,7 +227,7 @@ REASONS: Final = (
     gettext_noop("longer than %(limit)s bytes"),
     gettext_noop("not an integer from %(low)s to %(high)s"),
     gettext_noop("not a decimal number from %(low)s to %(high)s"),
-    gettext_noop("no project has an application this computer can run"),
+    gettext_noop("no project has an app this computer can run"),
     gettext_noop("at least one project needs a share above 0"),
     gettext_noop("a second project of this name and address"),
     gettext_noop("two projects have the same name"),
@@ -261,7 +269,7 @@ REASONS: Final = (
     gettext_noop("the character NUL is not allowed"),
     gettext_noop("unknown: %(names)s"),
     gettext_noop("the scenario has no project %(name)s"),
-    gettext_noop("the scenario has no application %(name)s of that project"),
+    gettext_noop("the scenario has no app %(name)s of that project"),
     gettext_noop("it must be longer than the downtime"),
     gettext_noop("it changes nothing: give at least one preference"),
     gettext_noop("it changes nothing: give a number of processors or their speed"),

@@ -228,6 +228,8 @@ def test_what_cannot_be_made_is_refused_in_words(signed_in: Client, worked: Host
     reply = signed_in.post(f"{FILES}make/", FORM | wrong)
     assert (reply.status_code, bool(reply.content)) == (400, True)
     assert not DataCopy.objects.exists()
+    if (FORM | wrong)["kind"]:
+        assert signed_in.get(FILES, FORM | wrong).content == reply.content
 
 
 @pytest.mark.parametrize(

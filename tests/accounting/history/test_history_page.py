@@ -10,6 +10,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
+from accounting.models import Project, UserProject
 from portal.models import Host, User
 from tests.support.accounting_factories import credit, make_host, make_project
 from tests.support.page_reader import Element, Page
@@ -127,6 +128,23 @@ def test_a_project_name_is_never_markup_in_the_chart_data(signed_in: Client, stu
     assert "</script><b>" not in text
 
 
+def test_the_recent_average_is_that_of_now_of_all_projects_or_one(
+    signed_in: Client, alice: User, bob: User, worked: dt.date
+) -> None:
+    week_ago = timezone.now() - dt.timedelta(days=7)
+    alpha, beta = Project.objects.get(name="Alpha"), make_project("Beta")
+    for user, project, average in ((alice, alpha, 80), (alice, beta, 40), (bob, beta, 1000)):
+        UserProject.objects.create(user=user, project=project, avg_ec=average, avg_at=week_ago)
+    # A week is a half-life: 80 / 2 and 40 / 2.
+    for address, average in (("", 60), (f"?project={alpha.pk}&range=year", 40)):
+        shown = page(signed_in, address).one("p", id="recent-average").text
+        assert f"as of today {average} credits per day" in shown
+    # No average is kept of what one computer or GPUs did, nor of run time.
+    host = Host.objects.get(owner=alice)
+    for address in ("?show=time", f"?host={host.pk}", "?processor=gpu&from=2026-01-01"):
+        assert not page(signed_in, address).all("p", id="recent-average")
+
+
 def test_another_user_sees_nothing_of_it(client: Client, worked: dt.date, bob: User) -> None:
     client.force_login(bob)
     tree = page(client, "?range=all&user=1&by=computer")
@@ -145,17 +163,17 @@ def test_the_cost_does_not_grow_with_computers_and_projects(
     signed_in: Client, worked: dt.date, alice: User, by: str, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     # Session, user, whether the address is confirmed; computers and projects to choose from; days, names, notes;
-    # credit, how far settled, and what is open.
-    with django_assert_max_num_queries(11):
+    # credit, how far settled, and what is open; the recent average.
+    with django_assert_max_num_queries(12):
         page(signed_in, f"?by={by}")
     projects = [make_project() for _ in range(10)]
     for number in range(40):
         credit(make_host(alice, f"node-{number}"), projects[number % 10], str(worked), (1, 1, 1, 1, 1, 1))
-    with django_assert_max_num_queries(11):
+    with django_assert_max_num_queries(12):
         page(signed_in, f"?by={by}")
     # And the first day (three).
-    with django_assert_max_num_queries(14):
+    with django_assert_max_num_queries(15):
         page(signed_in, f"?by={by}&range=all")
     # And another range, and the days before the first.
-    with django_assert_max_num_queries(13):
+    with django_assert_max_num_queries(14):
         page(signed_in, f"?by={by}&range=30&compare=year&curve=mean&scale=root")

@@ -16,6 +16,7 @@ from portal.models import Host, User
 from portal.templatetags import display
 from tests.support.accounting_factories import at, credit, make_host, make_project
 from tests.support.page_reader import Page
+from tests.support.page_text import text_of
 
 pytestmark = pytest.mark.django_db
 
@@ -84,12 +85,29 @@ def test_the_last_week_beside_the_median_of_twelve(worked: Host) -> None:
     # 3 to 9 March. Of the weeks before, most have nothing.
     assert (found.week.first, found.week.last) == (dt.date(2026, 3, 3), dt.date(2026, 3, 9))
     assert (found.week.ec, found.week.usual, found.week.change) == (4 * CREDIT, 0, None)
+    assert found.week.before == 12
 
 
-def test_what_is_usual_is_not_known_in_the_first_weeks(studio: Host) -> None:
-    credit(studio, make_project(), "2026-03-01", (CREDIT, 0, 0, 0, 0, 0))
-    found = read_records(studio.owner, TODAY)
-    assert found is not None and found.week.usual is None
+def test_what_is_usual_is_known_after_five_weeks(signed_in: Client, studio: Host) -> None:
+    """The week that is compared, and the complete weeks before it, of which there must be four."""
+    project, last = make_project(), timezone.now().date() - dt.timedelta(days=1)
+
+    def work(back: int, credits: int) -> None:
+        credit(studio, project, str(last - dt.timedelta(days=back)), (credits * CREDIT, 0, 0, 0, 0, 0))
+
+    for back, credits in ((0, 10), (8, 2), (15, 4), (22, 6)):
+        work(back, credits)
+    for back, usual, words in (
+        (33, None, "A typical week can be calculated 5 weeks after your first day."),
+        # Of 2, 4, 6 and 16
+        (34, 5, "A typical week has 5 credits, the median of the 4 weeks before. This week has 100 % more."),
+        # Of 2, 4, 6, 16 and 8
+        (41, 6, "A typical week has 6 credits, the median of the 5 weeks before."),
+    ):
+        work(back, 8)
+        found = read_records(studio.owner, last + dt.timedelta(days=1))
+        assert found is not None and found.week.usual == (usual and usual * CREDIT)
+        assert words in text_of(signed_in.get("/history/records/"))
 
 
 def test_milestones_are_one_two_and_five_of_each_power_of_ten() -> None:

@@ -78,21 +78,22 @@ def test_the_steps_have_the_visitors_address_filled_in(signed_in: Client) -> Non
 
 
 @pytest.mark.parametrize(
-    ("agent", "system"),
+    ("agent", "system", "step"),
     [
-        ("Mozilla/5.0 (Windows NT 10.0; Win64; x64)", "Windows"),
-        ("Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7)", "macOS"),
-        ("Mozilla/5.0 (X11; Linux x86_64; rv:128.0)", "Linux"),
-        ("Mozilla/5.0 (Linux; Android 14)", "Android"),
+        ("Mozilla/5.0 (Windows NT 10.0; Win64; x64)", "Windows", "Download BOINC for Windows"),
+        ("Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7)", "macOS", "Download BOINC for macOS"),
+        ("Mozilla/5.0 (X11; Linux x86_64; rv:128.0)", "Linux", "sudo apt install boinc-client boinc-manager"),
+        ("Mozilla/5.0 (Linux; Android 14)", "Android", "Install the BOINC app"),
         # There is no client for it: Windows, which most have at home.
-        ("Mozilla/5.0 (iPhone; CPU iPhone OS 18_1 like Mac OS X)", "Windows"),
-        ("", "Windows"),
+        ("Mozilla/5.0 (iPhone; CPU iPhone OS 18_1 like Mac OS X)", "Windows", "Download BOINC for Windows"),
+        ("", "Windows", "Download BOINC for Windows"),
     ],
 )
-def test_the_steps_are_those_of_the_visitors_system(signed_in: Client, agent: str, system: str) -> None:
+def test_the_steps_are_those_of_the_visitors_system(signed_in: Client, agent: str, system: str, step: str) -> None:
     def shown(query: str) -> str:
         body = signed_in.get(f"/connect/{query}", headers={"User-Agent": agent}).content.decode()
         [name] = re.findall(r'aria-current="true">(\w+)</a>', body)
+        assert (step in body) is (name == system)
         return str(name)
 
     assert shown("") == shown("?system=none") == system

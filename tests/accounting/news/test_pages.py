@@ -55,6 +55,11 @@ def test_a_line_of_home_leads_to_its_announcement(signed_in: Client, studio: Hos
     assert page_of(signed_in, "/news/").one("article", id=f"announcement-{made.pk}")
 
 
+def test_the_page_leads_to_the_feed_for_people_and_for_programs(client: Client) -> None:
+    shown = page_of(client, "/news/")
+    assert shown.one("a", href="/notices.rss") and shown.one("link", rel="alternate", href="/notices.rss")
+
+
 def test_the_community_is_linked_where_the_operator_named_it(client: Client, settings: Settings) -> None:
     settings.COMMUNITY_URL = ""
     assert "ommunity" not in page_of(client, "/news/").words

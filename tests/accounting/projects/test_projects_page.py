@@ -47,6 +47,12 @@ def test_without_a_choice_the_page_says_that_all_work(signed_in: Client, three: 
     assert "How fast do glaciers melt?" in text
 
 
+def test_a_stranger_reads_what_the_projects_are_about(client: Client, three: list[Project]) -> None:
+    text = text_of(client.get(reverse("projects")))
+    assert "Alps How fast do glaciers melt?" in text and "Comets" in text
+    assert "Create an account" in text and "Current share" not in text
+
+
 def test_choosing_two_with_shares(signed_in: Client, alice: User, three: list[Project]) -> None:
     a, b, c = (f"p{project.pk}" for project in three)
     answer = save(signed_in, **{f"{a}-chosen": "on", f"{a}-share": "150", f"{c}-chosen": "on", f"{b}-share": "7"})

@@ -92,6 +92,8 @@ def test_the_history_has_it_for_the_days_that_are_shown(signed_in: Client, settl
     text = text_of(signed_in.get(f"/history/?{days}&step={step}"))
     assert f"Granted and estimated credit per {step}" in text
     assert "Granted 200 Estimated, in the total 0 Provisional, not in the total 100" in text
+    folds = [fold.text for fold in Page(signed_in.get(f"/history/?{days}&step={step}").content.decode()).all("summary")]
+    assert len(set(folds)) == len(folds) and "Granted and estimated credit as a table" in folds
     assert "Granted and estimated" not in text_of(signed_in.get(f"/history/?{days}&step={step}&show=jobs"))
 
 

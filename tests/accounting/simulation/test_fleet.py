@@ -18,8 +18,10 @@ from accounting.engine.amounts import MICRO
 from accounting.ledger import check
 from accounting.models import Day, HostLedger, HostProject, Note, Project, ProjectDay, UserProject
 from accounting.projects import signing_key
+from accounting.running_tasks.reads import read_running
 from accounting.simulation import demo, demo_projects, fleet
 from credit.models import App, Outcome, Result, UserCredit
+from credit.pages.state_texts import state_text
 from credit.pages.task_reads import STATES
 from credit.top_lists import reads as top_lists
 from credit.top_lists.reads import Choice
@@ -178,6 +180,12 @@ def _is_one_story(hosts: list[Host]) -> None:
         assert ("Windows" in host.os_name) == (host.platform_name == demo_projects.WINDOWS)
     for _, condition in STATES.values():
         assert Result.objects.filter(condition(), host__in=hosts).exists()
+    # Each has a page that says why; those that were not reported in time are late.
+    shown = {state_text(task, NOW).code for task in Result.objects.filter(host__in=hosts)}
+    assert shown >= {"in_progress", "pending", "valid", "invalid", "error", "no_reply"}
+    # What runs is on Home, with how far it is.
+    running = read_running(hosts[0].owner, NOW).lines
+    assert running and all(line.fraction_done is not None and line.remaining_secs for line in running)
     assert Result.objects.filter(outcome=Outcome.NO_REPLY, host__domain_name="attic-pc").exists()
 
 

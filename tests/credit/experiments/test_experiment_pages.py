@@ -311,10 +311,20 @@ def test_an_experiment_that_is_not_there_is_not_found(staff: Client, bob: User, 
     assert staff.get(address).status_code == staff.post(address).status_code == 404
 
 
-@pytest.mark.parametrize("name", ["none", "\0", "a" * 5000])
-def test_an_app_that_is_not_there_is_not_found(staff: Client, bob: User, name: str) -> None:
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ({"app": "none"}, "“none” is not an app of this project."),
+        ({"app": "no\0ne"}, "is not an app of this project."),
+        ({"app": "a" * 5000}, f"“{'a' * 20}” is not an app of this project."),
+        ({"last": "7"}, "“7” is not a number of workunits to choose from."),
+    ],
+)
+def test_an_address_of_an_apps_own_results_that_makes_no_sense_says_so(
+    staff: Client, bob: User, query: dict[str, str], words: str
+) -> None:
     allow(bob, "view_app")
-    assert staff.get(reverse("admin:credit_own_results"), {"app": name}).status_code == 404
+    assert words in text_of(staff.get(reverse("admin:credit_own_results"), query))
 
 
 # Each with what it is told

@@ -278,6 +278,13 @@ def test_apps_are_listed(signed_in: Client, app: App) -> None:
     assert signed_in.get(reverse("app", args=["none"])).status_code == 404
 
 
+def test_a_stranger_sees_which_apps_there_are(client: Client, app: App) -> None:
+    shown = client.get(reverse("apps"))
+    assert "Alpine glaciers CreditNew" in text_of(shown)
+    # How it grants is for who is signed in.
+    assert reverse("app", args=[app.name]) not in shown.content.decode()
+
+
 def test_finished_apps_are_listed_last_because_tasks_link_to_them(signed_in: Client, app: App) -> None:
     make_app("abacus", user_friendly_name="Abacus", is_deprecated=True)
     text = text_of(signed_in.get(reverse("apps")))

@@ -157,7 +157,7 @@ def test_edit_everything_download_it_and_upload_it_elsewhere(
         page.keyboard.press("Tab")
     page.reload()
     expect(added.get_by_label("Name", exact=True)).to_have_value("Third")
-    added.get_by_role("button", name="Add an application").click()
+    added.get_by_role("button", name="Add an app").click()
     second = page.locator("#projects-2-apps-1")
     second.get_by_label("Task (hours)", exact=True).fill("0.5")
     second.get_by_label("Tasks that fail (%)").fill("20")

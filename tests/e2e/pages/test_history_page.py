@@ -92,7 +92,7 @@ def test_the_legend_switches_series_by_mouse_and_by_keyboard(history: Page) -> N
 def test_the_table_stays_as_the_visitor_left_it(history: Page) -> None:
     table = history.locator("#history-table")
     expect(table).to_be_hidden()
-    history.get_by_text("The same numbers as a table").click()
+    history.get_by_text("History as a table").click()
     expect(table).to_be_visible()
     history.get_by_label("per", exact=True).select_option("week")
     expect(history.get_by_role("heading", name="per week")).to_be_visible()
@@ -128,7 +128,7 @@ def test_more_rows_come_by_keyboard_and_the_focus_goes_on_with_them(history: Pag
     last = timezone.now().date()
     first = last - dt.timedelta(days=149)
     history.goto(f"/history/?from={first}&to={last}&step=day")
-    history.get_by_text("The same numbers as a table").click()
+    history.get_by_text("History as a table").click()
     rows = history.locator("#history-table tbody th")
     expect(rows).to_have_count(100)
     history.get_by_role("link", name="Earlier days").focus()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 
-from playwright.sync_api import Browser, expect
+import pytest
+from playwright.sync_api import Browser, Page, expect
 
 from portal.models import User
 from portal.people.security_events import NOWHERE, Kind, record
-from tests.support.browser_visitor import sign_in
+from tests.support.browser_visitor import give_work, sign_in
 from tests.support.site_process import Site
 
 
@@ -43,3 +44,32 @@ def test_the_switch_lasts_and_follows_who_signs_in(browser: Browser, site: Site,
     alice.refresh_from_db()
     assert alice.language == "en"
     context.close()
+
+
+def sentences(page: Page, address: str) -> set[str]:
+    """The lines of a page that have more than three words; data such as names of processors are shorter.
+
+    Without commands to copy, which are in no language.
+    """
+    page.goto(address)
+    page.locator("details").evaluate_all("all => all.forEach(each => { each.open = true; })")
+    page.locator(".copy").evaluate_all("all => all.forEach(each => each.remove())")
+    lines = page.locator("body").inner_text().splitlines()
+    return {line.strip() for line in lines if len([word for word in line.split() if word.isalpha()]) > 3}
+
+
+@pytest.mark.long
+def test_whoever_switches_to_german_reads_german_all_the_way_through(page: Page, site: Site, alice: User) -> None:
+    give_work(alice)
+    sign_in(page.context, site, alice)
+    page.goto("/home/")
+    links = page.locator(".site-head a, .site-foot a, main a").evaluate_all("all => all.map(a => a.pathname)")
+    addresses = [address for address in dict.fromkeys(links) if not address.endswith((".rss", ".png"))]
+    assert {"/history/", "/computers/", "/tasks/", "/emulator/", "/connect/", "/account/data/", "/terms/"} <= {*addresses}
+    english = {address: sentences(page, address) for address in addresses}
+    page.goto("/home/")
+    page.get_by_role("button", name="Deutsch").click()
+    expect(page.locator("html")).to_have_attribute("lang", "de")
+    stayed = {address: english[address] & sentences(page, address) for address in addresses}
+    assert {address: lines for address, lines in stayed.items() if lines} == {}
+    assert all(english.values())

@@ -108,7 +108,7 @@ def test_what_this_computer_cannot_run_is_left_out_and_said() -> None:
     assert [project.name for project in scenario.projects] == ["B"]
     assert scenario.notes == (
         "A: a is left out because it has no version for this computer",
-        "A is left out: it has no application that this computer can run",
+        "A is left out: it has no app that this computer can run",
     )
 
 
@@ -173,7 +173,7 @@ def test_an_app_config_changes_usage_and_limits_of_the_project_in_whose_folder_i
 def test_an_app_config_for_nobody_is_said() -> None:
     config = b"<app_config><app><name>other</name><max_concurrent>3</max_concurrent></app></app_config>"
     files = state(HOST, PROJECT, APP, VERSION) | {"app_config.xml": config}
-    assert read_upload(files).notes == ("app_config.xml has no effect: no project has all its applications",)
+    assert read_upload(files).notes == ("app_config.xml has no effect: no project has all its apps",)
 
 
 def test_a_projects_folder_is_named_as_the_client_names_it() -> None:
@@ -214,8 +214,8 @@ def test_what_is_no_number_in_range_is_refused(before: bytes, after: bytes, tag:
         (state(HOST), "project", 0, "no project"),
         (state(PROJECT), "host_info", 0, "missing"),
         (state(HOST, APP), "app", 3, "before the first <project>"),
-        (state(HOST, PROJECT), "project", 3, "no project has an application"),
-        (state(HOST, PROJECT, VERSION), "app_name", 4, "no application of this name"),
+        (state(HOST, PROJECT), "project", 3, "no project has an app"),
+        (state(HOST, PROJECT, VERSION), "app_name", 4, "no app of this name"),
         (state(HOST, PROJECT, b"<result><wu_name>w</wu_name></result>"), "wu_name", 4, "no workunit"),
         (state(HOST, b"<project>\n", PROJECT), "project", 4, "begins before the first is closed"),
         (state(HOST, PROJECT) | {"notes.txt": b""}, "", 0, "unknown file"),

@@ -20,6 +20,7 @@ from emulator.files.presets import FOLDER, preset
 from emulator.files.scenario_json import from_json
 from emulator.models import Experiment, Run, RunState, RunTimeline, Upload
 from emulator.pages.drafts import ProjectFacts, draft
+from emulator.pages.texts import preset_texts
 from portal.models import Host, RequestedWork, User
 from tests.support.emulator_experiments import begin, carry_out, trial
 from tests.support.page_text import text_of
@@ -40,6 +41,14 @@ def test_a_run_from_an_example_to_its_timeline(signed_in: Client) -> None:
     run = Run.objects.get()
     assert (run.state, run.progress) == (RunState.DONE, 1)
     assert run.cpu_secs and run.cpu_secs > 0
+
+
+def test_a_stranger_sees_what_can_be_tried(client: Client) -> None:
+    text = text_of(client.get("/emulator/"))
+    examples = list(preset_texts.offered())
+    assert len(examples) > 10
+    assert [each["key"] for each in examples if each["title"] not in text or each["shows"] not in text] == []
+    assert "You need an account to run an example" in text
 
 
 def test_progress_is_asked_for_and_then_the_page_is_loaded_anew(signed_in: Client) -> None:

@@ -33,6 +33,9 @@ def test_the_tables_of_a_run_are_pages_too(signed_in: Client) -> None:
     assert page.count("<h1") == 1 and page.count("<tr") > 2
     rows = signed_in.get(address, headers={"HX-Request": "true", "HX-Target": "more-blocks"}).content.decode()
     assert rows.lstrip().startswith("<tr") and "<h1" not in rows
+    for wrong in ("noon", "inf"):
+        shown = text_of(signed_in.get(reverse("emulator_table", args=[experiment.pk, 1, "rpcs"]), {"from": wrong}))
+        assert f"“{wrong}” is not a time in seconds." in shown and "day 0" in shown
 
 
 def test_downloads_have_what_the_page_shows(signed_in: Client) -> None:

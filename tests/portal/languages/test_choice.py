@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 
 import pytest
 from django.conf import settings
@@ -20,7 +21,8 @@ from portal.people.api_tokens import issue_token
 from portal.people.key_mails import send_waiting
 from portal.people.security_events import NOWHERE, Kind, record
 from portal.templatetags.display import amount, credit, day, moment, moment_text, month, percent, significant
-from tests.support.sessions import confirm_address
+from tests.support.page_text import text_of
+from tests.support.sessions import confirm_address, sign_in_lately
 
 pytestmark = pytest.mark.django_db
 EVENTS = "/account/events/"
@@ -103,6 +105,16 @@ def test_programs_are_answered_in_english(alice: User, client: Client) -> None:
 def test_whoever_keeps_pages_keeps_them_apart_by_language(client: Client) -> None:
     varies = client.get("/about/").headers["Vary"]
     assert "Accept-Language" in varies and "Cookie" in varies
+
+
+@pytest.mark.parametrize("where", ["", "&extended=1"])
+def test_the_search_of_the_admin_finds_words_of_the_language_that_was_chosen_last(operator: User, where: str) -> None:
+    client = Client()
+    sign_in_lately(client, operator)
+    for language, found, other in (("en", "Computers", "Rechner"), ("de", "Computer", "Computers")):
+        client.post("/language/", {"language": language})
+        shown = text_of(client.get(f"/admin/search/?s=computer{where}"))
+        assert re.search(rf"\b{found}\b", shown) and not re.search(rf"\b{other}\b", shown), language
 
 
 def test_texts_of_scripts_are_kept_for_good_under_an_address_of_their_own(client: Client) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import struct
+from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import Permission
+from django.contrib.staticfiles import finders
 from django.test import Client
 from pytest_django import Settings
 
@@ -31,11 +34,23 @@ def test_the_terms_are_those_that_are_shown_before_sign_up(db: None, client: Cli
     assert "Be &lt;kind&gt;." in page(client, "/terms/")
 
 
-def test_pages_say_what_links_to_them_show(db: None, client: Client) -> None:
-    said = page(client, "/")
-    assert '<meta property="og:title"' in said
-    image = re.search(r'og:image" content="([^"]+)"', said)
-    assert image is not None and re.match(r"https?://[^/]+/static/portal/preview.*png", image[1])
+@pytest.mark.parametrize(
+    "path", ["/", *(f"/{name}/" for name in "projects apps emulator status news about privacy terms".split())]
+)
+def test_everybody_reads_these_pages_and_links_to_them_show_what_they_are(
+    db: None, client: Client, path: str, settings: Settings
+) -> None:
+    reply = client.get(path)
+    assert reply.status_code == 200
+    tags = dict(re.findall(r'<meta property="og:([\w:]+)" content="([^"]+)"', reply.content.decode()))
+    assert tags["site_name"] == settings.SITE_NAME and settings.SITE_NAME in tags["title"]
+    assert tags["description"].startswith("Your computer works on research tasks")
+    assert re.match(r"https?://[^/]+/static/portal/preview.*png", tags["image"])
+    file = finders.find("portal/preview.png")
+    assert file is not None
+    # As the file's own header says
+    width, height = struct.unpack(">II", Path(file).read_bytes()[16:24])
+    assert (tags["image:width"], tags["image:height"]) == (str(width), str(height)) == ("1200", "630")
 
 
 def test_nobody_looks_around_unless_the_operator_named_an_account(alice: User, client: Client) -> None:
