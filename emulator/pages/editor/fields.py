@@ -177,12 +177,18 @@ USES: Final[dict[str, tuple[Text, list[Shown]]]] = {
         _use("on_batteries", _("On batteries (% of these hours)"), _("On batteries: hours at a time")),
     ),
     "exclusive_app": (
-        _("An exclusive app runs"),
-        _use("exclusive_app", _("Exclusive app (% of these hours)"), _("Exclusive app: hours at a time")),
+        _("An exclusive application runs"),
+        _use(
+            "exclusive_app", _("Exclusive application (% of these hours)"), _("Exclusive application: hours at a time")
+        ),
     ),
     "exclusive_gpu_app": (
-        _("An exclusive GPU app runs"),
-        _use("exclusive_gpu_app", _("Exclusive GPU app (% of these hours)"), _("Exclusive GPU app: hours at a time")),
+        _("An exclusive GPU application runs"),
+        _use(
+            "exclusive_gpu_app",
+            _("Exclusive GPU application (% of these hours)"),
+            _("Exclusive GPU application: hours at a time"),
+        ),
     ),
 }
 """What the owner does with the computer: its title, and its fields beside those of its hours."""

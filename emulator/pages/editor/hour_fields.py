@@ -80,18 +80,18 @@ USES: Final = (
         "exclusive_app",
         ("exclusive_app", "hours"),
         (
-            gettext_lazy("Exclusive app from (hour)"),
-            gettext_lazy("Exclusive app until (hour)"),
-            gettext_lazy("Exclusive app: days that differ"),
+            gettext_lazy("Exclusive application from (hour)"),
+            gettext_lazy("Exclusive application until (hour)"),
+            gettext_lazy("Exclusive application: days that differ"),
         ),
     ),
     HourFields(
         "exclusive_gpu_app",
         ("exclusive_gpu_app", "hours"),
         (
-            gettext_lazy("Exclusive GPU app from (hour)"),
-            gettext_lazy("Exclusive GPU app until (hour)"),
-            gettext_lazy("Exclusive GPU app: days that differ"),
+            gettext_lazy("Exclusive GPU application from (hour)"),
+            gettext_lazy("Exclusive GPU application until (hour)"),
+            gettext_lazy("Exclusive GPU application: days that differ"),
         ),
     ),
 )

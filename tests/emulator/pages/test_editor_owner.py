@@ -94,8 +94,8 @@ def test_memory_and_what_the_owner_does_are_typed(page: EditorPage) -> None:
         ("host-in_use_percent", "101", "In use (% of these hours)", "At most 100.0."),
         ("host-in_use_hours", "0", "In use: hours at a time", "At least 0.000"),
         ("host-on_batteries_until", "25", "On batteries until (hour)", "At most 24.0."),
-        ("host-exclusive_app_from", "", "Exclusive app from (hour)", "Enter both hours, or neither."),
-        ("host-exclusive_gpu_app_days", "Sat 10", "Exclusive GPU app: days that differ", "Line 1: enter a day"),
+        ("host-exclusive_app_from", "", "Exclusive application from (hour)", "Enter both hours, or neither."),
+        ("host-exclusive_gpu_app_days", "Sat 10", "Exclusive GPU application: days that differ", "Line 1: enter a day"),
         ("preferences-ram_busy_percent", "nan", "Memory to use while the computer is in use (%)", "Enter a number"),
         (
             "projects-0-apps-0-memory_mib",
