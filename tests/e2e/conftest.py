@@ -142,6 +142,13 @@ def boinc_client(tmp_path: Path) -> Iterator[BoincClient]:
 
 
 @pytest.fixture(scope="session")
+def chromium() -> str:
+    """The browser, for tests of programs that start it themselves."""
+    _need(CHROMIUM)
+    return CHROMIUM
+
+
+@pytest.fixture(scope="session")
 def nginx() -> str:
     """Debian's nginx."""
     _need(NGINX)
