@@ -15,8 +15,8 @@ from django.db import connection
 
 from accounting.ledger.old_keys import _PRIMARY, _UNIQUE, OF_HOSTS, SUFFIX
 from accounting.models import GrantedTotal, HostLedger, HostProject, Note, Project
+from portal.databases import short_waits
 from portal.models import Host, User
-from portal.upgrades import altering
 from tests.support.accounting_factories import make_host
 from tests.support.am_rpc import HOUR, START, call, host_of, make_computer, work
 from tests.support.site_process import database_url
@@ -185,8 +185,8 @@ def test_a_site_with_accounts_keeps_the_old_keys_until_the_command(upgraded: lis
 
 
 def test_the_command_gives_up_a_table_that_others_hold(upgraded: list[Host], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(altering, "ATTEMPTS", 2)
-    monkeypatch.setattr(altering, "PAUSE_SECS", 0.0)
+    monkeypatch.setattr(short_waits, "ATTEMPTS", 2)
+    monkeypatch.setattr(short_waits, "PAUSE_SECS", 0.0)
     with psycopg.connect(database_url()) as other:
         other.execute("LOCK TABLE accounting_hostledger IN ACCESS SHARE MODE")
         with pytest.raises(CommandError, match="Run it again"):
