@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+from typing import Any
 
 import pytest
 from allauth.account.models import EmailAddress
 from celery import Celery
+from django.core.mail import send_mail
 from django.db import transaction
 from django.utils import timezone
 from pytest_django import Settings
@@ -86,6 +88,29 @@ def test_while_there_is_no_mail_server_all_wait_and_at_last_are_given_up(confirm
     assert not WaitingMail.objects.exists()
 
 
+def test_mails_that_nobody_tried_to_send_for_days_are_sent(confirmed: User, bob: User, settings: Settings) -> None:
+    """No worker ran, or the clock was set."""
+    EmailAddress.objects.create(user=bob, email=bob.email, verified=True, primary=True)
+    for person in (bob, confirmed, confirmed):
+        key_mails.tell_of_key(person, "192.0.2.8")
+    with MailServer(settings) as server:
+        server.refused[bob.email] = "450 try again later"
+        key_mails.send_waiting(timezone.now() + key_mails.KEPT_TRYING + MINUTE)
+        assert server.taken == [confirmed.email] * 2
+    # This one was tried, in vain, and is too old by now.
+    assert not WaitingMail.objects.exists()
+
+
+def test_a_mail_that_was_stored_by_a_clock_that_was_ahead_does_not_wait_for_that_time(
+    confirmed: User, settings: Settings
+) -> None:
+    key_mails.tell_of_key(confirmed, "192.0.2.8")
+    now = timezone.now() - dt.timedelta(days=400)
+    with MailServer(settings) as server:
+        key_mails.send_waiting(now)
+        assert server.taken == [confirmed.email]
+
+
 def test_an_address_that_no_mail_can_be_written_to_keeps_nobody_elses_mail_waiting(
     confirmed: User, bob: User, settings: Settings
 ) -> None:
@@ -97,6 +122,28 @@ def test_an_address_that_no_mail_can_be_written_to_keeps_nobody_elses_mail_waiti
         key_mails.send_waiting(timezone.now())
         assert server.taken == [confirmed.email]
     assert not WaitingMail.objects.exists()
+
+
+def test_a_mail_that_nobody_knows_how_to_write_keeps_no_other_waiting(
+    confirmed: User, bob: User, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    EmailAddress.objects.create(user=bob, email=bob.email, verified=True, primary=True)
+    for person in (confirmed, bob, confirmed):
+        key_mails.tell_of_key(person, "192.0.2.8")
+    now = timezone.now()
+
+    def write(*values: Any) -> None:
+        if values[-1] == [bob.email]:
+            raise ZeroDivisionError
+        send_mail(*values)
+
+    monkeypatch.setattr(key_mails, "send_mail", write)
+    with MailServer(settings) as server:
+        with pytest.raises(ZeroDivisionError):
+            key_mails.send_waiting(now)
+        key_mails.send_waiting(now + MINUTE)
+        assert server.taken == [confirmed.email] * 2
+    assert WaitingMail.objects.get().user == bob
 
 
 def test_a_full_batch_is_followed_by_the_next(confirmed: User, settings: Settings) -> None:
