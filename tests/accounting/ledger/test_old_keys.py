@@ -354,9 +354,9 @@ def test_filling_gives_way_to_an_import_and_holds_up_no_report(
 
         monkeypatch.setattr(short_waits, "time", SimpleNamespace(sleep=meanwhile))
         # If it did not give way, it would wait for ever.
-        execute("SET lock_timeout = '20s'")
+        execute("SET statement_timeout = '20s'")
         step("0043_fill_user_of_rows", "fill")
-        execute("RESET lock_timeout")
+        execute("RESET statement_timeout")
     assert pauses == [short_waits.PAUSE_SECS]
     assert {row.user_id for row in GrantedTotal.objects.all()} == {old[0].owner_id}
     make_keys()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
+import psycopg
 import pytest
 from allauth.account.models import EmailAddress
 from celery import Celery
 from django.core.mail import send_mail
-from django.db import transaction
+from django.db import connection, transaction
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -18,6 +19,7 @@ from portal.celery import app
 from portal.models import User, WaitingMail
 from portal.people import key_mails
 from tests.support.mail_server import MailServer
+from tests.support.site_process import database_url
 
 MINUTE = dt.timedelta(minutes=1)
 
@@ -144,6 +146,19 @@ def test_a_mail_that_nobody_knows_how_to_write_keeps_no_other_waiting(
         key_mails.send_waiting(now + MINUTE)
         assert server.taken == [confirmed.email] * 2
     assert WaitingMail.objects.get().user == bob
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_worker_passes_over_a_mail_that_another_is_just_taking(confirmed: User, settings: Settings) -> None:
+    for _ in range(2):
+        key_mails.tell_of_key(confirmed, "192.0.2.8")
+    with psycopg.connect(database_url()) as other, MailServer(settings) as server, connection.cursor() as cursor:
+        other.execute("SELECT FROM portal_waitingmail ORDER BY id LIMIT 1 FOR UPDATE")
+        # If it did not pass over it, it would wait for ever.
+        cursor.execute("SET lock_timeout = '20s'")
+        key_mails.send_waiting(timezone.now())
+        cursor.execute("RESET lock_timeout")
+        assert (server.taken, WaitingMail.objects.count()) == ([confirmed.email], 1)
 
 
 def test_a_full_batch_is_followed_by_the_next(confirmed: User, settings: Settings) -> None:

@@ -84,6 +84,15 @@ def test_the_time_begins_anew_when_a_version_comes_back(site: Path, tmp_path: Pa
     assert first <= there(root)
 
 
+def test_notes_whose_times_have_lost_their_zone_are_of_the_machines_own(site: Path, tmp_path: Path) -> None:
+    release(site, 1)
+    release(site, 2)
+    run(tmp_path, NOW)
+    notes = tmp_path / "missed.json"
+    notes.write_text(notes.read_text().replace("+00:00", ""))
+    assert run(tmp_path, NOW + KEPT + dt.timedelta(days=1))
+
+
 def test_damaged_notes_let_files_stay_the_longer(site: Path, tmp_path: Path) -> None:
     release(site, 1)
     release(site, 2)
