@@ -18,6 +18,7 @@ from django.conf import settings
 from django.core.mail import send_mail
 from django.db import transaction
 from django.db.models import QuerySet
+from django.db.models.functions import Now
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
@@ -71,8 +72,8 @@ def send_waiting(now: dt.datetime) -> None:
 
     Safe to repeat.
     """
-    # A clock was ahead when these were stored or tried.
-    WaitingMail.objects.filter(at__gt=now + LEASE).update(at=now, due_at=now)
+    # A clock was ahead when these were stored. By the database's: by one that is behind, others may just be sending them.
+    WaitingMail.objects.filter(at__gt=Now() + LEASE).update(at=Now(), due_at=Now())
     for _number in range(BATCH):
         mail = _take(now)
         if mail is None:

@@ -107,10 +107,22 @@ def test_a_mail_that_was_stored_by_a_clock_that_was_ahead_does_not_wait_for_that
     confirmed: User, settings: Settings
 ) -> None:
     key_mails.tell_of_key(confirmed, "192.0.2.8")
-    now = timezone.now() - dt.timedelta(days=400)
+    ahead = timezone.now() + dt.timedelta(days=400)
+    WaitingMail.objects.update(at=ahead, due_at=ahead)
     with MailServer(settings) as server:
-        key_mails.send_waiting(now)
+        key_mails.send_waiting(timezone.now() + MINUTE)
         assert server.taken == [confirmed.email]
+
+
+def test_a_worker_whose_clock_is_behind_sends_no_mail_that_another_is_sending(
+    confirmed: User, settings: Settings
+) -> None:
+    key_mails.tell_of_key(confirmed, "192.0.2.8")
+    taken = key_mails._take(timezone.now())
+    assert taken is not None
+    with MailServer(settings) as server:
+        key_mails.send_waiting(taken.at - dt.timedelta(hours=1))
+        assert server.taken == []
 
 
 def test_an_address_that_no_mail_can_be_written_to_keeps_nobody_elses_mail_waiting(
