@@ -38,8 +38,9 @@ log = structlog.get_logger("mails")
 TASK: Final = "portal.tasks.send_waiting_mails"
 MESSAGE_SECS: Final = 60
 LEASE: Final = dt.timedelta(minutes=10)
-"""Longer than a batch takes. A mail that was not accepted is tried again after it, later after longer."""
-BATCH: Final = 10
+"""Longer than a batch takes, also if the mail server answers each step just within EMAIL_TIMEOUT. A mail that was not
+accepted is tried again after it, later after longer."""
+BATCH: Final = 5
 KEPT_TRYING: Final = dt.timedelta(days=3)
 Kind = WaitingMail.Kind
 
@@ -72,7 +73,7 @@ def send_waiting(now: dt.datetime) -> None:
 
     Safe to repeat.
     """
-    # A clock was ahead when these were stored. By the database's: by one that is behind, others may just be sending them.
+    # A clock was ahead when these were stored. The database's says so: a worker's may be behind while others send them.
     WaitingMail.objects.filter(at__gt=Now() + LEASE).update(at=Now(), due_at=Now())
     for _number in range(BATCH):
         mail = _take(now)

@@ -183,6 +183,12 @@ def test_a_full_batch_is_followed_by_the_next(confirmed: User, settings: Setting
         assert len(server.taken) == key_mails.BATCH + 1
 
 
+def test_however_slow_the_mail_server_is_a_batch_ends_before_another_worker_takes_its_mails(settings: Settings) -> None:
+    # The connection and the greeting; EHLO, STARTTLS, EHLO, two of AUTH; MAIL, RCPT, DATA, the text; QUIT
+    steps = 2 + 5 + 4 + 1
+    assert key_mails.BATCH * steps * settings.EMAIL_TIMEOUT <= key_mails.LEASE.total_seconds()
+
+
 def test_what_is_refused_for_good_is_not_tried_again(confirmed: User, settings: Settings) -> None:
     key_mails.tell_of_key(confirmed, "192.0.2.8")
     with MailServer(settings) as server:
