@@ -92,7 +92,10 @@ def test_a_page_its_statements_and_the_task_that_it_queued_are_one_trace(
 
 
 def test_without_an_address_nothing_is_traced(tmp_path: Path) -> None:
-    script = "import sys, portal.asgi, portal.wsgi, portal.celery; print('portal.ops.traces' in sys.modules)"
+    script = (
+        "import sys, portal.asgi, portal.wsgi, portal.celery; portal.celery._start_traces();"
+        "print('portal.ops.traces' in sys.modules)"
+    )
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", script],
         cwd=site_process.CHECKOUT,
