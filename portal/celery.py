@@ -36,6 +36,8 @@ class SiteTask(Task[Any, Any]):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.request.called_directly:
             return super().__call__(*args, **kwargs)
+        # The worker may have been forked while there was no primary to ask for the time.
+        watch_from_the_start()
         try:
             return self.run(*args, **kwargs)
         except Exception as error:

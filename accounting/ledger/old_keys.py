@@ -7,11 +7,13 @@ a migration.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from django.db import connection
 
-from portal.upgrades.altering import alter
+from portal.databases.short_waits import in_short_waits
+from portal.upgrades.altering import hold
 
 SUFFIX: Final = "_with_user"
 OF_HOSTS: Final = (
@@ -36,24 +38,25 @@ def drop_old_keys() -> int:
 
     No old version may run any more. Locks each table for a moment; OperationalError if others hold one all the time.
     """
-    nkeys = 0
+    dropped: set[str] = set()
     for name in _PRIMARY:
-        table = f"accounting_{name}"
-        keys = {f"{table}_pkey": "PRIMARY KEY"} | ({_UNIQUE[name]: "UNIQUE"} if name in _UNIQUE else {})
-        changes = [
-            f"ALTER TABLE {table} DROP CONSTRAINT {key}, ADD CONSTRAINT {key} {kind} USING INDEX {key}{SUFFIX}"
-            for key, kind in keys.items()
-            if _is_waiting(f"{key}{SUFFIX}")
-        ]
-        triggers = [f"DROP TRIGGER IF EXISTS {each} ON {table}" for each in ("user_of_host", "user_of_other_host")]
-        alter(table, *changes, *triggers)
-        nkeys += len(changes)
+        in_short_waits(partial(_drop, name, dropped))
     with connection.cursor() as cursor:
         cursor.execute("DROP FUNCTION IF EXISTS accounting_user_of_host")
-    return nkeys
+    return len(dropped)
 
 
-def _is_waiting(index: str) -> bool:
+def _drop(name: str, dropped: set[str]) -> None:
+    table = f"accounting_{name}"
+    hold(table)
+    keys = {f"{table}_pkey": "PRIMARY KEY"} | ({_UNIQUE[name]: "UNIQUE"} if name in _UNIQUE else {})
     with connection.cursor() as cursor:
-        cursor.execute(_WAITING, [index])
-        return bool(cursor.fetchone()[0])
+        for key, kind in keys.items():
+            # Another run may have done it while this one waited.
+            cursor.execute(_WAITING, [f"{key}{SUFFIX}"])
+            if cursor.fetchone()[0]:
+                new = f"ADD CONSTRAINT {key} {kind} USING INDEX {key}{SUFFIX}"
+                cursor.execute(f"ALTER TABLE {table} DROP CONSTRAINT {key}, {new}")
+                dropped.add(key)
+        for trigger in ("user_of_host", "user_of_other_host"):
+            cursor.execute(f"DROP TRIGGER IF EXISTS {trigger} ON {table}")

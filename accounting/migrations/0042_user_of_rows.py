@@ -15,8 +15,9 @@ BEGIN
 END $$
 """
 COLUMN = "ALTER TABLE accounting_{name} ADD COLUMN IF NOT EXISTS user_id bigint"
+# Also rows that the version before this one moves, when it merges computers, to one whose rows are filled already.
 TRIGGER = """
-CREATE OR REPLACE TRIGGER user_of_host BEFORE INSERT ON accounting_{name}
+CREATE OR REPLACE TRIGGER user_of_host BEFORE INSERT OR UPDATE OF host_id ON accounting_{name}
    FOR EACH ROW WHEN (NEW.user_id IS NULL) EXECUTE FUNCTION accounting_user_of_host()
 """
 # The version before this one gives a record to another volunteer's computer by changing the computer alone.

@@ -5,10 +5,9 @@ from functools import partial
 from django.apps.registry import Apps
 from django.db import connection, migrations
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
-from django.db.backends.utils import CursorWrapper
 
 from accounting.ledger.old_keys import OF_HOSTS
-from portal.upgrades.altering import repeat
+from portal.databases.short_waits import in_short_waits
 
 BATCH_HOSTS = 500
 
@@ -30,15 +29,16 @@ def fill(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
             (until,) = cursor.fetchone()
             if until is None:
                 return
-            repeat(partial(fill_batch, [last, until]))
+            in_short_waits(partial(fill_batch, [last, until]))
             last = until
 
 
-def fill_batch(bounds: list[int], cursor: CursorWrapper) -> None:
+def fill_batch(bounds: list[int]) -> None:
     """Gives way to who has rows of these computers without their ledgers' locks, such as an import."""
-    cursor.execute(LOCK, bounds)
-    for name in OF_HOSTS:
-        cursor.execute(FILL.format(name=name), bounds)
+    with connection.cursor() as cursor:
+        cursor.execute(LOCK, bounds)
+        for name in OF_HOSTS:
+            cursor.execute(FILL.format(name=name), bounds)
 
 
 class Migration(migrations.Migration):

@@ -48,23 +48,29 @@ class Watch:
         self._primary_name = ("", "")
         self._is_silent = False
         self._ended: Final = threading.Event()
+        # Whoever has ended a watch learns no time from it any more.
+        self._learning: Final = threading.Lock()
         self.is_down = False
 
     def run(self) -> None:
         """Look again and again, as long as this process lives: only asking tells what became of a server."""
         is_over = False
         while not is_over:
-            try:
-                self.look()
-            except Exception:
-                # Of whatever kind: without the watch, requests could wait for a lost server for minutes.
-                log.exception("database_watch_failed")
+            self.try_look()
             is_over = self._ended.wait(FIND_SECS if self.is_down else LOOK_SECS)
         self._close()
 
     def end(self) -> None:
         """Let it end after its present look."""
-        self._ended.set()
+        with self._learning:
+            self._ended.set()
+
+    def try_look(self) -> None:
+        """Look, whatever comes of it: without the watch, requests could wait for a lost server for minutes."""
+        try:
+            self.look()
+        except Exception:
+            log.exception("database_watch_failed")
 
     def look(self) -> None:
         """Ask the primary whether it still is one; find the primary if not."""
@@ -101,8 +107,10 @@ class Watch:
         finally:
             timer.cancel()
         if row is not None and row[0]:
-            if not self._ended.is_set():
-                clock.learn(row[1], asked_at, time.monotonic())
+            answered_at = time.monotonic()
+            with self._learning:
+                if not self._ended.is_set():
+                    clock.learn(row[1], asked_at, answered_at)
             return True
         self._cut("reads only", lambda peer: peer == self._primary)
         return False
@@ -123,9 +131,11 @@ class Watch:
             self._cut("is no primary", lambda peer: peer != self._primary)
         if self.is_down or before != self._primary:
             log.warning("database_primary", host=found.info.host, port=found.info.port)
-        self.is_down = False
-        # For its time; if it has ended since, the next look finds that out.
-        self._is_primary(found)
+        try:
+            # For its time, before anybody goes on; if it has ended since, the next look finds that out.
+            self._is_primary(found)
+        finally:
+            self.is_down = False
 
     def ordered(self, params: dict[str, Any]) -> dict[str, Any]:
         """The same hosts, the primary first; if it did not answer, last: attempts at silent machines take seconds."""
@@ -157,7 +167,7 @@ def ensure(params: dict[str, Any], cut_all: CutAll, *, looks_first: bool = False
         if key not in _watches:
             made = _watches[key] = Watch(params, cut_all)
             if looks_first:
-                made.look()
+                made.try_look()
             threading.Thread(target=made.run, name="database-watch", daemon=True).start()
 
 

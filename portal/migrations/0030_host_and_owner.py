@@ -8,5 +8,11 @@ class Migration(migrations.Migration):
     safe_because = "It adds an index, made concurrently"
     dependencies = [("portal", "0029_beat_lease")]
     operations = [
-        migrations.RunSQL("CREATE UNIQUE INDEX CONCURRENTLY host_id_owner ON portal_host (id, owner_id)"),
+        migrations.RunSQL(
+            [
+                # Of a run that was interrupted.
+                "DROP INDEX CONCURRENTLY IF EXISTS host_id_owner",
+                "CREATE UNIQUE INDEX CONCURRENTLY host_id_owner ON portal_host (id, owner_id)",
+            ]
+        ),
     ]

@@ -17,6 +17,8 @@ from allauth.account.models import EmailAddress, EmailConfirmationHMAC
 from django.conf import settings
 from django.core.mail import send_mail
 from django.db import transaction
+from django.db.models import QuerySet
+from django.db.models.functions import Now
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
@@ -36,8 +38,9 @@ log = structlog.get_logger("mails")
 TASK: Final = "portal.tasks.send_waiting_mails"
 MESSAGE_SECS: Final = 60
 LEASE: Final = dt.timedelta(minutes=10)
-"""Longer than a batch takes. A mail that was not accepted is tried again after it, later after longer."""
-BATCH: Final = 10
+"""Longer than a batch takes, also if the mail server answers each step just within EMAIL_TIMEOUT. A mail that was not
+accepted is tried again after it, later after longer."""
+BATCH: Final = 5
 KEPT_TRYING: Final = dt.timedelta(days=3)
 Kind = WaitingMail.Kind
 
@@ -70,25 +73,35 @@ def send_waiting(now: dt.datetime) -> None:
 
     Safe to repeat.
     """
-    given_up, _ = WaitingMail.objects.filter(at__lt=now - KEPT_TRYING).delete()
-    if given_up:
-        log.error("mails_given_up", number=given_up)
-    mails = _take(now)
-    for place, mail in enumerate(mails, 1):
-        if not _send(mail, now):
-            WaitingMail.objects.filter(pk__in=[each.pk for each in mails[place:]]).update(due_at=now)
+    # A clock was ahead when these were stored. The database's says so: a worker's may be behind while others send them.
+    WaitingMail.objects.filter(at__gt=Now() + LEASE).update(at=Now(), due_at=Now())
+    for _number in range(BATCH):
+        mail = _take(now)
+        if mail is None:
             return
-    if len(mails) == BATCH:
-        _tell_worker()
+        if not _send(mail, now):
+            _give_up(WaitingMail.objects.all(), now)
+            return
+    _tell_worker()
 
 
-def _take(now: dt.datetime) -> list[WaitingMail]:
-    """Those that are due, which others then leave alone for LEASE. Locks their rows; passes over those being taken."""
+def _give_up(refused: QuerySet[WaitingMail], now: dt.datetime) -> None:
+    """Only what the mail server does not take now either: nobody may have tried for days, or the clock was set."""
+    number, _ = refused.filter(at__lt=now - KEPT_TRYING).delete()
+    if number:
+        log.error("mails_given_up", number=number)
+
+
+def _take(now: dt.datetime) -> WaitingMail | None:
+    """One that is due, which others then leave alone for LEASE. Locks its row; passes over those being taken.
+
+    One by one: if nobody knows how to write one of them, none is taken with it and waits.
+    """
     with transaction.atomic():
-        due = WaitingMail.objects.select_for_update(skip_locked=True).filter(due_at__lte=now).order_by("pk")[:BATCH]
-        mails = list(due)
-        WaitingMail.objects.filter(pk__in=[mail.pk for mail in mails]).update(due_at=now + LEASE)
-    return mails
+        due = WaitingMail.objects.select_for_update(skip_locked=True).filter(due_at__lte=now).order_by("pk").first()
+        if due is not None:
+            WaitingMail.objects.filter(pk=due.pk).update(due_at=now + LEASE)
+    return due
 
 
 def _send(mail: WaitingMail, now: dt.datetime) -> bool:
@@ -104,7 +117,9 @@ def _send(mail: WaitingMail, now: dt.datetime) -> bool:
         log.error("mail_failed", kind=mail.kind, user=mail.user_id, reason=type(error).__name__)
         if refusal is Refusal.FOR_NOW:
             # It waits as long again as it has waited.
-            WaitingMail.objects.filter(pk=mail.pk).update(due_at=now + max(LEASE, now - mail.at))
+            waiting = WaitingMail.objects.filter(pk=mail.pk)
+            waiting.update(due_at=now + max(LEASE, now - mail.at))
+            _give_up(waiting, now)
         if refusal is not Refusal.FOR_GOOD:
             return refusal is Refusal.FOR_NOW
     mail.delete()

@@ -27,7 +27,7 @@ def prune(root: Path, notes: Path, now: dt.datetime, kept: dt.timedelta) -> list
     """Remove what no manifest has named for so long; the removed files. ``notes``: since when each was missed.
 
     Not while `collectstatic` runs: the manifest that it is about to write may name what is removed. Safe to interrupt
-    and to repeat. Raises NoManifest.
+    and to repeat. Raises NoManifest, and OSError if a file cannot be read, written or removed.
     """
     named = _named(root)
     before = _read_notes(notes)
@@ -36,8 +36,8 @@ def prune(root: Path, notes: Path, now: dt.datetime, kept: dt.timedelta) -> list
     for name in removed:
         (root / name).unlink(missing_ok=True)
         del missed[name]
-    _remove_empty_folders(root)
     _write_notes(notes, missed)
+    _remove_empty_folders(root)
     log.info("old_static_files_removed", removed=len(removed), kept=len(missed))
     return removed
 
@@ -68,7 +68,7 @@ def _files(root: Path) -> Iterator[str]:
 def _read_notes(notes: Path) -> dict[str, dt.datetime]:
     try:
         found = json.loads(notes.read_text())
-        return {str(name): dt.datetime.fromisoformat(since) for name, since in found.items()}
+        return {str(name): dt.datetime.fromisoformat(since).astimezone(dt.UTC) for name, since in found.items()}
     except FileNotFoundError:
         return {}
     except (ValueError, TypeError, AttributeError):

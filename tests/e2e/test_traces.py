@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
@@ -88,3 +89,19 @@ def test_a_page_its_statements_and_the_task_that_it_queued_are_one_trace(
     whole = b"".join(receiver.bodies)
     for hidden in (secret, str(client.session.session_key), alice.email):
         assert hidden.encode() not in whole
+
+
+def test_without_an_address_nothing_is_traced(tmp_path: Path) -> None:
+    script = (
+        "import sys, portal.asgi, portal.wsgi, portal.celery; portal.celery._start_traces();"
+        "print('portal.ops.traces' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script],
+        cwd=site_process.CHECKOUT,
+        env=site_process.environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "False\n"

@@ -15,7 +15,7 @@ from accounting.certificates import registry
 from accounting.certificates.facts import SHOWN, CertificateRequest, read_scopes
 from accounting.computers.merge import merge
 from accounting.ledger import rollup
-from accounting.ledger.archive import erase, moves, sql, store
+from accounting.ledger.archive import erase, moves, store
 from accounting.ledger.partitions import MonthIsArchived
 from accounting.models import (
     ArchivedMonth,
@@ -33,6 +33,7 @@ from accounting.models import (
     Project,
     ProjectDay,
 )
+from portal.databases import short_waits
 from portal.models import Host, User
 from tests.support.accounting_factories import credit
 from tests.support.archived_books import archive_in
@@ -53,8 +54,8 @@ def _archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """An archive of its own. Archiving waits for locks for half a second, and half a second more: no scene needs that,
     but it must give up before PostgreSQL looks for a deadlock, as it does outside scenes.
     """
-    monkeypatch.setattr(sql, "WAIT_SHORTLY", "SET LOCAL lock_timeout = '15ms'")
-    monkeypatch.setattr(moves, "_PAUSE_SECS", 0)
+    monkeypatch.setattr(short_waits, "WAIT", "15ms")
+    monkeypatch.setattr(short_waits, "PAUSE_SECS", 0)
     with archive_in(tmp_path / "archive"):
         yield
 

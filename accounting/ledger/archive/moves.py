@@ -8,7 +8,6 @@ first; one transaction attaches it and forgets the files, which are removed afte
 from __future__ import annotations
 
 import datetime as dt
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,7 +16,6 @@ from typing import Any, Final
 
 import structlog
 from django.db import DatabaseError, IntegrityError, InterfaceError, OperationalError, connection, transaction
-from psycopg.errors import LockNotAvailable
 
 from accounting.engine.amounts import KINDS, NO_WORK, Totals
 from accounting.ledger.archive import check, sql, store
@@ -26,14 +24,13 @@ from accounting.ledger.months import closed_until
 from accounting.ledger.partitions import next_month, partition_of
 from accounting.ledger.sql import WAIT_FOR_LOCK, AdvisoryLock
 from accounting.models import ArchivedMonth, ArchiveErasure, ArchivePart, Settlement
+from portal.databases.short_waits import in_short_waits
 from portal.models import User
 
 log = structlog.get_logger("archive")
 PART_ROWS: Final = 50_000
 """Of a file, and so in memory: about a megabyte, which is what is fetched for a volunteer from a storage that sends
 files whole. The rows of one volunteer are never in two files."""
-_ATTEMPTS: Final = 60
-_PAUSE_SECS: Final = 0.5
 _REPEATS: Final = 3
 
 
@@ -117,7 +114,7 @@ def remove_strays() -> int:
         left = [name for (name,) in cursor.fetchall()]
     for name in left:
         # Its foreign keys need the tables that reports and logins use.
-        _decide(partial(_drop_left, name))
+        in_short_waits(partial(_drop_left, name))
     return store.remove_strays(set(ArchivePart.objects.values_list("name", flat=True)))
 
 
@@ -159,7 +156,7 @@ def _archive(month: dt.date) -> Moved:
         if differences:
             # An account may have been erased since the days were read.
             raise _Changed(f"{differences[0]}. Nothing was archived of this month; run check_ledger.")
-        _decide(lambda: _take(month, parts, total, users))
+        in_short_waits(lambda: _take(month, parts, total, users))
     except BaseException:  # whatever it is: the files are of no use then
         _remove_unless_taken(parts)
         raise
@@ -214,22 +211,6 @@ def write_part(month: dt.date, rows: list[Any]) -> ArchivePart:
     return part
 
 
-def _decide(take: Callable[[], None]) -> None:
-    """Run the transaction that decides; again where it does not get its locks at once."""
-    for attempt in range(1, _ATTEMPTS + 1):
-        try:
-            with transaction.atomic():
-                with connection.cursor() as cursor:
-                    cursor.execute(sql.WAIT_SHORTLY)
-                take()
-            return
-        except OperationalError as error:
-            if not isinstance(error.__cause__, LockNotAvailable) or attempt == _ATTEMPTS:
-                raise
-            # Reports go first; nothing tells when there are fewer of them.
-            time.sleep(_PAUSE_SECS)
-
-
 def _lock(month: dt.date) -> None:
     seen = Settlement.objects.filter(seen_on__gte=month, seen_on__lt=next_month(month))
     list(seen.select_for_update().order_by("pk").values_list("pk"))
@@ -281,7 +262,7 @@ def _restore(month: dt.date) -> Moved:
         except IntegrityError as error:
             # Somebody was erased since the files were read.
             raise _Changed from error
-    _decide(lambda: _put_back(month, names))
+    in_short_waits(lambda: _put_back(month, names))
     for part in parts:
         store.remove(part.name)
     return Moved(month, nrows, len(parts), sum(part.size_bytes for part in parts))

@@ -11,7 +11,6 @@ from typing import Final
 
 from accounting.engine.amounts import KINDS
 
-WAIT_SHORTLY: Final = "SET LOCAL lock_timeout = '500ms'"
 TRY_ALONE: Final = "SELECT pg_try_advisory_lock(%s)"
 LET_OTHERS: Final = "SELECT pg_advisory_unlock(%s)"
 PARTITIONS_BEFORE: Final = """

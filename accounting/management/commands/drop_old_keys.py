@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
-from django.db import OperationalError
+from django.db import OperationalError, connection
+from django.db.migrations.recorder import MigrationRecorder
 from psycopg.errors import LockNotAvailable
 
 from accounting.ledger import old_keys
@@ -18,6 +19,8 @@ class Command(BaseCommand):
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if ("accounting", "0045_old_keys") not in MigrationRecorder(connection).applied_migrations():
+            raise CommandError("The new keys are not all there. Run migrate first.", returncode=1)
         try:
             nkeys = old_keys.drop_old_keys()
         except OperationalError as error:

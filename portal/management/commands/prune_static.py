@@ -30,4 +30,6 @@ class Command(BaseCommand):
             removed = old_static_files.prune(root, notes, timezone.now(), dt.timedelta(days=days))
         except old_static_files.NoManifest as error:
             raise CommandError(str(error)) from error
+        except OSError as error:
+            raise CommandError(f"{error}. What is left is removed by the next run.", returncode=1) from error
         self.stdout.write(f"{len(removed)} files removed.")

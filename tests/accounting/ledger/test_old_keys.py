@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from io import StringIO
+from threading import Event
+from types import SimpleNamespace
 from typing import Any, Final
 
 import psycopg
 import pytest
 from django.apps import apps
 from django.core.management import CommandError, call_command
-from django.db import connection
+from django.db import connection, transaction
+from django.db.migrations.recorder import MigrationRecorder
+from django.db.migrations.state import ProjectState
 
+from accounting.ledger import check, old_keys
 from accounting.ledger.old_keys import _PRIMARY, _UNIQUE, OF_HOSTS, SUFFIX
-from accounting.models import GrantedTotal, HostLedger, HostProject, Note, Project
+from accounting.models import GrantedTotal, HostClient, HostLedger, HostProject, Note, Project
+from portal.databases import short_waits
 from portal.models import Host, User
 from portal.upgrades import altering
 from tests.support.accounting_factories import make_host
-from tests.support.am_rpc import HOUR, START, call, host_of, make_computer, work
+from tests.support.am_rpc import HOUR, START, call, credited, host_of, make_computer, work
+from tests.support.lock_waits import nwaiting_for_locks
 from tests.support.site_process import database_url
+from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -68,6 +78,8 @@ INSERT INTO accounting_grantedtotal AS kept (project_id, project_host_id, host_i
 VALUES (%s, %s, %s, 1, 1, 0, 0, now(), now(), now(), now())
 ON CONFLICT (project_id, project_host_id) DO UPDATE SET host_id = excluded.host_id
 """
+OLD_CLIENT: Final = "INSERT INTO accounting_hostclient (host_id, cpid, books, seen_at) VALUES (%s, 'c', '{}', now())"
+UNCHANGING: Final = ("SELECT", "LOCK TABLE")
 
 
 def execute(statement: str, *values: str | int) -> list[tuple[Any, ...]]:
@@ -99,6 +111,7 @@ def as_before() -> None:
     execute(
         "ALTER TABLE accounting_hostclient ADD CONSTRAINT its_record FOREIGN KEY (record_id) REFERENCES portal_host"
     )
+    execute("ALTER TABLE portal_host DROP CONSTRAINT host_id_owner")
 
 
 def step(module: str, *names: str) -> None:
@@ -108,31 +121,70 @@ def step(module: str, *names: str) -> None:
             getattr(migration, name)(apps, editor)
 
 
+def portal_step(module: str) -> None:
+    with connection.schema_editor(atomic=False) as editor:
+        for operation in import_module(f"portal.migrations.{module}").Migration.operations:
+            operation.database_forwards("portal", editor, ProjectState(), ProjectState())
+
+
 def make_keys() -> None:
     step("0044_keys_with_user", "make_keys", "demand_users", "refer_to_owners")
 
 
 @pytest.fixture
-def upgraded(alice: User, bob: User, projects: list[Project], monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Host]]:
-    """Computers of two volunteers, whose rows were there before, or came while the keys were made."""
+def old(alice: User, bob: User, projects: list[Project], monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Host]]:
+    """Computers of two volunteers in tables of the version before, which have to be as they are now at the end."""
     monkeypatch.setattr(import_module("accounting.migrations.0043_fill_user_of_rows"), "BATCH_HOSTS", 2)
     sound = schema()
     hosts = [make_host(owner, f"node-{number}") for number, owner in enumerate([alice, alice, bob, alice, bob])]
     as_before()
+    for host in hosts[:3]:
+        execute(OLD_PROJECT, host.pk, projects[0].pk)
+        execute(OLD_NOTE, host.pk)
+    execute(OLD_TOTAL, projects[0].pk, 7, hosts[0].pk)
+    portal_step("0030_host_and_owner")
+    # As after a run that ended before it was noted.
+    portal_step("0030_host_and_owner")
+    portal_step("0031_host_and_owner_unique")
     try:
-        for host in hosts[:3]:
-            execute(OLD_PROJECT, host.pk, projects[0].pk)
-            execute(OLD_NOTE, host.pk)
-        execute(OLD_TOTAL, projects[0].pk, 7, hosts[0].pk)
-        step("0042_user_of_rows", "add_columns")
-        execute(OLD_PROJECT, hosts[3].pk, projects[0].pk)
-        step("0043_fill_user_of_rows", "fill")
-        execute(OLD_PROJECT, hosts[4].pk, projects[0].pk)
-        make_keys()
         yield hosts
     finally:
         call_command("drop_old_keys", stdout=StringIO())
     assert schema() == sound
+
+
+@pytest.fixture
+def upgraded(old: list[Host], projects: list[Project]) -> list[Host]:
+    """Their rows were there before, or came while the keys were made."""
+    step("0042_user_of_rows", "add_columns")
+    execute(OLD_PROJECT, old[3].pk, projects[0].pk)
+    step("0043_fill_user_of_rows", "fill")
+    execute(OLD_PROJECT, old[4].pk, projects[0].pk)
+    make_keys()
+    return old
+
+
+class Killed(Exception):
+    """The process ends before its next statement."""
+
+
+def killed_before_each(change: Callable[[], object], meanwhile: Callable[[], object]) -> int:
+    """Do it again and again, each time killed before the first statement that it has not come to yet; how often."""
+    reached: set[str] = set()
+
+    def run(execute: Any, statement: str, values: Any, many: bool, context: Any) -> Any:
+        if not statement.lstrip().startswith(UNCHANGING) and (key := f"{statement} {values}") not in reached:
+            reached.add(key)
+            raise Killed
+        return execute(statement, values, many, context)
+
+    while True:
+        try:
+            with connection.execute_wrapper(run):
+                change()
+            return len(reached)
+        except Killed:
+            meanwhile()
 
 
 def test_all_rows_have_the_owner_of_their_computer(upgraded: list[Host]) -> None:
@@ -185,9 +237,147 @@ def test_a_site_with_accounts_keeps_the_old_keys_until_the_command(upgraded: lis
 
 
 def test_the_command_gives_up_a_table_that_others_hold(upgraded: list[Host], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(altering, "ATTEMPTS", 2)
-    monkeypatch.setattr(altering, "PAUSE_SECS", 0.0)
+    monkeypatch.setattr(short_waits, "ATTEMPTS", 2)
+    monkeypatch.setattr(short_waits, "PAUSE_SECS", 0.0)
     with psycopg.connect(database_url()) as other:
         other.execute("LOCK TABLE accounting_hostledger IN ACCESS SHARE MODE")
         with pytest.raises(CommandError, match="Run it again"):
             call_command("drop_old_keys", stdout=StringIO())
+
+
+def test_a_migration_that_is_killed_anywhere_goes_on_when_it_is_run_again(
+    old: list[Host], projects: list[Project]
+) -> None:
+    def go_on() -> None:
+        """The old version."""
+        for host in old:
+            execute(OLD_PROJECT, host.pk, projects[0].pk)
+
+    for change in (
+        lambda: step("0042_user_of_rows", "add_columns"),
+        lambda: step("0043_fill_user_of_rows", "fill"),
+        make_keys,
+    ):
+        assert killed_before_each(change, go_on) > 17
+    assert {row.host_id: row.user_id for row in HostProject.objects.all()} == {host.pk: host.owner_id for host in old}
+
+
+def test_dropping_the_keys_that_is_killed_anywhere_goes_on_while_computers_report(
+    upgraded: list[Host], projects: list[Project]
+) -> None:
+    computer = make_computer(User.objects.get(pk=upgraded[0].owner_id))
+    call(computer, START)
+    hours = itertools.count(1)
+
+    def report() -> None:
+        work(computer, projects[0], 0.5)
+        call(computer, START + next(hours) * HOUR)
+
+    nkilled = killed_before_each(old_keys.drop_old_keys, report)
+    # The keys, two triggers of each table at most, and the function.
+    assert nkilled == 17 + 2 * len(_PRIMARY) + 1
+    assert HostLedger.objects.get(host=host_of(computer)).contacts == 1 + nkilled
+    assert credited(computer, projects[0])[2] > 0
+    assert list(check.differences()) == []
+
+
+def test_computers_report_while_the_keys_are_dropped(upgraded: list[Host], projects: list[Project]) -> None:
+    computer = make_computer(User.objects.get(pk=upgraded[0].owner_id))
+    call(computer, START)
+    has_begun, is_over = Event(), Event()
+
+    def report() -> int:
+        number = 0
+        try:
+            while number == 0 or not is_over.is_set():
+                number += 1
+                work(computer, projects[0], 0.5)
+                call(computer, START + number * HOUR)
+                has_begun.set()
+        finally:
+            has_begun.set()
+            connection.close()
+        return number
+
+    with ThreadPoolExecutor(1) as pool:
+        reporting = pool.submit(report)
+        has_begun.wait()
+        assert old_keys.drop_old_keys() == 17
+        is_over.set()
+        number = reporting.result()
+    assert HostLedger.objects.get(host=host_of(computer)).contacts == 1 + number
+    assert list(check.differences()) == []
+
+
+def test_two_runs_at_once_drop_each_key_once(upgraded: list[Host]) -> None:
+    def drop() -> int:
+        try:
+            return old_keys.drop_old_keys()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            altering.hold("accounting_hostledger")
+            other = pool.submit(drop)
+            wait_until(lambda: other.done() or nwaiting_for_locks(), "the other one to wait", 30, 0.02)
+            mine: set[str] = set()
+            old_keys._drop("hostledger", mine)
+        assert (len(mine), other.result()) == (1, 16)
+
+
+def test_no_key_is_dropped_before_the_new_ones_are_made(upgraded: list[Host]) -> None:
+    before = schema()
+    recorder = MigrationRecorder(connection)
+    recorder.record_unapplied("accounting", "0045_old_keys")
+    try:
+        with pytest.raises(CommandError, match="Run migrate first"):
+            call_command("drop_old_keys", stdout=StringIO())
+    finally:
+        recorder.record_applied("accounting", "0045_old_keys")
+    assert schema() == before
+
+
+def test_filling_gives_way_to_an_import_and_holds_up_no_report(
+    old: list[Host], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step("0042_user_of_rows", "add_columns")
+    pauses: list[float] = []
+    with psycopg.connect(database_url()) as importing, psycopg.connect(database_url(), autocommit=True) as reporting:
+        importing.execute("SELECT FROM accounting_grantedtotal FOR UPDATE")
+
+        def meanwhile(secs: float) -> None:
+            pauses.append(secs)
+            # Raises if somebody has them.
+            reporting.execute("SELECT FROM accounting_hostledger FOR UPDATE NOWAIT")
+            importing.commit()
+
+        monkeypatch.setattr(short_waits, "time", SimpleNamespace(sleep=meanwhile))
+        # If it did not give way, it would wait for ever.
+        execute("SET statement_timeout = '20s'")
+        step("0043_fill_user_of_rows", "fill")
+        execute("RESET statement_timeout")
+    assert pauses == [short_waits.PAUSE_SECS]
+    assert {row.user_id for row in GrantedTotal.objects.all()} == {old[0].owner_id}
+    make_keys()
+
+
+def test_rows_that_the_old_version_moves_to_a_computer_that_was_filled_get_their_user(
+    old: list[Host], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It merges a record with one that was made earlier, but used longer."""
+    step("0042_user_of_rows", "add_columns")
+    execute("ALTER TABLE accounting_hostclient DISABLE TRIGGER user_of_host")
+    execute(OLD_CLIENT, old[3].pk)
+    execute("ALTER TABLE accounting_hostclient ENABLE TRIGGER user_of_host")
+    migration = import_module("accounting.migrations.0043_fill_user_of_rows")
+    filled: Callable[[list[int]], None] = migration.fill_batch
+
+    def fill_batch(bounds: list[int]) -> None:
+        filled(bounds)
+        execute("UPDATE accounting_hostclient SET host_id = %s WHERE host_id = %s", old[0].pk, old[3].pk)
+
+    monkeypatch.setattr(migration, "fill_batch", fill_batch)
+    step("0043_fill_user_of_rows", "fill")
+    make_keys()
+    assert HostClient.objects.get().user_id == old[0].owner_id

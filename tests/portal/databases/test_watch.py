@@ -135,14 +135,56 @@ def test_the_primary_is_tried_first_and_a_silent_one_last(
     assert looked_after.ordered(hosts.params)["port"] == f"{second},{first}"
 
 
-def test_without_a_primary_nobody_waits_and_then_it_is_found(hosts: TwoHosts, looked_after: watch.Watch) -> None:
+def test_without_a_primary_nobody_waits_and_then_it_is_found(
+    hosts: TwoHosts, looked_after: watch.Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for link in hosts.links:
         link.set(State.REFUSES)
     looked_after.look()
     assert looked_after.is_down
+    was_down: list[bool] = []
+    monkeypatch.setattr(clock, "learn", lambda *_: was_down.append(looked_after.is_down))
     hosts.links[1].set(State.PASSES)
     looked_after.look()
+    # Who goes on then has its time.
+    assert was_down == [True]
     assert not looked_after.is_down
+
+
+def test_a_primary_that_was_found_is_used_even_if_asking_it_failed(
+    hosts: TwoHosts, looked_after: watch.Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for link in hosts.links:
+        link.set(State.REFUSES)
+    looked_after.look()
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    hosts.links[1].set(State.PASSES)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading, "Timer", fail)
+        looked_after.try_look()
+    looked_after.try_look()
+    assert not looked_after.is_down
+
+
+def test_a_first_look_that_fails_is_followed_by_others(hosts: TwoHosts, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[int] = []
+    looked_again = threading.Event()
+
+    def look(_watch: watch.Watch) -> None:
+        looks.append(1)
+        if len(looks) == 1:
+            raise RuntimeError("whatever it is")
+        looked_again.set()
+
+    monkeypatch.setattr(watch.Watch, "look", look)
+    watch.ensure(hosts.params, REGISTRY.cut, looks_first=True)
+    try:
+        assert looked_again.wait(PATIENCE_SECS)
+    finally:
+        watch.end_all()
 
 
 def test_a_primary_that_only_reads_now_loses_its_connections(hosts: TwoHosts, looked_after: watch.Watch) -> None:

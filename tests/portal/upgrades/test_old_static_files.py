@@ -84,6 +84,15 @@ def test_the_time_begins_anew_when_a_version_comes_back(site: Path, tmp_path: Pa
     assert first <= there(root)
 
 
+def test_notes_whose_times_have_lost_their_zone_are_of_the_machines_own(site: Path, tmp_path: Path) -> None:
+    release(site, 1)
+    release(site, 2)
+    run(tmp_path, NOW)
+    notes = tmp_path / "missed.json"
+    notes.write_text(notes.read_text().replace("+00:00", ""))
+    assert run(tmp_path, NOW + KEPT + dt.timedelta(days=1))
+
+
 def test_damaged_notes_let_files_stay_the_longer(site: Path, tmp_path: Path) -> None:
     release(site, 1)
     release(site, 2)
@@ -113,3 +122,69 @@ def test_the_command_counts_what_it_removed(site: Path, tmp_path: Path) -> None:
         out = io.StringIO()
         call_command("prune_static", "--days", "0", stdout=out)
         assert out.getvalue() == f"{nfiles} files removed.\n"
+
+
+def test_links_go_and_what_they_lead_to_stays(site: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "kept.txt").write_text("somebody else's")
+    release(site, 1)
+    root = tmp_path / "static"
+    (root / "old.txt").symlink_to(outside / "kept.txt")
+    (root / "old").symlink_to(outside)
+    (root / "nowhere.txt").symlink_to(outside / "gone.txt")
+    run(tmp_path, NOW)
+    assert run(tmp_path, NOW + KEPT) == ["nowhere.txt", "old.txt"]
+    assert (outside / "kept.txt").exists()
+    assert not (root / "old.txt").is_symlink()
+
+
+@pytest.mark.parametrize("blocked", ["static/staticfiles.json", "static-missed.json"])
+def test_what_cannot_be_read_is_told_and_nothing_is_removed(site: Path, tmp_path: Path, blocked: str) -> None:
+    release(site, 1)
+    release(site, 2)
+    before = there(tmp_path / "static") - {"staticfiles.json"}
+    (tmp_path / blocked).unlink(missing_ok=True)
+    (tmp_path / blocked).mkdir()
+    with pytest.raises(CommandError, match=blocked.rpartition("/")[2]):
+        call_command("prune_static", "--days", "0")
+    assert there(tmp_path / "static") - {"staticfiles.json"} == before
+
+
+def test_a_file_that_cannot_be_removed_is_told_and_goes_with_the_next_run(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release(site, 1)
+    release(site, 2)
+    out = io.StringIO()
+    call_command("prune_static", "--days", "0", stdout=out)
+
+    def refuse(path: Path, missing_ok: bool = False) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    with monkeypatch.context() as patch:
+        # As in a folder that may only be read, which would not stop root.
+        patch.setattr(Path, "unlink", refuse)
+        with pytest.raises(CommandError, match=r"Permission denied.*next run"):
+            call_command("prune_static", "--days", "0")
+    call_command("prune_static", "--days", "0", stdout=out)
+    assert out.getvalue() == "0 files removed.\n4 files removed.\n"
+
+
+def test_what_was_missed_is_noted_though_a_folder_cannot_be_removed(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release(site, 1)
+    release(site, 2)
+    (tmp_path / "static" / "empty").mkdir()
+
+    def refuse(path: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rmdir", refuse)
+        with pytest.raises(CommandError, match="Permission denied"):
+            call_command("prune_static", "--days", "0")
+    out = io.StringIO()
+    call_command("prune_static", "--days", "0", stdout=out)
+    assert out.getvalue() == "4 files removed.\n"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 
 import psycopg
 import pytest
 from django.core.management import CommandError, call_command
+from django.core.management.commands.migrate import Command as DjangosCommand
 from django.db import IntegrityError, connection
 from django.db.migrations.recorder import MigrationRecorder
 from pytest_django import Settings
@@ -130,6 +132,41 @@ def test_packages_are_compared_with_the_locked_ones(tmp_path: Path) -> None:
     old, missing = package_problems(own)
     assert old.startswith("django ") and "==1.0" in old
     assert missing.startswith("no-such-package is not installed")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_do_not_migrate_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    with psycopg.connect(database_url(), autocommit=True) as other:
+        other.execute("SELECT pg_advisory_lock(%s)", [migrate._LOCK])
+
+        def end_other(_secs: float) -> None:
+            other.execute("SELECT pg_advisory_unlock(%s)", [migrate._LOCK])
+
+        with monkeypatch.context() as patch:
+            patch.setattr(migrate, "LONGEST_WAIT_SECS", 0)
+            with pytest.raises(CommandError, match="Another `migrate`"):
+                call_command("migrate", check_unapplied=True)
+        monkeypatch.setattr(migrate, "time", SimpleNamespace(sleep=end_other, monotonic=lambda: 0.0))
+        out = StringIO()
+        call_command("migrate", check_unapplied=True, verbosity=0, stdout=out)
+        assert out.getvalue().count("waiting") == 1
+        assert other.execute("SELECT pg_try_advisory_lock(%s)", [migrate._LOCK]).fetchone() == (True,)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_migrate_says_that_the_database_was_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its lock is lost with the connection."""
+
+    def lose_database(*_: object, **_options: object) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+
+    monkeypatch.setattr(DjangosCommand, "handle", lose_database)
+    try:
+        with pytest.raises(CommandError, match=r"The database was lost: terminating.*What was applied is kept"):
+            call_command("migrate")
+    finally:
+        connection.close()
 
 
 @pytest.mark.django_db(transaction=True)

@@ -86,9 +86,36 @@ def kill_standby(site: ClusterSite) -> None:
     site.start_again([standby], OUTAGE_SECS)
 
 
+def pause_sync_standby(site: ClusterSite) -> None:
+    """The machine for which commits wait stands still, and its connections stay."""
+    standby = site.data.sync_standby()
+    standby.patroni.signal(signal.SIGSTOP)
+    time.sleep(OUTAGE_SECS)
+    standby.patroni.signal(signal.SIGCONT)
+
+
+def cut_leader_off_from_etcd(site: ClusterSite) -> None:
+    """The leader's machine reaches all others, but cannot renew its lock."""
+    for link in (leader := _leader(site)).etcd_links:
+        link.set(State.DROPS)
+    time.sleep(OUTAGE_SECS)
+    for link in leader.etcd_links:
+        link.set(State.PASSES)
+
+
 def kill_etcd_member(site: ClusterSite) -> None:
     site.etcd.members[0].kill()
     site.start_again(site.etcd.members[:1], RESTART_SECS)
+
+
+def kill_two_etcd_members(site: ClusterSite) -> None:
+    """Nobody can be made the leader; the present one goes on, as its Patroni reaches the others."""
+    leader = _leader(site)
+    lost = site.etcd.members[:2]
+    for member in lost:
+        member.kill()
+    site.start_again(lost, OUTAGE_SECS)
+    assert site.data.leader() is leader
 
 
 def kill_web_node(site: ClusterSite) -> None:
@@ -206,11 +233,14 @@ FAULTS: Final[tuple[Fault, ...]] = (
     kill_postgres,
     kill_patroni,
     kill_standby,
+    pause_sync_standby,
     kill_etcd_member,
+    kill_two_etcd_members,
     kill_web_node,
     kill_workers_and_beat,
     kill_valkey,
     cut_leader_off,
+    cut_leader_off_from_etcd,
     break_storage,
 )
 OF_CLOCKS: Final[tuple[Fault, ...]] = (

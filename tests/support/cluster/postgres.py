@@ -114,6 +114,11 @@ class DataNodes:
             return None
         return next(node for node in self.nodes if node.port == port)
 
+    def sync_standby(self) -> DataNode:
+        """The machine that has to have a commit before it is answered."""
+        name = next(member["name"] for member in self._members() if member["role"] == "sync_standby")
+        return next(node for node in self.nodes if node.name == name)
+
     def is_whole(self) -> bool:
         """Whether both other machines follow the primary, and one of them is known in etcd to have what it has: only
         such a one may take over.

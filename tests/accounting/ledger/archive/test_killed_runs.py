@@ -69,12 +69,12 @@ def _is_alone() -> bool:
 # are removed.
 STEPS = [
     (archive, store, "save", 1, False),
-    (archive, moves, "_decide", 1, True),
+    (archive, moves, "in_short_waits", 1, True),
     (archive, moves, "_take", 2, False),
-    (archive, moves, "_decide", 2, False),
+    (archive, moves, "in_short_waits", 2, False),
     (restore, moves, "_fill", 1, False),
     (restore, moves, "_put_back", 2, False),
-    (restore, moves, "_decide", 1, False),
+    (restore, moves, "in_short_waits", 1, False),
     (restore, store, "remove", 1, False),
 ]
 

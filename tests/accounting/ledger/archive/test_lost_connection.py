@@ -55,7 +55,7 @@ def test_files_of_which_nothing_is_known_are_removed_by_the_next_run(
         raise OSError("the network is away")
 
     with monkeypatch.context() as patch:
-        patch.setattr(moves, "_decide", then_lost)
+        patch.setattr(moves, "in_short_waits", then_lost)
         with pytest.raises(OSError, match="the network is away"):
             archive()
     assert left and files(folder) == left
