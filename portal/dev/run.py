@@ -217,6 +217,8 @@ def main() -> NoReturn:
     if not os.environ.get("DATABASE_URL"):
         # The demo's data: visitors look around in it. Without them there is no such account.
         os.environ.setdefault("DEMO_ACCOUNT", DEMO_EMAIL)
+    # Nothing is gained by compressing static files for this machine alone, which takes seconds of the first start.
+    os.environ.setdefault("STATICFILES_STORAGE", "whitenoise.storage.ManifestStaticFilesStorage")
     # The services write into a pipe, which is read here.
     os.environ.setdefault("LOG_FORMAT", "console" if sys.stdout.isatty() else "json")
     # The Procfile says "python" and means this one.
