@@ -23,6 +23,7 @@ from pytest_django import DjangoDbBlocker, Settings
 from portal.languages.compiling import compile_stale
 from portal.models import Host, User
 from tests.support.database import backend, commit_without_waiting, empty_tables, end_other_sessions, use_template
+from tests.support.s3_server import S3Server
 from tests.support.sessions import sign_in_lately
 
 # A busy machine is no failure: no test of ours asserts how long something takes.
@@ -70,7 +71,6 @@ def pytest_collection() -> Generator[None, object, object]:
         return (yield)
     finally:
         gc.freeze()
-        gc.set_threshold(10_000)
         gc.enable()
 
 
@@ -97,6 +97,13 @@ def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -
 def _empty_cache() -> Iterator[None]:
     yield
     cache.clear()
+
+
+@pytest.fixture(scope="session")
+def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """An S3 server for all tests of a test process, each with a bucket of its own: starting one takes seconds."""
+    with S3Server(tmp_path_factory.mktemp("s3")) as server:
+        yield server
 
 
 @pytest.fixture

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import datetime as dt
 import io
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from django.conf import settings
-from fpdf import FPDF
 from PIL import Image, ImageDraw
 from PIL.PngImagePlugin import PngInfo
 
 from accounting.certificates import layout
 from accounting.certificates.texts import CertificateText
 from accounting.drawing import fonts, qr
+
+if TYPE_CHECKING:
+    from fpdf import FPDF
 
 DOTS_PER_MM: Final = 6
 """Of pictures: 1260 by 1782 pixels, about 150 dots per inch."""
@@ -23,6 +25,9 @@ _CJK: Final = "cjk{}"
 
 def pdf(shown: CertificateText, made_at: dt.datetime) -> bytes:
     """The file has its fonts in it, and the address of the check in its properties."""
+    # Not imported above: importing it takes a tenth of a second at each start of a process.
+    from fpdf import FPDF
+
     file = FPDF(format="A4", unit="mm")
     file.set_auto_page_break(False)
     file.set_title(shown.title)

@@ -12,7 +12,6 @@ from typing import Final
 
 import fontpkg_noto_sans
 import noto_cjk_sans_otc
-from fontTools.ttLib import TTCollection, TTFont
 from PIL import ImageFont
 from PIL.ImageFont import FreeTypeFont
 
@@ -24,12 +23,17 @@ _JAPANESE, _KOREAN, _CHINESE = 0, 1, 2
 
 @cache
 def _sans_points() -> frozenset[int]:
+    # Not imported above, here and below: importing it takes a tenth of a second at each start of a process.
+    from fontTools.ttLib import TTFont
+
     with TTFont(SANS, lazy=True) as font:
         return frozenset(font.getBestCmap())
 
 
 @cache
 def _cjk_points() -> frozenset[int]:
+    from fontTools.ttLib import TTCollection
+
     with TTCollection(CJK, lazy=True) as collection:
         return frozenset(collection.fonts[_CHINESE].getBestCmap())
 

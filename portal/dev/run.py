@@ -217,6 +217,10 @@ def main() -> NoReturn:
     if not os.environ.get("DATABASE_URL"):
         # The demo's data: visitors look around in it. Without them there is no such account.
         os.environ.setdefault("DEMO_ACCOUNT", DEMO_EMAIL)
+    # Nothing is gained by compressing static files for this machine alone, which takes seconds of the first start.
+    os.environ.setdefault("STATICFILES_STORAGE", "whitenoise.storage.ManifestStaticFilesStorage")
+    # `prepare` has made the checks by then.
+    os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
     # The services write into a pipe, which is read here.
     os.environ.setdefault("LOG_FORMAT", "console" if sys.stdout.isatty() else "json")
     # The Procfile says "python" and means this one.

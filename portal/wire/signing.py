@@ -11,6 +11,7 @@ CRLF and upper case. Every refusal is a SigningError that says what is wrong wit
 import hashlib
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -76,6 +77,8 @@ def parse_public_key(text: str) -> PublicKey:
     return key
 
 
+# To find out whether its numbers belong together takes much longer than to sign with it.
+@lru_cache(maxsize=4)
 def parse_private_key(text: str) -> PrivateKey:
     """Read a private key in BOINC's layout or as unencrypted PEM. Raises SigningError."""
     _check_length(text, "private key")

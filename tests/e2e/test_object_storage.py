@@ -19,11 +19,10 @@ from portal.models import Host, User
 from portal.object_storage.backend import ObjectStorage
 from scheduler.files import check
 from scheduler.models import KeptOutput, StoredFile, Upload
-from tests.support import s3_server
 from tests.support.boinc_client import BoincClient
 from tests.support.credit_factories import make_app
 from tests.support.own_project import PASSWORDS, QUICK, Manage, ask_until, attach
-from tests.support.s3_server import S3Server, keys
+from tests.support.s3_server import S3Server, keys, options, variables
 from tests.support.site_process import CHECKOUT, Site, celery_worker
 from tests.support.upload_requests import make_task, size_query, upload_body
 from tests.support.upload_sockets import connect, post
@@ -32,19 +31,13 @@ from tests.support.wait import wait_until
 LIMIT = 2**21
 
 
-@pytest.fixture(scope="module")
-def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    with S3Server(tmp_path_factory.mktemp("s3")) as server:
-        yield server
-
-
 @pytest.fixture
-def in_s3(s3: S3Server, settings: Settings) -> Iterator[dict[str, str]]:
+def in_s3(s3_server: S3Server, settings: Settings) -> Iterator[dict[str, str]]:
     """The environment of sites whose files are in an empty bucket; the test looks into it, too."""
-    bucket = s3.new_bucket()
-    settings.STORAGES = {**settings.STORAGES, "default": s3_server.options(s3.url, bucket).as_storage()}
+    bucket = s3_server.new_bucket()
+    settings.STORAGES = {**settings.STORAGES, "default": options(s3_server.url, bucket).as_storage()}
     settings.UPLOADS_IN_STORAGE = True
-    yield s3_server.variables(s3.url, bucket)
+    yield variables(s3_server.url, bucket)
     assert isinstance(default_storage, ObjectStorage)
     default_storage.close()
 

@@ -55,7 +55,7 @@ def check_all_are_there(names: set[str]) -> None:
     assert list(check.differences()) == []
 
 
-@pytest.mark.parametrize(("nfiles", "nat_once"), [(10, 8), (3, 60)])
+@pytest.mark.parametrize(("nfiles", "nat_once"), [(3, 60), pytest.param(10, 8, marks=pytest.mark.long)])
 def test_one_file_that_is_uploaded_many_times_at_once_is_there(
     two_processes: Site, studio: Host, app: App, nfiles: int, nat_once: int
 ) -> None:

@@ -39,13 +39,6 @@ def filled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job_cache, "PAUSE_SECS", 6000.0)
 
 
-@pytest.fixture(scope="session")
-def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    """An S3 server for all tests of a test process."""
-    with S3Server(tmp_path_factory.mktemp("s3")) as server:
-        yield server
-
-
 @pytest.fixture
 def s3_proxy(s3_server: S3Server) -> Iterator[FaultyProxy]:
     """What is in front of it, and breaks when a test says so."""

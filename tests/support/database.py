@@ -16,7 +16,11 @@ from django.utils import timezone
 
 # "tt" in an advisory lock's number
 _LOCK: Final = 0x7474
-_KEPT: Final = frozenset({"django_content_type", "auth_permission"})
+_KEPT: Final = frozenset({"django_content_type", "auth_permission", "django_migrations"})
+_WITH_PAGES: Final = """
+SELECT relname FROM pg_class
+WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND relname <> ALL(%s) AND pg_relation_size(oid) > 0
+"""
 
 
 def use_template() -> None:
@@ -87,18 +91,15 @@ def _close() -> None:
 
 
 def empty_tables(_case: TransactionTestCase) -> None:
-    """After a test that commits: delete the rows of those tables that have some, without looking at foreign keys.
+    """After a test that commits: delete all rows, without looking at foreign keys.
 
     Django's own way, to truncate all tables and make all permissions anew, takes twenty times as long.
     """
-    tables = connection.introspection.django_table_names(only_existing=True, include_views=False)
-    looks = [f"SELECT '{table}' WHERE EXISTS (SELECT FROM \"{table}\")" for table in tables if table not in _KEPT]
     with connection.cursor() as cursor:
-        cursor.execute(" UNION ALL ".join(looks))
-        filled = [row[0] for row in cursor.fetchall()]
-        if filled:
-            deletes = [f'DELETE FROM "{table}"' for table in filled]
-            cursor.execute("; ".join(["BEGIN", "SET LOCAL session_replication_role = replica", *deletes, "COMMIT"]))
+        # Most tables have never had a row: to look into each takes five times as long as to look at their sizes.
+        cursor.execute(_WITH_PAGES, [[*_KEPT]])
+        deletes = [f'DELETE FROM "{table}"' for (table,) in cursor.fetchall()]
+        cursor.execute("; ".join(["BEGIN", "SET LOCAL session_replication_role = replica", *deletes, "COMMIT"]))
 
 
 if __name__ == "__main__":

@@ -14,23 +14,21 @@ from pytest_django import Settings
 from credit.export import files, run
 from credit.models import StatisticsExport
 from portal.object_storage.backend import ObjectStorage, StorageError
-from tests.support import s3_server
-from tests.support.s3_server import FaultyProxy, S3Server, keys
+from tests.support.s3_server import FaultyProxy, S3Server, keys, options
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def proxy(tmp_path: Path, settings: Settings) -> Iterator[FaultyProxy]:
+def proxy(s3_server: S3Server, tmp_path: Path, settings: Settings) -> Iterator[FaultyProxy]:
     """In front of an S3 server with the site's files."""
-    with S3Server(tmp_path) as server:
-        proxy = FaultyProxy(server.url)
-        entry = s3_server.options(proxy.url, server.new_bucket()).as_storage()
-        settings.STORAGES = {**settings.STORAGES, "default": entry}
-        settings.STATISTICS_DIR = tmp_path / "statistics"
-        yield proxy
-        default_storage.close()  # type: ignore[attr-defined]  # it is object storage
-        proxy.close()
+    proxy = FaultyProxy(s3_server.url)
+    entry = options(proxy.url, s3_server.new_bucket()).as_storage()
+    settings.STORAGES = {**settings.STORAGES, "default": entry}
+    settings.STATISTICS_DIR = tmp_path / "statistics"
+    yield proxy
+    default_storage.close()  # type: ignore[attr-defined]  # it is object storage
+    proxy.close()
 
 
 def get(name: str, **headers: str) -> Any:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import random
+import select
+import signal
 import subprocess
 import sys
 import time
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from django.conf import settings
@@ -22,6 +25,7 @@ from credit.statistics import check as statistics_check
 from credit.validator.passes import run_pass
 from tests.support.credit_factories import NOON, make_app
 from tests.support.site_process import environment
+from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -30,17 +34,20 @@ NVALIDATORS = 4
 KILLS = 5
 WAIT_SECS = 120.0
 
+# Forks a validator for each line: to start Python and load the site for each would take most of the test's time.
 # Passes until nothing waits, each of few workunits, so that there are many to be killed in.
-VALIDATOR = """
-import datetime as dt, sys, django
+VALIDATORS = """
+import datetime as dt, os, sys, django
 django.setup()
-from django.db import connection
 from credit.validator.passes import run_pass
 from credit.models import Workunit
-print("ready", flush=True)
 app_id, now = int(sys.argv[1]), dt.datetime.fromisoformat(sys.argv[2])
-while Workunit.objects.filter(app=app_id, need_validate=True).exists():
-    run_pass(app_id, now, 5)
+while sys.stdin.readline():
+    if os.fork() == 0:
+        print(os.getpid(), flush=True)
+        while Workunit.objects.filter(app=app_id, need_validate=True).exists():
+            run_pass(app_id, now, 5)
+        os._exit(0)
 """
 
 
@@ -52,17 +59,37 @@ def project(app: App) -> SimulatedProject:
     return made
 
 
-def start(app: App) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-c", VALIDATOR, str(app.pk), NOON.isoformat()]
-    return subprocess.Popen(command, env=environment(settings.VAR_DIR), cwd=settings.BASE_DIR, stdout=subprocess.PIPE)
+class Validators:
+    """The process that starts them; use it as a context manager."""
 
+    def __init__(self, app: App) -> None:
+        command = [sys.executable, "-c", VALIDATORS, str(app.pk), NOON.isoformat()]
+        variables, pipe = environment(settings.VAR_DIR), subprocess.PIPE
+        self._process = subprocess.Popen(command, env=variables, cwd=settings.BASE_DIR, stdin=pipe, stdout=pipe)
+        self._started: list[int] = []
 
-def finish(process: subprocess.Popen[bytes]) -> None:
-    """By SIGKILL, wherever it is."""
-    process.kill()
-    process.wait()
-    assert process.stdout is not None
-    process.stdout.close()
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_raised: object) -> None:
+        for pid in self._started:
+            self.kill(pid)
+        self._process.communicate()
+
+    def start(self) -> int:
+        """The number of one that is at work. It keeps it when it has ended, as nobody waits for it."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(b"\n")
+        self._process.stdin.flush()
+        self._started.append(int(self._process.stdout.readline()))
+        return self._started[-1]
+
+    def kill(self, pid: int) -> None:
+        """By SIGKILL, wherever it is; return when it has ended."""
+        os.kill(pid, signal.SIGKILL)
+        end = os.pidfd_open(pid)
+        select.select([end], [], [])
+        os.close(end)
 
 
 def samples() -> list[Any]:
@@ -106,27 +133,16 @@ def test_four_validators_killed_at_random_decide_everything_once() -> None:
     forget()
 
     rng = random.Random(time.time_ns())
-    running = [start(app) for _ in range(NVALIDATORS)]
-    kills = killed_at_work = 0
-    deadline = time.monotonic() + WAIT_SECS
-    try:
-        while kills < KILLS or (is_waiting() and time.monotonic() < deadline):
-            place = kills % NVALIDATORS
-            victim = running[place]
-            if kills < KILLS:
-                assert victim.stdout is not None
-                victim.stdout.readline()  # until it is at work, or has ended
-                # At a random moment of its pass, which says nothing of where it is.
-                time.sleep(rng.uniform(0, 0.1))
-                killed_at_work += is_waiting()
-                finish(victim)
-                kills += 1
-                running[place] = start(app)
-            else:
-                time.sleep(0.05)
-    finally:
-        for process in running:
-            finish(process)
+    killed_at_work = 0
+    with Validators(app) as validators:
+        running = [validators.start() for _ in range(NVALIDATORS)]
+        for kill in range(KILLS):
+            # At a random moment of its pass, which says nothing of where it is.
+            time.sleep(rng.uniform(0, 0.1))
+            killed_at_work += is_waiting()
+            validators.kill(running[kill % NVALIDATORS])
+            running[kill % NVALIDATORS] = validators.start()
+        wait_until(lambda: not is_waiting(), "everything to be decided", WAIT_SECS, 0.05)
     assert killed_at_work >= 2
     check(alone)
 

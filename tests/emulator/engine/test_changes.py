@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -208,6 +209,12 @@ BUSY = Scenario(
 )
 
 
+@cache
+def busy(days: float) -> Result:
+    """Without any change."""
+    return run(BUSY, Rec(), days)
+
+
 def test_every_preference_can_change() -> None:
     names = {field.name for field in fields(ChangePreferences)} - {"at_secs"}
     assert names == {field.name for field in fields(Preferences)} == set(CHANGED)
@@ -219,7 +226,7 @@ def test_a_preference_that_changes_at_once_is_as_if_it_had_always_been_so(name: 
     always = run(replace(BUSY, preferences=replace(BUSY.preferences, **change)), Rec(), 6.0)
     changed = run(replace(BUSY, events=(ChangePreferences(0.0, **change),)), Rec(), 6.0)
     assert (changed.figures, changed.projects) == (always.figures, always.projects)
-    assert always.figures != run(BUSY, Rec(), 6.0).figures
+    assert always.figures != busy(6.0).figures
 
 
 @pytest.mark.parametrize("name", CHANGED)
@@ -227,9 +234,8 @@ def test_a_preference_that_changes_and_changes_back_holds_for_that_time_only(nam
     before = getattr(BUSY.preferences, name)
     events = (ChangePreferences(DAY_SECS, **{name: CHANGED[name]}), ChangePreferences(2 * DAY_SECS, **{name: before}))
     changed = run(replace(BUSY, events=events), Rec(), 40.0)
-    alike = run(BUSY, Rec(), 40.0)
     # A day of 40 at most is lost or gained.
-    for row, other in zip(changed.projects, alike.projects, strict=True):
+    for row, other in zip(changed.projects, busy(40.0).projects, strict=True):
         assert row.used_flop == pytest.approx(other.used_flop, rel=0.08)
 
 

@@ -27,6 +27,8 @@ from emulator.pages import reads
 from tests.support.emulator_experiments import begin, carry_out, trial
 
 ROOT = Path(__file__).parents[3]
+S1 = str(FOLDER / "s1_two_equal_cpu")
+EXAMPLE = ROOT / "docs" / "examples" / "earliest_deadline_policy" / "earliest_deadline_policy.py"
 
 
 def emulate(*arguments: str, path: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -45,8 +47,15 @@ def emulate(*arguments: str, path: Path | None = None) -> subprocess.CompletedPr
     )
 
 
+def said(*arguments: str) -> str:
+    """What the command prints, run in this process."""
+    out = io.StringIO()
+    call_command("emulate", *arguments, "--jobs", "1", stdout=out, stderr=io.StringIO())
+    return out.getvalue()
+
+
 def test_it_prints_the_figures_as_json() -> None:
-    done = emulate(str(FOLDER / "s1_two_equal_cpu"), "--policy", "rec", "--days", "3", "--seed", "5", "--json")
+    done = emulate(S1, "--policy", "rec", "--days", "3", "--seed", "5", "--json")
     assert done.returncode == 0, done.stderr
     printed = json.loads(done.stdout)
     assert list(printed) == ["figures_of_merit", "projects", "notes", "cpu_secs"]
@@ -79,28 +88,16 @@ def test_it_goes_on_from_a_zip_of_a_data_folder_and_lists_what_is_not_used(
 
 def test_it_says_what_a_policy_does_not_know() -> None:
     folder = str(FOLDER / "s2_gpu_example1")
-    assert "note: Debt with preemption does not use GPUs" in emulate(folder, "--policy", "debt", "--days", "1").stdout
-    printed = json.loads(emulate(folder, "--policy", "debt", "--days", "1", "--json").stdout)
+    assert "note: Debt with preemption does not use GPUs" in said(folder, "--policy", "debt", "--days", "1")
+    printed = json.loads(said(folder, "--policy", "debt", "--days", "1", "--json"))
     assert [note.partition(":")[0] for note in printed["notes"]] == ["Debt with preemption does not use GPUs"]
 
 
 def test_it_reads_a_state_file_alone_with_quirks_and_explains() -> None:
     state = FOLDER / "s2_gpu_example1" / "client_state.xml"
-    done = emulate(str(state), "--policy", "ltd", "--quirks", "boinc", "--days", "1", "--explain", "4")
-    assert done.returncode == 0, done.stderr
-    assert "share_violation_normalised" in done.stdout
-    assert "is asked for work: " in done.stdout
-
-
-S1 = str(FOLDER / "s1_two_equal_cpu")
-EXAMPLE = ROOT / "docs" / "examples" / "earliest_deadline_policy" / "earliest_deadline_policy.py"
-
-
-def said(*arguments: str) -> str:
-    """What the command prints, run in this process."""
-    out = io.StringIO()
-    call_command("emulate", *arguments, "--jobs", "1", stdout=out, stderr=io.StringIO())
-    return out.getvalue()
+    printed = said(str(state), "--policy", "ltd", "--quirks", "boinc", "--days", "1", "--explain", "4")
+    assert "share_violation_normalised" in printed
+    assert "is asked for work: " in printed
 
 
 @pytest.mark.parametrize(

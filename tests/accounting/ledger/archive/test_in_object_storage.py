@@ -18,35 +18,33 @@ from portal.object_storage import options
 from portal.object_storage.backend import ObjectStorage
 from scheduler.files import leftovers
 from tests.accounting.ledger.archive.test_erasures import erase_alice
-from tests.support import s3_server
 from tests.support.archived_books import archive, everything, restore, sound
-from tests.support.s3_server import S3Server
+from tests.support.s3_server import S3Server, keys, variables
 
 pytestmark = pytest.mark.django_db
 OTHERS = {"archive-of-others/2020-01/days.parquet", "inputs/2024-01/days.parquet"}
 
 
 @pytest.fixture
-def bucket(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectStorage]:
+def bucket(folder: Path, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectStorage]:
     """All of it, with files of the site and of others; the archive is in a folder of it."""
-    with S3Server(tmp_path) as server:
-        for name, value in s3_server.variables(server.url, server.new_bucket()).items():
-            monkeypatch.setenv(name, value)
-        monkeypatch.setenv("ARCHIVE_STORAGE", "s3")
-        entries = {"default": options.storage_entry(), "archive": options.archive_entry("unused")}
-        with override_settings(STORAGES={**settings.STORAGES, **entries}):
-            found = options.read()
-            assert found is not None
-            whole = ObjectStorage(found)
-            for name in OTHERS:
-                whole.save(name, ContentFile(b"theirs"))
-            yield whole
-            whole.close()
+    for name, value in variables(s3_server.url, s3_server.new_bucket()).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("ARCHIVE_STORAGE", "s3")
+    entries = {"default": options.storage_entry(), "archive": options.archive_entry("unused")}
+    with override_settings(STORAGES={**settings.STORAGES, **entries}):
+        found = options.read()
+        assert found is not None
+        whole = ObjectStorage(found)
+        for name in OTHERS:
+            whole.save(name, ContentFile(b"theirs"))
+        yield whole
+        whole.close()
 
 
 def archived(bucket: ObjectStorage) -> set[str]:
     """The keys in the bucket but for those of others, which are all still there."""
-    found = set(s3_server.keys(bucket))
+    found = set(keys(bucket))
     assert found >= OTHERS
     return found - OTHERS
 

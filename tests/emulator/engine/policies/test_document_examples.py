@@ -117,6 +117,7 @@ def test_example_3_long_term_debt_shares_the_gpu_at_once() -> None:
     assert part_of_a == pytest.approx(0.5, abs=0.05)
 
 
+@pytest.mark.long
 def test_example_3_without_the_eligibility_rule_b_has_the_gpu_alone() -> None:
     """Why the rule is there: B was owed half of the GPU for a year in which it had no jobs for it."""
     scenario = preset("document-late-gpu-app").scenario
