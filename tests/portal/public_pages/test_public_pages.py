@@ -42,7 +42,9 @@ def test_everybody_reads_these_pages_and_links_to_them_show_what_they_are(
 ) -> None:
     reply = client.get(path)
     assert reply.status_code == 200
-    tags = dict(re.findall(r'<meta property="og:([\w:]+)" content="([^"]+)"', reply.content.decode()))
+    text = reply.content.decode()
+    assert text.count("Days are UTC days.") == 1, "it is explained once"
+    tags = dict(re.findall(r'<meta property="og:([\w:]+)" content="([^"]+)"', text))
     assert tags["site_name"] == settings.SITE_NAME and settings.SITE_NAME in tags["title"]
     assert tags["description"].startswith("Your computer works on research tasks")
     assert re.match(r"https?://[^/]+/static/portal/preview.*png", tags["image"])
