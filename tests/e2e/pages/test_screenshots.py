@@ -27,8 +27,9 @@ def demo(site: Site, site_var_dir: Path, settings: Settings) -> User:
     settings.AM_SIGNING_KEY_PUBLIC = site_var_dir / "am_signing_public"
     attach(user, "laptop", password=screenshots.PASSWORD)
     app = make_app("alpine")
+    studio = Host.objects.get(owner=user, domain_name="studio")
     make_success(
-        make_workunit(app), Host.objects.get(owner=user, domain_name="studio"), app_version=make_version(app), validate_state=ValidateState.VALID,
+        make_workunit(app), studio, app_version=make_version(app), validate_state=ValidateState.VALID,
         granted_credit=10.0, granted_at=NOON,
     )  # fmt: skip
     return user
