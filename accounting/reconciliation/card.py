@@ -32,5 +32,5 @@ def card(
         "settled_per": gettext(STEPS[per]),
         "settled_steps": steps,
         "granted": granted,
-        "settled_chart": chart_data(shown, per) if shown.has_grants else None,
+        "settled_chart": chart_data(shown, per) if shown.has_parts else None,
     }

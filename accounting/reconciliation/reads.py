@@ -96,6 +96,12 @@ class Reconciled:
             found = found.plus(each)
         return found
 
+    @property
+    def has_parts(self) -> bool:
+        """Whether the range has more than estimates, so that there is something to compare."""
+        sums = self.sums
+        return self.has_grants and bool(sums.granted or sums.provisional)
+
 
 def read_standings(user: User) -> list[Standing]:
     """Every computer at every project; one statement, and one more for the days on which statistics first had them."""

@@ -139,7 +139,9 @@ class CreditExperimentAdmin(SecretLookups):
             problems.append(gettext("“%(text)s” is not an app of this project.") % {"text": name[:20]})
         if number and number != str(last):
             problems.append(
-                gettext("“%(text)s” is not a number of workunits to choose from. The most recent %(last)s are measured.")
+                gettext(
+                    "“%(text)s” is not a number of workunits to choose from. The most recent %(last)s are measured."
+                )
                 % {"text": number[:20], "last": count(last)}
             )
         measured = None if app is None else own_results.measure_app(app, last)

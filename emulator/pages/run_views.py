@@ -65,9 +65,9 @@ def run_page(
         "is_alone": not found.runs.exclude(pk=row.pk).exists(),
         "project_fractions": reads.project_fractions(row, palette),
         "palette": palette,
-        "figures": [(title, why, row.figures[name]) for name, (title, why) in figures.items()],
-        "verdicts": [
-            (title, verdict_of(name, row.figures[name], len(row.projects))) for name, (title, _) in figures.items()
+        "figures": [
+            (title, why, row.figures[name], verdict_of(name, row.figures[name], len(row.projects)))
+            for name, (title, why) in figures.items()
         ],
         "answer": answer_of(row.answer),
         "texts": packed.texts if packed else None,

@@ -86,6 +86,13 @@ def test_a_project_without_grants_shows_no_chart_of_them(signed_in: Client, sett
     assert "Granted and estimated" not in text_of(signed_in.get(reverse("project", args=[other.pk])))
 
 
+def test_days_that_are_only_estimated_are_told_and_not_drawn(signed_in: Client, settled: Settlement) -> None:
+    days = f"from={days_ago(12)}&to={days_ago(7)}"
+    shown = Page(signed_in.get(f"/history/?{days}").content.decode())
+    assert "Nothing has been granted for these days" in shown.words and not shown.all("canvas", id="settled-chart")
+    assert Page(signed_in.get("/history/").content.decode()).one("canvas", id="settled-chart")
+
+
 @pytest.mark.parametrize("step", ["day", "week", "month"])
 def test_the_history_has_it_for_the_days_that_are_shown(signed_in: Client, settled: Settlement, step: str) -> None:
     days = f"from={days_ago(3)}&to={days_ago(0)}"

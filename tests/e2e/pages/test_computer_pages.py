@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from django.conf import settings
 from playwright.sync_api import Browser, Page, expect
 
 from accounting.models import Day, HostProject, UserProject
@@ -105,6 +106,19 @@ def test_the_page_of_a_computer_has_no_fault_that_axe_finds(
         for fault in faults(page, where, width, dark=colours == "dark")
     ]
     assert found == []
+
+
+def test_a_computer_without_gpu_time_whose_tasks_failed_fits_the_smallest_phone(
+    page: Page, site: Site, alice: User, computers: tuple[Host, Host]
+) -> None:
+    new = computers[1]
+    credit(new, make_project("Gamma"), "2026-02-06", (2 * CREDIT, 0, HOUR, 0, 2002, 38))
+    sign_in(page.context, site, alice)
+    page.context.add_cookies([{"name": settings.LANGUAGE_COOKIE_NAME, "value": "de", "url": site.url}])
+    page.set_viewport_size({"width": 320, "height": 900})
+    page.goto(f"/computers/{new.pk}/")
+    expect(page.get_by_text("und 38 fehlgeschlagen")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def faults(page: Page, address: str, width: int, *, dark: bool) -> list[str]:

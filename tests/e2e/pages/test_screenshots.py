@@ -11,7 +11,7 @@ from pytest_django import Settings
 
 from credit.models import ValidateState
 from portal.dev import screenshots
-from portal.models import User
+from portal.models import Host, User
 from tests.support.am_rpc import attach
 from tests.support.browser_visitor import give_work
 from tests.support.credit_factories import NOON, make_app, make_success, make_version, make_workunit
@@ -27,8 +27,9 @@ def demo(site: Site, site_var_dir: Path, settings: Settings) -> User:
     settings.AM_SIGNING_KEY_PUBLIC = site_var_dir / "am_signing_public"
     attach(user, "laptop", password=screenshots.PASSWORD)
     app = make_app("alpine")
+    studio = Host.objects.get(owner=user, domain_name="studio")
     make_success(
-        make_workunit(app), user.hosts.first(), app_version=make_version(app), validate_state=ValidateState.VALID,
+        make_workunit(app), studio, app_version=make_version(app), validate_state=ValidateState.VALID,
         granted_credit=10.0, granted_at=NOON,
     )  # fmt: skip
     return user

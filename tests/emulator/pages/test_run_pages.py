@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -36,6 +37,18 @@ def test_the_tables_of_a_run_are_pages_too(signed_in: Client) -> None:
     for wrong in ("noon", "inf"):
         shown = text_of(signed_in.get(reverse("emulator_table", args=[experiment.pk, 1, "rpcs"]), {"from": wrong}))
         assert f"“{wrong}” is not a time in seconds." in shown and "day 0" in shown
+
+
+def test_each_figure_has_a_verdict_beside_it_and_in_a_sentence(signed_in: Client) -> None:
+    experiment = begin(signed_in)
+    signed_in.post(reverse("experiment", args=[experiment.pk]), trial(experiment))
+    carry_out()
+    run = Run.objects.get()
+    page = signed_in.get(reverse("emulator_run", args=[experiment.pk, 1])).content.decode()
+    level = r'<span class="badge[^"]*">(good|fair|poor)</span>'
+    beside = re.findall(rf"<dd>[\d.]+ {level}</dd>", page)
+    told = re.findall(rf"<li><strong>[^<]+</strong> {level} \w[^<]+\.</li>", page)
+    assert run.figures and beside == told and 4 < len(told) <= len(run.figures)
 
 
 def test_downloads_have_what_the_page_shows(signed_in: Client) -> None:

@@ -113,8 +113,11 @@ def test_the_search_of_the_admin_finds_words_of_the_language_that_was_chosen_las
     sign_in_lately(client, operator)
     for language, found, other in (("en", "Computers", "Rechner"), ("de", "Computer", "Computers")):
         client.post("/language/", {"language": language})
-        shown = text_of(client.get(f"/admin/search/?s=computer{where}"))
+        answer = client.get(f"/admin/search/?s=computer{where}")
+        shown = text_of(answer)
         assert re.search(rf"\b{found}\b", shown) and not re.search(rf"\b{other}\b", shown), language
+        names = [each.title for each in answer.context["results"]]
+        assert len(set(names)) == len(names) > 5, "two tables have one name"
 
 
 def test_texts_of_scripts_are_kept_for_good_under_an_address_of_their_own(client: Client) -> None:
