@@ -217,8 +217,6 @@ def main() -> NoReturn:
     if not os.environ.get("DATABASE_URL"):
         # The demo's data: visitors look around in it. Without them there is no such account.
         os.environ.setdefault("DEMO_ACCOUNT", DEMO_EMAIL)
-    # Nothing is gained by compressing static files for this machine alone, which takes seconds of the first start.
-    os.environ.setdefault("STATICFILES_STORAGE", "whitenoise.storage.ManifestStaticFilesStorage")
     # `prepare` has made the checks by then.
     os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
     # The services write into a pipe, which is read here.

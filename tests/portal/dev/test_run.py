@@ -156,6 +156,8 @@ class WholeSite:
         self.port = free_port()
         own = ("DATABASE_URL", "BROKER_URL", "CACHE_URL", "SITE_URL", "DJANGO_SETTINGS_MODULE")
         environment = {name: value for name, value in os.environ.items() if name not in own}
+        # Compressing takes seconds.
+        environment["STATICFILES_STORAGE"] = "whitenoise.storage.ManifestStaticFilesStorage"
         self.process = subprocess.Popen(
             [sys.executable, "-m", "portal.dev.run"],
             cwd=run.PROJECT_DIR,
