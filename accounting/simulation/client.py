@@ -50,15 +50,7 @@ class Attachment:
         self, computer: SimulatedComputer, cpu_secs: float, gpu_secs: float, jobs: tuple[int, int] = (0, 0)
     ) -> None:
         """Add processor time, the estimated credit that the client counts for it, and finished jobs."""
-        cpu_us, gpu_us = int(cpu_secs * MICRO), int(gpu_secs * MICRO)
-        best = max((device.peak_flops for device in computer.devices), default=0)
-        work = (
-            cpu_us * computer.p_fpops // FLOPS_PER_CREDIT,
-            gpu_us * best // 5 // FLOPS_PER_CREDIT,
-            cpu_us,
-            gpu_us,
-            *jobs,
-        )
+        work = (*computer.credit_micro(cpu_secs, gpu_secs), int(cpu_secs * MICRO), int(gpu_secs * MICRO), *jobs)
         self.totals = [total + more for total, more in zip(self.totals, work, strict=True)]
 
 
@@ -127,6 +119,14 @@ class SimulatedComputer:
     @property
     def vendor(self) -> str:
         return "AuthenticAMD" if self.p_model.startswith("AMD") else "GenuineIntel"
+
+    def credit_micro(self, cpu_secs: float, gpu_secs: float) -> tuple[int, int]:
+        """The estimated credit that the client counts for this time of its processors."""
+        best = max((device.peak_flops for device in self.devices), default=0)
+        return (
+            int(cpu_secs * MICRO) * self.p_fpops // FLOPS_PER_CREDIT,
+            int(gpu_secs * MICRO) * best // 5 // FLOPS_PER_CREDIT,
+        )
 
     def request(self, now_secs: float) -> bytes:
         """What the client sends at this time of its own clock."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Final
 
 from django.conf import settings
@@ -20,6 +22,7 @@ from accounting.projects import own_project, signing_key
 from accounting.rpc import account_keys, catalogue
 from accounting.simulation import fleet
 from accounting.simulation.demo_projects import LINUX, PROJECTS, WINDOWS
+from accounting.simulation.demo_statistics import DemoStatistics
 from portal.models import User
 
 DEMO_EMAIL: Final = "demo@example.org"
@@ -28,6 +31,8 @@ PASSWORD: Final = "cobblestone"
 HISTORY: Final = dt.timedelta(days=90)
 OWN_PROJECT: Final = dt.timedelta(days=21)
 """For so long the demo volunteer's computers have worked for this site's own project."""
+EXPORTED_AT: Final = dt.timedelta(hours=2)
+"""After midnight, UTC: when projects export their statistics."""
 SEED: Final = 2026
 
 OWN_PROGRAMS: Final = ((LINUX, CPU), (WINDOWS, CPU), (LINUX, "NVIDIA"), (WINDOWS, "NVIDIA"))
@@ -82,9 +87,10 @@ def create_people(now: dt.datetime) -> Told:
     choose_keywords(volunteer, SUBJECTS, [])
     machines = fleet.assemble(DEMO_EMAIL, PASSWORD, SEED)
     calls = fleet.schedule(machines, now - HISTORY, now)
-    begins = now - OWN_PROJECT
+    begins = dt.datetime.combine((now - OWN_PROJECT).astimezone(dt.UTC).date(), dt.time(), dt.UTC) + EXPORTED_AT
     own = _make_own_project()
-    fleet.play(machines, [call for call in calls if call[0] < begins])
+    statistics = DemoStatistics(machines)
+    _play(machines, [call for call in calls if call[0] < begins], statistics)
     hosts = dict(volunteer.hosts.values_list("domain_name", "pk"))
     if own is not None:
         for machine in machines:
@@ -93,12 +99,19 @@ def create_people(now: dt.datetime) -> Told:
         catalogue.forget()
         chosen = Project.objects.filter(name__in=CHOSEN) | Project.objects.filter(pk=own.pk)
         choose_projects(volunteer, dict.fromkeys(chosen.values_list("pk", flat=True)))
-    fleet.play(machines, [call for call in calls if call[0] >= begins])
+    _play(machines, [call for call in calls if call[0] >= begins], statistics)
     rollup.roll_up(now, since=(now - HISTORY).date())
     standings.refresh(now)
     _give_proof(volunteer, now)
     url = own.master_url if own is not None else ""
     return Told(len(calls), {hosts[each.computer.name]: each.stretches.get(url, []) for each in machines})
+
+
+def _play(machines: Sequence[fleet.SimulatedHost], calls: Sequence[fleet.Call], statistics: DemoStatistics) -> None:
+    """Let the computers work and report, and two projects say each night what they have granted."""
+    for day, of_day in groupby(calls, lambda call: (call[0] - EXPORTED_AT).astimezone(dt.UTC).date()):
+        statistics.publish(dt.datetime.combine(day, dt.time(), dt.UTC) + EXPORTED_AT)
+        fleet.play(machines, list(of_day))
 
 
 def _give_proof(volunteer: User, now: dt.datetime) -> None:

@@ -16,10 +16,11 @@ from pytest_django import Settings
 
 from accounting.engine.amounts import MICRO
 from accounting.ledger import check
-from accounting.models import Day, HostLedger, HostProject, Note, Project, ProjectDay, UserProject
+from accounting.models import Day, HostLedger, HostProject, Note, Project, ProjectDay, Settlement, UserProject
 from accounting.projects import signing_key
+from accounting.reconciliation.reads import read_reconciled
 from accounting.running_tasks.reads import read_running
-from accounting.simulation import demo, demo_projects, fleet
+from accounting.simulation import demo, demo_projects, demo_statistics, fleet
 from credit.models import App, Outcome, Result, UserCredit
 from credit.pages.state_texts import state_text
 from credit.pages.task_reads import STATES
@@ -117,7 +118,7 @@ def test_the_command_says_that_there_is_nothing_to_work_for(db: None, signing_ke
 
 
 def test_the_demo_is_a_sound_history_of_ninety_days(
-    db: None, signing_keys: None, monkeypatch: pytest.MonkeyPatch
+    transactional_db: None, signing_keys: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     demo.create_projects()
     told = demo.create_people(NOW)
@@ -132,11 +133,23 @@ def test_the_demo_is_a_sound_history_of_ninety_days(
     assert ProjectDay.objects.aggregate(total=Sum("cpu_ec") + Sum("gpu_ec"))["total"] == of_days
     # The laptop of the fleet alone does hours of work a day.
     assert of_days > 1_000 * MICRO
+    _two_projects_grant_what_is_validated(User.objects.get(email=demo.DEMO_EMAIL))
     monkeypatch.setattr(timezone, "now", lambda: NOW)
     work = {host_id: [astuple(each) for each in did] for host_id, did in told.own_work.items()}
     call_command("simulate_history", demo.DEMO_EMAIL, work=work, stdout=io.StringIO())
     _is_one_story(list(Host.objects.filter(owner__email=demo.DEMO_EMAIL)))
     _top_lists_have_volunteers_who_agreed()
+
+
+def _two_projects_grant_what_is_validated(volunteer: User) -> None:
+    published = set(Project.objects.filter(name__in=demo_statistics.PUBLISHED).values_list("pk", flat=True))
+    assert set(Settlement.objects.values_list("project", flat=True)) == published
+    assert Settlement.objects.filter(is_whole=True).count() == Settlement.objects.count()
+    first = NOW.date() - dt.timedelta(days=30)
+    shown = read_reconciled(volunteer, [(first, "all")], (first, NOW.date()), NOW.date())
+    assert shown.ratio is not None and 0.85 <= shown.ratio.value <= 1.1
+    # The other projects publish nothing, and what was done last is not validated yet.
+    assert shown.sums.granted and shown.sums.estimated and shown.sums.provisional
 
 
 def _top_lists_have_volunteers_who_agreed() -> None:
