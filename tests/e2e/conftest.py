@@ -86,6 +86,14 @@ def site_var_dir(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory
     return var_dir
 
 
+@pytest.fixture(autouse=True)
+def no_mail_of_another_test(request: pytest.FixtureRequest) -> None:
+    """All sites of a test process have one folder of mails, and many tests have an Alice."""
+    if "site_var_dir" in request.fixturenames:
+        for mails in (request.getfixturevalue("site_var_dir") / "mail").glob("*.log"):
+            mails.unlink()
+
+
 @pytest.fixture(scope="session")
 def shared_site(site_var_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Site, Path]]:
     """One site for all tests of a test process that change none of its settings, as starting it takes longer than most
