@@ -37,8 +37,8 @@ class PortalConfig(AppConfig):
         post_migrate.connect(roles.keep_groups, sender=last, dispatch_uid="roles")
         # Forms, filters, histories and lists of the admin all ask str(), and Django's two models cannot be replaced by
         # ones of ours; so the functions take the place of the models' own.
-        Group.__str__ = rights_texts.role_text  # type: ignore[method-assign, assignment]  # see above
-        Permission.__str__ = rights_texts.permission_text  # type: ignore[method-assign, assignment]  # see above
+        Group.add_to_class("__str__", rights_texts.role_text)
+        Permission.add_to_class("__str__", rights_texts.permission_text)
         metrics.app_collectors += [RequestedWorkMetrics(), LeaseMetrics(), ReplicaMetrics(), WalMetrics()]
         services.register()
         jobs.add(jobs.SITE)

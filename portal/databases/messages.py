@@ -16,13 +16,8 @@ class SiteRequest(Request):
     _eta: Any
     _expires: Any
 
-    @property
-    def eta(self) -> Any:
-        return _as_local(self._eta)
-
-    @property  # type: ignore[misc]  # the stubs have an attribute that can be set; Celery only reads it
-    def expires(self) -> Any:
-        return _as_local(self._expires)
+    eta: Any = property(lambda self: _as_local(self._eta))
+    expires: Any = property(lambda self: _as_local(self._expires))
 
 
 def _as_local(moment: dt.datetime | None) -> dt.datetime | None:

@@ -66,10 +66,11 @@ class Watch:
             self._ended.set()
 
     def try_look(self) -> None:
-        """Look, whatever comes of it: without the watch, requests could wait for a lost server for minutes."""
+        """Look, whatever comes of it."""
         try:
             self.look()
         except Exception:
+            # Of whatever kind: if it ended the watch, requests could wait for a lost server for minutes.
             log.exception("database_watch_failed")
 
     def look(self) -> None:

@@ -27,7 +27,7 @@ from portal.dev import embedded
 from tests.support.guarded_program import GuardedProgram
 from tests.support.nginx_deployment import NGINX, Deployment, Program, unit_command, write_configuration
 from tests.support.site_process import database_url, environment
-from tests.support.upgrades import NEW, Load, NoSuchVersion, Version, check_out
+from tests.support.upgrades import NEW, Load, Version, check_out
 from tests.support.wait import wait_until
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("nginx")]
@@ -44,10 +44,7 @@ _COPIES: Final = "SELECT state, count(*) FROM accounting_datacopy GROUP BY state
 @pytest.fixture(scope="module")
 def old(tmp_path_factory: pytest.TempPathFactory) -> Version:
     """A checkout of the old version with an environment of its own."""
-    try:
-        return check_out(tmp_path_factory.mktemp("old"))
-    except NoSuchVersion as error:
-        pytest.skip(str(error))  # a checkout without history, as a downloaded archive is, cannot upgrade from it
+    return check_out(tmp_path_factory.mktemp("old"))
 
 
 @pytest.fixture

@@ -75,6 +75,7 @@ class Command(migrate.Command):
             if not is_told:
                 self.stdout.write("Another `migrate`, or what is left of one that was killed, is at it: waiting.")
                 is_told = True
+            # Nothing but asking again tells that the other one has ended.
             time.sleep(PAUSE_SECS)
         try:
             yield

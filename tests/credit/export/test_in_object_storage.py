@@ -27,7 +27,8 @@ def proxy(s3_server: S3Server, tmp_path: Path, settings: Settings) -> Iterator[F
     settings.STORAGES = {**settings.STORAGES, "default": entry}
     settings.STATISTICS_DIR = tmp_path / "statistics"
     yield proxy
-    default_storage.close()  # type: ignore[attr-defined]  # it is object storage
+    assert isinstance(default_storage, ObjectStorage)
+    default_storage.close()
     proxy.close()
 
 

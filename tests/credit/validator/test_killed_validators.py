@@ -137,7 +137,7 @@ def test_four_validators_killed_at_random_decide_everything_once() -> None:
     with Validators(app) as validators:
         running = [validators.start() for _ in range(NVALIDATORS)]
         for kill in range(KILLS):
-            # At a random moment of its pass, which says nothing of where it is.
+            # Killed at a random moment of its pass, which says nothing of where it is: there is nothing to wait for.
             time.sleep(rng.uniform(0, 0.1))
             killed_at_work += is_waiting()
             validators.kill(running[kill % NVALIDATORS])

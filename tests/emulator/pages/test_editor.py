@@ -31,11 +31,6 @@ from tests.support.emulator_experiments import carry_out, trial
 from tests.support.page_text import text_of
 
 
-@pytest.fixture
-def page(signed_in: Client) -> Page:
-    return Page(signed_in, begin_experiment(signed_in))
-
-
 @pytest.mark.parametrize("each", PRESETS, ids=lambda each: each.key)
 def test_looking_at_a_scenario_changes_nothing_of_it(each: Any) -> None:
     scenario = each.scenario

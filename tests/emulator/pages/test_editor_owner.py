@@ -41,13 +41,7 @@ from emulator.pages.editor import hidden, hour_fields
 from emulator.pages.editor.fields import EVENTS, PREFERENCES, PROJECT
 from emulator.pages.editor.rows import AppRow, HostRow
 from tests.support.editor_page import EditorPage
-from tests.support.emulator_experiments import begin as begin_experiment
 from tests.support.page_text import text_of
-
-
-@pytest.fixture
-def page(signed_in: Client) -> EditorPage:
-    return EditorPage(signed_in, begin_experiment(signed_in))
 
 
 def test_memory_and_what_the_owner_does_are_typed(page: EditorPage) -> None:

@@ -43,9 +43,11 @@ class MachineClock:
 
 
 def require() -> None:
-    """Skip the test where the library is not installed; with REQUIRE_E2E=1 it fails instead."""
+    """Skip the test, one of the long ones, where the library is not installed: other systems than Debian may not have
+    it. With REQUIRE_E2E=1 it fails instead.
+    """
     if not _PRELOADED.exists():
         reason = f"{_PRELOADED} is not installed (Debian's package faketime)"
         if os.environ.get("REQUIRE_E2E") == "1":
             pytest.fail(f"{reason}, but REQUIRE_E2E=1")
-        pytest.skip(reason)  # of the long tests alone: other systems have no such library
+        pytest.skip(reason)

@@ -55,11 +55,16 @@ def kill_leader(site: ClusterSite) -> None:
     site.start_again([leader.patroni], OUTAGE_SECS)
 
 
+def _let_it_last() -> None:
+    """How long an outage lasts is part of the fault: it is over when it is over, whatever the others do meanwhile."""
+    time.sleep(OUTAGE_SECS)
+
+
 def pause_leader(site: ClusterSite) -> None:
     """The leader's machine stands still, and goes on as if nothing had happened."""
     leader = _leader(site)
     leader.patroni.signal(signal.SIGSTOP)
-    time.sleep(OUTAGE_SECS)
+    _let_it_last()
     leader.patroni.signal(signal.SIGCONT)
 
 
@@ -67,7 +72,7 @@ def cut_leader_off(site: ClusterSite) -> None:
     """The leader's machine reaches nobody, and nobody reaches it."""
     leader = _leader(site)
     site.data.cut_off(leader, State.DROPS)
-    time.sleep(OUTAGE_SECS)
+    _let_it_last()
     site.data.cut_off(leader, State.PASSES)
 
 
@@ -90,7 +95,7 @@ def pause_sync_standby(site: ClusterSite) -> None:
     """The machine for which commits wait stands still, and its connections stay."""
     standby = site.data.sync_standby()
     standby.patroni.signal(signal.SIGSTOP)
-    time.sleep(OUTAGE_SECS)
+    _let_it_last()
     standby.patroni.signal(signal.SIGCONT)
 
 
@@ -98,7 +103,7 @@ def cut_leader_off_from_etcd(site: ClusterSite) -> None:
     """The leader's machine reaches all others, but cannot renew its lock."""
     for link in (leader := _leader(site)).etcd_links:
         link.set(State.DROPS)
-    time.sleep(OUTAGE_SECS)
+    _let_it_last()
     for link in leader.etcd_links:
         link.set(State.PASSES)
 
