@@ -70,9 +70,7 @@ def files(request: HttpRequest) -> HttpResponse:
         "most_rows": settings.HISTORY_DOWNLOAD_ROWS,
     }
     if not is_fragment and (kind := params.get("kind")):
-        wanted, problems = _read_wanted(user, params)
-        if kind not in exports.CONTENTS:
-            problems.append(gettext("A file can be CSV, JSON or Parquet."))
+        wanted, problems = _read_wanted_file(user, params)
         if problems:
             return _refused(problems)
         context["wanted"] = {"kind": kind, "first": wanted.first, "last": wanted.last}
@@ -89,9 +87,7 @@ def files(request: HttpRequest) -> HttpResponse:
 def make(request: HttpRequest) -> HttpResponse:
     """Have a file made."""
     user, params = signed_in(request), request.POST.dict()
-    if params.get("kind") not in exports.CONTENTS:
-        return _refused([gettext("A file can be CSV, JSON or Parquet.")])
-    wanted, problems = _read_wanted(user, params)
+    wanted, problems = _read_wanted_file(user, params)
     if problems:
         return _refused(problems)
     try:
@@ -124,6 +120,14 @@ def _read_wanted(user: User, params: Mapping[str, str]) -> tuple[DayRange, list[
     problems = [problem_text(each) for each in period.problems]
     only = read_only(user, params, problems)
     return DayRange(period.first, period.last, only.project_id, only.host_id, only.processor, only.app_id), problems
+
+
+def _read_wanted_file(user: User, params: Mapping[str, str]) -> tuple[DayRange, list[str]]:
+    """The same of a file that is to be made, and its kind."""
+    wanted, problems = _read_wanted(user, params)
+    if params.get("kind") not in exports.CONTENTS:
+        problems.append(gettext("A file can be CSV, JSON or Parquet."))
+    return wanted, problems
 
 
 def _fields(wanted: DayRange) -> dict[str, object]:
