@@ -50,6 +50,8 @@ def _drop(name: str, dropped: set[str]) -> None:
     table = f"accounting_{name}"
     hold(table)
     keys = {f"{table}_pkey": "PRIMARY KEY"} | ({_UNIQUE[name]: "UNIQUE"} if name in _UNIQUE else {})
+    # An attempt before this one may have been undone.
+    dropped.difference_update(keys)
     with connection.cursor() as cursor:
         for key, kind in keys.items():
             # Another run may have done it while this one waited.

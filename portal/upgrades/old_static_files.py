@@ -71,7 +71,7 @@ def _read_notes(notes: Path) -> dict[str, dt.datetime]:
         return {str(name): dt.datetime.fromisoformat(since).astimezone(dt.UTC) for name, since in found.items()}
     except FileNotFoundError:
         return {}
-    except (ValueError, TypeError, AttributeError):
+    except (ValueError, TypeError, AttributeError, OverflowError):
         # As if this were the first time: files stay the longer.
         log.warning("notes_of_static_files_unreadable", file=str(notes))
         return {}
