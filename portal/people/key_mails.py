@@ -79,7 +79,13 @@ def send_waiting(now: dt.datetime) -> None:
         mail = _take(now)
         if mail is None:
             return
-        if not _send(mail, now):
+        try:
+            is_accepting = _send(mail, now)
+        except Exception:
+            # Whatever it is: nobody knows how to write this one, and it is not tried for ever either.
+            _give_up(WaitingMail.objects.filter(pk=mail.pk), now)
+            raise
+        if not is_accepting:
             _give_up(WaitingMail.objects.all(), now)
             return
     _tell_worker()
@@ -95,10 +101,12 @@ def _give_up(refused: QuerySet[WaitingMail], now: dt.datetime) -> None:
 def _take(now: dt.datetime) -> WaitingMail | None:
     """One that is due, which others then leave alone for LEASE. Locks its row; passes over those being taken.
 
-    One by one: if nobody knows how to write one of them, none is taken with it and waits.
+    One by one, and those that were tried behind those that have waited since: if nobody knows how to write some of
+    them, no other waits for these.
     """
     with transaction.atomic():
-        due = WaitingMail.objects.select_for_update(skip_locked=True).filter(due_at__lte=now).order_by("pk").first()
+        all_due = WaitingMail.objects.select_for_update(skip_locked=True).filter(due_at__lte=now)
+        due = all_due.order_by("due_at", "pk").first()
         if due is not None:
             WaitingMail.objects.filter(pk=due.pk).update(due_at=now + LEASE)
     return due

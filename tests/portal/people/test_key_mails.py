@@ -161,6 +161,33 @@ def test_a_mail_that_nobody_knows_how_to_write_keeps_no_other_waiting(
 
 
 @pytest.mark.django_db(transaction=True)
+def test_many_mails_that_nobody_knows_how_to_write_keep_no_other_waiting_and_are_given_up(
+    confirmed: User, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ntries = key_mails.LEASE // MINUTE
+    for number in range(ntries + 1):
+        key_mails.tell_of_key(confirmed, f"192.0.2.{number}")
+    now = timezone.now()
+
+    def write(*values: Any) -> None:
+        if f"192.0.2.{ntries}" not in values[1]:
+            raise ZeroDivisionError
+        send_mail(*values)
+
+    monkeypatch.setattr(key_mails, "send_mail", write)
+    with MailServer(settings) as server:
+        # A run a minute: when all have been tried, the first ones are due again.
+        for number in range(ntries + 1):
+            with pytest.raises(ZeroDivisionError):
+                key_mails.send_waiting(now + number * MINUTE)
+        assert server.taken == [confirmed.email]
+    for _ in range(ntries):
+        with pytest.raises(ZeroDivisionError):
+            key_mails.send_waiting(now + key_mails.KEPT_TRYING + MINUTE)
+    assert not WaitingMail.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
 def test_a_worker_passes_over_a_mail_that_another_is_just_taking(confirmed: User, settings: Settings) -> None:
     for _ in range(2):
         key_mails.tell_of_key(confirmed, "192.0.2.8")
