@@ -34,8 +34,8 @@ def confirmed(alice: User) -> User:
 def test_without_a_broker_the_mail_waits_for_the_task(
     confirmed: User, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Nobody listens there.
-    nowhere = Celery(broker="redis://127.0.0.1:1/0")
+    # Nobody listens there. As the current app, other tests' tasks would go there, too.
+    nowhere = Celery(broker="redis://127.0.0.1:1/0", set_as_current=False)
     monkeypatch.setattr(app, "send_task", nowhere.send_task)
     with MailServer(settings) as server:
         with transaction.atomic():
