@@ -14,7 +14,7 @@ class AccountingConfig(AppConfig):
         from accounting import figures
         from accounting.account_data import copies
         from accounting.alerts.metrics import AlertMetrics
-        from accounting.badges import texts as badges
+        from accounting.badges import usual
         from accounting.computers.support_problems import read_problems
         from accounting.exchange import exports
         from accounting.ledger.check import LEDGER
@@ -29,7 +29,7 @@ class AccountingConfig(AppConfig):
         from portal.ops.metrics import app_collectors
         from portal.requested_work.queue import kinds
 
-        supplied.texts.extend([*badges.SUPPLIED, own_project.SUMMARY, *demo_projects.TEXTS])
+        supplied.texts.extend([*usual.TEXTS, own_project.SUMMARY, *demo_projects.TEXTS])
         kinds[copies.KIND] = copies.make_copy
         kinds[exports.KIND] = exports.make
         if "account_manager" in settings.ROOMS:

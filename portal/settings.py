@@ -205,7 +205,7 @@ def _kept_secret(name: str, make: Callable[[], str] = _new_secret) -> str:
     if not path.exists():
         make_file(path, make())
     if not (found := path.read_text().strip()):
-        # A power cut could leave such a file when older versions had just made it. Nothing is kept secret by it.
+        # Nothing is kept secret by an empty text.
         raise env.SettingError(f"{path} is empty. Put it back from a backup or, if the site was never used, remove it.")
     return found
 
@@ -281,8 +281,6 @@ CACHES = {
     "default": {
         "BACKEND": "portal.ops.cache.FallbackCache",
         "LOCATION": CACHE_URL,
-        # 1 were values that older versions of this site had pickled.
-        "VERSION": 2,
         "OPTIONS": {
             "socket_connect_timeout": 2,
             "socket_timeout": 2,

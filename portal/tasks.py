@@ -11,7 +11,6 @@ from kombu.exceptions import OperationalError
 from portal.dashboard import record, thinning
 from portal.databases import clock
 from portal.maintenance import runs
-from portal.models import User
 from portal.ops import housekeeping
 from portal.people import key_mails, security_events
 from portal.periodic.scheduler import entries_added
@@ -21,8 +20,6 @@ __all__ = [
     "carry_out_maintenance",
     "carry_out_requested",
     "look_after_requested",
-    "send_confirmation",
-    "send_key_mail",
     "send_waiting_mails",
     "take_figures",
     "thin_figures",
@@ -62,20 +59,6 @@ def look_after_requested() -> None:
 def send_waiting_mails() -> None:
     """Every minute, and when there is one: mails about what BOINC clients did."""
     key_mails.send_waiting(clock.now())
-
-
-@shared_task
-def send_key_mail(user_id: int, address: str, at: str) -> None:
-    """What web processes of the version before this one ask for during an upgrade; the next version has it no more."""
-    for user in User.objects.filter(pk=user_id):
-        key_mails.tell_of_key(user, address)
-
-
-@shared_task
-def send_confirmation(user_id: int) -> None:
-    """As send_key_mail."""
-    for user in User.objects.filter(pk=user_id):
-        key_mails.ask_for_confirmation(user)
 
 
 @shared_task

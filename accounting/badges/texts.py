@@ -2,37 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from django.utils import translation
 from django.utils.translation import gettext, ngettext
-from django.utils.translation import gettext_noop as _
 
 from accounting.engine.badges import BadgeKind
 from accounting.models import Badge
 from portal.templatetags.display import count
 from portal.wire.keywords import KEYWORDS
-
-SUPPLIED: Final = (
-    _("First task"),
-    _("A computer of yours finished its first task."),
-    _("1,000 tasks"),
-    _("10,000 credits"),
-    _("100,000 credits"),
-    _("1 million credits"),
-    _("100 days"),
-    _("On so many days your computers worked."),
-    _("Two years"),
-    _("You contributed in two calendar years."),
-    _("Five years"),
-    _("You contributed in five calendar years."),
-    _("First hour on a GPU"),
-    _("Three fields of science"),
-    _("You worked for projects of three fields of science."),
-    _("1,000 hours for biology and medicine"),
-    _("1,000 hours for astronomy"),
-)
-"""The texts of the badges that every site begins with."""
 
 
 def kept_rule(badge: Badge) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from accounting.engine.machine import Machine
 from accounting.wire.requests import AccountManagerRequest
 from portal.computers.identify import HostDescription
-from portal.wire.hardware import Hardware, names_containers
+from portal.wire.hardware import Hardware
 
 # Columns with the same name as in the request.
 _SAME_NAME: Final = (
@@ -60,9 +60,7 @@ DESCRIBED: Final = (
 def description_digest(request: AccountManagerRequest) -> bytes:
     """A digest that changes when the stored description of the computer has to change."""
     said = "\n".join((request.host_cpid, request.domain_name, request.client_version, request.platform_name))
-    # A description that was stored before containers were read is stored anew.
-    read = b"containers" if names_containers(request.host_info) else b""
-    return blake2b(request.hardware_digest + said.encode() + read, digest_size=16).digest()
+    return blake2b(request.hardware_digest + said.encode(), digest_size=16).digest()
 
 
 def appearance_of(request: AccountManagerRequest) -> HostDescription:

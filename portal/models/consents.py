@@ -12,12 +12,13 @@ from portal.models.people import User
 class ConsentEvent(models.Model):
     """A consent that was given or withdrawn. Rows are only ever added; they go with their account.
 
-    A trigger of the database refuses to change one (portal/migrations/0027_consents.py).
+    A trigger of the database refuses to change one (portal/migrations/_by_hand.py).
     """
 
     class Origin(models.TextChoices):
         PAGE = "page", _("on a page of this site")
         ACCOUNT_MANAGER = "rpc", _("by an account manager")
+        # Imported, or from before this history
         EARLIER = "earlier", _("before this history began")
 
     user = models.ForeignKey(

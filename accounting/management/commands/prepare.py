@@ -1,4 +1,4 @@
-"""What has to be there before the site serves: signing key, partitions and, on a private installation, demo data."""
+"""What has to be there before the site serves: signing key, partitions, badges and, on a private site, demo data."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandParser
 from django.utils import timezone
 
+from accounting.badges import usual
 from accounting.ledger import partitions
 from accounting.projects import own_project, signing_key
 from accounting.simulation import demo_site
@@ -32,6 +33,7 @@ class Command(BaseCommand):
             call_command("prepare_project", demo=demo, stdout=self.stdout)
         today = timezone.now().date()
         partitions.create_months(today, today + dt.timedelta(days=92))
+        usual.make_usual()
         if (demo or settings.DEMO) and not User.objects.exists():
             demo_site.make(self.stdout)
         if own_project.create_if_missing(is_active=demo or settings.DEMO):

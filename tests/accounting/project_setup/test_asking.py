@@ -6,7 +6,6 @@ import datetime as dt
 import re
 import socket
 from contextlib import closing
-from importlib import import_module
 
 import pytest
 from django.db import connection
@@ -247,17 +246,6 @@ def test_each_project_is_asked_by_a_task_of_its_own(
     said_at = ProjectProfile.objects.get(project=project).said_at
     assert said_at is not None and said_at > NOW
     assert ProjectProfile.objects.filter(ask_after__gt=timezone.now()).count() == 2
-
-
-def test_projects_that_were_there_before_the_upgrade_are_asked(project: Project, fake: FakeProject) -> None:
-    said = profile().said
-    old = Project.objects.create(name="By hand", master_url=f"{fake.url}other/")
-    with connection.cursor() as cursor:
-        cursor.execute(import_module("accounting.migrations.0021_asked_projects").ASK_ALL)
-    assert old.pk in take_due(timezone.now() + dt.timedelta(minutes=1))
-    assert (
-        ProjectProfile.objects.get(project=old).said == {} and ProjectProfile.objects.get(project=project).said == said
-    )
 
 
 def test_the_sites_own_project_is_not_asked(project: Project, settings: Settings) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tomllib
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -11,19 +10,12 @@ from django.apps import apps
 from django.conf import settings
 from django.utils.translation import override
 
-from accounting.badges import texts as badge_texts
 from accounting.projects import own_project
 from accounting.simulation import demo_projects
 from credit.laboratory import demo_texts
 from portal.languages import supplied
 
 pytestmark = pytest.mark.django_db
-
-
-def test_every_badge_that_a_site_begins_with_is_known() -> None:
-    # As the migration makes them: their rows are gone after a test that emptied all tables.
-    badges = import_module("accounting.migrations.0034_usual_badges").BADGES
-    assert {text for title, more, *_ in badges for text in (title, more) if text} == set(badge_texts.SUPPLIED)
 
 
 def test_the_example_apps_are_described_in_known_words() -> None:

@@ -5,22 +5,19 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
-from importlib import import_module
 
 import pytest
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, transaction
 from django.test import Client
 from django.utils import timezone, translation
 
 from accounting.account_data.copies import _documents
 from accounting.account_data.erasure import erase_due
 from credit.export import consent as statistics
-from credit.models import ExportConsent
 from credit.top_lists import consent as top_lists
 from portal.models import ConsentEvent, User
 from portal.people import consents
 from portal.people.deletion import GRACE
-from scheduler.models import BetaTester
 from scheduler.releases import testers
 from tests.support.page_reader import Page
 
@@ -128,17 +125,3 @@ def test_operators_filter_by_what_was_agreed_to_in_words(alice: User, bob: User,
         words = [choice["display"] for choice in shown.filter_specs[0].choices(shown)][1:]
         assert words == [str(kind.title) for kind in consents.kinds.values()]
     assert "In Bestenlisten gezeigt werden" in words and set(words).isdisjoint(consents.kinds)
-
-
-def test_what_was_agreed_to_before_the_history_began_is_entered(alice: User, bob: User) -> None:
-    """The time where it is known, and no text, as it is not known which was shown."""
-    ExportConsent.objects.create(user=alice, exports_statistics=True, shows_hosts=True, changed_at=NOW)
-    ExportConsent.objects.create(user=bob, exports_statistics=False, changed_at=NOW)
-    BetaTester.objects.create(user=bob, agreed_at=NOW)
-    # Once more after they were reversed: nobody is entered twice.
-    for module in ("credit.migrations.0033_earlier_consents", "scheduler.migrations.0021_earlier_consents") * 2:
-        with connection.cursor() as cursor:
-            cursor.execute(import_module(module).EARLIER)
-    assert said(alice) == [("statistics", True), ("statistics_hosts", True)] and said(bob) == [("testing", True)]
-    assert set(ConsentEvent.objects.values_list("origin", "wording")) == {("earlier", None)}
-    assert ConsentEvent.objects.exclude(kind="statistics_hosts").filter(at=NOW).count() == 2

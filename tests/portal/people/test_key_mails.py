@@ -14,7 +14,6 @@ from django.db import connection, transaction
 from django.utils import timezone
 from pytest_django import Settings
 
-from portal import tasks
 from portal.celery import app
 from portal.models import User, WaitingMail
 from portal.people import key_mails
@@ -44,15 +43,6 @@ def test_without_a_broker_the_mail_waits_for_the_task(
         for _ in range(2):
             key_mails.send_waiting(timezone.now())
         assert (server.taken, WaitingMail.objects.count()) == ([confirmed.email], 0)
-
-
-def test_what_a_web_process_of_the_former_version_asks_for_is_sent(confirmed: User, settings: Settings) -> None:
-    settings.CONFIRMED_EMAIL_FOR_PROJECTS = True
-    tasks.send_key_mail(confirmed.pk, "192.0.2.8", timezone.now().isoformat())
-    tasks.send_confirmation(confirmed.pk)
-    assert list(WaitingMail.objects.values_list("kind", "address")) == [("new_key", "192.0.2.8"), ("confirmation", "")]
-    tasks.send_confirmation(confirmed.pk + 1)
-    assert WaitingMail.objects.count() == 2
 
 
 def test_what_is_undone_brings_no_mail(confirmed: User) -> None:

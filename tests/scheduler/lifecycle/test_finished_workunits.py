@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import importlib
 from io import StringIO
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from django.db import connection
 from django.forms.models import model_to_dict
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
-from django.utils import timezone
 from pytest_django import Settings
 
 from credit.models import (
@@ -142,23 +140,6 @@ def test_a_file_that_cannot_be_deleted_marks_its_workunit_only(
     assert file_deleter.run(NOON + 9 * MINUTE) == 0
     assert file_deleter.run(NOON + 10 * MINUTE) == 1
     assert not default_storage.exists(bad.path)
-    assert set(Workunit.objects.values_list("file_delete_state", flat=True)) == {FileDeleteState.DONE}
-    assert not RetryEntry.objects.exists()
-
-
-def test_what_failed_before_there_was_a_retry_queue_is_tried_again_after_the_migration(
-    batch: Batch, studio: Host
-) -> None:
-    finish(batch, studio)
-    assimilator.run(NOON)
-    transitioner.run(NOON)
-    Workunit.objects.update(file_delete_state=FileDeleteState.ERROR)
-    assert file_deleter.run(NOON) == 0
-    migration = importlib.import_module("scheduler.migrations.0008_failed_deletions_tried_again")
-    for _ in range(2):
-        with connection.cursor() as cursor:
-            cursor.execute(migration.SET_ASIDE.replace("scheduler_setaside", "scheduler_retryentry"))  # renamed since
-    assert file_deleter.run(timezone.now() + MINUTE) == 2
     assert set(Workunit.objects.values_list("file_delete_state", flat=True)) == {FileDeleteState.DONE}
     assert not RetryEntry.objects.exists()
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
-from importlib import import_module
 
 import pytest
-from django.db import connection, migrations
 
-from credit.models import AppVersion, AssimilateState, FileDeleteState, Result, Workunit
+from credit.models import AssimilateState, FileDeleteState, Result, Workunit
 from scheduler.lifecycle import purge
 from scheduler.models import ArchivedTask
 from tests.support.credit_factories import NOON, make_app, make_version
@@ -39,15 +37,3 @@ def test_the_books_hold_after_tasks_were_archived() -> None:
     ArchivedTask.objects.all()[:1].get().delete()
     # Its owner's, its computer's and its version's
     assert len(differences()) == 3
-
-
-def test_upgrading_makes_versions_totals_of_what_was_granted_before() -> None:
-    AppVersion.objects.update(total_credit=0, ngranted=0)
-    assert len(differences()) == 1
-    for name in ("credit.migrations.0009_version_totals", "scheduler.migrations.0005_version_totals_of_archived"):
-        [filling] = [op for op in import_module(name).Migration.operations if isinstance(op, migrations.RunSQL)]
-        assert isinstance(filling.sql, str)
-        with connection.cursor() as cursor:
-            cursor.execute(filling.sql)
-    assert AppVersion.objects.get().ngranted == 4
-    assert differences() == []

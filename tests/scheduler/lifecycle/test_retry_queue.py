@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import importlib
 import signal
 from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
@@ -12,9 +11,7 @@ from typing import Any
 import pytest
 from celery.exceptions import SoftTimeLimitExceeded
 from django.conf import settings
-from django.contrib.auth.models import Permission
 from django.db import OperationalError, connection, transaction
-from django.db.migrations import RunSQL
 from django.test import Client
 from prometheus_client import generate_latest
 from prometheus_client.registry import CollectorRegistry
@@ -275,18 +272,3 @@ def test_operators_see_them_in_the_admin_and_in_the_metrics_and_can_have_them_tr
     registry = CollectorRegistry()
     registry.register(Background())
     assert b'cobblestone_workunits_set_aside{step="transition"} 1.0\n' in generate_latest(registry)
-
-
-def test_operators_keep_their_permission_when_the_table_is_renamed(app: App) -> None:
-    migration = importlib.import_module("scheduler.migrations.0011_job_leases_and_retry_entries").Migration
-    permission = Permission.objects.get(codename="change_retryentry")
-    renamings = [operation for operation in migration.operations if isinstance(operation, RunSQL)]
-    for statements, codename in (
-        ([each.reverse_sql for each in renamings], "change_setaside"),
-        ([each.sql for each in renamings], "change_retryentry"),
-    ):
-        with connection.cursor() as cursor:
-            for statement in statements:
-                cursor.execute(str(statement))
-        permission.refresh_from_db()
-        assert permission.codename == codename

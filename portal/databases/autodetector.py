@@ -1,0 +1,43 @@
+"""Django's autodetector of changes of models, without the texts that people read: a word is no migration."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django.db.migrations.autodetector import MigrationAutodetector
+from django.db.migrations.questioner import MigrationQuestioner
+from django.db.migrations.state import ModelState, ProjectState
+from django.db.models import Field
+
+_MODEL_TEXTS: Final = ("verbose_name", "verbose_name_plural")
+
+
+class TextlessAutodetector(MigrationAutodetector):
+    """Compares and writes models without labels, help texts and choices, none of which a database stores."""
+
+    def __init__(
+        self, from_state: ProjectState, to_state: ProjectState, questioner: MigrationQuestioner | None = None
+    ) -> None:
+        super().__init__(without_texts(from_state), without_texts(to_state), questioner)
+
+
+def without_texts(state: ProjectState) -> ProjectState:
+    """The same state, whose own fields and options have lost their texts."""
+    for model in state.models.values():
+        _strip_model(model)
+    return state
+
+
+def _strip_model(model: ModelState) -> None:
+    for text in _MODEL_TEXTS:
+        model.options.pop(text, None)
+    for field in model.fields.values():
+        _strip_field(field)
+
+
+def _strip_field(field: Field[Any, Any]) -> None:
+    field._verbose_name = None  # type: ignore[attr-defined]  # what `deconstruct` reads
+    field.help_text = ""
+    field.choices = None
+    if inner := getattr(field, "base_field", None):
+        _strip_field(inner)

@@ -1,0 +1,19 @@
+"""What Django's models cannot say of this app's tables; the last operations of its initial migration."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from django.db import migrations
+
+# Each report rewrites these rows: room on the page keeps the updates off the indexes.
+_ROOM: Final = "ALTER TABLE portal_host SET (fillfactor = 60)"
+# Nobody changes what was said, not even by hand: it would prove nothing then.
+_CONSENTS_STAY: Final = """
+CREATE FUNCTION portal_consentevent_stays() RETURNS trigger LANGUAGE plpgsql AS
+$$BEGIN RAISE EXCEPTION 'consents given and withdrawn are never changed'; END$$;
+CREATE TRIGGER portal_consentevent_stays BEFORE UPDATE ON portal_consentevent
+   FOR EACH ROW EXECUTE FUNCTION portal_consentevent_stays()
+"""
+
+OPERATIONS: Final = [migrations.RunSQL([_ROOM, _CONSENTS_STAY])]

@@ -1,1 +1,0 @@
-"""Upgrades without stopping: what of a new version the processes of the old one would not survive."""
