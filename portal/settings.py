@@ -486,8 +486,6 @@ MIGRATION_MODULES = {"auditlog": None}
 # --- monitoring -------------------------------------------------------------------------------------------
 # Requests with this token may read /metrics; if it is empty, requests from this machine may.
 METRICS_TOKEN = env.secret("METRICS_TOKEN")
-# Where OpenTelemetry's spans are sent, by the variable that its libraries read; empty: none are made.
-TRACES_ENDPOINT = env.text("OTEL_EXPORTER_OTLP_ENDPOINT")
 LOGGING_CONFIG = "portal.ops.logs.configure"
 LOGGING = {
     "json": env.choice("LOG_FORMAT", "console" if DEBUG or sys.stderr.isatty() else "json", ["json", "console"])
