@@ -28,7 +28,6 @@ from portal.fixed_settings import REST_FRAMEWORK as REST_FRAMEWORK
 from portal.languages.sources import APPS as catalogue_apps
 from portal.object_storage import options as object_storage
 from portal.periodic.timetable import timetable
-from portal.replica.database import replica_database
 from portal.wire import web_push
 from portal.wire.key_files import make_file
 
@@ -270,12 +269,6 @@ _database["OPTIONS"] = {
 # After a failover no request gets a connection that died in it.
 _database["CONN_HEALTH_CHECKS"] = _has_standbys
 DATABASES = {"default": _database}
-# A streaming replica, for pages that only read. It is not used while it is further behind than this.
-REPLICA_URL = env.secret("REPLICA_URL")
-REPLICA_LAG_MAX_SECS = env.integer("REPLICA_LAG_MAX_SECS", 10, low=2, high=3600)
-if REPLICA_URL:
-    DATABASES["replica"] = replica_database(env.database(REPLICA_URL, "REPLICA_URL"), _database["OPTIONS"])
-    DATABASE_ROUTERS = ["portal.replica.reading.Router"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 CACHES = {
     "default": {
@@ -326,7 +319,6 @@ MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "portal.web.compression.CompressionMiddleware",
     "portal.web.middleware.ContentPolicyMiddleware",
-    "portal.replica.own_changes.OwnChangesMiddleware",
     "portal.web.unavailable.DatabaseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -462,7 +454,6 @@ _COOKIE_PREFIX = "__Host-" if HTTPS else ""
 SESSION_COOKIE_NAME = f"{_COOKIE_PREFIX}sessionid"
 CSRF_COOKIE_NAME = f"{_COOKIE_PREFIX}csrftoken"
 KNOWN_BROWSER_COOKIE_NAME = f"{_COOKIE_PREFIX}known"
-CHANGED_COOKIE_NAME = f"{_COOKIE_PREFIX}changed"
 # Messages to the next page are in the session, not in one more cookie.
 MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 X_FRAME_OPTIONS = "DENY"

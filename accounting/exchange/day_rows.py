@@ -23,7 +23,6 @@ from accounting.ledger.partitions import next_month
 from accounting.models import Day, GrantedDay, Project, Settlement
 from credit.app_history import reads as app_history
 from portal.models import Host, User
-from portal.replica import reading
 
 PAGE_ROWS: Final = 2_000
 _FLAG_NAMES: Final = [(flag.value, name.lower()) for name, flag in DayFlag.__members__.items()]
@@ -137,7 +136,6 @@ def count_rows(user: User, wanted: DayRange, most: int | None = None) -> int:
     return number if most is None else min(number, most)
 
 
-@reading.step
 def read_page(user: User, wanted: DayRange, after: Place | None = None, limit: int = PAGE_ROWS) -> list[DayRow]:
     """The next ``limit`` rows after a place, oldest day first; two statements at most, and three for archived months.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Iterator
-from functools import partial
 from typing import IO, Final
 
 from django.conf import settings
@@ -22,7 +21,6 @@ from accounting.exchange.made_files import range_of
 from accounting.models import DataCopy
 from portal.databases import clock
 from portal.models import User
-from portal.replica import reading
 from portal.requested_work import queue
 from portal.requested_work.queue import Standing
 
@@ -103,12 +101,6 @@ def _exports(user: User) -> QuerySet[DataCopy]:
 
 
 def _write(copy: DataCopy, file: IO[bytes]) -> None:
-    reading.caught_up(partial(_write_from_start, copy, file))
-
-
-def _write_from_start(copy: DataCopy, file: IO[bytes]) -> None:
-    file.seek(0)
-    file.truncate()
     wanted = range_of(copy)
     chunks = _chunks(copy, wanted)
     with (

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from django.db import connection
 from django.utils.formats import date_format
 from django.utils.translation import gettext, gettext_noop
 
@@ -21,7 +22,6 @@ from accounting.ledger.partitions import month_of
 from accounting.reconciliation import sql
 from accounting.reconciliation.texts import CREDITS_PER, UTC_STEPS
 from portal.models import User
-from portal.replica import reading
 from portal.templatetags.display import day as day_text
 
 NAMES: Final = (
@@ -105,7 +105,7 @@ class Reconciled:
 
 def read_standings(user: User) -> list[Standing]:
     """Every computer at every project; one statement, and one more for the days on which statistics first had them."""
-    with reading.reading_connection().cursor() as cursor:
+    with connection.cursor() as cursor:
         cursor.execute(sql.STANDINGS, {"user": user.pk})
         found = [_standing(*row) for row in cursor]
         seen_on = {each.seen.seen_on for each in found if each.seen is not None}
@@ -219,7 +219,7 @@ def _read_settled(
     if ranges:
         ends = {f"first{number}": first for number, (first, _) in enumerate(ranges)}
         ends |= {f"last{number}": last for number, (_, last) in enumerate(ranges)}
-        with archived([params["user"]], ranges) as old, reading.reading_connection().cursor() as cursor:
+        with archived([params["user"]], ranges) as old, connection.cursor() as cursor:
             cursor.execute(sql.settled(len(ranges)), params | ends)
             found = cursor.fetchall()
         yield from found
@@ -230,7 +230,7 @@ def _read_settled(
                 if theirs is None or theirs.is_estimated(row.day):
                     yield row.day, 0, row.amounts.credit
     if months:
-        with reading.reading_connection().cursor() as cursor:
+        with connection.cursor() as cursor:
             cursor.execute(sql.SETTLED_MONTHS, params | {"months": list(months)})
             yield from cursor
 
@@ -252,7 +252,7 @@ def _read_open(user: User, standings: Iterable[Standing], today: dt.date) -> Ite
     closed = {key: each.closed_through(today) for key, each in seen.items()}
     estimates: dict[tuple[int, int], dict[dt.date, int]] = {}
     grants: dict[tuple[int, int], dict[dt.date, int]] = {}
-    with reading.reading_connection().cursor() as cursor:
+    with connection.cursor() as cursor:
         cursor.execute(
             sql.OPEN,
             {

@@ -19,7 +19,7 @@ from functools import reduce
 from operator import or_
 from typing import Final, NamedTuple
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Q
 from django.utils import timezone
 
@@ -28,7 +28,6 @@ from accounting.ledger.archive import store
 from accounting.ledger.partitions import month_of, next_month
 from accounting.models import ArchivePart, Day
 from portal.models import Host
-from portal.replica.reading import from_primary, reading_connection
 
 LEAST_AGE_MONTHS: Final = 15
 """Younger months stay in PostgreSQL: pages that show the last days, and open grants of up to 400 days, need them."""
@@ -83,8 +82,8 @@ class Archived:
             try:
                 return [row for part in parts for row in read_part(part, self.users)]
             except store.FileMissing:
-                # Replaced, or brought back to PostgreSQL, since somebody looked; or lost. A replica may not know yet.
-                with from_primary(), archived(self.users, [(month, next_month(month) - _ONE_DAY)]) as now:
+                # Replaced, or brought back to PostgreSQL, since somebody looked; or lost.
+                with archived(self.users, [(month, next_month(month) - _ONE_DAY)]) as now:
                     here = _in_database(self.users, month)
                 again = now.parts.get(month, [])
                 if not again:
@@ -105,8 +104,6 @@ def archived(users: Collection[int], ranges: Sequence[Range]) -> Iterator[Archiv
     if not old or not users:
         yield Archived()
         return
-    # What is archived and what is not are read from the same server: a replica may know of neither or of both.
-    connection = reading_connection()
     with transaction.atomic(using=connection.alias, savepoint=False):
         with connection.cursor() as cursor:
             cursor.execute(_HOLD)
