@@ -332,7 +332,6 @@ MIDDLEWARE = [
     "portal.web.middleware.PasswordChangedMiddleware",
     "portal.web.middleware.WhoChangesMiddleware",
     "portal.web.storage_errors.StorageErrorMiddleware",
-    *(["accounting.history.unreadable.ArchiveMiddleware"] if "account_manager" in ROOMS else []),
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "allauth.account.middleware.AccountMiddleware",
@@ -372,7 +371,6 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 MEDIA_ROOT = Path(env.text("FILES_DIR", str(VAR_DIR / "files")))
 STORAGES: dict[str, Any] = {
     "default": object_storage.storage_entry(),
-    "archive": object_storage.archive_entry(str(VAR_DIR / "archive")),
     "staticfiles": {
         "BACKEND": env.text("STATICFILES_STORAGE", "whitenoise.storage.CompressedManifestStaticFilesStorage"),
     },

@@ -124,7 +124,7 @@ def _read_wanted_file(user: User, params: Mapping[str, str]) -> tuple[DayRange, 
     """The same of a file that is to be made, and its kind."""
     wanted, problems = _read_wanted(user, params)
     if params.get("kind") not in exports.CONTENTS:
-        problems.append(gettext("A file can be CSV, JSON or Parquet."))
+        problems.append(gettext("A file can be CSV or JSON."))
     return wanted, problems
 
 
