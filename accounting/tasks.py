@@ -13,7 +13,6 @@ from accounting.badges import award
 from accounting.choosing import standings
 from accounting.exchange import exports, made_files
 from accounting.ledger import partitions, rollup
-from accounting.ledger.archive import erase as archive
 from accounting.mails import campaigns, send
 from accounting.models import DataCopy, Project
 from accounting.project_setup import asking
@@ -53,8 +52,6 @@ def erase() -> None:
     made_files.remove_old(now)
     deliver.delete_old(now)
     forget_old_clients(now)
-    # Last, as the archive's storage may fail.
-    archive.remove_erased()
 
 
 @shared_task

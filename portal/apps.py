@@ -28,7 +28,6 @@ class PortalConfig(AppConfig):
         from portal.people import login_events
         from portal.periodic import begun
         from portal.periodic.metrics import LeaseMetrics
-        from portal.replica.metrics import ReplicaMetrics
         from portal.requested_work.overview import RequestedWorkMetrics
 
         del begun, celery, checks, heartbeats, login_events, object_storage_checks
@@ -39,7 +38,7 @@ class PortalConfig(AppConfig):
         # ones of ours; so the functions take the place of the models' own.
         Group.add_to_class("__str__", rights_texts.role_text)
         Permission.add_to_class("__str__", rights_texts.permission_text)
-        metrics.app_collectors += [RequestedWorkMetrics(), LeaseMetrics(), ReplicaMetrics(), WalMetrics()]
+        metrics.app_collectors += [RequestedWorkMetrics(), LeaseMetrics(), WalMetrics()]
         services.register()
         jobs.add(jobs.SITE)
         maintenance_figures.register()

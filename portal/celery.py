@@ -7,9 +7,7 @@ from typing import Any, Final
 import structlog
 from amqp.exceptions import ChannelError
 from celery import Celery, Task
-from celery.signals import beat_init, task_postrun, task_prerun, worker_init, worker_process_init
-from django.conf import settings
-from django.utils.module_loading import import_string
+from celery.signals import beat_init, task_postrun, task_prerun, worker_init
 
 from portal.databases import clock
 from portal.databases.connections import watch_from_the_start
@@ -74,13 +72,6 @@ def queue_length(name: str) -> int:
 def _watch_databases(**_: object) -> None:
     """A worker's first process has no connection of its own, but looks at the times in messages."""
     watch_from_the_start()
-
-
-@worker_process_init.connect
-def _start_traces(**_: object) -> None:
-    """In each process of a worker: the thread that sends does not live on in a fork."""
-    if settings.TRACES_ENDPOINT:
-        import_string("portal.ops.traces.start")("worker")
 
 
 @task_prerun.connect

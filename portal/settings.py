@@ -28,7 +28,6 @@ from portal.fixed_settings import REST_FRAMEWORK as REST_FRAMEWORK
 from portal.languages.sources import APPS as catalogue_apps
 from portal.object_storage import options as object_storage
 from portal.periodic.timetable import timetable
-from portal.replica.database import replica_database
 from portal.wire import web_push
 from portal.wire.key_files import make_file
 
@@ -270,12 +269,6 @@ _database["OPTIONS"] = {
 # After a failover no request gets a connection that died in it.
 _database["CONN_HEALTH_CHECKS"] = _has_standbys
 DATABASES = {"default": _database}
-# A streaming replica, for pages that only read. It is not used while it is further behind than this.
-REPLICA_URL = env.secret("REPLICA_URL")
-REPLICA_LAG_MAX_SECS = env.integer("REPLICA_LAG_MAX_SECS", 10, low=2, high=3600)
-if REPLICA_URL:
-    DATABASES["replica"] = replica_database(env.database(REPLICA_URL, "REPLICA_URL"), _database["OPTIONS"])
-    DATABASE_ROUTERS = ["portal.replica.reading.Router"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 CACHES = {
     "default": {
@@ -326,7 +319,6 @@ MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "portal.web.compression.CompressionMiddleware",
     "portal.web.middleware.ContentPolicyMiddleware",
-    "portal.replica.own_changes.OwnChangesMiddleware",
     "portal.web.unavailable.DatabaseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -340,7 +332,6 @@ MIDDLEWARE = [
     "portal.web.middleware.PasswordChangedMiddleware",
     "portal.web.middleware.WhoChangesMiddleware",
     "portal.web.storage_errors.StorageErrorMiddleware",
-    *(["accounting.history.unreadable.ArchiveMiddleware"] if "account_manager" in ROOMS else []),
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "allauth.account.middleware.AccountMiddleware",
@@ -380,7 +371,6 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 MEDIA_ROOT = Path(env.text("FILES_DIR", str(VAR_DIR / "files")))
 STORAGES: dict[str, Any] = {
     "default": object_storage.storage_entry(),
-    "archive": object_storage.archive_entry(str(VAR_DIR / "archive")),
     "staticfiles": {
         "BACKEND": env.text("STATICFILES_STORAGE", "whitenoise.storage.CompressedManifestStaticFilesStorage"),
     },
@@ -462,7 +452,6 @@ _COOKIE_PREFIX = "__Host-" if HTTPS else ""
 SESSION_COOKIE_NAME = f"{_COOKIE_PREFIX}sessionid"
 CSRF_COOKIE_NAME = f"{_COOKIE_PREFIX}csrftoken"
 KNOWN_BROWSER_COOKIE_NAME = f"{_COOKIE_PREFIX}known"
-CHANGED_COOKIE_NAME = f"{_COOKIE_PREFIX}changed"
 # Messages to the next page are in the session, not in one more cookie.
 MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 X_FRAME_OPTIONS = "DENY"
@@ -486,8 +475,6 @@ MIGRATION_MODULES = {"auditlog": None}
 # --- monitoring -------------------------------------------------------------------------------------------
 # Requests with this token may read /metrics; if it is empty, requests from this machine may.
 METRICS_TOKEN = env.secret("METRICS_TOKEN")
-# Where OpenTelemetry's spans are sent, by the variable that its libraries read; empty: none are made.
-TRACES_ENDPOINT = env.text("OTEL_EXPORTER_OTLP_ENDPOINT")
 LOGGING_CONFIG = "portal.ops.logs.configure"
 LOGGING = {
     "json": env.choice("LOG_FORMAT", "console" if DEBUG or sys.stderr.isatty() else "json", ["json", "console"])

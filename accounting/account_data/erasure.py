@@ -1,8 +1,7 @@
 """Erase accounts whose grace period is over: history, computers, notes, keys and settings, in one transaction each.
 
-Only anonymous sums over all volunteers remain: the account's days are added to them before they are deleted. Days in
-files of archived months are removed by a task after that (accounting/ledger/archive/erase.py). The log of the admin
-keeps which operator did something to the account's number, and when.
+Only anonymous sums over all volunteers remain: the account's days are added to them before they are deleted. The log
+of the admin keeps which operator did something to the account's number, and when.
 """
 
 from __future__ import annotations
@@ -13,8 +12,6 @@ import structlog
 from django.db import DatabaseError, connection, transaction
 
 from accounting.account_data import sql
-from accounting.ledger.archive.erase import note_erased, read_days
-from accounting.ledger.archive.store import ArchiveUnreadable
 from accounting.ledger.sql import LOCK_MONTHS
 from accounting.models import BestDay, Day, HostLedger, Month
 from portal.models import Host, User
@@ -32,7 +29,7 @@ def erase_due(now: dt.datetime) -> int:
     for user_id in list(due_for_erasure(now).values_list("pk", flat=True)):
         try:
             nerased += _erase(user_id, now)
-        except (DatabaseError, ArchiveUnreadable):
+        except DatabaseError:
             log.exception("account_not_erased", user=user_id)
     return nerased
 
@@ -44,7 +41,6 @@ def _erase(user_id: int, now: dt.datetime) -> bool:
     that comes between waits, and finds nobody then. A report that is being written holds its ledger row and then wants
     a share of its user's key, so the key is not locked before the deletion, when no such report is left.
     """
-    archived = read_days(user_id, now)
     with transaction.atomic():
         user = due_for_erasure(now).select_for_update(no_key=True).filter(pk=user_id).first()
         if user is None:
@@ -58,7 +54,6 @@ def _erase(user_id: int, now: dt.datetime) -> bool:
         with connection.cursor() as cursor:
             cursor.execute(LOCK_MONTHS)
             cursor.execute(sql.KEEP_SUMS, [user_id])
-        note_erased(user_id, archived, now)
         for history in (Day, Month, BestDay):
             history.objects.filter(user=user).delete()
         # A merged record goes before the one that it points to.

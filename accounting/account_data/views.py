@@ -21,7 +21,6 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from accounting.account_data import copies
 from accounting.exchange import made_files
-from accounting.ledger.archive.check import ERASED_WITHIN
 from portal.models import User
 from portal.people.access import signed_in
 from portal.people.deletion import GRACE, OperatorCannotLeave, ask_deletion
@@ -111,5 +110,5 @@ def delete_account(request: HttpRequest) -> HttpResponse:
                 % {"date": day(due_at)},
             )
             return redirect("landing")
-    context = {"form": form, "grace_days": GRACE.days, "archive_days": ERASED_WITHIN.days}
+    context = {"form": form, "grace_days": GRACE.days}
     return render(request, "accounting/delete_account.html", context, status=422 if form.errors else 200)

@@ -17,9 +17,8 @@ from django.db import connection, transaction
 
 from accounting.badges import sql
 from accounting.badges.texts import kept_rule
-from accounting.engine.amounts import NO_WORK, Totals
+from accounting.engine.amounts import Totals
 from accounting.engine.badges import BadgeKind, BadgeRule, ProjectSubjects, Subjects, WorkStep, reached_in, reached_on
-from accounting.ledger.archive.reads import archived
 from accounting.ledger.months import closed_until
 from accounting.ledger.partitions import next_month
 from accounting.ledger.sql import TRY_LOCK, AdvisoryLock
@@ -141,7 +140,6 @@ def _rule(badge: Badge) -> BadgeRule:
 
 def _read_work(cursor: Any, users: list[int], until: dt.date | None, today: dt.date) -> _Work:
     """Three statements. The day of tomorrow, which a client's clock may have begun, waits."""
-    # Nothing is archived before it is closed.
     cursor.execute(sql.DAYS, {"users": users, "first": until or dt.date.min, "last": today})
     days = _steps(cursor.fetchall(), None)
     if until is None:
@@ -154,20 +152,15 @@ def _read_work(cursor: Any, users: list[int], until: dt.date | None, today: dt.d
 
 
 def _read_days(cursor: Any, users: list[int], first: dt.date, last: dt.date) -> Steps:
-    with archived(users, [(first, last)]) as old:
-        cursor.execute(sql.DAYS, {"users": users, "first": first, "last": last})
-        rows = cursor.fetchall()
-    theirs = ((row.user_id, row.day, row.project_id, *row.amounts) for row in old.days())
-    return _steps([*rows, *theirs], None)
+    cursor.execute(sql.DAYS, {"users": users, "first": first, "last": last})
+    return _steps(cursor.fetchall(), None)
 
 
 def _steps(rows: Iterable[tuple[Any, ...]], active: dict[tuple[int, dt.date], int] | None) -> Steps:
     """``active``: days with credit of each month; None: the rows are of days."""
     by_project: dict[tuple[int, dt.date], dict[int, Totals]] = defaultdict(dict)
     for user_id, start, project_id, *amounts in rows:
-        here = by_project[user_id, start]
-        # Archived days are those of each computer.
-        here[project_id] = here.get(project_id, NO_WORK).plus(Totals(*amounts))
+        by_project[user_id, start][project_id] = Totals(*amounts)
     found: Steps = defaultdict(list)
     for (user_id, start), theirs in by_project.items():
         has_credit = any(work.credit > 0 for work in theirs.values())

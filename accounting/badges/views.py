@@ -9,12 +9,10 @@ from django.views.decorators.http import require_safe
 
 from accounting.badges.reads import read_page
 from portal.people.access import signed_in
-from portal.replica import reading
 
 
 @require_safe
 @login_required
-@reading.page
 def badges(request: HttpRequest) -> HttpResponse:
     """What have I reached, and when?"""
     return render(request, "accounting/badges.html", {"page": read_page(signed_in(request))})

@@ -18,7 +18,6 @@ from accounting.certificates import sql
 from accounting.drawing.fonts import plain_blanks
 from accounting.engine.amounts import MICRO
 from accounting.history.sums import read_first_day
-from accounting.ledger.archive.reads import archived
 from accounting.ledger.months import closed_until, split
 from accounting.models import Project, ProjectKeyword, UserProject
 from accounting.wire.statements import MAX_NUMBER, Statement
@@ -136,9 +135,7 @@ class _Sums(NamedTuple):
 def _sums(user: User, first: dt.date, last: dt.date, projects: list[int] | None) -> _Sums:
     ranges, months = split(first, last, closed_until())
     params: dict[str, Any] = {"user": user.pk, "projects": projects, "months": months, **sql.range_params(ranges)}
-    # The files of archived months are read before, so that no month moves until the rest is read.
-    with archived([user.pk], ranges) as old, connection.cursor() as cursor:
-        params |= sql.old_params(old.days(), projects)
+    with connection.cursor() as cursor:
         cursor.execute(sql.sums(len(ranges)), params)
         row = cursor.fetchone()
     assert row is not None  # an aggregate always has a row

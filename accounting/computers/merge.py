@@ -9,7 +9,6 @@ take them in the same order. What other apps keep about the computer is moved by
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -24,7 +23,6 @@ from accounting.computers import sql
 from accounting.computers.merge_texts import lifetime_text, refusal_text
 from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.merge_rules import Lifetime, Record, Refusal, Rule, in_order, refusal
-from accounting.ledger.archive.reads import archived
 from accounting.ledger.locks import lock_ledgers
 from accounting.ledger.sql import LOCK_MONTHS
 from accounting.models import DataCopy, Day, GrantedTotal, HostClient, HostProject, Note
@@ -144,11 +142,8 @@ def preview(owner_id: int, host_id: int, other_id: int) -> Preview:
 
 
 def _days_of(host: Host) -> int:
-    """On how many days the computer has something; reads the files of all archived months of its owner."""
-    with archived([host.owner_id], [(dt.date.min, timezone.now().date())]) as old:
-        days = set(Day.objects.filter(user_id=host.owner_id, host=host).values_list("day", flat=True).distinct())
-    days.update(row.day for row in old.days() if row.host_id == host.pk)
-    return len(days)
+    """On how many days the computer has something."""
+    return Day.objects.filter(user_id=host.owner_id, host=host).values("day").distinct().count()
 
 
 def _judge(owner_id: int, host_id: int, other_id: int) -> tuple[Host, Host, Lifetime, Lifetime]:

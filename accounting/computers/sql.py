@@ -8,8 +8,7 @@ from typing import Final
 
 from accounting.ledger.sql import MOST_CREDIT
 
-# Locks the days of both computers. All months are visited: a merge is rare, and no day may be left behind. Days of
-# archived months keep the older computer's number; whoever reads them counts them as the newer one's.
+# Locks the days of both computers. All months are visited: a merge is rare, and no day may be left behind.
 MOVE_DAYS: Final = """
 WITH moved AS (
     DELETE FROM accounting_day WHERE user_id = %(owner)s AND host_id = %(older)s RETURNING *

@@ -9,21 +9,16 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from itertools import islice
-from operator import attrgetter
 from typing import Any, Final
 
-from django.db import connections
+from django.db import connection
 from django.db.models import QuerySet
 
 from accounting.engine.amounts import KINDS, NO_WORK, Processor, Totals
 from accounting.engine.states import DayFlag
-from accounting.ledger.archive.reads import Archived, archived
-from accounting.ledger.partitions import next_month
 from accounting.models import Day, GrantedDay, Project, Settlement
 from credit.app_history import reads as app_history
 from portal.models import Host, User
-from portal.replica import reading
 
 PAGE_ROWS: Final = 2_000
 _FLAG_NAMES: Final = [(flag.value, name.lower()) for name, flag in DayFlag.__members__.items()]
@@ -117,41 +112,22 @@ def read_names(user: User, wanted: DayRange | None = None) -> Names:
 
 
 def count_rows(user: User, wanted: DayRange, most: int | None = None) -> int:
-    """How many rows there are, or ``most`` if there are more; one statement, and more for each archived month."""
+    """How many rows there are, or ``most`` if there are more; one statement."""
     if wanted.app_id is not None:
         return len(_of_app(user, wanted, None, most))
-    with archived([user.pk], [(wanted.first, wanted.last)]) as old:
-        rows = _places(Day.objects.all(), user, wanted, None).values_list(*_PLACE)[:most]
-        if wanted.processor is None:
-            rows = rows.union(_places(GrantedDay.objects.all(), user, wanted, None).values_list(*_PLACE)[:most])
-        number = rows.count()
-    for month in _months(old, wanted):
-        if most is not None and number >= most:
-            break
-        places = {row.place for row in _reported(month, wanted)}
-        if wanted.processor is None and places:
-            within = replace(wanted, first=month.ranges[0][0], last=month.ranges[0][1])
-            granted = _places(GrantedDay.objects.all(), user, within, None).values_list(*_PLACE)
-            places.difference_update(granted)  # counted above
-        number += len(places)
+    rows = _places(Day.objects.all(), user, wanted, None).values_list(*_PLACE)[:most]
+    if wanted.processor is None:
+        rows = rows.union(_places(GrantedDay.objects.all(), user, wanted, None).values_list(*_PLACE)[:most])
+    number = rows.count()
     return number if most is None else min(number, most)
 
 
-@reading.step
 def read_page(user: User, wanted: DayRange, after: Place | None = None, limit: int = PAGE_ROWS) -> list[DayRow]:
-    """The next ``limit`` rows after a place, oldest day first; two statements at most, and three for archived months.
-
-    Of an app one. Raises `ArchiveUnreadable`.
-    """
+    """The next ``limit`` rows after a place, oldest day first; two statements at most, of an app one."""
     if wanted.app_id is not None:
         return _of_app(user, wanted, after, limit)
-    begin = max(wanted.first, after[0]) if after else wanted.first
-    with archived([user.pk], [(begin, wanted.last)]) as old:
-        days = _places(Day.objects.all(), user, wanted, after).values_list(*_PLACE, *KINDS, "flags")[:limit]
-        reported = [DayRow(day, project, host, Totals(*amounts), flags) for day, project, host, *amounts, flags in days]
-    # In the order of time, so no more months are read than the page needs.
-    theirs = (row for row in _reported(old, wanted) if after is None or row.place > after)
-    reported = sorted([*reported, *islice(theirs, limit)], key=attrgetter("place"))[:limit]
+    days = _places(Day.objects.all(), user, wanted, after).values_list(*_PLACE, *KINDS, "flags")[:limit]
+    reported = [DayRow(day, project, host, Totals(*amounts), flags) for day, project, host, *amounts, flags in days]
     if wanted.processor is not None:
         part = wanted.processor.part
         return [replace(row, amounts=part(row.amounts)) for row in reported]
@@ -175,20 +151,6 @@ def _of_app(user: User, wanted: DayRange, after: Place | None, limit: int | None
             amounts = wanted.processor.part(amounts)
         rows.append(DayRow(work.start, project_id, work.host_id, amounts, 0, amounts.cpu_ec + amounts.gpu_ec))
     return rows
-
-
-def _months(old: Archived, wanted: DayRange) -> Iterator[Archived]:
-    """What is archived of the range, by month."""
-    for month, parts in old.parts.items():
-        first, last = max(month, wanted.first), min(next_month(month) - dt.timedelta(days=1), wanted.last)
-        yield replace(old, ranges=[(first, last)], parts={month: parts})
-
-
-def _reported(old: Archived, wanted: DayRange) -> Iterator[DayRow]:
-    """Archived days of the project and computer that are wanted, in the order of places."""
-    for row in old.days():
-        if wanted.host_id in (None, row.host_id) and wanted.project_id in (None, row.project_id):
-            yield DayRow(row.day, row.project_id, row.host_id, row.amounts, row.flags)
 
 
 def _places(rows: QuerySet[Any], user: User, wanted: DayRange, after: Place | None) -> QuerySet[Any]:
@@ -217,10 +179,9 @@ def read_pages(user: User, wanted: DayRange, page_rows: int = PAGE_ROWS) -> Iter
 
 
 def close_connection() -> None:
-    """Close the connections to primary and replica until the next statement, unless they are in a transaction."""
-    for connection in connections.all(initialized_only=True):
-        if not connection.in_atomic_block:
-            connection.close()
+    """Close the connection until the next statement, unless it is in a transaction."""
+    if not connection.in_atomic_block:
+        connection.close()
 
 
 def flag_names(flags: int) -> list[str]:

@@ -1,14 +1,13 @@
 """Files of a long range of a volunteer's history, which a worker makes; short ranges are sent at once.
 
-Each file is a zip with one CSV, JSON or Parquet file; CSV and JSON are the same that are sent at once for a short
-range. A volunteer has at most MAX_KEPT of them, those included that wait or are being made.
+Each file is a zip with one CSV or JSON file, the same that is sent at once for a short range. A volunteer has at most
+MAX_KEPT of them, those included that wait or are being made.
 """
 
 from __future__ import annotations
 
 import zipfile
 from collections.abc import Iterator
-from functools import partial
 from typing import IO, Final
 
 from django.conf import settings
@@ -22,15 +21,12 @@ from accounting.exchange.made_files import range_of
 from accounting.models import DataCopy
 from portal.databases import clock
 from portal.models import User
-from portal.replica import reading
 from portal.requested_work import queue
 from portal.requested_work.queue import Standing
 
 KIND: Final = "history export"
 """The kind of requested work."""
-CONTENTS: Final = (DataCopy.Content.CSV, DataCopy.Content.JSON, DataCopy.Content.PARQUET)
-# Each page is a row group there.
-PARQUET_PAGE_ROWS: Final = 20_000
+CONTENTS: Final = (DataCopy.Content.CSV, DataCopy.Content.JSON)
 MAX_KEPT: Final = 5
 
 
@@ -103,12 +99,6 @@ def _exports(user: User) -> QuerySet[DataCopy]:
 
 
 def _write(copy: DataCopy, file: IO[bytes]) -> None:
-    reading.caught_up(partial(_write_from_start, copy, file))
-
-
-def _write_from_start(copy: DataCopy, file: IO[bytes]) -> None:
-    file.seek(0)
-    file.truncate()
     wanted = range_of(copy)
     chunks = _chunks(copy, wanted)
     with (
@@ -121,10 +111,5 @@ def _write_from_start(copy: DataCopy, file: IO[bytes]) -> None:
 
 def _chunks(copy: DataCopy, wanted: DayRange) -> Iterator[bytes]:
     names = read_names(copy.user, wanted)
-    if copy.content == DataCopy.Content.PARQUET:
-        # Only in a worker, and only for this: it takes much memory.
-        from accounting.exchange.parquet import as_parquet
-
-        return as_parquet(made_files.counted_pages(copy, PARQUET_PAGE_ROWS), names)
     pages = made_files.counted_pages(copy)
     return as_csv(pages, names) if copy.content == DataCopy.Content.CSV else as_json(pages, names, wanted)

@@ -10,7 +10,6 @@ from django.core.paginator import Page, Paginator
 
 from accounting.engine.amounts import NO_WORK, Totals
 from accounting.history.sums import ALL, Only
-from accounting.ledger.archive.reads import ArchivedDay, archived
 from accounting.ledger.texts import NoteLine, explain, flag_words
 from accounting.models import Day, Note, Project
 from portal.models import Host, User
@@ -65,12 +64,8 @@ class DayPage:
 
 
 def read_day(user: User, day: dt.date, page: str = "1") -> DayPage:
-    """One of the user's days, a page of its parts, the largest credit first; four statements, up to seven if it may be
-    archived.
-    """
-    with archived([user.pk], [(day, day)]) as old:
-        rows: list[Day | ArchivedDay] = list(Day.objects.filter(user=user, day=day).order_by("project_id", "host_id"))
-    rows += old.days()
+    """One of the user's days, a page of its parts, the largest credit first; four statements."""
+    rows = Day.objects.filter(user=user, day=day).order_by("project_id", "host_id")
     projects = {project.pk: project for project in Project.objects.all()}
     hosts = {host.pk: host for host in own_hosts(user)}
     totals = NO_WORK

@@ -25,14 +25,12 @@ from accounting.history.texts import problem_text
 from accounting.models import DataCopy
 from portal.models import User
 from portal.people.access import signed_in
-from portal.replica import reading
 
 _TYPES: Final = {"csv": "text/csv; charset=utf-8", "json": "application/json"}
 
 
 @require_safe
 @login_required
-@reading.page
 def download(request: HttpRequest, kind: str) -> HttpResponseBase:
     """All rows of a range, or of a part of its work, as the history page's address names them."""
     user = signed_in(request)
@@ -48,7 +46,7 @@ def download(request: HttpRequest, kind: str) -> HttpResponseBase:
     body: Iterator[bytes] = downloads.as_csv(pages, names) if kind == "csv" else downloads.as_json(pages, names, wanted)
     name = exports.file_name(wanted, kind)
     return StreamingHttpResponse(
-        reading.later(body),
+        body,
         content_type=_TYPES[kind],
         headers={"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "private, no-store"},
     )
@@ -126,7 +124,7 @@ def _read_wanted_file(user: User, params: Mapping[str, str]) -> tuple[DayRange, 
     """The same of a file that is to be made, and its kind."""
     wanted, problems = _read_wanted(user, params)
     if params.get("kind") not in exports.CONTENTS:
-        problems.append(gettext("A file can be CSV, JSON or Parquet."))
+        problems.append(gettext("A file can be CSV or JSON."))
     return wanted, problems
 
 

@@ -14,8 +14,7 @@ from django.db.models import Case, IntegerField, Value, When
 from django.utils.translation import gettext
 
 from accounting.engine.choice.facts import CPU, device_types
-from accounting.history.sums import Key
-from accounting.ledger.archive.reads import ArchivedDay
+from accounting.history.sums import AppDay, Key
 from accounting.models import ProjectVersion, processor_name
 from portal.models import Host, User
 
@@ -57,7 +56,7 @@ def read_gpu_kinds(user: User) -> GpuKinds:
         cases.append(When(host_id__in=list(several), then=Value(MIXED)))
         of_hosts |= dict.fromkeys(several, MIXED)
 
-    def number_of(row: ArchivedDay) -> int:
+    def number_of(row: AppDay) -> int:
         return of_places.get((row.host_id, row.project_id)) or of_hosts.get(row.host_id, UNKNOWN)
 
     return GpuKinds(

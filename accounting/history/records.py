@@ -16,7 +16,6 @@ from django.db.models.functions import Cast
 
 from accounting.history.periods import Period, Step
 from accounting.history.sums import read_first_day, read_sums
-from accounting.ledger.archive.reads import archived
 from accounting.ledger.months import closed_until
 from accounting.ledger.partitions import month_of, next_month
 from accounting.models import BestDay, Day
@@ -73,7 +72,7 @@ class Records:
 
 
 def read_records(user: User, today: dt.date) -> Records | None:
-    """All records; None without any credit. Ten statements, and up to six for archived months: of closed months, only
+    """All records; None without any credit. Ten statements: of closed months, only
     those with a milestone are read.
     """
     first = read_first_day(user, today)
@@ -120,18 +119,11 @@ def read_week(user: User, first: dt.date, today: dt.date) -> Week:
 
 
 def _days(user: User, ranges: Sequence[tuple[dt.date, dt.date]]) -> list[tuple[dt.date, int]]:
-    """Days with credit and how much, in order; one statement, and up to three more where they may be archived."""
+    """Days with credit and how much, in order; one statement."""
     wanted = reduce(or_, [Q(day__range=each) for each in ranges])
-    with archived([user.pk], ranges) as old:
-        rows = Day.objects.filter(wanted, user=user).values("day")
-        found = {
-            row["day"]: row["ec"]
-            for row in rows.annotate(ec=Cast(Sum(F("cpu_ec") + F("gpu_ec")), BigIntegerField())).filter(ec__gt=0)
-        }
-    for each in old.days():
-        if each.amounts.credit:
-            found[each.day] = found.get(each.day, 0) + each.amounts.credit
-    return sorted(found.items())
+    rows = Day.objects.filter(wanted, user=user).values("day").order_by("day")
+    rows = rows.annotate(ec=Cast(Sum(F("cpu_ec") + F("gpu_ec")), BigIntegerField())).filter(ec__gt=0)
+    return list(rows.values_list("day", "ec"))
 
 
 def goals(total: int) -> Iterable[int]:

@@ -1,18 +1,18 @@
 """Sums of a volunteer's days by day, week or month, of all their work or of a part of it.
 
 Every read names the user and a range of days, so that PostgreSQL touches only the months of the range. Months that are
-closed (accounting/ledger/months.py) are read as their sums, and days of archived months from their files. Amounts are
-whole numbers of 1e-6 credits or seconds, and plain counts of jobs.
+closed (accounting/ledger/months.py) are read as their sums. Amounts are whole numbers of 1e-6 credits or seconds, and
+plain counts of jobs.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import reduce
 from operator import attrgetter, or_
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from django.contrib.postgres.aggregates import BitOr
 from django.db.models import BigIntegerField, Case, DateField, F, Q, QuerySet, Sum, Value
@@ -20,7 +20,6 @@ from django.db.models.functions import Cast, Trunc
 
 from accounting.engine.amounts import KINDS, Processor, Totals
 from accounting.history.periods import Period, Step, earliest_for, start_of
-from accounting.ledger.archive.reads import ArchivedDay, archived
 from accounting.ledger.months import closed_until, split
 from accounting.ledger.partitions import month_of, next_month
 from accounting.models import Day, Month
@@ -50,10 +49,6 @@ class Only:
         """The conditions for rows of days, by field."""
         return {name: pk for name, pk in (("host_id", self.host_id), ("project_id", self.project_id)) if pk is not None}
 
-    def has(self, row: ArchivedDay) -> bool:
-        """Whether an archived day is of this computer and project."""
-        return self.host_id in (None, row.host_id) and self.project_id in (None, row.project_id)
-
     def part(self, amounts: Totals) -> Totals:
         """The part of these amounts that is shown."""
         return amounts if self.processor is None else self.processor.part(amounts)
@@ -62,12 +57,21 @@ class Only:
 ALL: Final = Only()
 
 
+class AppDay(NamedTuple):
+    """What a computer's tasks of an app of this site's own project came to on a day, or in a week or month."""
+
+    start: dt.date
+    project_id: int
+    host_id: int
+    amounts: Totals
+
+
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What sums are split by: the number that PostgreSQL makes of a row, and that of an archived day."""
+    """What sums are split by: the number that PostgreSQL makes of a row, and that of an app's day."""
 
     expression: F | Case
-    of: Callable[[ArchivedDay], int]
+    of: Callable[[AppDay], int]
 
 
 BY_PROJECT: Final = Key(F("project_id"), attrgetter("project_id"))
@@ -88,7 +92,6 @@ def read_sums(user: User, period: Period, key: Key | None, limit: int | None = N
     """The sums per step and ``key``, at most ``limit``, in the order of time.
 
     One statement. By months two or three: how far they are closed, their sums, and the days of those that are not.
-    For days that may be archived up to three more. Of an app one. Raises `ArchiveUnreadable`.
     """
     if only.app_id is not None:
         return _of_app(user, period, key, only)[:limit]
@@ -99,37 +102,24 @@ def read_sums(user: User, period: Period, key: Key | None, limit: int | None = N
         closed = Month.objects.filter(month__range=(months[0], months[-1]))
         cells += _sums(closed, user, F("month"), expression, only, limit)
     if days:
-        with archived([user.pk], days) as old:
-            found = Day.objects.filter(reduce(or_, [Q(day__range=each) for each in days]))
-            start = F("day") if period.step is Step.DAY else Trunc("day", period.step, output_field=DateField())
-            cells += _sums(found, user, start, expression, only, limit)
-        cells = _with_archived(cells, old.days(), period.step, key, only)
-        cells.sort(key=lambda cell: cell.start)
+        found = Day.objects.filter(reduce(or_, [Q(day__range=each) for each in days]))
+        start = F("day") if period.step is Step.DAY else Trunc("day", period.step, output_field=DateField())
+        cells += _sums(found, user, start, expression, only, limit)
+        cells.sort(key=attrgetter("start"))
     return cells[:limit]
 
 
 def _of_app(user: User, period: Period, key: Key | None, only: Only) -> list[Cell]:
     wanted = reads.Wanted(user.pk, only.app_id or 0, period.first, period.last, only.host_id)
-    rows = [
-        ArchivedDay(user.pk, row.start, only.project_id or 0, row.host_id, Totals(*row.amounts), 0)
-        for row in reads.read_steps(wanted, period.step)
-    ]
-    return _with_archived([], rows, period.step, key, only)
-
-
-def _with_archived(
-    cells: list[Cell], days: Iterable[ArchivedDay], step: Step, key: Key | None, only: Only
-) -> list[Cell]:
-    found = {(cell.start, cell.key): cell for cell in cells}
-    for row in days:
-        if not only.has(row):
-            continue
-        place = (start_of(row.day, step), key.of(row) if key else 0)
-        amounts, flags = only.part(row.amounts), row.flags
-        if (other := found.get(place)) is not None:
-            amounts, flags = amounts.plus(other.amounts), flags | other.flags
-        found[place] = Cell(*place, amounts, flags)
-    return list(found.values())
+    cells: dict[tuple[dt.date, int], Cell] = {}
+    for row in reads.read_steps(wanted, period.step):
+        work = AppDay(row.start, only.project_id or 0, row.host_id, Totals(*row.amounts))
+        place = (start_of(work.start, period.step), key.of(work) if key else 0)
+        amounts = only.part(work.amounts)
+        if (other := cells.get(place)) is not None:
+            amounts = amounts.plus(other.amounts)
+        cells[place] = Cell(*place, amounts, 0)
+    return list(cells.values())
 
 
 def _sums(
@@ -157,8 +147,7 @@ def _sums(
 
 
 def read_first_day(user: User, today: dt.date, projects: Collection[int] | None = None) -> dt.date | None:
-    """The first day with work; two or three statements, each of which ends at its first row, and up to three more for
-    each where the first months may be archived.
+    """The first day with work; two or three statements, each of which ends at its first row.
 
     ``projects``: with work for one of these; None: for any.
     """
@@ -174,9 +163,5 @@ def read_first_day(user: User, today: dt.date, projects: Collection[int] | None 
 
 
 def _first_day(user: User, first: dt.date, last: dt.date, only: dict[str, Any]) -> dt.date | None:
-    with archived([user.pk], [(first, last)]) as old:
-        days = Day.objects.filter(user=user, day__range=(first, last), **only).order_by("day")
-        found = days.values_list("day", flat=True).first()
-    # In the order of time, so the first one is the earliest.
-    theirs = (row.day for row in old.days() if not only or row.project_id in only["project__in"])
-    return min((day for day in (found, next(theirs, None)) if day is not None), default=None)
+    days = Day.objects.filter(user=user, day__range=(first, last), **only).order_by("day")
+    return days.values_list("day", flat=True).first()

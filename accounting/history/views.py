@@ -30,7 +30,6 @@ from accounting.reconciliation.card import card
 from accounting.reconciliation.reads import read_reconciled
 from portal.models import User
 from portal.people.access import signed_in
-from portal.replica import reading
 from portal.templatetags.display import amount, count
 from portal.templatetags.display import day as day_text
 
@@ -43,7 +42,6 @@ _SHOWN_CHARS: Final = 20
 
 @require_safe
 @login_required
-@reading.page
 def history(request: HttpRequest) -> HttpResponse:
     """What did I give, when, where? The page, or (for htmx) the part of it that the controls change."""
     user, today = signed_in(request), timezone.now().date()
@@ -242,7 +240,6 @@ def _history_controls(period: Period, choices: Choices, today: dt.date) -> dict[
 
 @require_safe
 @login_required
-@reading.page
 def day(request: HttpRequest, text: str) -> HttpResponse:
     """What did each of my computers do for each project on that day, and is there anything to know of it?"""
     user, today = signed_in(request), timezone.now().date()

@@ -14,7 +14,6 @@ from django.views.decorators.http import require_safe
 from accounting.history.records import LEAST_USUAL_WEEKS, read_records
 from accounting.history.year import read_year
 from portal.people.access import signed_in
-from portal.replica import reading
 
 FIRST_YEAR: Final = 1970
 _SHOWN_CHARS: Final = 20
@@ -22,7 +21,6 @@ _SHOWN_CHARS: Final = 20
 
 @require_safe
 @login_required
-@reading.page
 def year(request: HttpRequest, number: int) -> HttpResponse:
     """What did I give in that year? On paper, too. A year without work says so, and leads to others."""
     today = timezone.now().date()
@@ -39,7 +37,6 @@ def year(request: HttpRequest, number: int) -> HttpResponse:
 
 @require_safe
 @login_required
-@reading.page
 def records(request: HttpRequest) -> HttpResponse:
     """My best day, what I reached when, and how the last week compares."""
     today = timezone.now().date()

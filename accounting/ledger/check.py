@@ -9,7 +9,6 @@ from django.db import connection
 from django.utils.translation import gettext_lazy as _
 
 from accounting.ledger import sql
-from accounting.ledger.archive import check as archive
 from portal.maintenance.jobs import Job
 
 
@@ -43,7 +42,6 @@ def differences() -> Iterator[str]:
         cursor.execute(sql.BEST_DAYS_ARE_BEST)
         for user, month in cursor.fetchall():
             yield f"user {user}, {month:%Y-%m}: the best day differs from the days"
-    yield from archive.differences()
 
 
 LEDGER: Final = Job(

@@ -14,7 +14,7 @@ from typing import Final
 from django.db import connection, transaction
 
 from accounting.ledger import sql
-from accounting.ledger.partitions import month_of, next_month, refuse_archived
+from accounting.ledger.partitions import month_of, next_month
 from accounting.models import ClosedMonths
 
 # A report is written within seconds of its time.
@@ -54,10 +54,10 @@ def close_months(now: dt.datetime, since: dt.date | None = None) -> int:
     """Close the months that are over, each in a transaction of its own; how many. Safe to repeat and to interrupt.
 
     ``since``: days from this one on were written anew, so their months are summed up anew. Without it, ends if
-    somebody else writes days of closed months now: the next run goes on. Raises MonthIsArchived.
+    somebody else writes days of closed months now: the next run goes on.
     """
     if since is not None:
-        _reopen(month_of(since), now.date())
+        _reopen(month_of(since))
     nclosed = 0
     last = month_of((now.astimezone(dt.UTC) - CLOSED_AFTER).date())
     while _close_next(last, waits=since is not None):
@@ -65,10 +65,9 @@ def close_months(now: dt.datetime, since: dt.date | None = None) -> int:
     return nclosed
 
 
-def _reopen(first: dt.date, today: dt.date) -> None:
+def _reopen(first: dt.date) -> None:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(sql.WAIT_FOR_LOCK, [sql.AdvisoryLock.MONTHS.value])
-        refuse_archived(first, today)
         if ClosedMonths.objects.filter(until__gt=first).update(until=first):
             for statement in sql.FORGET_MONTHS:
                 cursor.execute(statement, {"first": first})

@@ -7,11 +7,6 @@ import datetime as dt
 from django.db import connection, transaction
 
 from accounting.ledger import sql
-from accounting.models import ArchivedMonth
-
-
-class MonthIsArchived(Exception):
-    """A month whose days are in the archive gets no new ones (accounting/ledger/archive)."""
 
 
 def month_of(day: dt.date) -> dt.date:
@@ -37,18 +32,10 @@ def create_months(first: dt.date, last: dt.date) -> list[str]:
             name = partition_of(month)
             cursor.execute("SELECT to_regclass(%s)", [name])
             if cursor.fetchone() == (None,):
-                refuse_archived(month, month)
                 cursor.execute(sql.CREATE_PARTITION.format(name=name), [month, next_month(month)])
                 created.append(name)
             month = next_month(month)
     return created
-
-
-def refuse_archived(first: dt.date, last: dt.date) -> None:
-    """Raise MonthIsArchived if a month from ``first`` to ``last`` (days in them) is archived; one statement."""
-    found = ArchivedMonth.objects.filter(month__gte=month_of(first), month__lte=last).order_by("month").first()
-    if found is not None:
-        raise MonthIsArchived(f"{found.month:%Y-%m} is archived, so its days cannot change: bring it back first")
 
 
 _known_months: set[dt.date] = set()

@@ -14,7 +14,6 @@ from django.db.backends.utils import CursorWrapper
 
 from accounting.ledger import sql
 from accounting.ledger.months import close_months
-from accounting.ledger.partitions import refuse_archived
 from accounting.models import UserProject
 
 # Half-life of the recent average (BOINC protocol, estimated credit: project-side average).
@@ -26,7 +25,7 @@ AVERAGED_DAYS: Final = 100
 def roll_up(now: dt.datetime, since: dt.date | None = None) -> bool:
     """Bring the sums up to date from day ``since`` on; False if another run is doing it.
 
-    Default: from where the last run left off, but at least from yesterday. Raises MonthIsArchived.
+    Default: from where the last run left off, but at least from yesterday.
     """
     close_months(now, since)
     today = now.date()
@@ -34,10 +33,6 @@ def roll_up(now: dt.datetime, since: dt.date | None = None) -> bool:
         cursor.execute(sql.TRY_LOCK, [sql.AdvisoryLock.ROLL_UP.value])
         if cursor.fetchone() != (True,):
             return False
-        if since is not None:
-            # Until the end no month is archived: the sums of its projects would be overwritten by nothing.
-            cursor.execute(sql.LOCK_MONTHS)
-            refuse_archived(since, today)
         first = since or _unfinished(cursor, today - dt.timedelta(days=1))
         cursor.execute(sql.ROLL_UP_PROJECT_DAYS, {"now": now, "first": first, "today": today})
         cursor.execute(

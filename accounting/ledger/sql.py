@@ -19,7 +19,6 @@ class AdvisoryLock(IntEnum):
     STANDINGS = 7_130_003
     MONTHS = 7_130_004
     BADGES = 7_130_005
-    ARCHIVE = 7_130_006
 
 
 WAIT_FOR_LOCK: Final = "SELECT pg_advisory_xact_lock(%s)"
@@ -117,16 +116,11 @@ FORGET_MONTHS: Final = (
     "DELETE FROM accounting_bestday WHERE month >= %(first)s",
 )
 
-# The invariants of docs/explanation/accounting.md; each statement returns what breaks one, and locks nothing. Of
-# archived months they know the sums; accounting/ledger/archive/check.py compares these with the files.
-ARCHIVED_MONTHS: Final = "SELECT month FROM accounting_archivedmonth"
+# The invariants of docs/explanation/accounting.md; each statement returns what breaks one, and locks nothing.
 CREDITED_IS_SUM_OF_DAYS: Final = f"""
 WITH days AS (
   SELECT host_id, project_id, ARRAY[{", ".join(f"sum({kind})" for kind in KINDS)}]::bigint[] AS total
-    FROM (SELECT host_id, project_id, {", ".join(KINDS)} FROM accounting_day
-           UNION ALL
-          SELECT host_id, project_id, {", ".join(KINDS)} FROM accounting_month
-           WHERE month IN ({ARCHIVED_MONTHS})) AS found
+    FROM accounting_day
    GROUP BY host_id, project_id)
 SELECT coalesce(p.host_id, d.host_id), coalesce(p.project_id, d.project_id), p.credited, d.total
   FROM accounting_hostproject p FULL JOIN days d ON d.host_id = p.host_id AND d.project_id = p.project_id
@@ -137,10 +131,9 @@ SELECT host_id, project_id FROM accounting_hostproject
  WHERE 0 > ANY (credited) OR 0 > ANY (pending) OR 0 > ANY (dropped) OR 0 > ANY (reported) OR 0 > ANY (earlier)
 """
 NEGATIVE_ALLOWANCE: Final = "SELECT host_id FROM accounting_hostledger WHERE 0 > ANY (level)"
-DAYS_OF_OTHER_OWNERS: Final = f"""
+DAYS_OF_OTHER_OWNERS: Final = """
 SELECT d.host_id, d.user_id, h.owner_id, count(*)
-  FROM (SELECT host_id, user_id FROM accounting_day
-         UNION ALL SELECT host_id, user_id FROM accounting_month WHERE month IN ({ARCHIVED_MONTHS})) d
+  FROM accounting_day d
   LEFT JOIN portal_host h ON h.id = d.host_id
  WHERE h.owner_id IS DISTINCT FROM d.user_id GROUP BY 1, 2, 3
 """
@@ -160,7 +153,6 @@ WITH days AS (
    GROUP BY project_id, day)
 SELECT project_id, day FROM accounting_projectday p FULL JOIN days d USING (project_id, day)
  WHERE day < (SELECT (max(rolled_up_at) AT TIME ZONE 'UTC')::date - 1 FROM accounting_projectday)
-   AND date_trunc('month', day)::date NOT IN ({ARCHIVED_MONTHS})
    AND ({" OR ".join(f"coalesce(p.{kind}, 0) <> coalesce(d.{kind}, 0)" for kind in KINDS)})
 """
 _CLOSED: Final = "day < (SELECT until FROM accounting_closedmonths)"
@@ -172,10 +164,9 @@ SELECT coalesce(m.user_id, d.user_id), coalesce(m.month, d.month), coalesce(m.pr
   FROM accounting_month m
   FULL JOIN d ON d.user_id = m.user_id AND d.month = m.month AND d.project_id = m.project_id AND d.host_id = m.host_id
  WHERE coalesce(m.granted, 0) <> coalesce(d.granted, 0)
-    OR (coalesce(m.month, d.month) NOT IN ({ARCHIVED_MONTHS}) AND ({_OTHER}))"""
+    OR {_OTHER}"""
 BEST_DAYS_ARE_BEST: Final = f"""
 WITH d AS ({_BEST_DAYS.format(days=_CLOSED)})
 SELECT coalesce(m.user_id, d.user_id), coalesce(m.month, d.month)
   FROM accounting_bestday m FULL JOIN d ON d.user_id = m.user_id AND d.month = m.month
- WHERE coalesce(m.month, d.month) NOT IN ({ARCHIVED_MONTHS})
-   AND (m.day, m.ec, m.active_days) IS DISTINCT FROM (d.day, d.ec, d.active_days)"""
+ WHERE (m.day, m.ec, m.active_days) IS DISTINCT FROM (d.day, d.ec, d.active_days)"""

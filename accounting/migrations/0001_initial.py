@@ -218,20 +218,6 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
-            name="ArchivedMonth",
-            fields=[
-                ("month", models.DateField(primary_key=True, serialize=False)),
-                ("rows", models.BigIntegerField()),
-                ("archived_at", models.DateTimeField()),
-            ],
-            options={
-                "constraints": [
-                    models.CheckConstraint(condition=models.Q(("month__day", 1)), name="archivedmonth_first_day"),
-                    models.CheckConstraint(condition=models.Q(("rows__gte", 0)), name="archivedmonth_rows"),
-                ],
-            },
-        ),
-        migrations.CreateModel(
             name="Badge",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
@@ -1609,58 +1595,6 @@ class Migration(migrations.Migration):
                         ),
                         name="alertmessage_finished",
                     )
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name="ArchiveErasure",
-            fields=[
-                (
-                    "pk",
-                    models.CompositePrimaryKey(
-                        "month_id", "user_number", blank=True, editable=False, primary_key=True, serialize=False
-                    ),
-                ),
-                (
-                    "month",
-                    models.ForeignKey(
-                        db_index=False,
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="+",
-                        to="accounting.archivedmonth",
-                    ),
-                ),
-                ("user_number", models.BigIntegerField()),
-                ("erased_at", models.DateTimeField()),
-            ],
-        ),
-        migrations.CreateModel(
-            name="ArchivePart",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
-                (
-                    "month",
-                    models.ForeignKey(
-                        db_index=False,
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="parts",
-                        to="accounting.archivedmonth",
-                    ),
-                ),
-                ("first_user", models.BigIntegerField()),
-                ("last_user", models.BigIntegerField()),
-                ("name", models.CharField(max_length=100, unique=True)),
-                ("rows", models.PositiveIntegerField()),
-                ("size_bytes", models.BigIntegerField()),
-                ("sha256", models.CharField(max_length=64)),
-            ],
-            options={
-                "constraints": [
-                    models.UniqueConstraint(fields=("month", "first_user"), name="archivepart_once"),
-                    models.CheckConstraint(
-                        condition=models.Q(("first_user__lte", models.F("last_user")), ("rows__gt", 0)),
-                        name="archivepart_range",
-                    ),
                 ],
             },
         ),

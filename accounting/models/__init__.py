@@ -6,7 +6,6 @@ Amounts are whole numbers of 1e-6 (what a client prints), in the order of ``amou
 
 from accounting.models.accounts import AccountSettings, UserProject
 from accounting.models.alerts import AlertChannel, AlertMessage, AlertTrouble, AlertWatch
-from accounting.models.archive import ArchivedMonth, ArchiveErasure, ArchivePart
 from accounting.models.asked import ProjectChange
 from accounting.models.files import DataCopy, DataCopyPart
 
@@ -49,9 +48,6 @@ __all__ = [
     "AlertWatch",
     "Announcement",
     "Answer",
-    "ArchiveErasure",
-    "ArchivePart",
-    "ArchivedMonth",
     "Badge",
     "BadgeAward",
     "BadgeCheck",

@@ -20,7 +20,6 @@ class DataCopy(models.Model):
         ALL = "all", _("everything")
         CSV = "csv", _("history as CSV")
         JSON = "json", _("history as JSON")
-        PARQUET = "parquet", _("history as Parquet")
 
     class State(models.TextChoices):
         WAITING = "waiting", _("waiting for its turn")

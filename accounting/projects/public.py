@@ -15,7 +15,6 @@ from django.utils.translation import gettext_noop
 
 from accounting.models import Project, ProjectDay
 from portal.dashboard.status import current
-from portal.replica import reading
 from portal.templatetags.drawings import round_up
 from portal.wire.keywords import KEYWORDS, SCIENCE
 
@@ -36,7 +35,6 @@ def read_public() -> dict[str, Any]:
     return found | {"days": days, "computers": current()["active"]["week"]}
 
 
-@reading.public
 def _read_sums(today: dt.date) -> dict[str, Any]:
     run_time = Sum(F("cpu_time") + F("gpu_time"))
     total = ProjectDay.objects.aggregate(run_time=run_time, results=Sum("njobs_success"))

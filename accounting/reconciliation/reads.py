@@ -11,17 +11,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from django.db import connection
 from django.utils.formats import date_format
 from django.utils.translation import gettext, gettext_noop
 
 from accounting.engine.reconciliation import DayStand, Seen, expected_range, open_days, ratio
-from accounting.ledger.archive.reads import archived
 from accounting.ledger.months import closed_until, split
 from accounting.ledger.partitions import month_of
 from accounting.reconciliation import sql
 from accounting.reconciliation.texts import CREDITS_PER, UTC_STEPS
 from portal.models import User
-from portal.replica import reading
 from portal.templatetags.display import day as day_text
 
 NAMES: Final = (
@@ -105,7 +104,7 @@ class Reconciled:
 
 def read_standings(user: User) -> list[Standing]:
     """Every computer at every project; one statement, and one more for the days on which statistics first had them."""
-    with reading.reading_connection().cursor() as cursor:
+    with connection.cursor() as cursor:
         cursor.execute(sql.STANDINGS, {"user": user.pk})
         found = [_standing(*row) for row in cursor]
         seen_on = {each.seen.seen_on for each in found if each.seen is not None}
@@ -174,7 +173,7 @@ def read_reconciled(
 
     Of one computer or project only, if given. ``by_months``: each step is a month, so sums of months will do. Four
     statements, however many computers, projects and days there are, by months up to six; one, and no steps, where no
-    grants are known. Up to three more where days may be archived.
+    grants are known.
     """
     standings = [
         each
@@ -213,24 +212,15 @@ def _read_settled(
     months: Sequence[dt.date],
     standings: Iterable[Standing],
 ) -> Iterator[tuple[dt.date, int, int]]:
-    """Day or month, granted and estimated credit; a statement for days and up to three more where they may be archived,
-    and one for months.
-    """
+    """Day or month, granted and estimated credit; a statement for days, and one for months."""
     if ranges:
         ends = {f"first{number}": first for number, (first, _) in enumerate(ranges)}
         ends |= {f"last{number}": last for number, (_, last) in enumerate(ranges)}
-        with archived([params["user"]], ranges) as old, reading.reading_connection().cursor() as cursor:
+        with connection.cursor() as cursor:
             cursor.execute(sql.settled(len(ranges)), params | ends)
-            found = cursor.fetchall()
-        yield from found
-        seen = {(each.host_id, each.project_id): each.seen for each in standings}
-        for row in old.days():
-            if params["host"] in (None, row.host_id) and params["project"] in (None, row.project_id):
-                theirs = seen.get((row.host_id, row.project_id))
-                if theirs is None or theirs.is_estimated(row.day):
-                    yield row.day, 0, row.amounts.credit
+            yield from cursor.fetchall()
     if months:
-        with reading.reading_connection().cursor() as cursor:
+        with connection.cursor() as cursor:
             cursor.execute(sql.SETTLED_MONTHS, params | {"months": list(months)})
             yield from cursor
 
@@ -252,7 +242,7 @@ def _read_open(user: User, standings: Iterable[Standing], today: dt.date) -> Ite
     closed = {key: each.closed_through(today) for key, each in seen.items()}
     estimates: dict[tuple[int, int], dict[dt.date, int]] = {}
     grants: dict[tuple[int, int], dict[dt.date, int]] = {}
-    with reading.reading_connection().cursor() as cursor:
+    with connection.cursor() as cursor:
         cursor.execute(
             sql.OPEN,
             {

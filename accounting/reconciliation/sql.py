@@ -97,7 +97,6 @@ SELECT k.host_id, k.project_id, coalesce(p.credited[1] + p.credited[2], 0), s.se
     ON s.host_id = k.host_id AND s.project_id = k.project_id AND s.user_id = %(user)s
   LEFT JOIN accounting_projectratio r ON r.project_id = s.project_id"""
 # What was estimated on the days on which they were first seen. Joined to the settlements, all months would be planned.
-# Of an archived month, the estimate before has it (accounting/ledger/archive/sql.py).
 SEEN_DAYS: Final = """
 SELECT host_id, project_id, day, cpu_ec + gpu_ec FROM accounting_day
  WHERE user_id = %(user)s AND day = ANY (%(days)s)"""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any, Final, NamedTuple
 
+from django.db import connection
+
 from credit.app_history import sql
-from portal.replica.reading import reading_connection
 
 _BEFORE_ALL: Final = (dt.date.min, 0)
 
@@ -61,13 +62,13 @@ def read_days(wanted: Wanted, limit: int | None, after: tuple[dt.date, int] | No
 
 
 def _read(statement: str, params: dict[str, Any]) -> list[AppWork]:
-    with reading_connection().cursor() as cursor:
+    with connection.cursor() as cursor:
         cursor.execute(statement, params)
         return [AppWork(start, host or 0, *map(int, amounts)) for start, host, *amounts in cursor.fetchall()]
 
 
 def read_apps() -> list[tuple[int, str]]:
     """The apps of this site's own project, with their names. One statement."""
-    with reading_connection().cursor() as cursor:
+    with connection.cursor() as cursor:
         cursor.execute(sql.APPS)
         return [(pk, name) for pk, name in cursor.fetchall()]

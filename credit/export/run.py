@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import psycopg
 import structlog
+from django.db import connection
 from django.utils.translation import gettext_lazy as _
 from psycopg import Connection, IsolationLevel
 
@@ -22,7 +23,6 @@ from credit.models import GoneHost, GoneUser, StatisticsExport
 from portal.clients.factory import psycopg_params
 from portal.databases import clock
 from portal.maintenance.jobs import Job
-from portal.replica import reading
 
 log = structlog.get_logger("export")
 
@@ -48,7 +48,7 @@ def export() -> StatisticsExport | None:
             return None
         made = _begin(clock.now())
         try:
-            reading.caught_up(lambda: _write(made))
+            _write(made)
         except BaseException as error:
             # Of whatever kind, also the end of the process: operators see why there is no new export. The task fails.
             made.failure = f"{type(error).__name__}: {error}"[:200]
@@ -78,12 +78,6 @@ def write_for_own_account_manager(folder: Path) -> None:
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     folder.mkdir(mode=0o700)
-    reading.caught_up(lambda: _write_all(folder))
-
-
-def _write_all(folder: Path) -> None:
-    for left in folder.iterdir():  # by a replica that failed
-        left.unlink()
     with _snapshot() as snapshot:
         taken_at, nusers, nhosts, total = _first(snapshot, sql.SUMS)
         for kind, statement in ((writers.USERS, sql.ALL_USERS), (writers.HOSTS, sql.ALL_HOSTS)):
@@ -96,8 +90,8 @@ def _write_all(folder: Path) -> None:
 
 @contextmanager
 def _snapshot() -> Iterator[Connection[Any]]:
-    """A connection that reads all from one moment; at the replica where that has been chosen."""
-    with psycopg.connect(**psycopg_params(reading.reading_connection()), autocommit=True) as snapshot:
+    """A connection that reads all from one moment."""
+    with psycopg.connect(**psycopg_params(connection), autocommit=True) as snapshot:
         snapshot.execute(sql.SESSION)
         snapshot.isolation_level = IsolationLevel.REPEATABLE_READ
         snapshot.read_only = True

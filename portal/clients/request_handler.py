@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable
 from functools import cache
 from ipaddress import ip_address
 from time import perf_counter
@@ -24,8 +23,6 @@ from portal.wire.boinc_errors import ERR_GENERIC
 from portal.wire.scanner import ProtocolError
 
 log = structlog.get_logger(__name__)
-# Called with the path, BOINC's error number, the request's id and the seconds of each answered request.
-observers: Final[list[Callable[[str, int, str, float], None]]] = []
 _LONGEST_REASON: Final = 300
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{8,64}\Z")
 
@@ -103,8 +100,6 @@ def record(
     """Count an answered request and write its line; ``began`` by time.perf_counter."""
     elapsed_secs = perf_counter() - began
     metrics.count_rpc(route.path, reply.error_num, elapsed_secs)
-    for observe in observers:
-        observe(route.path, reply.error_num, id_, elapsed_secs)
     log_request(
         {
             "method": method,

@@ -43,7 +43,7 @@ def check_files(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[Check
             )
         )
     unused = sorted(name for name in os.environ if name.startswith("FILES_S3_") and os.environ[name].strip())
-    if options is None and _options("archive") is None and unused:
+    if options is None and unused:
         found.append(
             checks.Warning(
                 f"{', '.join(unused)}: set, but the files are not in object storage.",
@@ -57,12 +57,10 @@ def check_files(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[Check
 @checks.register(deploy=True)
 def check_transport(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
     """A presigned address that somebody reads on the way opens the file to them, too."""
-    options, archive = _options(), _options("archive")
+    options = _options()
     addresses: dict[str, str] = {}
     if options is not None:
         addresses = {"FILES_S3_ENDPOINT": options.endpoint, "FILES_S3_PUBLIC_ENDPOINT": options.public_endpoint}
-    elif archive is not None:
-        addresses = {"FILES_S3_ENDPOINT": archive.endpoint}
     return [
         checks.Warning(
             f"{name} does not begin with https://: files and presigned addresses travel in the clear.",

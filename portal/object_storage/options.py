@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -79,21 +79,6 @@ def storage_entry() -> dict[str, Any]:
     if not is_chosen():
         return {"BACKEND": env.text("FILES_STORAGE", _FOLDER)}
     return _needed().as_storage()
-
-
-def archive_entry(folder: str) -> dict[str, Any]:
-    """The storage of archived months: ARCHIVE_STORAGE, at ARCHIVE_LOCATION. ``folder``: where it is by default."""
-    backend, location = env.text("ARCHIVE_STORAGE", _FOLDER), env.text("ARCHIVE_LOCATION")
-    if backend in (S3, BACKEND):
-        location = location or "archive"
-        if len(location) > 100 or not _PREFIX.fullmatch(location):
-            env.refuse("ARCHIVE_LOCATION", location, "give folders such as archive, of letters, digits, _ . and -")
-        options = _needed()
-        return replace(options, prefix="/".join(filter(None, [options.prefix, location.rstrip("/")]))).as_storage()
-    entry: dict[str, Any] = {"location": location or folder}
-    if backend == _FOLDER:
-        entry |= {"file_permissions_mode": 0o640, "directory_permissions_mode": 0o750}
-    return {"BACKEND": backend, "OPTIONS": entry}
 
 
 def _needed() -> Options:

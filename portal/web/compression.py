@@ -10,7 +10,7 @@ from typing import Final
 from django.http import HttpRequest, HttpResponseBase
 from django.middleware.gzip import GZipMiddleware
 
-# What is smaller afterwards. Archives, Parquet, programs and pictures are compressed by themselves.
+# What is smaller afterwards. Archives, programs and pictures are compressed by themselves.
 _TYPES: Final = (
     "text/",
     "application/json",

@@ -80,18 +80,6 @@ def test_a_bucket_that_is_not_used_is_told(settings: Settings) -> None:
     assert found.id == "cobblestone.W023" and "FILES_S3_BUCKET" in found.msg
 
 
-@pytest.mark.parametrize(("address", "ids"), [("https://s3.example.org", []), ("http://10.0.0.1:9000", ["W024"])])
-def test_a_bucket_for_archived_months_alone_is_used(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch, address: str, ids: list[str]
-) -> None:
-    monkeypatch.delenv("FILES_STORAGE")
-    monkeypatch.setenv("ARCHIVE_STORAGE", "s3")
-    monkeypatch.setenv("FILES_S3_ENDPOINT", address)
-    settings.STORAGES = {**settings.STORAGES, "archive": options.archive_entry("archive")}
-    assert checks.check_files(None) == []
-    assert [found.id for found in checks.check_transport(None)] == [f"cobblestone.{each}" for each in ids]
-
-
 @pytest.mark.parametrize(("address", "found"), [("https://s3.example.org", 0), ("http://10.0.0.1:9000", 2)])
 def test_addresses_that_others_can_read_on_the_way_are_told(settings: Settings, address: str, found: int) -> None:
     entry = s3_server.options(address, "portal-files").as_storage()

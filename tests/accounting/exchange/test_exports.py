@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import datetime as dt
 import io
 import zipfile
@@ -13,16 +12,12 @@ from django.db import IntegrityError
 from django.db.models import F
 from django.test import Client
 from django.utils import timezone
-from pyarrow import parquet
 from pytest_django import Settings
 
 from accounting import tasks
 from accounting.account_data import copies
-from accounting.engine.states import DayFlag
 from accounting.exchange import exports, made_files
-from accounting.exchange.day_rows import DayRange, read_names, read_pages
-from accounting.exchange.downloads import as_csv
-from accounting.exchange.parquet import as_parquet
+from accounting.exchange.day_rows import DayRange
 from accounting.models import DataCopy
 from portal.models import Host, RequestedWork, User
 from portal.requested_work import queue
@@ -103,31 +98,6 @@ def test_the_page_shows_how_far_a_file_is(signed_in: Client, worked: Host) -> No
     assert part.one("div", id="files").attributes["hx-trigger"] == "every 2s"
     DataCopy.objects.update(state="ready", finished_at=timezone.now())
     assert "hx-trigger" not in page(signed_in).one("div", id="files").attributes
-
-
-def test_a_parquet_file_has_the_rows_of_the_csv_file_exactly(signed_in: Client, worked: Host) -> None:
-    credit(worked, make_project("=Exact"), "2026-03-03", (2**63 - 1, 1, 0, 0, 2, 1), flags=DayFlag.CAPPED)
-    asked = page(signed_in, f"?kind=parquet&{RANGE}")
-    assert "Make the Parquet file" in asked.words
-    signed_in.post(f"{FILES}make/", {**FORM, "kind": "parquet"})
-    assert queue.carry_out_next()
-    (link,) = links(page(signed_in))
-    reply = signed_in.get(link)
-    ((name, content),) = unpacked(b"".join(reply)).items()
-    rows = parquet.read_table(io.BytesIO(content)).to_pylist()
-    pages = read_pages(worked.owner, WANTED)
-    wanted = list(csv.DictReader(io.StringIO(b"".join(as_csv(pages, read_names(worked.owner))).decode())))
-    assert name.endswith(".parquet") and len(rows) == len(wanted) == 7
-    for row, line in zip(rows, wanted, strict=True):
-        row["flags"] = " ".join(row["flags"])
-        assert {key: "" if value is None else str(value) for key, value in row.items()} == {
-            key: text.lstrip("'") for key, text in line.items()
-        }
-
-
-def test_a_parquet_file_of_no_days_has_no_rows(worked: Host) -> None:
-    content = b"".join(as_parquet([], read_names(worked.owner)))
-    assert parquet.read_table(io.BytesIO(content)).num_rows == 0
 
 
 def test_progress_is_counted_in_rows_of_the_range(signed_in: Client, worked: Host) -> None:

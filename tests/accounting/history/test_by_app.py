@@ -269,9 +269,9 @@ def test_a_made_file_is_of_the_app_that_was_asked_for(
     signed_in: Client, tasks: list[Workunit], alpine: App, own: Project, alice: User
 ) -> None:
     wanted = DayRange(NOON.date(), NOON.date() + DAY, own.pk, app_id=alpine.pk)
-    copy = exports.ask(alice, DataCopy.Content.PARQUET, wanted)
-    assert exports.ask(alice, DataCopy.Content.PARQUET, wanted).pk == copy.pk
+    copy = exports.ask(alice, DataCopy.Content.CSV, wanted)
+    assert exports.ask(alice, DataCopy.Content.CSV, wanted).pk == copy.pk
     assert queue.carry_out_next()
     copy.refresh_from_db()
     assert copy.state == DataCopy.State.READY
-    assert f"-app-{alpine.pk}." in exports.file_name(wanted, "parquet")
+    assert f"-app-{alpine.pk}." in exports.file_name(wanted, "csv")

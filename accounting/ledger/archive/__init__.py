@@ -1,1 +1,0 @@
-"""Old months of the daily history as Parquet files in a storage: writing, reading, checking, and bringing them back."""

@@ -1,1 +1,0 @@
-"""Reading from a replica of the database, where what it has is new enough."""
