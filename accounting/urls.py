@@ -36,18 +36,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("history/certificates/", certificates_views.certificates, name="certificates"),
     path("history/certificates/new/", certificates_views.new, name="new_certificate"),
     path("history/certificates/<int:pk>/", certificates_views.certificate, name="certificate"),
-    path(
-        "history/certificates/<int:pk>/certificate.pdf",
-        certificates_views.download,
-        {"kind": "pdf"},
-        name="certificate_pdf",
-    ),
-    path(
-        "history/certificates/<int:pk>/certificate.png",
-        certificates_views.download,
-        {"kind": "png"},
-        name="certificate_png",
-    ),
     path("history/certificates/<int:pk>/change/", certificates_views.change, name="change_certificate"),
     path("certificates/", certificates_views.check_form, name="check_certificates"),
     path("certificates/key.pem", certificates_views.public_key, name="certificate_key"),

@@ -15,7 +15,6 @@ from django.db import connection
 
 from accounting.badges.reads import titles_until
 from accounting.certificates import sql
-from accounting.drawing.fonts import plain_blanks
 from accounting.engine.amounts import MICRO
 from accounting.history.sums import read_first_day
 from accounting.ledger.months import closed_until, split
@@ -85,7 +84,7 @@ def draft(user: User, wanted: CertificateRequest, scopes: Scopes, today: dt.date
     if "since" in wanted.shows:
         facts["since"] = since.isoformat()
     if "badges" in wanted.shows:
-        facts["badges"] = [plain_blanks(title) for title in titles_until(user, wanted.last)]
+        facts["badges"] = list(titles_until(user, wanted.last))
     statement: Statement = {
         "format": FORMAT,
         "site": settings.SITE_URL,

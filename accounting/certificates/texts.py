@@ -1,4 +1,4 @@
-"""The words of a certificate, made from its statement in the reader's language: the same in HTML, PDF and pictures."""
+"""The words of a certificate, made from its statement in the reader's language."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from django.conf import settings
 from django.utils.translation import gettext, gettext_lazy, ngettext
 
 from accounting.certificates.registry import check_address
-from accounting.drawing.fonts import plain_blanks, unwritable
 from accounting.wire.statements import Statement, grouped_code
 from portal.languages import supplied
 from portal.templatetags.display import day, localised
@@ -43,12 +42,6 @@ class CertificateText:
     @property
     def grouped(self) -> str:
         return grouped_code(self.code)
-
-    @property
-    def unwritable(self) -> str:
-        """The characters that PDF files and pictures cannot have."""
-        texts = [self.name, self.sentence, *self.notes, *[text for line in self.lines for text in line]]
-        return "".join(dict.fromkeys("".join(unwritable(text) for text in texts)))
 
 
 def shown(statement: Statement) -> CertificateText:
@@ -111,7 +104,7 @@ def _lines(facts: Statement) -> list[tuple[str, str]]:
 def _badges(titles: list[str]) -> str:
     """The first ones reached, as many as the sheet has room for; the signed statement has all."""
     nmore = len(titles) - MOST_BADGES
-    text = " · ".join(plain_blanks(supplied.shown(title)) for title in titles[:MOST_BADGES])
+    text = " · ".join(supplied.shown(title) for title in titles[:MOST_BADGES])
     if nmore <= 0:
         return text
     more = ngettext("and %(number)s more", "and %(number)s more", nmore) % {"number": nmore}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import Final
 from uuid import uuid4
 
 from django.conf import settings
@@ -15,19 +14,15 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from accounting.certificates import facts, files, registry
+from accounting.certificates import facts, registry
 from accounting.certificates.forms import CertificateForm
 from accounting.certificates.registry import MAX_CERTIFICATES, Checked, Verdict
 from accounting.certificates.texts import shown
-from accounting.drawing.qr import svg_path
 from accounting.history.sums import read_first_day
 from accounting.models import Certificate
 from accounting.wire import statements
 from portal.people.access import signed_in
 from portal.people.pages.form_keys import FORM_KEY, read_form_key
-from portal.sign_in.throttle import Throttled, admit_drawing
-
-_TYPES: Final = {"pdf": "application/pdf", "png": "image/png"}
 
 
 @require_safe
@@ -72,33 +67,10 @@ def new(request: HttpRequest) -> HttpResponse:
 @require_safe
 @login_required
 def certificate(request: HttpRequest, pk: int) -> HttpResponse:
-    """One of my certificates: to print, to download, to revoke."""
+    """One of my certificates: to print, to revoke."""
     found = _own(request, pk)
-    words = shown(found.statement)
-    side, path = svg_path(words.address)
-    context = {"certificate": found, "shown": words, "qr_side": side, "qr_path": path}
+    context = {"certificate": found, "shown": shown(found.statement)}
     return render(request, "accounting/certificates/own.html", context)
-
-
-@require_safe
-@login_required
-def download(request: HttpRequest, pk: int, kind: str) -> HttpResponse:
-    """The certificate as a PDF file or as a picture. For its owner only: drawing costs time."""
-    found = _own(request, pk)
-    words = shown(found.statement)
-    if words.unwritable or found.revoked_at is not None:
-        return redirect("certificate", pk)
-    try:
-        admit_drawing(found.user_id)
-    except Throttled:
-        text = _("You have downloaded too many files within an hour. Try again later, or print the page.")
-        return HttpResponse(f"{text}\n", status=429, content_type="text/plain; charset=utf-8")
-    content = files.pdf(words, found.made_at) if kind == "pdf" else files.picture(words)
-    headers = {
-        "Content-Disposition": f'attachment; filename="certificate-{found.code}.{kind}"',
-        "Cache-Control": "private, no-store",
-    }
-    return HttpResponse(content, content_type=_TYPES[kind], headers=headers)
 
 
 @require_POST

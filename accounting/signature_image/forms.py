@@ -10,8 +10,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from accounting.certificates.forms import clean_shown_name
-from accounting.drawing.fonts import unwritable
 from accounting.models import SignatureImage
+from accounting.signature_image.fonts import unwritable
 
 
 class SignatureImageForm(forms.ModelForm):
@@ -35,9 +35,12 @@ class SignatureImageForm(forms.ModelForm):
         name = clean_shown_name(str(self.cleaned_data["shown_name"]))
         if lacks := unwritable(name):
             raise ValidationError(
-                _("The picture cannot contain these characters: %(characters)s. It can contain Latin, Greek, Cyrillic, "
-                  "Chinese, Japanese and Korean letters.") % {"characters": " ".join(lacks)}
-            )  # fmt: skip
+                _(
+                    "The picture cannot contain these characters: %(characters)s. It can contain Latin, Greek and"
+                    " Cyrillic letters."
+                )
+                % {"characters": " ".join(lacks)}
+            )
         return name
 
     def clean(self) -> dict[str, Any]:

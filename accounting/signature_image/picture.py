@@ -9,8 +9,7 @@ from django.conf import settings
 from PIL import Image, ImageDraw
 from PIL.ImageFont import FreeTypeFont
 
-from accounting.drawing import fonts
-from accounting.signature_image import texts
+from accounting.signature_image import fonts, texts
 from accounting.signature_image.reads import ImageFacts
 
 WIDTH: Final = 480
@@ -49,10 +48,9 @@ def _write(
     width: int,
     weight: int = 400,
 ) -> None:
-    text = fonts.plain_blanks(text)
     lacks = fonts.unwritable(text)
     text = "".join("\N{REPLACEMENT CHARACTER}" if char in lacks else char for char in text) if lacks else text
-    font = fonts.picture_font(text, size, weight)
+    font = fonts.picture_font(size, weight)
     pen.text(place, _fitting(text, font, width), fill=colour, font=font, anchor="la")
 
 

@@ -31,7 +31,6 @@ log = structlog.get_logger("throttle")
 CHECKS_WINDOW_SECS: Final = 60
 NEW_ACCOUNTS_PER_HOUR: Final = 20
 NEW_TEAMS_PER_DAY: Final = 5
-DRAWINGS_PER_HOUR: Final = 60
 """PDF files and pictures of certificates that a person can have made."""
 LOOK_UPS_PER_HOUR: Final = 60
 """Addresses for alerts that a person can enter; each is looked up, which may take seconds."""
@@ -100,11 +99,6 @@ def admit_web_rpc(address: str) -> None:
 def admit_new_team(user_id: int) -> None:
     """Count a team that this user founds; raises Throttled."""
     _take(RateLimitItemPerSecond(NEW_TEAMS_PER_DAY, 86_400), "new-teams", str(user_id))
-
-
-def admit_drawing(user_id: int) -> None:
-    """Let somebody have a PDF file or a picture drawn, and count it; raises Throttled."""
-    _take(RateLimitItemPerSecond(DRAWINGS_PER_HOUR, 3600), "drawings", str(user_id))
 
 
 def admit_look_up(user_id: int) -> None:

@@ -14,7 +14,7 @@ from django.utils import timezone
 from PIL import Image
 
 from accounting.models import SignatureImage, UserProject
-from accounting.signature_image import links, picture, texts
+from accounting.signature_image import links, texts
 from accounting.signature_image.picture import WIDTH, draw
 from accounting.signature_image.reads import ImageFacts, read_facts
 from portal.models import User
@@ -95,18 +95,6 @@ def test_it_is_in_the_language_of_its_owner_whoever_looks_first(
     monkeypatch.setattr(links, "draw", draw_nothing)
     Client().get(path(alice), headers={"Accept-Language": "en"})
     assert drawn == ["Geschätzte Credits: 4\u202f030"]
-
-
-def test_blanks_in_numbers_are_written_beside_chinese_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    written: list[str] = []
-
-    def fitting(text: str, *_: object) -> str:
-        written.append(text)
-        return text
-
-    monkeypatch.setattr(picture, "_fitting", fitting)
-    draw(ImageFacts("Mara", None, None, [("中文", 1_234_567)], None))
-    assert written[1] == "中文 1\u00a0234\u00a0567"
 
 
 @pytest.mark.parametrize("what", ["renew", "revoke"])

@@ -26,9 +26,6 @@ def test_a_stranger_checks_a_certificate_until_it_is_revoked(
     expect(page.get_by_role("heading", name="Your certificate")).to_be_visible()
     code = re.search(r"(\w{4}-){3}\w{4}", page.get_by_role("article").inner_text())
     assert code is not None
-    with page.expect_download() as waiting:
-        page.get_by_role("link", name="PDF file").click()
-    assert waiting.value.path().read_bytes().startswith(b"%PDF-")
 
     stranger = browser.new_context(base_url=site.url).new_page()
     stranger.goto("/certificates/")

@@ -180,8 +180,6 @@ ACCOUNT_MANAGER: Final = [
     own("history/certificates/new/"),
     act("history/certificates/new/", answer=200),
     mine("history/certificates/<int:pk>/", "history/certificates/{certificate}/"),
-    mine("history/certificates/<int:pk>/certificate.pdf", "history/certificates/{certificate}/certificate.pdf"),
-    mine("history/certificates/<int:pk>/certificate.png", "history/certificates/{certificate}/certificate.png"),
     act_on("history/certificates/<int:pk>/change/", "history/certificates/{certificate}/change/"),
     public("certificates/"),
     public("certificates/key.pem"),

@@ -1,1 +1,0 @@
-"""What certificates and signature images are drawn with: fonts and QR codes."""
