@@ -9,15 +9,10 @@ class EmulatorConfig(AppConfig):
     verbose_name = _("Client emulator")
 
     def ready(self) -> None:
-        from emulator import checks
         from emulator.runs import replays, worker
         from emulator.runs.experiments import READ, RUN
-        from portal.operators import rights_texts
         from portal.requested_work.queue import kinds
 
-        # Importing it registers the system checks.
-        del checks
-        rights_texts.more["emulator.delete_comment"] = _("Client emulator: delete comments of others")
         kinds[RUN] = worker.execute_run
         kinds[READ] = worker.read_upload
         kinds[replays.REPLAY] = replays.make

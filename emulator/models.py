@@ -16,7 +16,6 @@ from emulator.engine.policies.names import PolicyName
 from portal.models import User
 
 DAYS_MAX = 36_525.0
-COMMENT_CHARS_MAX = 2000
 POLICIES = [
     (PolicyName.REC.value, _("Recent estimated credit (current clients)")),
     (PolicyName.REC_LETTER.value, _("Recent estimated credit to the letter: the queue counts against the buffer")),
@@ -121,29 +120,6 @@ class Run(models.Model):
 
     def __str__(self) -> str:
         return f"{self.experiment} · {self.variant}"
-
-
-class Comment(models.Model):
-    """What somebody says about a shared experiment, or about a moment of one of its runs."""
-
-    experiment = models.ForeignKey(Experiment, models.CASCADE, related_name="comments", db_index=False)
-    author = models.ForeignKey(User, models.CASCADE, related_name="emulator_comments")
-    run = models.ForeignKey(Run, models.CASCADE, null=True, blank=True, related_name="comments")
-    at_secs = models.FloatField(_("moment of the run"), null=True, blank=True)
-    text = models.TextField(max_length=COMMENT_CHARS_MAX)
-    created_at = models.DateTimeField(default=timezone.now, editable=False)
-
-    class Meta:
-        ordering = ["id"]
-        constraints = [
-            CheckConstraint(
-                condition=Q(at_secs=None) | Q(run__isnull=False, at_secs__gte=0), name="comment_moment_is_of_a_run"
-            ),
-        ]
-        indexes = [models.Index(fields=["experiment", "id"], name="comment_experiment")]
-
-    def __str__(self) -> str:
-        return f"{self.author} on {self.experiment}"
 
 
 class Replay(models.Model):

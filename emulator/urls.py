@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, path
 
-from emulator.pages import comment_views, replay_views, run_views, views
+from emulator.pages import replay_views, run_views, views
 from emulator.pages.editor import views as editor
 
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -24,8 +24,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("<int:pk>/delete/", views.delete, name="experiment_delete"),
     path("shared/<str:key>/", views.shared, name="experiment_shared"),
     path("shared/<str:key>/fork/", views.fork, name="experiment_fork"),
-    path("<str:key>/comments/", comment_views.add, name="emulator_comment"),
-    path("<str:key>/comments/<int:pk>/delete/", comment_views.delete, name="emulator_comment_delete"),
     path("<str:key>/runs/<int:number>/", run_views.run, name="emulator_run"),
     path("<str:key>/timelines/", run_views.side_by_side, name="emulator_timelines"),
     path("<str:key>/runs/<int:number>/job/", run_views.run_job, name="emulator_job"),

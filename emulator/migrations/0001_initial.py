@@ -141,54 +141,6 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
-            name="Comment",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
-                (
-                    "experiment",
-                    models.ForeignKey(
-                        db_index=False,
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="comments",
-                        to="emulator.experiment",
-                    ),
-                ),
-                (
-                    "author",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="emulator_comments",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-                (
-                    "run",
-                    models.ForeignKey(
-                        blank=True,
-                        null=True,
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="comments",
-                        to="emulator.run",
-                    ),
-                ),
-                ("at_secs", models.FloatField(blank=True, null=True)),
-                ("text", models.TextField(max_length=2000)),
-                ("created_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
-            ],
-            options={
-                "ordering": ["id"],
-                "indexes": [models.Index(fields=["experiment", "id"], name="comment_experiment")],
-                "constraints": [
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            ("at_secs", None), models.Q(("at_secs__gte", 0), ("run__isnull", False)), _connector="OR"
-                        ),
-                        name="comment_moment_is_of_a_run",
-                    )
-                ],
-            },
-        ),
-        migrations.CreateModel(
             name="Replay",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),

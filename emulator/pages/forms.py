@@ -18,9 +18,7 @@ from emulator.engine.scenario import CPU, GPU_EFFICIENCY, MAX_INSTANCES, Prefere
 from emulator.files.archive import bytes_max_of
 from emulator.files.sections import SETTINGS_BYTES_MAX
 from emulator.files.time_log import TIME_LOG_FILE
-from emulator.files.trace_archive import read_trace, with_trace
 from emulator.models import DAYS_MAX, POLICIES
-from emulator.pages import own_policies
 from emulator.pages.drafts import Change, ProjectFacts, draft
 from emulator.pages.editor.fields import GPU_KINDS
 from emulator.pages.texts import parameter_texts, stored_texts, variant_texts
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
 PROJECT_ROWS: Final = 5
 UPLOAD_BYTES_MAX: Final = 32 * 1024 * 1024
 _LIMITS: Final = {"min_value": _("At least %(limit_value)s."), "max_value": _("At most %(limit_value)s.")}
-TRACE_BYTES_MAX: Final = 8 * 1024 * 1024
 LISTED_MAX: Final = 60
 """Of a scenario with more projects, the shares are not offered to be changed one by one."""
 
@@ -206,25 +203,11 @@ class TrialForm(PlainForm):
     )
     work_buf_min_days = _number(_("Minimum buffer (days)"), 0, 1000, 0.1)
     work_buf_additional_days = _number(_("Additional buffer (days)"), 0, 1000, 0.5)
-    trace = forms.FileField(
-        label=_("Availability trace"),
-        required=False,
-        help_text=format_lazy(
-            _("An event_trace.tab in the form of the Failure Trace Archive, up to {limit} MiB."),
-            limit=TRACE_BYTES_MAX // 2**20,
-        ),
-    )
-    node = forms.CharField(
-        label=_("Node of the trace"),
-        required=False,
-        max_length=100,
-        help_text=_("By id or name. Empty: its first node."),
-    )
 
     def __init__(self, scenario: Scenario, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.scenario = scenario
-        self._choice("policies").choices = [*POLICIES, *((name, name) for name in own_policies.offered())]
+        self._choice("policies").choices = POLICIES
         # Of very many projects, the values are not offered one by one.
         names = [name for name in full_names(scenario) if not split(name)[1] or self._listed()]
         self._choice("parameter").choices = [
@@ -258,21 +241,6 @@ class TrialForm(PlainForm):
 
     def share_rows(self) -> list[forms.BoundField]:
         return [self[f"share{number}"] for number in range(len(self._listed()))]
-
-    def clean_trace(self) -> Any:
-        file = self.cleaned_data["trace"]
-        if file is not None and file.size > TRACE_BYTES_MAX:
-            too_large = gettext("This file has %(size)s bytes. The limit is %(limit)s bytes.")
-            sizes = {"size": localised(f"{file.size:,}"), "limit": localised(f"{TRACE_BYTES_MAX:,}")}
-            raise ValidationError(too_large % sizes)
-        return file
-
-    def on_trace(self, scenario: Scenario) -> Scenario:
-        """The scenario, available as the uploaded trace says if there is one. Raises ScenarioError."""
-        file = self.cleaned_data["trace"]
-        if file is None:
-            return scenario
-        return with_trace(scenario, read_trace(file, self.cleaned_data["node"].strip()))
 
     def clean_values(self) -> list[float]:
         try:

@@ -57,8 +57,6 @@ def decision(request: HttpRequest, key: str, number: int, decision: int) -> Http
 
 def _why_not(run: Run, packed: Packed, decision: int) -> str:
     """Which sentence of the page says that there is no simulation; empty if there is one."""
-    if replays.is_own(run.policy):
-        return "own"
     if not replays.simulates(run.policy):
         return "none"
     kind, reason = (int(packed[f"decisions.{name}"][decision]) for name in ("kind", "reason"))

@@ -17,10 +17,10 @@ from emulator.engine.policies.registry import policy_notes
 from emulator.models import Experiment, Run, RunState
 from emulator.pages import downloads, reads
 from emulator.pages.access import readable_experiment, readable_run
-from emulator.pages.discussion import CommentForm, of_the_visitor
 from emulator.pages.texts import row_texts, stored_texts, variant_texts
 from emulator.pages.texts.answer import answer_of
 from emulator.pages.texts.verdicts import verdict_of
+from emulator.pages.visitor import of_the_visitor
 from emulator.pages.window import WIDTH_MAX, window
 from emulator.runs.packed_timeline import Packed
 
@@ -48,9 +48,7 @@ def run(request: HttpRequest, key: str, number: int) -> HttpResponse:
     return run_page(request, found, row, key)
 
 
-def run_page(
-    request: HttpRequest, found: Experiment, row: Run, key: str, comment_form: CommentForm | None = None
-) -> HttpResponse:
+def run_page(request: HttpRequest, found: Experiment, row: Run, key: str) -> HttpResponse:
     """The page of a run; also of an experiment that has only this one."""
     packed = reads.read_timeline(row.pk) if row.state == RunState.DONE and row.keeps_timeline else None
     palette = reads.colours([project["name"] for project in row.projects])
@@ -74,12 +72,12 @@ def run_page(
         "timeline": timeline_facts(row, packed, palette) if packed else None,
         "processors": reads.processors_text(scenario),
         "notes": [stored_texts.shown(note) for note in policy_notes(row.policy, scenario)],
-        **of_the_visitor(request, found, row, comment_form),
+        **of_the_visitor(request, found),
         "tables": [(what, title, _table(packed, what, 0.0, "", palette)) for what, (title, *_rest) in _TABLES.items()]
         if packed
         else [],
     }
-    return render(request, "emulator/run.html", context, status=400 if comment_form else 200)
+    return render(request, "emulator/run.html", context)
 
 
 def timeline_facts(row: Run, packed: Packed, palette: list[int]) -> dict[str, Any]:

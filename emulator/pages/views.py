@@ -19,7 +19,6 @@ from emulator.files.presets import preset
 from emulator.models import Experiment, RunState
 from emulator.pages import reads
 from emulator.pages.access import own_experiment, readable_experiment
-from emulator.pages.discussion import CommentForm, of_the_visitor
 from emulator.pages.drafts import changed
 from emulator.pages.forms import UPLOAD_BYTES_MAX, ComputerForm, TrialForm, UploadForm, trial_initial
 from emulator.pages.host_scenario import scenario_of
@@ -27,6 +26,7 @@ from emulator.pages.run_views import VARY, run_page
 from emulator.pages.texts import preset_texts, stored_texts
 from emulator.pages.texts.answer import answer_of
 from emulator.pages.texts.verdicts import best_of
+from emulator.pages.visitor import of_the_visitor
 from emulator.runs import estimate, experiments, worker
 from emulator.runs.experiments import ExperimentRefusedError
 from portal.people.access import get_own_host, own_hosts, signed_in
@@ -185,7 +185,7 @@ def _start(request: HttpRequest, found: Experiment, scenario: Scenario, form: Tr
     try:
         experiments.start(
             found,
-            form.on_trace(changed(scenario, form.change())),
+            changed(scenario, form.change()),
             title=data["title"],
             days=data["days"],
             variants=form.variants(),
@@ -206,9 +206,7 @@ def shared(request: HttpRequest, key: str) -> HttpResponse:
     return results_page(request, found, key)
 
 
-def results_page(
-    request: HttpRequest, found: Experiment, key: str, comment_form: CommentForm | None = None
-) -> HttpResponse:
+def results_page(request: HttpRequest, found: Experiment, key: str) -> HttpResponse:
     """The results of an experiment, or its progress."""
     runs = reads.read_runs(found)
     unfinished = reads.is_unfinished(runs)
@@ -218,7 +216,7 @@ def results_page(
         return HttpResponse(headers={"HX-Refresh": "true", "Vary": VARY})
     rows = reads.variants(runs)
     if not unfinished and len(runs) == 1 and runs[0].state == RunState.DONE:
-        response = run_page(request, found, runs[0], key, comment_form)
+        response = run_page(request, found, runs[0], key)
         response.headers["Vary"] = VARY
         return response
     scenario = reads.scenario_of(found)
@@ -243,10 +241,10 @@ def results_page(
         "chart": reads.chart(found, rows),
         "processors": reads.processors_text(scenario),
         "notes": [stored_texts.shown(note) for note in notes],
-        **of_the_visitor(request, found, None, comment_form),
+        **of_the_visitor(request, found),
     }
     template = "emulator/_progress.html" if asks_progress else "emulator/results.html"
-    response = render(request, template, context, status=400 if comment_form else 200)
+    response = render(request, template, context)
     response.headers["Vary"] = VARY
     return response
 

@@ -5,26 +5,21 @@ before it reads its input, and its parent may kill it at any time.
 
 Standard input: one line of JSON, then, to read files, a ZIP of them. Standard output: lines ``progress <fraction>``,
 then one line of JSON, ``{"ok": …}`` or ``{"fault": …}``, with ``nbytes`` if a packed timeline follows.
-
-A policy from outside (``is_own_policy``) runs here too. The parent starts this process in a sandbox for it
-(emulator.runs.sandbox); what the policy prints does not get between the answer's lines.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import resource
 import sys
 import threading
 import time
 from dataclasses import asdict
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 PROGRESS_SECS: Final = 0.5
 TRIALS_PART: Final = 0.5  # of the processor time that is left, for trials
 _writing = threading.Lock()
-_out: list[BinaryIO] = [sys.stdout.buffer]
 
 
 def main() -> None:
@@ -34,9 +29,6 @@ def main() -> None:
     # The kernel ends the process some seconds after the soft limit, whatever it does.
     resource.setrlimit(resource.RLIMIT_CPU, (order["secs_max"], order["secs_max"] + 5))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if order.get("is_own_policy"):
-        _keep_apart()
-        _write_progress(0.0)  # the sandbox works: from here on the policy is to blame
     try:
         answer, data = _WORK[order["do"]](order)
     except MemoryError:
@@ -45,20 +37,10 @@ def main() -> None:
             b"",
         )
     with _writing:
-        out = _out[0]
+        out = sys.stdout.buffer
         out.write(json.dumps({**answer, "nbytes": len(data)}).encode() + b"\n")
         out.write(data)
         out.flush()
-
-
-def _keep_apart() -> None:
-    """It may write no file, and its prints go nowhere."""
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
-    _out[0] = os.fdopen(os.dup(1), "wb")
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    os.dup2(nowhere, 2)
 
 
 def _read(_: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
@@ -123,7 +105,6 @@ def _answer(order: dict[str, Any], run: Any, result: Any) -> dict[str, Any]:
     """The findings and, if they are wanted, what came of the trials; without trials if they would take too long."""
     from emulator.advice.findings import find
     from emulator.advice.trials import TRIALS_MAX, trial_days, try_all
-    from emulator.engine.policy import PolicyError
     from emulator.engine.timeline.results import Result
     from emulator.files.scenario_json import from_json
     from emulator.runs.execution import run_of
@@ -142,12 +123,7 @@ def _answer(order: dict[str, Any], run: Any, result: Any) -> dict[str, Any]:
     def again(changed: Any, its_days: float) -> Result:
         return run_of(order, changed, its_days, timeline=False).result()
 
-    try:
-        outcome = asdict(try_all(scenario, findings, result, days, again))
-    except PolicyError:
-        # The run itself is done, and what a policy from outside made of it stands.
-        outcome = None
-    return {"findings": asdict(findings), "outcome": outcome}
+    return {"findings": asdict(findings), "outcome": asdict(try_all(scenario, findings, result, days, again))}
 
 
 def _report_progress(run: Any, done: threading.Event) -> None:
@@ -159,8 +135,8 @@ def _report_progress(run: Any, done: threading.Event) -> None:
 
 
 def _write_progress(fraction: float) -> None:
-    _out[0].write(f"progress {fraction:.4f}\n".encode())
-    _out[0].flush()
+    sys.stdout.buffer.write(f"progress {fraction:.4f}\n".encode())
+    sys.stdout.buffer.flush()
 
 
 _WORK: Final = {"read": _read, "run": _run, "replay": _replay}

@@ -14,7 +14,6 @@ from django.conf import settings
 from django.db import transaction
 from django.utils.translation import gettext
 
-from emulator.engine.policies.names import PolicyName
 from emulator.engine.policies.registry import SIMULATING
 from emulator.models import Replay, Run
 from emulator.runs.experiments import ExperimentRefusedError
@@ -28,11 +27,6 @@ REPLAY: Final = "emulator replay"
 REPLAYS_MAX: Final = 100
 WAITING_MAX: Final = 10
 """Of one person."""
-
-
-def is_own(policy: str) -> bool:
-    """Whether a policy is one of an installed package, of which nothing is known but what it decides."""
-    return policy not in set(PolicyName)
 
 
 def simulates(policy: str) -> bool:

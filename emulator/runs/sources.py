@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -12,7 +12,6 @@ from emulator.files.presets import PRESETS, preset
 from emulator.files.scenario import read_path
 from emulator.files.scenario_json import Document, from_document, from_json
 from emulator.files.sections import ScenarioFileError
-from emulator.files.trace_archive import COMPONENTS, read_trace, read_watched, with_trace
 
 JSON_BYTES_MAX: Final = 64 * 1024 * 1024
 DEFAULT_DAYS: Final = 10.0
@@ -46,22 +45,6 @@ def read_source(text: str) -> Source:
     if path.suffix == ".json":
         return _read_json(path)
     return Source(read_path(path), DEFAULT_DAYS)
-
-
-def on_trace(source: Source, path: Path, node: str) -> Source:
-    """The scenario on a computer that was available as a trace says. Raises ScenarioError and OSError.
-
-    A component.tab in the same folder says from when to when the node was watched.
-    """
-    components = path.parent / COMPONENTS
-    with path.open("rb") as lines:
-        trace = read_trace(lines, node)
-    if components.is_file():
-        with components.open("rb") as lines:
-            watched = read_watched(lines, trace.node)
-        with path.open("rb") as lines:
-            trace = read_trace(lines, trace.node, watched)
-    return replace(source, scenario=with_trace(source.scenario, trace))
 
 
 def _read_json(path: Path) -> Source:

@@ -13,7 +13,7 @@ import selectors
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Final
 
@@ -21,12 +21,9 @@ import structlog
 from django.conf import settings
 from django.db import transaction
 
-from emulator.engine.policies.names import PolicyName
 from emulator.engine.scenario import ScenarioError
 from emulator.files.scenario_json import from_json
 from emulator.models import Experiment, Run, RunState, RunTimeline, Upload
-from emulator.runs import sandbox
-from emulator.runs.answers import Answer, check_answer
 from emulator.runs.execution import order_of
 from emulator.runs.experiments import READ, RUN
 from emulator.runs.variants import Variant
@@ -45,6 +42,15 @@ _OUR_FAULT: Final = "It failed because of a fault of this site. The site’s ope
 # One thread per library: more would only need more memory.
 _ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1", "PYTHONMALLOC": "malloc"}
 log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The process's answer: ``ok`` and the bytes that came with it, or ``fault``, a sentence."""
+
+    ok: Any
+    data: bytes
+    fault: str
 
 
 class RunCancelledError(Exception):
@@ -99,29 +105,8 @@ def execute_run(run_id: int) -> None:
 
 
 def _answer_of(run: Run) -> Answer:
-    is_own = run.policy not in set(PolicyName)
-    if is_own and run.policy not in settings.EMULATOR_POLICIES:
-        return Answer(None, b"", f"The policy {run.policy} is not allowed on this site.")
-    if is_own and not sandbox.is_available(settings.EMULATOR_POLICY_SANDBOX):
-        log.error("policy_sandbox_missing", policy=run.policy)
-        return Answer(None, b"", _OUR_FAULT)
-    order = {"do": "run", **order_for(run), "is_own_policy": is_own, "tries": run.number == 1}
-    secs_max = settings.EMULATOR_RUN_SECS_MAX
-    answer = run_process(order, b"", secs_max, lambda progress: _report_progress(run.pk, progress))
-    if not is_own:
-        return answer
-    if answer.fault == _too_long(secs_max):
-        took = f"The policy {run.policy} took more than {secs_max} s of processor time, or waited for something."
-        return Answer(None, b"", took)
-    ended = f"The policy {run.policy} ended its run without a result."
-    if answer.fault == _OUR_FAULT and answer.has_begun:
-        return Answer(None, b"", ended)
-    try:
-        check_answer(answer, run.keeps_timeline)
-    except ValueError as error:
-        log.warning("policy_without_result", policy=run.policy, error=str(error))
-        return Answer(None, b"", ended)
-    return answer
+    order = {"do": "run", **order_for(run), "tries": run.number == 1}
+    return run_process(order, b"", settings.EMULATOR_RUN_SECS_MAX, lambda progress: _report_progress(run.pk, progress))
 
 
 def order_for(run: Run) -> dict[str, Any]:
@@ -185,8 +170,6 @@ def run_process(order: dict[str, Any], data: bytes, secs_max: int, report: Calla
     """Start the process, send it the order, and wait for its answer; ``report`` is called about every second."""
     order = {**order, "secs_max": secs_max, "bytes_max": settings.EMULATOR_RUN_BYTES_MAX}
     program, environment = [sys.executable, "-m", "emulator.runs.process"], {**os.environ, **_ONE_THREAD}
-    if order.get("is_own_policy"):
-        program, environment = sandbox.command(settings.EMULATOR_POLICY_SANDBOX, program), sandbox.environment()
     process = subprocess.Popen(
         program,
         stdin=subprocess.PIPE,
@@ -233,7 +216,7 @@ def _read_answer(process: subprocess.Popen[bytes], secs_max: int, report: Callab
                 report_at = now + POLL_SECS
             if now >= ends_at or len(out) > ANSWER_BYTES_MAX:
                 return Answer(None, b"", _too_long(secs_max))
-    return replace(_answer(process, bytes(out), bytes(errors), secs_max), has_begun=progress >= 0)
+    return _answer(process, bytes(out), bytes(errors), secs_max)
 
 
 def _take_progress(out: bytearray, progress: float) -> float:

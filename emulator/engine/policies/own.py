@@ -45,7 +45,7 @@ def is_file(name: str) -> bool:
 def make_own_policy(name: str, scenario: Scenario, parameters: Mapping[str, Any]) -> Policy:
     """A policy for one run: of an installed package, or of a `FILE.py:Class`. Raises PolicyError.
 
-    Its code runs here with all rights of this process; emulator.runs.sandbox takes them away.
+    Its code runs here with all rights of this process, so only the command line runs it.
     """
     factory = _of_file(name) if is_file(name) else _of_package(name)
     shown = name.rpartition(":")[2] if is_file(name) else name

@@ -24,11 +24,11 @@ from emulator.files.presets import PRESETS
 from emulator.files.scenario_json import Document
 from emulator.pages import downloads
 from emulator.pages.texts import decision_texts, row_texts
-from emulator.runs import paje, report
+from emulator.runs import report
 from emulator.runs.batch import Outcome, run_all
 from emulator.runs.execution import order_of, policy_of
 from emulator.runs.packed_timeline import unpack
-from emulator.runs.sources import on_trace, read_source
+from emulator.runs.sources import read_source
 from emulator.runs.sweeps import read_values, split
 from emulator.runs.variants import Variant, swept
 
@@ -56,7 +56,7 @@ examples:
   manage.py emulate s3_tight_deadlines --policies rec,rec+boinc --seeds 20 --json
   manage.py emulate document-gpu-and-cpu --policies ltd,ltd+no-eligibility
   manage.py emulate s1_two_equal_cpu --policies rec --policy-file mine.py:EarliestDeadline --seeds 5
-  manage.py emulate s2_gpu_example1 --days 2 --timeline schedule.paje
+  manage.py emulate s2_gpu_example1 --days 2 --timeline schedule.csv
 
 Exit status: 0 when all runs are done, 1 when a scenario cannot be read or a run fails, 2 for wrong arguments.
 docs/how-to/emulator-command.md has more.
@@ -100,14 +100,6 @@ class Command(BaseCommand):
             "--half-life", type=float, metavar="DAYS", help="of recent estimated credit (rec); default: 10 or more"
         )
         tried.add_argument(
-            "--availability",
-            type=Path,
-            metavar="FILE",
-            help="when the computer is available: an event_trace.tab in the form of the Failure Trace Archive (a "
-            "component.tab beside it is read too)",
-        )
-        tried.add_argument("--node", default="", help="of that trace, by id or name; default: its first")
-        tried.add_argument(
             "--sweep",
             metavar="NAME=VALUES",
             help="vary a value: buffer, additional_buffer, half_life, period, cpus, max_cpus_percent, on_fraction, "
@@ -125,8 +117,7 @@ class Command(BaseCommand):
             "--timeline",
             type=Path,
             metavar="FILE",
-            help="write what ran when, for the first seed of a single policy, by the file's ending: .csv, or .paje "
-            "(or .trace) for schedule viewers such as ViTE",
+            help="write what ran when, for the first seed of a single policy, as CSV",
         )
         shown.add_argument("--unused", action="store_true", help="list the elements of the files that are not used")
         shown.add_argument("--explain", type=int, default=0, metavar="N", help="print the first N decisions")
@@ -138,8 +129,6 @@ class Command(BaseCommand):
         days = self._checked(options)
         try:
             source = read_source(options["scenario"])
-            if options["availability"]:
-                source = on_trace(source, options["availability"], options["node"])
             days = source.days if days is None else days
             if source.document is not None:
                 _follow(source.document, options)
@@ -170,10 +159,8 @@ class Command(BaseCommand):
             raise _wrong("--jobs takes a number from 1 to 1024")
         if options["json"] and options["csv"]:
             raise _wrong("--json and --csv exclude each other")
-        if options["node"] and not options["availability"]:
-            raise _wrong("--node is for a trace: name its file with --availability")
-        if options["timeline"] and options["timeline"].suffix not in (".csv", ".paje", ".trace"):
-            raise _wrong("--timeline takes a file that ends in .csv, .paje or .trace")
+        if options["timeline"] and options["timeline"].suffix != ".csv":
+            raise _wrong("--timeline takes a file that ends in .csv")
         return None if days is None else float(days)
 
     def _variants(self, options: dict[str, Any]) -> list[Variant]:
@@ -250,10 +237,9 @@ class Command(BaseCommand):
     def _write_timeline(self, outcome: Outcome, path: Path) -> None:
         assert outcome.timeline is not None
         packed = unpack(outcome.timeline)
-        lines = downloads.blocks_csv(packed) if path.suffix == ".csv" else paje.lines(packed)
         try:
             with path.open("w", encoding="utf-8", newline="") as file:
-                file.writelines(lines)
+                file.writelines(downloads.blocks_csv(packed))
         except OSError as error:
             raise CommandError(f"--timeline: {error}") from error
         if not packed.texts["blocks_complete"]:

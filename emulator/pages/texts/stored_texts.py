@@ -100,7 +100,6 @@ SENTENCES: Final = (
     ),
     gettext_noop("%(file)s has no effect: no project has all its applications"),
     gettext_noop("%(file)s has no effect: it names no application, so put it in its project's folder"),
-    gettext_noop("The computer is available as the node %(node)s of the trace was."),
     # Notes of emulator.files.owner
     gettext_noop(
         "Tasks wait while the computer is in use. "
@@ -130,42 +129,6 @@ SENTENCES: Final = (
     # Notes of emulator.engine.policies.registry
     gettext_noop("Debt with preemption does not use GPUs: it neither asks for GPU tasks nor runs them."),
     # Faults of emulator.runs
-    gettext_noop("The policy %(policy)s is not allowed on this site."),
-    # Of emulator.engine.policies.own and guarded
-    gettext_noop("There is no policy %(policy)s. These are installed: %(names)s."),
-    gettext_noop("The policy %(policy)s could not be loaded: %(error)s."),
-    gettext_noop("The policy %(policy)s could not be made: %(error)s."),
-    gettext_noop("The policy %(policy)s failed in %(method)s: %(error)s."),
-    gettext_noop("The policy %(policy)s was written for version %(version)s of the interface; this is %(present)s."),
-    gettext_noop("The policy %(policy)s has no method %(method)s."),
-    gettext_noop("The policy %(policy)s has no attribute uses_backoffs that is True or False."),
-    gettext_noop("The policy %(policy)s returned something other than a Choice from choose."),
-    gettext_noop("The policy %(policy)s returned a Choice whose jobs or reasons are not a list."),
-    gettext_noop("The policy %(policy)s returned a Choice that does not have one reason for each job."),
-    gettext_noop("The policy %(policy)s returned a Choice without a reason for the added job."),
-    gettext_noop("The policy %(policy)s gave a reason that is not in Reason."),
-    gettext_noop("The policy %(policy)s chose something that is not a job."),
-    gettext_noop("The policy %(policy)s chose job %(job)s twice."),
-    gettext_noop("The policy %(policy)s chose job %(job)s, which the client does not have."),
-    gettext_noop("The policy %(policy)s chose job %(job)s of the suspended project %(project)s."),
-    gettext_noop("The policy %(policy)s chose job %(job)s for a %(kind)s that may not compute now."),
-    gettext_noop("The policy %(policy)s chose %(number)s jobs of %(app)s; at most %(limit)s may run at once."),
-    gettext_noop("The policy %(policy)s chose too many jobs for %(number)s × %(kind)s."),
-    gettext_noop("The policy %(policy)s returned something other than a Fetch from fetch."),
-    gettext_noop("The policy %(policy)s asks %(project)s, which may not be asked now (Client.can_ask)."),
-    gettext_noop("The policy %(policy)s returned a request for another project from piggyback_request."),
-    gettext_noop("The policy %(policy)s returned something other than a WorkRequest."),
-    gettext_noop("The policy %(policy)s asks a project that the client does not have."),
-    gettext_noop(
-        "The policy %(policy)s made a request whose %(list)s does not have one number for each kind of processor."
-    ),
-    gettext_noop("The policy %(policy)s made a request with %(list)s that are negative, too large or not numbers."),
-    gettext_noop("The policy %(policy)s returned something other than a finite number from standing."),
-    gettext_noop(
-        "The policy %(policy)s returned a Choice or Fetch from %(method)s whose recheck_secs is not a number."
-    ),
-    gettext_noop("The policy %(policy)s ended its run without a result."),
-    gettext_noop("The policy %(policy)s took more than %(secs)s s of processor time, or waited for something."),
     gettext_noop("It needs more than %(mib)s MiB of memory. Try fewer days or projects."),
     gettext_noop("It took more than %(secs)s s of processor time. Try fewer days, fewer projects or longer tasks."),
     gettext_noop("It failed because of a fault of this site. The site’s operators can see the reason."),
@@ -242,14 +205,6 @@ REASONS: Final = (
     gettext_noop("%(value)s is not from %(low)s to %(high)s"),
     gettext_noop("a version must use some CPU, or name a GPU and use some of it"),
     gettext_noop("more than %(limit)s of them"),
-    # Of traces of availability
-    gettext_noop("it has no events"),
-    gettext_noop("it has no events of a node %(node)s"),
-    gettext_noop("event_type is %(value)s, not 0 or 1"),
-    gettext_noop("the node has more than %(limit)s events"),
-    gettext_noop("there are %(number)s columns, not %(limit)s"),
-    gettext_noop("%(start)s to %(stop)s are not two times in order, in seconds"),
-    gettext_noop("the interval %(start)s to %(stop)s is empty or does not follow the last"),
     # Of a sweep's values
     gettext_noop("%(value)s is not a whole number from %(low)s to %(high)s"),
     gettext_noop("this computer follows a trace; leave it out to vary the fraction"),

@@ -87,15 +87,6 @@ def test_a_policy_without_the_simulation_says_so(signed_in: Client, policy: str,
     assert said in text_of(signed_in.get(address(experiment, decision_of(packed, DecisionKind.ASK))))
 
 
-def test_a_policy_of_a_package_says_why_there_is_none(signed_in: Client) -> None:
-    experiment, packed = done(signed_in)
-    Run.objects.update(policy="theirs")
-    page = address(experiment, decision_of(packed, DecisionKind.ASK))
-    assert "This policy is a program of its own" in text_of(signed_in.get(page))
-    assert "This policy is a program of its own" in text_of(signed_in.post(page))
-    assert not Replay.objects.exists()
-
-
 def test_what_the_policy_did_not_decide_has_none(signed_in: Client) -> None:
     experiment, packed = done(signed_in)
     page = address(experiment, decision_of(packed, DecisionKind.END))

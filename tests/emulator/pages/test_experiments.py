@@ -129,35 +129,6 @@ def test_differences_have_intervals_if_there_are_several_seeds(signed_in: Client
     assert found.high < 0 and f"−{abs(found.mean):.4f}" in text_of(answer)
 
 
-def test_an_uploaded_trace_says_when_the_computer_is_available(signed_in: Client) -> None:
-    # One hour of every four.
-    lines = "".join(f"{n}\t1\t42\t1\thost\t1\t{n * 14400}\t{n * 14400 + 3600}\tNULL\n" for n in range(50))
-    trace = SimpleUploadedFile("event_trace.tab", lines.encode())
-    experiment = begin(signed_in)
-    page = reverse("experiment", args=[experiment.pk])
-    signed_in.post(page, trial(experiment, trace=trace, node="42"))
-    experiment.refresh_from_db()
-    assert experiment.scenario is not None
-    assert experiment.scenario["host"]["on"]["fraction"] == pytest.approx(0.25, abs=0.01)
-    carry_out()
-    assert Run.objects.get().state == RunState.DONE
-
-
-@pytest.mark.parametrize(
-    ("content", "node", "said"),
-    [
-        (b"1\t2\t3\n", "", "event_trace.tab, line 1: there are 3 columns, not 9"),
-        (b"1\t1\t42\t1\thost\t1\t0\t9\tNULL\n", "43", "it has no events of a node"),
-        (b"x" * (8 * 1024 * 1024 + 1), "", "The limit is 8 388 608 bytes"),
-    ],
-)
-def test_a_trace_that_cannot_be_read_is_refused(signed_in: Client, content: bytes, node: str, said: str) -> None:
-    experiment = begin(signed_in)
-    fields = trial(experiment, trace=SimpleUploadedFile("event_trace.tab", content), node=node)
-    answer = signed_in.post(reverse("experiment", args=[experiment.pk]), fields)
-    assert answer.status_code == 400 and said in text_of(answer)
-
-
 @pytest.mark.parametrize(
     ("changes", "said"),
     [

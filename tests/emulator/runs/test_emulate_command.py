@@ -121,9 +121,8 @@ def test_it_reads_a_state_file_alone_with_quirks_and_explains() -> None:
         ([S1, "--sweep", "buffer=1000"], 1, "1000 is not a number from 0 to 100"),
         ([S1, "--sweep", "share:C=1"], 1, "no project 'C'"),
         ([S1, "--seeds", "10000", "--sweep", "buffer=0:10:0.1"], 2, "the limit is 100000"),
-        ([S1, "--timeline", "x.txt"], 2, "ends in .csv, .paje or .trace"),
+        ([S1, "--timeline", "x.txt"], 2, "ends in .csv"),
         ([S1, "--timeline", "x.csv", "--policies", "rec,ltd"], 2, "a single policy"),
-        ([S1, "--node", "1"], 2, "--availability"),
         ([S1, "--policy-file", "nowhere.py:Mine"], 1, "no file nowhere.py"),
     ],
 )
@@ -205,11 +204,10 @@ def test_json_that_is_no_scenario_is_refused(text: str, message: str, tmp_path: 
         said(str(file))
 
 
-def test_a_timeline_is_csv_or_paje_by_its_ending(tmp_path: Path) -> None:
-    for ending, head in ((".csv", "start_secs,end_secs,processor"), (".paje", "%EventDef PajeDefineContainerType 0")):
-        file = tmp_path / f"schedule{ending}"
-        said(S1, "--days", "1", "--timeline", str(file))
-        assert file.read_text().startswith(head)
+def test_a_timeline_is_csv(tmp_path: Path) -> None:
+    file = tmp_path / "schedule.csv"
+    said(S1, "--days", "1", "--timeline", str(file))
+    assert file.read_text().startswith("start_secs,end_secs,processor")
     with pytest.raises(CommandError, match="--timeline"):
         said(S1, "--days", "1", "--timeline", str(tmp_path / "no folder" / "x.csv"))
 
@@ -246,22 +244,6 @@ def test_a_policy_that_fails_ends_the_command_with_a_sentence(body: str, message
     file.write_text(EXAMPLE.read_text().replace("self.client = client", body))
     with pytest.raises(CommandError, match=message):
         said(S1, "--policy-file", f"{file}:EarliestDeadline")
-
-
-def test_a_computer_can_follow_a_trace_of_the_archive(tmp_path: Path) -> None:
-    # Half of each day; watched for two days more, when it was never available.
-    days = [f"{n}\t1\t42\t1\thost\t1\t{n * 86400}\t{n * 86400 + 43200}\tNULL\n" for n in range(4)]
-    (tmp_path / "event_trace.tab").write_text("".join(days))
-    trace = ("--availability", str(tmp_path / "event_trace.tab"), "--node", "42", "--days", "6")
-    jobs = [
-        json.loads(said(S1, *arguments, "--json"))["projects"]["A"]["jobs"] for arguments in (("--days", "6"), trace)
-    ]
-    head = "component_id\tnode_id\ttrace_start\ttrace_end\n"
-    (tmp_path / "component.tab").write_text(f"{head}1\t42\t0\t{6 * 86400}\n")
-    watched = json.loads(said(S1, *trace, "--json"))["projects"]["A"]["jobs"]
-    # 3.5 days of the trace, then again: 12 of 24 h on 3 days and so on; 4 half days of 6 in the other.
-    assert jobs[1] / jobs[0] == pytest.approx(3.5 / 6, abs=0.05)
-    assert watched / jobs[0] == pytest.approx(2 / 6, abs=0.04)
 
 
 @pytest.mark.django_db

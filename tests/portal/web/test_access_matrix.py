@@ -366,9 +366,6 @@ EMULATOR: Final = [
     public("emulator/<str:key>/timelines/", "emulator/{shared}/timelines/"),
     act("emulator/shared/<str:key>/fork/", "emulator/shared/{shared}/fork/"),
     act("emulator/shared/<str:key>/fork/", "emulator/shared/none/fork/", answer=404),
-    act_on("emulator/<str:key>/comments/", "emulator/{experiment}/comments/", data={"text": "x"}),
-    act("emulator/<str:key>/comments/", "emulator/{shared}/comments/", data={"text": "x"}),
-    act_on("emulator/<str:key>/comments/<int:pk>/delete/", "emulator/{experiment}/comments/1/delete/"),
     *(
         line
         for what, there in {"": 200, "window/": 404, "job/": 404, "table/<slug:what>/": 404, "result.json": 404}.items()
