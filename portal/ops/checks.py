@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,17 @@ def check_signing_keys(app_configs: Sequence[AppConfig] | None, **_: Any) -> lis
                 id="cobblestone.E005",
             )
         ]
+    if public and settings.CODE_SIGNING_KEY_PUBLIC.exists():
+        with suppress(OSError, UnicodeDecodeError, signing.SigningError):
+            code_key = signing.parse_public_key(_read_key(settings.CODE_SIGNING_KEY_PUBLIC))
+            if signing.public_key_text(code_key) == signing.public_key_text(public):
+                return [
+                    checks.Error(
+                        "AM_SIGNING_KEY_PUBLIC and CODE_SIGNING_KEY_PUBLIC are the same key.",
+                        hint="Give each its own: clients could take the signature of one purpose for another.",
+                        id="cobblestone.E006",
+                    )
+                ]
     return []
 
 

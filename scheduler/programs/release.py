@@ -20,6 +20,7 @@ from django.db import transaction
 
 from credit.models import App, AppVersion, Platform, ProcessorType
 from credit.models.apps import API_VERSION, MAX_CMDLINE_NBYTES
+from portal.wire.purposes import Content, Purpose, check, read_content
 from portal.wire.signing import SigningError, clean_signature
 from scheduler.engine.limits import MAX_FILES_PER_JOB, MAX_NAME_CHARS
 from scheduler.files.store import StoringError, check_name, store_file
@@ -212,9 +213,9 @@ def sign_files(release: Release, signatures: Path | None = None) -> dict[str, st
     """
     made = {}
     for file in release.files:
-        content = file.path.read_bytes()
+        content = content_to_sign(file)
         if signatures is None:
-            signature = code_signing.sign_code(content)
+            signature = code_signing.sign_program(content)
             if signature is None:
                 raise ReleaseError(
                     "The private key is not on this machine: sign the files where it is, and give --signatures FOLDER."
@@ -225,10 +226,26 @@ def sign_files(release: Release, signatures: Path | None = None) -> dict[str, st
     return made
 
 
-def _read_signature(path: Path, content: bytes) -> str:
+def content_to_sign(file: ReleaseFile) -> Content:
+    """The content of a program file. Raises ReleaseError if it is nothing that is signed as a program."""
+    with file.path.open("rb") as opened:
+        content = read_content(opened)
+    check_program(file.name, content)
+    return content
+
+
+def check_program(name: str, content: Content) -> None:
+    """Raise ReleaseError, with the name, if a signature of this file would mean something else to clients."""
+    try:
+        check(Purpose.PROGRAM, content)
+    except SigningError as error:
+        raise ReleaseError(f"{name}: {error}") from error
+
+
+def _read_signature(path: Path, content: Content) -> str:
     try:
         signature = clean_signature(path.read_text(encoding="ascii"))
-        if code_signing.is_signed(content, signature):
+        if code_signing.is_signed_md5(content.md5, signature):
             return signature
     except FileNotFoundError as error:
         raise ReleaseError(f"{path}: missing.") from error
@@ -241,9 +258,12 @@ def _read_signature(path: Path, content: bytes) -> str:
 def release_version(release: Release, signatures: Mapping[str, str]) -> tuple[AppVersion, bool]:
     """Store the files and make the version; the version, and whether it is new. Safe to repeat.
 
-    Raises ReleaseError if a version of this number has other files or fields, or a file's name was used before.
+    Raises ReleaseError if a version of this number has other files or fields, a file's name was used before, or a file
+    is nothing that is signed as a program.
     """
     check_plan_class(release)
+    for program in release.files:
+        content_to_sign(program)
     app, _ = App.objects.get_or_create(
         name=release.app, defaults={"user_friendly_name": release.app.title(), **release.new_app}
     )

@@ -138,6 +138,25 @@ def test_signatures_may_be_made_where_the_key_is(folder: Path, tmp_path: Path, s
     assert "is released" in release(folder, "--signatures", str(signatures))
 
 
+def test_a_data_file_that_is_a_key_is_neither_signed_nor_released(
+    folder: Path, tmp_path: Path, settings: Settings
+) -> None:
+    thiefs = signing.public_key_text(signing.generate_key()).strip().encode()
+    (folder / "table.txt").write_bytes(thiefs)
+    message = r"table\.txt: clients would take it for a new code-signing key"
+    with pytest.raises(CommandError, match=message):
+        release(folder)
+    with pytest.raises(CommandError, match=message):
+        release(folder, "--write-signatures", str(tmp_path / "signed"))
+    key = signing.parse_private_key(Path(settings.CODE_SIGNING_KEY).read_text())
+    (tmp_path / "signed").mkdir()
+    for name, content in ((MAIN, (folder / "main.sh").read_bytes()), (MAIN.replace("main.sh", "table.txt"), thiefs)):
+        (tmp_path / "signed" / f"{name}.sig").write_text(signing.sign(content, key))
+    with pytest.raises(CommandError, match=message):
+        release(folder, "--signatures", str(tmp_path / "signed"))
+    assert not AppVersion.objects.exists()
+
+
 def test_openssl_makes_the_signature_that_the_document_says(folder: Path, tmp_path: Path, settings: Settings) -> None:
     from cryptography.hazmat.primitives import serialization
 
