@@ -22,6 +22,7 @@ class AccountingConfig(AppConfig):
         from accounting.projects import own_project
         from accounting.simulation import demo_projects
         from accounting.statistics.run import IMPORT
+        from portal.audit import signed_log
         from portal.audit.register import audit
         from portal.languages import supplied
         from portal.maintenance import jobs
@@ -40,5 +41,6 @@ class AccountingConfig(AppConfig):
         problem_readers.append(read_problems)
         data_copiers.append(copies.ask_copy)
         audit(Project, secret=["shared_account_key"])
+        signed_log.follow(Project, ["master_url", "url_signature"])
         for model in (Announcement, Badge, ProjectKeyword, ProjectVersion, StatisticsImport):
             audit(model)

@@ -47,23 +47,25 @@ _OTHER_TEXTS: Final[Mapping[str, re.Pattern[bytes]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What is to be signed: its beginning without white space before it, its size, and its MD5."""
+    """What is to be signed: its beginning without white space before it, its size, its MD5, and its SHA-256."""
 
     head: bytes
     nbytes: int
     md5: str
+    sha256: str
 
 
 def read_content(file: IO[bytes]) -> Content:
     """Of a file, from where it stands to its end."""
-    digest = hashlib.md5(usedforsecurity=False)
+    digest, sha256 = hashlib.md5(usedforsecurity=False), hashlib.sha256()
     head, nbytes = b"", 0
     while chunk := file.read(256 * 1024):
         digest.update(chunk)
+        sha256.update(chunk)
         nbytes += len(chunk)
         if len(head) < HEAD_NBYTES:
             head = (head + chunk).lstrip()[:HEAD_NBYTES]
-    return Content(head, nbytes, digest.hexdigest())
+    return Content(head, nbytes, digest.hexdigest(), sha256.hexdigest())
 
 
 def content_of(text: bytes) -> Content:

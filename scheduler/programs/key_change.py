@@ -23,6 +23,8 @@ from typing import Final
 from django.conf import settings
 from django.db import connection, transaction
 
+from portal.audit import signed_log
+from portal.models import SignedEntry
 from portal.wire import purposes, signing
 from portal.wire.purposes import Purpose, content_of, sign_program_again
 from portal.wire.signing import SigningError
@@ -175,6 +177,9 @@ def take(new: Succession, now: dt.datetime) -> int:
     StoredFile.objects.bulk_update(files, ["signature"], batch_size=500)
     KeyChange.objects.create(
         old_key=current, new_key=new.public_key, signature=signing.clean_signature(new.signature), changed_at=now
+    )
+    signed_log.append(
+        SignedEntry.Kind.KEY, {"old_key": current, "new_key": new.public_key, "programs": len(files)}, now
     )
     transaction.on_commit(catalogue.forget)
     return len(files)

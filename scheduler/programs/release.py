@@ -20,8 +20,11 @@ from django.db import transaction
 
 from credit.models import App, AppVersion, Platform, ProcessorType
 from credit.models.apps import API_VERSION, MAX_CMDLINE_NBYTES
+from portal.audit import signed_log
+from portal.models import SignedEntry
 from portal.wire.purposes import Content, Purpose, check, read_content
 from portal.wire.signing import SigningError, clean_signature
+from portal.wire.statements import Statement
 from scheduler.engine.limits import MAX_FILES_PER_JOB, MAX_NAME_CHARS
 from scheduler.files.store import StoringError, check_name, store_file
 from scheduler.models import PlanClass, StoredFile, VersionFile
@@ -262,8 +265,7 @@ def release_version(release: Release, signatures: Mapping[str, str]) -> tuple[Ap
     is nothing that is signed as a program.
     """
     check_plan_class(release)
-    for program in release.files:
-        content_to_sign(program)
+    contents = {program.name: content_to_sign(program) for program in release.files}
     app, _ = App.objects.get_or_create(
         name=release.app, defaults={"user_friendly_name": release.app.title(), **release.new_app}
     )
@@ -284,9 +286,16 @@ def release_version(release: Release, signatures: Mapping[str, str]) -> tuple[Ap
         VersionFile.objects.bulk_create(
             VersionFile(app_version=version, file=stored[file.name], **_file_fields(file)) for file in release.files
         )
+        signed_log.append(SignedEntry.Kind.RELEASE, _logged(version, contents))
     elif _released(version) != _described(release):
         raise ReleaseError(f"{version} was released before, but not like this. Give it another version number.")
     return version, is_new
+
+
+def _logged(version: AppVersion, contents: Mapping[str, Content]) -> Statement:
+    """With SHA-256, although clients know MD5 alone: two files may be made to have one MD5."""
+    files = [{"name": name, "nbytes": content.nbytes, "sha256": content.sha256} for name, content in contents.items()]
+    return {"version": str(version), "action": "stored", "files": files}
 
 
 def check_plan_class(release: Release) -> None:

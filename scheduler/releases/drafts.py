@@ -30,7 +30,7 @@ from scheduler.engine.release_states import ReleaseAction, ReleaseState, after
 from scheduler.models import BetaTest, DraftFile, ReleaseDraft
 from scheduler.programs import code_signing, release
 from scheduler.programs.release import DESCRIPTIONS, Release, ReleaseError
-from scheduler.releases.rollout import state_of
+from scheduler.releases.rollout import log, state_of
 
 MAX_FILE_NBYTES: Final = 60 * 1024 * 1024
 """One file of one upload; larger ones are released by the command."""
@@ -258,6 +258,7 @@ def store(
         raise ReleaseError(f"{version} was released before. Give it another version number.")
     if state == ReleaseState.BETA:
         BetaTest.objects.create(app_version=version, begun_by=user, with_volunteers=with_volunteers, begun_at=now)
+    log(version, state)
     locked.app_version = version
     locked.save(update_fields=["app_version"])
     for file in locked.files.all():

@@ -38,6 +38,7 @@ from portal.models import (
     MaintenanceRun,
     OperatingFigure,
     RequestedWork,
+    SignedEntry,
     SiteText,
     SupportAction,
     User,
@@ -93,6 +94,7 @@ def _portal_rows(alice: User, host: Host, project: Project) -> dict[str, Model]:
         "portal.sitetext": SiteText.objects.create(page="about", text="We are a club."),
         "portal.operatingfigure": OperatingFigure.objects.create(name="am.rpcs", taken_at=now, value=1),
         "portal.change": Change.objects.get(object_pk=str(project.pk), content_type__model="project"),
+        "portal.signedentry": SignedEntry.objects.get(content__row=f"project {project.pk}"),
         "portal.maintenancerun": MaintenanceRun.objects.create(job="check", asked_by=alice, finished_at=now),
     }
 

@@ -62,6 +62,7 @@ MODELS: Final = {
     "portal.operatingfigure": May(view="MPR"),
     "portal.sitetext": May(view="MR", add="M", change="M", delete="M"),
     "portal.change": May(view="MPR"),
+    "portal.signedentry": May(view="MPR"),
     "portal.maintenancerun": May(view="MP", add="MP"),
     "accounting.project": May(view="MR", add="M", change="M"),
     "accounting.userproject": May(),
@@ -187,6 +188,7 @@ PAGES: Final = [
         post="P",
         path="admin/scheduler/releasedraft/{releasedraft}/files/1/remove/",
     ),
+    Page("admin/portal/signedentry/export.jsonl", get="MPR"),
     # For superusers alone
     Page("admin/scheduler/keychange/new-key/"),
     Page("admin/scheduler/keychange/new-key/list.txt"),

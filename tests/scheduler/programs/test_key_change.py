@@ -21,7 +21,7 @@ from django.test import Client as Browser
 from pytest_django import Settings
 
 from credit.models import App
-from portal.models import User
+from portal.models import SignedEntry, User
 from portal.wire import signing
 from portal.wire.purposes import content_of
 from scheduler.models import KeyChange, StoredFile, VersionFile
@@ -105,6 +105,8 @@ def test_a_client_follows_the_key_and_gets_jobs_that_suit_it_at_once(client: Cli
     reply = client.ask(secs=1)
     assert (client.held, client.refused) == (code_signing.code_signing_key_text(), 0)
     assert client.held != first
+    entry = SignedEntry.objects.get(kind=SignedEntry.Kind.KEY)
+    assert (entry.content["old_key"], entry.content["new_key"], entry.content["programs"]) == (first, client.held, 1)
     assert len(names(reply, "result")) == 1
     assert key_in(client.ask()) == ""
 

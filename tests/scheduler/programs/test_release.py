@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 from io import StringIO
@@ -15,6 +16,7 @@ from django.db import IntegrityError, transaction
 from pytest_django import Settings
 
 from credit.models import App, AppVersion
+from portal.models import SignedEntry
 from portal.wire import signing
 from scheduler.examples import demo
 from scheduler.models import PlanClass, StoredFile, VersionFile
@@ -125,6 +127,17 @@ def test_a_file_may_be_shared_by_versions_under_its_own_name(folder: Path) -> No
         describe(folder, version_num=number, files=files)
         release(folder)
     assert StoredFile.objects.get(name="alpine_table_1").versions.count() == 2
+
+
+def test_a_release_is_in_the_signed_log_with_the_sha_256_of_its_files(folder: Path) -> None:
+    release(folder)
+    release(folder)
+    entry = SignedEntry.objects.get()
+    assert (entry.kind, entry.content["version"], entry.content["action"]) == (
+        "release", "Alpine 1.01 x86_64-pc-linux-gnu", "stored",
+    )  # fmt: skip
+    table = next(file for file in entry.content["files"] if file["name"] != MAIN)
+    assert table["sha256"] == hashlib.sha256(b"1 2 3\n").hexdigest()
 
 
 def test_signatures_may_be_made_where_the_key_is(folder: Path, tmp_path: Path, settings: Settings) -> None:

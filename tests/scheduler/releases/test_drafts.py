@@ -17,7 +17,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from credit.models import App, AppVersion
-from portal.models import User
+from portal.models import SignedEntry, User
 from portal.wire import signing
 from portal.wire.purposes import content_of
 from scheduler.engine.release_states import ReleaseState
@@ -64,6 +64,7 @@ def test_a_version_is_released_step_by_step_with_signatures_made_elsewhere(
     public = signing.parse_public_key(code_signing.code_signing_key_text())
     with default_storage.open(main.file.path) as stored:
         assert signing.verify(stored.read(), main.file.signature, public)
+    assert [entry.content["action"] for entry in SignedEntry.objects.order_by("number")] == ["stored", "released"]
     # Asked again it does nothing, and what was uploaded is gone.
     store(browser, draft, "release")
     assert AppVersion.objects.count() == 1 and not DraftFile.objects.exists()
