@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Model, QuerySet
@@ -56,6 +56,11 @@ from portal.languages import fetch_texts
 from portal.templatetags.display import credit_text, duration_text, significant
 from portal.wire import signing
 
+KEY_DROPPED = _(
+    "The address is one of another server, so the account key was removed. It was entered for the server before. Enter "
+    "it again if the new one is to have it."
+)
+
 
 class AccountKeyForm(AuditedForm):
     """A form with an account key that is written, never read."""
@@ -72,19 +77,18 @@ class AccountKeyForm(AuditedForm):
         ),
         widget=UnfoldAdminPasswordWidget(attrs={"autocomplete": "off"}),
     )
-    key_field: ClassVar[str]
 
     def clean_new_account_key(self) -> str:
         return clean_key(str(self.cleaned_data["new_account_key"]))
 
-    def save(self, commit: bool = True) -> Any:
-        if key := self.cleaned_data["new_account_key"]:
-            setattr(self.instance, self.key_field, account_keys.encrypt(key))
-        return super().save(commit)
+    def seal(self, row: Any, key: str) -> None:
+        """Keep the key in the row, which is not saved by this."""
+        raise NotImplementedError
 
 
 class ProjectForm(AccountKeyForm):
-    key_field = "shared_account_key"
+    def seal(self, row: Project, key: str) -> None:
+        row.shared_account_key = account_keys.seal_shared(row, key)
 
     class Meta:
         model = Project
@@ -220,9 +224,15 @@ class ProjectAdmin(AuditedAdmin):
             return False
 
     def save_model(self, request: HttpRequest, obj: Project, form: Any, change: bool) -> None:
+        key, had_key = form.cleaned_data["new_account_key"], bool(obj.shared_account_key)
         if not change:
             obj.colour = Project.next_colour()
-        super().save_model(request, obj, form, change)
+            obj.save()
+        if key:
+            form.seal(obj, key)
+        super().save_model(request, obj, form, True)
+        if had_key and not obj.shared_account_key:
+            messages.warning(request, KEY_DROPPED)
         # Also one that was entered by hand is asked from now on.
         ProjectProfile.objects.get_or_create(project=obj)
 
@@ -237,7 +247,8 @@ class ProjectAdmin(AuditedAdmin):
 
 
 class UserProjectForm(AccountKeyForm):
-    key_field = "account_key"
+    def seal(self, row: UserProject, key: str) -> None:
+        row.account_key = account_keys.seal_own(row.user_id, row.project, key)
 
     class Meta:
         model = UserProject
@@ -266,6 +277,10 @@ class UserProjectAdmin(AuditedAdmin):
 
     def save_settings(self, request: HttpRequest, obj: UserProject, form: Any, change: bool) -> None:
         before = UserProject.objects.filter(pk=obj.pk).first()
+        if key := form.cleaned_data["new_account_key"]:
+            form.seal(obj, key)
+        elif {"user", "project"} & set(form.changed_data):
+            obj.account_key = None
         super().save_settings(request, obj, form, change)
         self._record(obj, before, obj)
 

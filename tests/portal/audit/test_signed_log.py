@@ -137,7 +137,7 @@ def test_operators_read_and_export_it(client: Client, operator: User, log: list[
     page = client.get("/admin/portal/signedentry/").content.decode()
     assert "a command" in page and "Export the log" in page
     reply = client.get("/admin/portal/signedentry/export.jsonl")
-    assert b"".join(reply).decode() == check("--export")  # type: ignore[arg-type]
+    assert b"".join(reply).decode() == check("--export")
     assert client.post("/admin/portal/signedentry/export.jsonl").status_code == 405
     assert client.get("/admin/portal/signedentry/1/change/").status_code == 200
     assert client.post("/admin/portal/signedentry/1/delete/", {"post": "yes"}).status_code == 403
