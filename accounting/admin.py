@@ -12,6 +12,7 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern
+from django.utils import timezone
 from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin, TabularInline
@@ -44,15 +45,17 @@ from accounting.models import (
 from accounting.news.admin_pages import AnnouncementAdmin
 from accounting.project_setup import views as project_setup
 from accounting.project_setup.forms import clean_key
-from accounting.projects import signing_key
+from accounting.projects import moves, signing_key
 from accounting.rpc import account_keys, catalogue
 from accounting.statistics.admin_pages import StatisticsImportAdmin
 from accounting.wire.requests import canonical_url
 from portal.admin import ReadOnlyAdmin
+from portal.audit import two_persons
 from portal.audit.admin import AuditedAdmin, AuditedForm
 from portal.audit.record import record
 from portal.audit.register import row_words
 from portal.languages import fetch_texts
+from portal.people.access import signed_in
 from portal.templatetags.display import credit_text, duration_text, significant
 from portal.wire import signing
 
@@ -225,6 +228,8 @@ class ProjectAdmin(AuditedAdmin):
 
     def save_model(self, request: HttpRequest, obj: Project, form: Any, change: bool) -> None:
         key, had_key = form.cleaned_data["new_account_key"], bool(obj.shared_account_key)
+        if change and two_persons.is_on() and moves.needs_two(obj, obj.master_url):
+            self._ask_second(request, obj)
         if not change:
             obj.colour = Project.next_colour()
             obj.save()
@@ -235,6 +240,20 @@ class ProjectAdmin(AuditedAdmin):
             messages.warning(request, KEY_DROPPED)
         # Also one that was entered by hand is asked from now on.
         ProjectProfile.objects.get_or_create(project=obj)
+
+    def _ask_second(self, request: HttpRequest, obj: Project) -> None:
+        """Leave the address as it is, and have another operator confirm the new one."""
+        stored = Project.objects.get(pk=obj.pk)
+        wanted = moves.payload(stored, obj.master_url, obj.url_signature)
+        obj.master_url, obj.url_signature = stored.master_url, stored.url_signature
+        try:
+            two_persons.ask(
+                moves.KIND, f"{stored.name}: {wanted['master_url']}", wanted, signed_in(request), timezone.now()
+            )
+        except two_persons.StepRefused as refusal:
+            messages.error(request, str(refusal))
+        else:
+            messages.warning(request, two_persons.asked_text())
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         super().save_related(request, form, formsets, change)

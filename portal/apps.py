@@ -23,7 +23,7 @@ class PortalConfig(AppConfig):
         from portal.maintenance import jobs
         from portal.models import Change, SiteText
         from portal.object_storage import checks as object_storage_checks
-        from portal.operators import rights_texts, roles
+        from portal.operators import rights_requests, rights_texts, roles
         from portal.ops import checks, heartbeats, metrics
         from portal.ops.wal_metrics import WalMetrics
         from portal.people import login_events
@@ -45,6 +45,7 @@ class PortalConfig(AppConfig):
         jobs.add(jobs.SITE)
         jobs.add(signed_log.SIGNED_LOG)
         maintenance_figures.register()
+        rights_requests.register()
         audit(SiteText)
         pre_save.connect(sign, sender=Change)
         post_save.connect(signed_log.take_change, sender=Change)

@@ -17,6 +17,7 @@ DROP FUNCTION portal_signedentry_stays()
 
 
 class Migration(migrations.Migration):
+    safe_because = "The trigger is on a new table"
     dependencies = [
         ("portal", "0032_waiting_mails"),
     ]

@@ -15,6 +15,7 @@ from portal.models.security_events import SecurityEvent
 from portal.models.signed_log import SignedEntry
 from portal.models.site_texts import SiteText
 from portal.models.support import Account, AccountBlock, SupportAction
+from portal.models.two_persons import ConfirmationRequest
 
 __all__ = [
     "CLIENT_PASSWORD_FIELDS",
@@ -28,6 +29,7 @@ __all__ = [
     "BeatLease",
     "Change",
     "ClientKey",
+    "ConfirmationRequest",
     "ConsentEvent",
     "Host",
     "MailChoice",

@@ -177,6 +177,27 @@ def check_production(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[
     return found
 
 
+@checks.register(checks.Tags.database, deploy=True)
+def check_two_persons(
+    app_configs: Sequence[AppConfig] | None, databases: Sequence[str] | None = None, **_: Any
+) -> list[CheckMessage]:
+    """Where there is somebody to confirm, nobody needs to have the most dangerous rights alone. Asks the database."""
+    from portal.models import User
+
+    if settings.TWO_PERSONS or not databases:
+        return []
+    nsuperusers = User.objects.filter(is_superuser=True, is_active=True).count()
+    if nsuperusers < 2:
+        return []
+    return [
+        checks.Warning(
+            f"TWO_PERSONS is off, although {nsuperusers} people are superusers.",
+            hint="Set TWO_PERSONS=1: a release, a new key, more rights or another address then need a second person.",
+            id="cobblestone.W026",
+        )
+    ]
+
+
 @checks.register(deploy=True)
 def check_private_keys(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
     """Whoever breaks into a server that can sign has volunteers' computers run any program."""

@@ -63,6 +63,7 @@ MODELS: Final = {
     "portal.sitetext": May(view="MR", add="M", change="M", delete="M"),
     "portal.change": May(view="MPR"),
     "portal.signedentry": May(view="MPR"),
+    "portal.confirmationrequest": May(view="MP"),
     "portal.maintenancerun": May(view="MP", add="MP"),
     "accounting.project": May(view="MR", add="M", change="M"),
     "accounting.userproject": May(),
@@ -187,6 +188,11 @@ PAGES: Final = [
         f"{DRAFT}files/<int:file_id>/remove/",
         post="P",
         path="admin/scheduler/releasedraft/{releasedraft}/files/1/remove/",
+    ),
+    Page(
+        "admin/portal/confirmationrequest/<int:pk>/decide/",
+        post="MP",
+        path="admin/portal/confirmationrequest/{confirmationrequest}/decide/",
     ),
     Page("admin/portal/signedentry/export.jsonl", get="MPR"),
     # For superusers alone
