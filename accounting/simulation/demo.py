@@ -27,7 +27,7 @@ from portal.models import User
 
 DEMO_EMAIL: Final = "demo@example.org"
 OPERATOR_EMAIL: Final = "operator@example.org"
-PASSWORD: Final = "cobblestone"
+PASSWORD: Final = "cobblestone"  # noqa: S105  # of the demo, printed when it starts
 HISTORY: Final = dt.timedelta(days=90)
 OWN_PROJECT: Final = dt.timedelta(days=21)
 """For so long the demo volunteer's computers have worked for this site's own project."""
