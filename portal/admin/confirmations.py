@@ -47,7 +47,7 @@ class ConfirmationRequestAdmin(ReadOnlyAdmin):
         if not object_id.isdecimal():
             raise Http404("no such step")
         row = get_object_or_404(ConfirmationRequest.objects.select_related("asked_by", "decided_by"), pk=object_id)
-        if not self.has_view_permission(request, row):
+        if not self.has_view_permission(request, row) or request.method not in ("GET", "HEAD"):
             raise PermissionDenied
         person, kind = signed_in(request), two_persons.kinds.get(row.kind)
         context = {
