@@ -15,7 +15,7 @@ class PortalConfig(AppConfig):
         from django.db.models.signals import post_migrate, post_save, pre_save
 
         from portal import celery
-        from portal.audit import signed_log
+        from portal.audit import rights_requests, signed_log
         from portal.audit.register import audit
         from portal.audit.who import sign
         from portal.dashboard import services
@@ -23,7 +23,7 @@ class PortalConfig(AppConfig):
         from portal.maintenance import jobs
         from portal.models import Change, SiteText
         from portal.object_storage import checks as object_storage_checks
-        from portal.operators import rights_requests, rights_texts, roles
+        from portal.operators import rights_texts, roles
         from portal.ops import checks, heartbeats, metrics
         from portal.ops.wal_metrics import WalMetrics
         from portal.people import login_events

@@ -22,10 +22,10 @@ from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
 from portal.admin.base import ReadOnlyAdmin, SecretLookups
-from portal.audit import two_persons
+from portal.audit import rights_requests, two_persons
 from portal.languages.stored import in_english
 from portal.models import Account, AccountBlock, ApiToken, ClientKey, ConsentEvent, Host, SupportAction, User
-from portal.operators import rights_requests, rights_texts
+from portal.operators import rights_texts
 from portal.operators.admin_pages import AccountAdmin, SupportActionAdmin
 from portal.operators.roles import ROLES
 from portal.people import consents
