@@ -13,6 +13,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 from django.urls import NoReverseMatch, URLPattern, path, reverse
+from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST, require_safe
@@ -145,7 +146,7 @@ class SignedEntryAdmin(ReadOnlyAdmin):
     list_display = ("number", "at", "kind", "who", "told")
     list_display_links = ("number",)
     list_filter = ("kind", "at")
-    fields = ("number", "at", "kind", "who", "told", "previous", "digest", "signature")
+    fields = ("number", "at", "kind", "who", "signed")
     list_before_template = "portal/audit/signed_log.html"
     show_full_result_count = False
 
@@ -164,7 +165,12 @@ class SignedEntryAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("content"))
     def told(self, entry: SignedEntry) -> str:
-        return json.dumps(entry.content, ensure_ascii=False)
+        return signed_log.summary(entry)
+
+    @admin.display(description=_("as it is signed and exported"))
+    def signed(self, entry: SignedEntry) -> str:
+        text = json.dumps(signed_log.exported(entry), ensure_ascii=False, indent=1)
+        return format_html('<pre class="whitespace-pre-wrap break-all">{}</pre>', text)
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view

@@ -96,9 +96,27 @@ def take_change(sender: type[Change], instance: Change, created: bool, **_: Any)
 
 
 def export() -> Iterator[str]:
-    """The log from its first entry, a line of JSON each: the statement and its signature."""
+    """The log from its first entry, a line of JSON each."""
     for entry in SignedEntry.objects.order_by("number").iterator():
-        yield json.dumps({"statement": statement_of(entry), "signature": entry.signature}, ensure_ascii=False) + "\n"
+        yield json.dumps(exported(entry), ensure_ascii=False) + "\n"
+
+
+def exported(entry: SignedEntry) -> dict[str, Any]:
+    """A statement and its signature."""
+    return {"statement": statement_of(entry), "signature": entry.signature}
+
+
+def summary(entry: SignedEntry) -> str:
+    """An entry in a line: the version and what became of it, the beginnings of keys' digests, or the address."""
+    content = entry.content
+    if entry.kind == SignedEntry.Kind.RELEASE:
+        return f"{content.get('version')}: {content.get('action')}"
+    if entry.kind == SignedEntry.Kind.KEY:
+        before, after = (str(content.get(name, "")).encode() for name in ("old_key", "new_key"))
+        return f"{hashlib.sha256(before).hexdigest()[:16]} → {hashlib.sha256(after).hexdigest()[:16]}"
+    address = content.get("master_url") or {}
+    told = f"{address.get('before') or '–'} → {address.get('after') or '–'}" if address else "url_signature"
+    return f"{content.get('name')}: {told}"
 
 
 def differences() -> Iterator[str]:

@@ -48,7 +48,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 "verbose_name": "entry of the signed log",
-                "verbose_name_plural": "signed log",
+                "verbose_name_plural": "entries of the signed log",
                 "ordering": ["-number"],
                 "default_permissions": ("view",),
             },

@@ -32,7 +32,7 @@ class SignedEntry(models.Model):
         ordering = ["-number"]
         default_permissions = ("view",)
         verbose_name = _("entry of the signed log")
-        verbose_name_plural = _("signed log")
+        verbose_name_plural = _("entries of the signed log")
 
     def __str__(self) -> str:
         return f"{self.number}: {self.get_kind_display()}"

@@ -136,6 +136,13 @@ def test_operators_read_and_export_it(client: Client, operator: User, log: list[
     sign_in_lately(client, operator)
     page = client.get("/admin/portal/signedentry/").content.decode()
     assert "a command" in page and "Export the log" in page
+    # The first 16 digits of the SHA-256 of "a" and of "0".
+    assert "ca978112ca1bbdca → 5feceb66ffc86f38" in page
+    project = Project.objects.create(name="Alpha", master_url="https://alpha.example.org/")
+    project.url_signature = "ab"
+    project.save()
+    page = client.get("/admin/portal/signedentry/").content.decode()
+    assert "Alpha: – → https://alpha.example.org/" in page and "Alpha: url_signature" in page
     reply = client.get("/admin/portal/signedentry/export.jsonl")
     assert b"".join(reply).decode() == check("--export")
     assert client.post("/admin/portal/signedentry/export.jsonl").status_code == 405
