@@ -11,7 +11,7 @@ PRODUCTION := SITE_URL=https://portal.example.org/ SECRET_KEY=lint-only-01234567
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench soak faults fuzz long lock shell psql clean
+.PHONY: help run test lint audit release bench soak faults fuzz long lock shell psql clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## */\1\t/p' Makefile | expand -t 8
@@ -32,6 +32,13 @@ lint: .venv/development  ## check style, types, import arrows, templates, migrat
 	@$(PY) manage.py makemigrations --check --dry-run
 	@$(NO_SERVERS) $(PY) manage.py check_catalogues
 	@$(PRODUCTION) $(PY) manage.py check --deploy --fail-level WARNING
+
+# Its faults end up in the report, or there is none: the next program says which.
+audit: .venv/development  ## look up known faults of all packages in the lock
+	@$(PY) -m pip_audit --requirement requirements.txt --require-hashes --disable-pip --format json 2>/dev/null | $(PY) -m portal.dev.advisories
+
+release: .venv/runtime  ## write the sources of HEAD, their bill of materials (CycloneDX) and digests into DIST=dist
+	@$(PY) -m portal.dev.release $(or $(DIST),dist)
 
 bench: .venv/development  ## measure, and write var/bench.json; ONLY=name measures one
 	@$(PY) manage.py bench $(if $(ONLY),--only $(ONLY))

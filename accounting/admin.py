@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern
+from django.utils import timezone
 from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin, TabularInline
@@ -44,17 +45,24 @@ from accounting.models import (
 from accounting.news.admin_pages import AnnouncementAdmin
 from accounting.project_setup import views as project_setup
 from accounting.project_setup.forms import clean_key
-from accounting.projects import signing_key
+from accounting.projects import moves, signing_key
 from accounting.rpc import account_keys, catalogue
 from accounting.statistics.admin_pages import StatisticsImportAdmin
 from accounting.wire.requests import canonical_url
 from portal.admin import ReadOnlyAdmin
+from portal.audit import two_persons
 from portal.audit.admin import AuditedAdmin, AuditedForm
 from portal.audit.record import record
 from portal.audit.register import row_words
 from portal.languages import fetch_texts
+from portal.people.access import signed_in
 from portal.templatetags.display import credit_text, duration_text, significant
 from portal.wire import signing
+
+KEY_DROPPED = _(
+    "The address is one of another server, so the account key was removed. It was entered for the server before. Enter "
+    "it again if the new one is to have it."
+)
 
 
 class AccountKeyForm(AuditedForm):
@@ -72,19 +80,18 @@ class AccountKeyForm(AuditedForm):
         ),
         widget=UnfoldAdminPasswordWidget(attrs={"autocomplete": "off"}),
     )
-    key_field: ClassVar[str]
 
     def clean_new_account_key(self) -> str:
         return clean_key(str(self.cleaned_data["new_account_key"]))
 
-    def save(self, commit: bool = True) -> Any:
-        if key := self.cleaned_data["new_account_key"]:
-            setattr(self.instance, self.key_field, account_keys.encrypt(key))
-        return super().save(commit)
+    def seal(self, row: Any, key: str) -> None:
+        """Keep the key in the row, which is not saved by this."""
+        raise NotImplementedError
 
 
 class ProjectForm(AccountKeyForm):
-    key_field = "shared_account_key"
+    def seal(self, row: Project, key: str) -> None:
+        row.shared_account_key = account_keys.seal_shared(row, key)
 
     class Meta:
         model = Project
@@ -220,11 +227,33 @@ class ProjectAdmin(AuditedAdmin):
             return False
 
     def save_model(self, request: HttpRequest, obj: Project, form: Any, change: bool) -> None:
+        key, had_key = form.cleaned_data["new_account_key"], bool(obj.shared_account_key)
+        if change and two_persons.is_on() and moves.needs_two(obj, obj.master_url):
+            self._ask_second(request, obj)
         if not change:
             obj.colour = Project.next_colour()
-        super().save_model(request, obj, form, change)
+            obj.save()
+        if key:
+            form.seal(obj, key)
+        super().save_model(request, obj, form, True)
+        if had_key and not obj.shared_account_key:
+            messages.warning(request, KEY_DROPPED)
         # Also one that was entered by hand is asked from now on.
         ProjectProfile.objects.get_or_create(project=obj)
+
+    def _ask_second(self, request: HttpRequest, obj: Project) -> None:
+        """Leave the address as it is, and have another operator confirm the new one."""
+        stored = Project.objects.get(pk=obj.pk)
+        wanted = moves.payload(stored, obj.master_url, obj.url_signature)
+        obj.master_url, obj.url_signature = stored.master_url, stored.url_signature
+        try:
+            two_persons.ask(
+                moves.KIND, f"{stored.name}: {wanted['master_url']}", wanted, signed_in(request), timezone.now()
+            )
+        except two_persons.StepRefused as refusal:
+            messages.error(request, str(refusal))
+        else:
+            messages.warning(request, two_persons.asked_text())
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         super().save_related(request, form, formsets, change)
@@ -237,7 +266,8 @@ class ProjectAdmin(AuditedAdmin):
 
 
 class UserProjectForm(AccountKeyForm):
-    key_field = "account_key"
+    def seal(self, row: UserProject, key: str) -> None:
+        row.account_key = account_keys.seal_own(row.user_id, row.project, key)
 
     class Meta:
         model = UserProject
@@ -266,6 +296,10 @@ class UserProjectAdmin(AuditedAdmin):
 
     def save_settings(self, request: HttpRequest, obj: UserProject, form: Any, change: bool) -> None:
         before = UserProject.objects.filter(pk=obj.pk).first()
+        if key := form.cleaned_data["new_account_key"]:
+            form.seal(obj, key)
+        elif {"user", "project"} & set(form.changed_data):
+            obj.account_key = None
         super().save_settings(request, obj, form, change)
         self._record(obj, before, obj)
 

@@ -19,9 +19,10 @@ class AccountingConfig(AppConfig):
         from accounting.exchange import exports
         from accounting.ledger.check import LEDGER
         from accounting.models import Announcement, Badge, Project, ProjectKeyword, ProjectVersion, StatisticsImport
-        from accounting.projects import own_project
+        from accounting.projects import moves, own_project
         from accounting.simulation import demo_projects
         from accounting.statistics.run import IMPORT
+        from portal.audit import signed_log
         from portal.audit.register import audit
         from portal.languages import supplied
         from portal.maintenance import jobs
@@ -40,5 +41,7 @@ class AccountingConfig(AppConfig):
         problem_readers.append(read_problems)
         data_copiers.append(copies.ask_copy)
         audit(Project, secret=["shared_account_key"])
+        moves.register()
+        signed_log.follow(Project, ["master_url", "url_signature"])
         for model in (Announcement, Badge, ProjectKeyword, ProjectVersion, StatisticsImport):
             audit(model)

@@ -12,9 +12,10 @@ class PortalConfig(AppConfig):
         # Registers the system checks, what happens at a login and the counting of tasks, and has this process send
         # its tasks through our Celery application.
         from django.contrib.auth.models import Group, Permission
-        from django.db.models.signals import post_migrate, pre_save
+        from django.db.models.signals import post_migrate, post_save, pre_save
 
         from portal import celery
+        from portal.audit import rights_requests, signed_log
         from portal.audit.register import audit
         from portal.audit.who import sign
         from portal.dashboard import services
@@ -41,6 +42,9 @@ class PortalConfig(AppConfig):
         metrics.app_collectors += [RequestedWorkMetrics(), LeaseMetrics(), WalMetrics()]
         services.register()
         jobs.add(jobs.SITE)
+        jobs.add(signed_log.SIGNED_LOG)
         maintenance_figures.register()
+        rights_requests.register()
         audit(SiteText)
         pre_save.connect(sign, sender=Change)
+        post_save.connect(signed_log.take_change, sender=Change)

@@ -443,6 +443,8 @@ LANGUAGE_COOKIE_AGE = 365 * 86_400
 LANGUAGE_COOKIE_SAMESITE = "Lax"
 # Operators without a second factor can do nothing but set one up.
 STAFF_SECOND_FACTOR = env.switch("STAFF_SECOND_FACTOR", HTTPS)
+# What one operator asks for in the admin another one has to confirm, where it could do most harm.
+TWO_PERSONS = env.switch("TWO_PERSONS", False)
 SESSION_COOKIE_HTTPONLY = True
 # Browsers take a cookie with this prefix only from this very host, over https: none from a neighbour under its domain.
 _COOKIE_PREFIX = "__Host-" if HTTPS else ""

@@ -31,7 +31,7 @@ class SchedulerConfig(AppConfig):
         from scheduler.lifecycle.host_programs import programs_run, programs_section
         from scheduler.lifecycle.metrics import Background
         from scheduler.models import AppKeyword, PlanClass
-        from scheduler.releases import rollout, testers
+        from scheduler.releases import rollout, second_person, testers
         from scheduler.releases import steps as release_steps
         from scheduler.submission.batches import BATCH_NUMBERS
 
@@ -55,3 +55,4 @@ class SchedulerConfig(AppConfig):
         audit(PlanClass)
         audit(AppKeyword)
         release_steps.register()
+        second_person.register()

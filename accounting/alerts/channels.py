@@ -61,7 +61,7 @@ def add(
             _lock_browser(digest)
             _delete(AlertChannel.objects.filter(digest=digest).exclude(user=user))
             if (known := AlertChannel.objects.filter(digest=digest).first()) is not None:
-                known.destination = encrypt_destination(destination)
+                known.destination = encrypt_destination(user.pk, known.kind, destination)
                 known.name = name
                 known.paused_at, known.failing_since, known.fault = None, None, ""
                 known.save()
@@ -79,7 +79,7 @@ def add(
             kind=kind,
             name=name[:MAX_NAME_CHARS],
             host=host[:255],
-            destination=encrypt_destination(destination),
+            destination=encrypt_destination(user.pk, kind, destination),
             digest=digest,
             form_key=form_key,
             alert_kinds=list(DEFAULT_KINDS),
@@ -102,7 +102,7 @@ def move_browser(old: Destination, new: Destination, host: str) -> bool:
         rows = AlertChannel.objects.filter(pk=known.pk, digest=known.digest)
         return bool(
             rows.update(
-                destination=encrypt_destination(new),
+                destination=encrypt_destination(known.user_id, known.kind, new),
                 digest=digest,
                 host=host[:255],
                 paused_at=None,
@@ -136,7 +136,7 @@ def renew_secret(user: User, pk: int) -> str | None:
         if channel is None:
             return None
         renewed = replace(decrypt_destination(channel), key=new_secret())
-        rows.update(destination=encrypt_destination(renewed))
+        rows.update(destination=encrypt_destination(user.pk, channel.kind, renewed))
     return renewed.key
 
 

@@ -1,4 +1,4 @@
-"""Where a channel leads, as it is stored: encrypted, as account keys are."""
+"""Where a channel leads, as it is stored: encrypted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from functools import lru_cache
 from django.conf import settings
 
 from accounting.models import AlertChannel
-from accounting.rpc import account_keys
 from accounting.wire.alerts import (
     Alert,
     Destination,
@@ -21,18 +20,24 @@ from accounting.wire.alerts import (
     push_request,
     webhook_request,
 )
-from portal.wire import web_push
+from portal.wire import sealing, web_push
 
-UnreadableDestination = account_keys.UnreadableAccountKey
+UnreadableDestination = sealing.UnsealableError
 
 
-def encrypt_destination(destination: Destination) -> bytes:
-    return account_keys.encrypt(json.dumps(asdict(destination)))
+def encrypt_destination(user_id: int, kind: str, destination: Destination) -> bytes:
+    """For a channel of this volunteer and kind; as the address is in it, it is bound to that too."""
+    return sealing.seal(settings.ACCOUNT_KEY_SECRET, _place(user_id, kind), json.dumps(asdict(destination)))
 
 
 def decrypt_destination(channel: AlertChannel) -> Destination:
     """Raises UnreadableDestination, after ACCOUNT_KEY_SECRET was changed."""
-    return Destination(**json.loads(account_keys.decrypt(bytes(channel.destination))))
+    place = _place(channel.user_id, channel.kind)
+    return Destination(**json.loads(sealing.unseal(settings.ACCOUNT_KEY_SECRET, place, bytes(channel.destination))))
+
+
+def _place(user_id: int, kind: str) -> sealing.Place:
+    return "alertchannel", user_id, str(kind), "destination"
 
 
 def digest_of(url: str) -> bytes:

@@ -46,11 +46,9 @@ def create(nhosts: int = HOSTS) -> list[Member]:
     """Make the fleet in the database: one volunteer and one key per host, all with a day's allowance."""
     _signing_key()
     for index in range(PROJECTS):
-        Project.objects.create(
-            name=f"Project {index}",
-            master_url=_url(index),
-            shared_account_key=account_keys.encrypt(f"{index}_77aa6d2754819a30f128656675a452bb"),
-        )
+        project = Project.objects.create(name=f"Project {index}", master_url=_url(index))
+        project.shared_account_key = account_keys.seal_shared(project, f"{index}_77aa6d2754819a30f128656675a452bb")
+        project.save()
     now = timezone.now()
     users = User.objects.bulk_create(
         User(email=f"volunteer{number}@example.org", name=f"Volunteer {number}") for number in range(nhosts)

@@ -101,7 +101,9 @@ def _client(port: int, first: Host, reports: dict[int, int], ndevices: int, numb
     def members() -> Iterator[fleet.Member]:
         while True:
             copy = draw.randrange(1 + number, ndevices + 1, CONCURRENCY)
-            token, key = (hashlib.md5(f"{what}{copy}".encode()).hexdigest() for what in ("token", "key"))
+            token, key = (
+                hashlib.md5(f"{what}{copy}".encode(), usedforsecurity=False).hexdigest() for what in ("token", "key")
+            )
             member = fleet.member(Host(pk=first.pk + copy, domain_name=first.domain_name, token=token), key)
             member.sent = reports.get(copy, REPORTS)
             reports[copy] = member.sent + 1

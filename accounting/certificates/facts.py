@@ -19,9 +19,9 @@ from accounting.engine.amounts import MICRO
 from accounting.history.sums import read_first_day
 from accounting.ledger.months import closed_until, split
 from accounting.models import Project, ProjectKeyword, UserProject
-from accounting.wire.statements import MAX_NUMBER, Statement
 from portal.models import User
 from portal.wire.keywords import KEYWORDS, SCIENCE, kin
+from portal.wire.statements import MAX_NUMBER, Statement
 
 FORMAT: Final = "Cobblestone certificate 1"
 ALL: Final = "all"

@@ -9,17 +9,24 @@ from enum import StrEnum
 from typing import Final
 from uuid import UUID
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.conf import settings
 from django.db import connection, transaction
 
 from accounting.certificates.facts import CertificateRequest, Scopes, draft
 from accounting.ledger.sql import LOCK_MONTHS
 from accounting.models import Certificate
-from accounting.wire import statements
+from accounting.wire import certificate_codes
 from portal.models import User
+from portal.wire import statements
 
 MAX_CERTIFICATES: Final = 100
 """Of one person, with those that were revoked."""
+
+
+def signing_key() -> Ed25519PrivateKey:
+    """The key that signs certificates."""
+    return statements.signing_key(settings.CERTIFICATE_SECRET, "certificates")
 
 
 class TooMany(Exception):
@@ -53,7 +60,7 @@ def issue(
 
     ``form_key``: of the form. If it was sent before, the certificate is there already.
     """
-    code = "".join(secrets.choice(statements.ALPHABET) for _ in range(statements.CODE_LENGTH))
+    code = "".join(secrets.choice(certificate_codes.ALPHABET) for _ in range(certificate_codes.CODE_LENGTH))
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
         theirs = Certificate.objects.filter(user=user)
@@ -64,7 +71,7 @@ def issue(
         with connection.cursor() as cursor:
             cursor.execute(LOCK_MONTHS)
         statement = draft(user, wanted, scopes, now.astimezone(dt.UTC).date()) | {"code": code}
-        signature = statements.sign(statement, statements.signing_key(settings.CERTIFICATE_SECRET))
+        signature = statements.sign(statement, signing_key())
         return Certificate.objects.create(
             user=user, code=code, statement=statement, signature=signature, made_at=now, form_key=form_key
         )
@@ -90,7 +97,7 @@ def check(code: str) -> Checked:
         return Checked(Verdict.UNKNOWN)
     if found.revoked_at is not None:
         return Checked(Verdict.REVOKED, revoked_on=found.revoked_at.astimezone(dt.UTC).date())
-    key = statements.signing_key(settings.CERTIFICATE_SECRET).public_key()
+    key = signing_key().public_key()
     is_ours = found.statement.get("code") == code and statements.is_signed(found.statement, found.signature, key)
     return Checked(Verdict.VALID, found) if is_ours else Checked(Verdict.BROKEN)
 

@@ -10,9 +10,10 @@ from django.conf import settings
 from django.utils.translation import gettext, gettext_lazy, ngettext
 
 from accounting.certificates.registry import check_address
-from accounting.wire.statements import Statement, grouped_code
+from accounting.wire.certificate_codes import grouped_code
 from portal.languages import supplied
 from portal.templatetags.display import day, localised
+from portal.wire.statements import Statement
 
 MOST_BADGES: Final = 24
 """Badges that are named on a certificate."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 from uuid import uuid4
 
-from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -20,9 +19,10 @@ from accounting.certificates.registry import MAX_CERTIFICATES, Checked, Verdict
 from accounting.certificates.texts import shown
 from accounting.history.sums import read_first_day
 from accounting.models import Certificate
-from accounting.wire import statements
+from accounting.wire.certificate_codes import MAX_CODE_CHARS, read_code
 from portal.people.access import signed_in
 from portal.people.pages.form_keys import FORM_KEY, read_form_key
+from portal.wire import statements
 
 
 @require_safe
@@ -96,17 +96,17 @@ def _own(request: HttpRequest, pk: int) -> Certificate:
 def check_form(request: HttpRequest) -> HttpResponse:
     """For whoever was shown a certificate: enter its code."""
     text = request.GET.get("code", "")
-    code = statements.read_code(text)
+    code = read_code(text)
     if code is not None:
         return redirect("check_certificate", code)
-    context = {"is_wrong": bool(text.strip()), "typed": text[: statements.MAX_CODE_CHARS]}
+    context = {"is_wrong": bool(text.strip()), "typed": text[:MAX_CODE_CHARS]}
     return render(request, "accounting/certificates/check_form.html", context)
 
 
 @require_safe
 def check(request: HttpRequest, text: str) -> HttpResponse:
     """Is this certificate valid, and what does it say?"""
-    code = statements.read_code(text)
+    code = read_code(text)
     found = registry.check(code) if code is not None else Checked(Verdict.UNKNOWN)
     context: dict[str, object] = {"found": found, "code": code}
     if found.certificate is not None:
@@ -121,7 +121,7 @@ def check(request: HttpRequest, text: str) -> HttpResponse:
 @require_safe
 def statement(request: HttpRequest, text: str) -> HttpResponse:
     """What was signed, its signature and the public key, for whoever checks them with programs of their own."""
-    code = statements.read_code(text)
+    code = read_code(text)
     found = registry.check(code) if code is not None else Checked(Verdict.UNKNOWN)
     headers = {"X-Robots-Tag": "noindex", "Cache-Control": "private, no-store"}
     if found.certificate is None:
@@ -143,4 +143,4 @@ def public_key(request: HttpRequest) -> HttpResponse:
 
 
 def _public_key() -> str:
-    return statements.public_key_text(statements.signing_key(settings.CERTIFICATE_SECRET))
+    return statements.public_key_text(registry.signing_key())

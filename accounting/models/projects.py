@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.core.validators import MaxValueValidator, MinValueValidator, URLValidator
 from django.db import models
 from django.db.models import CheckConstraint, Q
@@ -12,6 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from accounting.engine.choice.facts import CPU, MAX_SHARE, TroubleKind
 from portal.templatetags.drawings import DATA_COLOURS
 from portal.wire import keywords
+from portal.wire.sealing import origin
 
 PROCESSOR_TYPES = {
     CPU: _("processors"),
@@ -94,6 +97,22 @@ class Project(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """With an address of another server, account keys are dropped: they were entered for the one before."""
+        if self.pk is not None and self._moves() and kwargs.get("update_fields") is not None:
+            kwargs["update_fields"] = {*kwargs["update_fields"], "shared_account_key"}
+        super().save(*args, **kwargs)
+
+    def _moves(self) -> bool:
+        """Whether the address becomes one of another server; then without the keys, unless one was just entered."""
+        before = Project.objects.filter(pk=self.pk).values_list("master_url", "shared_account_key").first()
+        if before is None or origin(before[0]) == origin(self.master_url):
+            return False
+        if self.shared_account_key and bytes(self.shared_account_key) == bytes(before[1] or b""):
+            self.shared_account_key = None
+        self.user_projects.exclude(account_key=None).update(account_key=None)
+        return True
 
     @property
     def data_colour(self) -> int:

@@ -23,7 +23,7 @@ MAX_SHOWN_NAME: int = 60
 class Certificate(models.Model):
     """A signed statement of what a volunteer did in a range of days, with the facts that they chose to show.
 
-    ``statement`` never changes: it is what ``signature`` signs, in the form of `accounting.wire.statements`.
+    ``statement`` never changes: it is what ``signature`` signs, in the form of `portal.wire.statements`.
     """
 
     user = models.ForeignKey(User, models.CASCADE, related_name="certificates")

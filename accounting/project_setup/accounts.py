@@ -38,6 +38,11 @@ _NOT_THERE: Final = frozenset({403, 404, 405, 410, 501})
 _WEAK: Final = "_"
 _ELSE: Final = "Test the scheduler instead."
 
+_UNENCRYPTED: Final = (
+    "Nothing was sent. The project is at https://, but its scheduler uses no encryption: {url}. Others could read the "
+    "account key in transit. Ask the operators of the project for a scheduler at https://."
+)
+
 _T = TypeVar("_T")
 
 
@@ -47,18 +52,6 @@ class AccountProblem(Exception):
     def __init__(self, text: str, status: int = 0) -> None:
         super().__init__(text)
         self.status = status
-
-
-class Unencrypted(Exception):
-    """The account key would be sent unencrypted to ``url``. Nothing was sent."""
-
-    def __init__(self, url: str) -> None:
-        super().__init__(
-            f"Nothing was sent. The project is at https://, but its scheduler uses no encryption: {url[:200]}. "
-            "Others could "
-            "read the account key in transit."
-        )
-        self.url = url
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,15 +125,15 @@ def _ask_about(project: Project, key: str) -> Trial:
     return Trial(True, text)
 
 
-def try_scheduler(project: Project, key: str, now: dt.datetime, *, agreed_url: str = "") -> Trial:
+def try_scheduler(project: Project, key: str, now: dt.datetime) -> Trial:
     """Ask the scheduler for no jobs, as a computer: the project makes a record of it. Notes the outcome. Blocks.
 
-    Raises `Unencrypted` if a project at https names a scheduler at http, unless it is ``agreed_url``.
+    A project at https that names a scheduler at http gets no key: it was entered for https.
     """
-    return _note(project, _ask_scheduler(project, key, agreed_url), key, now)
+    return _note(project, _ask_scheduler(project, key), key, now)
 
 
-def _ask_scheduler(project: Project, key: str, agreed_url: str) -> Trial:
+def _ask_scheduler(project: Project, key: str) -> Trial:
     identity = hashlib.md5(f"{settings.SITE_URL} tries {project.master_url}".encode(), usedforsecurity=False)
     request = scheduler_request(key, identity.hexdigest(), f"trial by {settings.SITE_NAME}"[:100])
     try:
@@ -153,8 +146,8 @@ def _ask_scheduler(project: Project, key: str, agreed_url: str) -> Trial:
             return Trial(
                 False, "The scheduler could not be asked: its address on the page at the master URL is not valid."
             )
-        if project.master_url.startswith("https://") and not url.startswith("https://") and url != agreed_url:
-            raise Unencrypted(url)
+        if project.master_url.startswith("https://") and not url.startswith("https://"):
+            return Trial(False, _UNENCRYPTED.format(url=url[:200]))
         answer = parse_scheduler_answer(fetch(url, data=request).body)
     except FetchError as error:
         return Trial(False, f"The scheduler could not be asked: {error}")

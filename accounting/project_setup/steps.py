@@ -75,14 +75,13 @@ def store_account_key(project_id: int, user: User, account_key: str, email: str 
     """
 
     def change(project: Project) -> None:
-        encrypted = account_keys.encrypt(account_key)
         if project.account_mode == Project.Account.SHARED:
-            project.shared_account_key = encrypted
+            project.shared_account_key = account_keys.seal_shared(project, account_key)
             if email:
                 StatisticsImport.objects.update_or_create(project=project, defaults={"account_email": email})
         else:
             row, _ = UserProject.objects.select_for_update(no_key=True).get_or_create(user=user, project=project)
-            row.account_key = encrypted
+            row.account_key = account_keys.seal_own(user.pk, project, account_key)
             row.save()
 
     _change(project_id, change)
@@ -90,11 +89,11 @@ def store_account_key(project_id: int, user: User, account_key: str, email: str 
 
 def account_key(project: Project, user: User) -> str:
     """The key that a trial uses; empty if there is none. Raises StepRefused for one that cannot be read."""
-    stored = project.shared_account_key
-    if project.account_mode == Project.Account.PER_USER:
-        stored = UserProject.objects.filter(user=user, project=project).values_list("account_key", flat=True).first()
     try:
-        return account_keys.decrypt(bytes(stored)) if stored else ""
+        if project.account_mode == Project.Account.SHARED:
+            return account_keys.shared(project) or ""
+        stored = UserProject.objects.filter(user=user, project=project).values_list("account_key", flat=True).first()
+        return account_keys.own(user.pk, project.pk, project.master_url, bytes(stored)) if stored else ""
     except account_keys.UnreadableAccountKey as error:
         raise StepRefused(gettext("The stored account key cannot be read: %(error)s.") % {"error": error}) from error
 

@@ -119,8 +119,8 @@ def set_up(request: HttpRequest, pk: int) -> HttpResponse:
     return _show(request, project)
 
 
-def _show(request: HttpRequest, project: Project, **more: forms.Form | accounts.Unencrypted) -> HttpResponse:
-    """The page of the set-up; ``more``: a form that needs a correction, by its name, or what is to be agreed to."""
+def _show(request: HttpRequest, project: Project, **more: forms.Form) -> HttpResponse:
+    """The page of the set-up; ``more``: a form that needs a correction, by its name."""
     context = {
         "signature_form": SignatureForm(),
         "look_up_form": LookUpForm(),
@@ -209,16 +209,13 @@ def enter_key(request: HttpRequest, project: Project) -> str | HttpResponse:
 
 
 @_step("")
-def try_it(request: HttpRequest, project: Project) -> str | HttpResponse:
+def try_it(request: HttpRequest, project: Project) -> str:
     key = steps.account_key(project, signed_in(request))
     if not key:
         raise steps.StepRefused(_("There is no account key to test."))
     now = timezone.now()
     if "scheduler" in request.POST:
-        try:
-            trial = accounts.try_scheduler(project, key, now, agreed_url=request.POST.get("agreed_url", ""))
-        except accounts.Unencrypted as refused:
-            return _show(request, project, unencrypted=refused)
+        trial = accounts.try_scheduler(project, key, now)
     else:
         trial = accounts.try_account(project, key, now)
     if not trial.went_well:

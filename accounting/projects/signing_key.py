@@ -12,6 +12,7 @@ from django.conf import settings
 
 from portal.wire import signing
 from portal.wire.key_files import make_pair_if_missing
+from portal.wire.purposes import Purpose, content_of, sign
 
 
 def make_if_missing() -> bool:
@@ -29,11 +30,14 @@ def is_here() -> bool:
 
 
 def sign_url(url: str) -> str | None:
-    """The signature of a project's URL; None where the private key is kept elsewhere."""
+    """The signature of a project's URL; None where the private key is kept elsewhere.
+
+    Raises SigningError if it is no URL as clients keep it.
+    """
     if not is_here():
         return None
     private = Path(settings.AM_SIGNING_KEY).read_text(encoding="ascii")
-    return signing.sign(url.encode(), signing.parse_private_key(private))
+    return sign(Purpose.PROJECT_URL, content_of(url.encode()), signing.parse_private_key(private))
 
 
 def is_signed(url: str, signature: str) -> bool:

@@ -1,32 +1,59 @@
-"""Encryption of account keys at projects. Clients must be sent them in clear, so they cannot be hashed."""
+"""Encryption of account keys at projects. Clients must be sent them in clear, so they cannot be hashed.
+
+Each is bound to its row and to the server that it was entered for (scheme, host and port): with another address, or in
+another row, it cannot be read. So nobody is sent a key by pointing a project elsewhere.
+"""
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from functools import lru_cache
 
-from cryptography.fernet import Fernet, InvalidToken
 from django.conf import settings
+
+from accounting.models import Project
+from portal.wire import sealing
+from portal.wire.sealing import Place, UnsealableError
 
 
 class UnreadableAccountKey(Exception):
-    """The stored key was encrypted with another ACCOUNT_KEY_SECRET."""
+    """The stored key was encrypted with another ACCOUNT_KEY_SECRET, or for another address."""
 
 
-@lru_cache(maxsize=1)
-def _fernet(secret: str) -> Fernet:
-    return Fernet(base64.urlsafe_b64encode(hashlib.sha256(secret.encode()).digest()))
+def seal_shared(project: Project, account_key: str) -> bytes:
+    """The key of the account that all share, for a project that is stored."""
+    return sealing.seal(settings.ACCOUNT_KEY_SECRET, _shared(project.pk, project.master_url), account_key)
 
 
-def encrypt(account_key: str) -> bytes:
-    return _fernet(settings.ACCOUNT_KEY_SECRET).encrypt(account_key.encode())
+def seal_own(user_id: int, project: Project, account_key: str) -> bytes:
+    """The key of a volunteer's own account."""
+    return sealing.seal(settings.ACCOUNT_KEY_SECRET, _own(user_id, project.pk, project.master_url), account_key)
 
 
+def shared(project: Project) -> str | None:
+    """The key of the account that all share; None if there is none. Raises UnreadableAccountKey."""
+    stored = project.shared_account_key
+    return _unsealed(_shared(project.pk, project.master_url), bytes(stored)) if stored else None
+
+
+def own(user_id: int, project_id: int, master_url: str, stored: bytes) -> str:
+    """The key of a volunteer's own account. Raises UnreadableAccountKey."""
+    return _unsealed(_own(user_id, project_id, master_url), stored)
+
+
+def _shared(project_id: int, master_url: str) -> Place:
+    return "project", project_id, "shared_account_key", sealing.origin(master_url)
+
+
+def _own(user_id: int, project_id: int, master_url: str) -> Place:
+    return "userproject", user_id, project_id, "account_key", sealing.origin(master_url)
+
+
+# Cached in memory, as every reply repeats them.
 @lru_cache(maxsize=10_000)
-def decrypt(token: bytes) -> str:
-    """The key in clear, cached in memory, as every reply repeats it."""
+def _unsealed(place: Place, stored: bytes) -> str:
     try:
-        return _fernet(settings.ACCOUNT_KEY_SECRET).decrypt(token).decode()
-    except InvalidToken as error:
-        raise UnreadableAccountKey("encrypted with another ACCOUNT_KEY_SECRET; enter the account key again") from error
+        return sealing.unseal(settings.ACCOUNT_KEY_SECRET, place, stored)
+    except UnsealableError as error:
+        raise UnreadableAccountKey(
+            "encrypted with another ACCOUNT_KEY_SECRET, or for another address; enter the account key again"
+        ) from error

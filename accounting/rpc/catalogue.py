@@ -121,10 +121,8 @@ def is_own(master_url: str) -> bool:
 
 
 def _readable(project: Project) -> str | None:
-    if not project.shared_account_key:
-        return None
     try:
-        return account_keys.decrypt(bytes(project.shared_account_key))
+        return account_keys.shared(project)
     except account_keys.UnreadableAccountKey as error:
         log.error("account_key_unreadable", project=project.name, reason=str(error))
         return None

@@ -113,7 +113,7 @@ def _account_key(account: Account, project: catalogue.CatalogueProject) -> str |
         return project.shared_account_key
     token = account.account_keys.get(project.id)
     try:
-        return account_keys.decrypt(token) if token is not None else None
+        return account_keys.own(account.user_id, project.id, project.url, token) if token is not None else None
     except account_keys.UnreadableAccountKey:
         return None
 

@@ -27,7 +27,7 @@ from portal.models import User
 
 DEMO_EMAIL: Final = "demo@example.org"
 OPERATOR_EMAIL: Final = "operator@example.org"
-PASSWORD: Final = "cobblestone"
+PASSWORD: Final = "cobblestone"  # noqa: S105  # of the demo, printed when it starts
 HISTORY: Final = dt.timedelta(days=90)
 OWN_PROJECT: Final = dt.timedelta(days=21)
 """For so long the demo volunteer's computers have worked for this site's own project."""
@@ -56,10 +56,11 @@ def create_projects() -> None:
                 "description": demo.description,
                 "colour": number,
                 "url_signature": signing_key.sign_url(demo.url) or "",
-                "shared_account_key": account_keys.encrypt(f"{number + 1}_{number + 1:032x}"),
             },
         )
         if created:
+            project.shared_account_key = account_keys.seal_shared(project, f"{number + 1}_{number + 1:032x}")
+            project.save(update_fields=["shared_account_key"])
             for keyword, weight in demo.keywords.items():
                 project.keywords.create(keyword=keyword, weight=weight)
             for platform, type_ in sorted(demo.versions):

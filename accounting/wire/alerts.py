@@ -29,7 +29,7 @@ MAX_URL_CHARS: Final = 1000
 MAX_TOKEN_CHARS: Final = 200
 TTL_SECS: Final = 86_400
 """How long a push service keeps a message for a browser that is not there."""
-SECRET_PREFIX: Final = "whsec_"
+SECRET_PREFIX: Final = "whsec_"  # noqa: S105  # what all secrets begin with
 _SECRET_BYTES: Final = (24, 64)
 _URGENT: Final = "security"
 _TAGS: Final[Mapping[str, str]] = {

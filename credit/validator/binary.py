@@ -117,7 +117,7 @@ class Statement:
     def __init__(self, sql: str, types: str) -> None:
         self.sql = sql.encode()
         self.types = types.split()
-        self.name = b"cobblestone_" + hashlib.md5(self.sql + types.encode()).hexdigest().encode()
+        self.name = b"cobblestone_" + hashlib.md5(self.sql + types.encode(), usedforsecurity=False).hexdigest().encode()
 
     def run(self, *values: Any) -> list[bytes | None]:
         """Run the statement. Returns the columns of its first row, or nothing if there is no row."""

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse
+from django.db.models import OuterRef, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 from django.urls import NoReverseMatch, URLPattern, path, reverse
+from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_POST
+from django.views.decorators.http import require_POST, require_safe
 
 from portal.admin.base import ReadOnlyAdmin
-from portal.audit import proposals, step_view, undo
+from portal.audit import proposals, signed_log, step_view, undo
 from portal.audit.admin import AuditedAdmin
 from portal.audit.steps import sections
 from portal.audit.values import lines_of, row_words_of
-from portal.models import Change, SiteText
+from portal.models import Change, SignedEntry, SiteText, User
 
 admin.site.unregister(Change)  # as django-auditlog shows it
 VOLUNTEERS_OWN = frozenset({("accounting", "userproject")})
@@ -134,6 +137,54 @@ class ChangeAdmin(ReadOnlyAdmin):
             )
             return redirect("admin:portal_change_change", pk)
         return redirect("admin:portal_change_step", proposals.keep(request.session, proposal))
+
+
+@admin.register(SignedEntry)
+class SignedEntryAdmin(ReadOnlyAdmin):
+    """The log of releases, keys and addresses of projects, which is only ever added to, and its export."""
+
+    list_display = ("number", "at", "kind", "who", "told")
+    list_display_links = ("number",)
+    list_filter = ("kind", "at")
+    fields = ("number", "at", "kind", "who", "signed")
+    list_before_template = "portal/audit/signed_log.html"
+    show_full_result_count = False
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[SignedEntry]:
+        found: QuerySet[SignedEntry] = super().get_queryset(request)
+        return found.annotate(person_name=User.objects.filter(pk=OuterRef("person")).values("name")[:1])
+
+    @admin.display(description=_("by"))
+    def who(self, entry: Any) -> str:
+        if not entry.person:
+            return gettext("a command")
+        return gettext("%(person)s (number %(number)s)") % {
+            "person": entry.person_name or "–",
+            "number": entry.person,
+        }
+
+    @admin.display(description=_("content"))
+    def told(self, entry: SignedEntry) -> str:
+        return signed_log.summary(entry)
+
+    @admin.display(description=_("as it is signed and exported"))
+    def signed(self, entry: SignedEntry) -> str:
+        text = json.dumps(signed_log.exported(entry), ensure_ascii=False, indent=1)
+        return format_html('<pre class="whitespace-pre-wrap break-all">{}</pre>', text)
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view
+        return [
+            path("export.jsonl", view(require_safe(self.export)), name="signed_log_export"),
+            *super().get_urls(),
+        ]
+
+    def export(self, request: HttpRequest) -> HttpResponseBase:
+        """The log as lines of JSON."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        headers = {"Content-Disposition": 'attachment; filename="signed_log.jsonl"'}
+        return StreamingHttpResponse(signed_log.export(), content_type="application/jsonl", headers=headers)
 
 
 def _row_url(change: Change) -> str:

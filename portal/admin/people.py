@@ -8,24 +8,28 @@ from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from allauth.usersessions.models import UserSession
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import Group, Permission
+from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
 from portal.admin.base import ReadOnlyAdmin, SecretLookups
+from portal.audit import rights_requests, two_persons
 from portal.languages.stored import in_english
 from portal.models import Account, AccountBlock, ApiToken, ClientKey, ConsentEvent, Host, SupportAction, User
 from portal.operators import rights_texts
 from portal.operators.admin_pages import AccountAdmin, SupportActionAdmin
 from portal.operators.roles import ROLES
 from portal.people import consents
+from portal.people.access import signed_in
 from portal.people.accounts import revoke_client_key
 from portal.people.api_tokens import revoke_token
 from portal.people.recovery import revoke_access
@@ -127,6 +131,8 @@ class UserAdmin(SecretLookups, DjangoUserAdmin, ModelAdmin):
         if obj is not None and AccountBlock.objects.filter(user=obj).exists():
             # Support unblocks it; then the reason goes, too.
             fields.append("is_active")
+        if obj is not None and is_others_login(request, obj):
+            fields.append("email")
         return fields if request.user.is_superuser else [*fields, *RIGHTS]
 
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
@@ -140,6 +146,8 @@ class UserAdmin(SecretLookups, DjangoUserAdmin, ModelAdmin):
         return False
 
     def save_model(self, request: HttpRequest, obj: User, form: forms.ModelForm[User], change: bool) -> None:
+        if change and two_persons.is_on():
+            self._ask_second(request, obj, form)
         super().save_model(request, obj, form, change)
         if change and form.changed_data:
             names = [
@@ -150,6 +158,40 @@ class UserAdmin(SecretLookups, DjangoUserAdmin, ModelAdmin):
             # The old address must not log in any more.
             EmailAddress.objects.filter(user=obj).delete()
             EmailAddress.objects.create(user=obj, email=obj.email, primary=True)
+
+    def _ask_second(self, request: HttpRequest, obj: User, form: forms.ModelForm[User]) -> None:
+        """If the person could do more than before, leave their rights, and have another superuser confirm it."""
+        given = form.cleaned_data
+        groups, permissions = given.get("groups"), given.get("user_permissions")
+        if groups is None or permissions is None:
+            return
+        before, after = rights_requests.rights_of(obj), rights_requests.wanted(obj, groups, permissions)
+        if not rights_requests.are_more(before, after):
+            return
+        obj.is_staff, obj.is_superuser, obj.is_active = before["is_staff"], before["is_superuser"], before["is_active"]
+        given["groups"] = Group.objects.filter(pk__in=before["groups"])
+        given["user_permissions"] = Permission.objects.filter(pk__in=before["permissions"])
+        form.changed_data = [name for name in form.changed_data if name not in (*RIGHTS, "is_active")]
+        payload = {"user": obj.pk, "before": before, "after": after}
+        try:
+            two_persons.ask(rights_requests.KIND, f"person {obj.pk}", payload, signed_in(request), timezone.now())
+        except two_persons.StepRefused as refusal:
+            messages.error(request, str(refusal))
+        else:
+            messages.warning(request, two_persons.asked_text())
+
+    def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
+        """With two persons, nobody sets another operator's password: they could confirm their own steps with it."""
+        other = self.get_object(request, id)
+        if other is not None and is_others_login(request, other):
+            raise PermissionDenied
+        answer: HttpResponse = super().user_change_password(request, id, form_url)
+        return answer
+
+
+def is_others_login(request: HttpRequest, other: User) -> bool:
+    """Whether this is another operator's account, whose login is theirs alone because two persons are needed."""
+    return two_persons.is_on() and (other.is_staff or other.is_superuser) and other != request.user
 
 
 @admin.register(Host)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Model
+from django.utils.translation import gettext
 
+from portal.audit import two_persons
 from portal.audit.proposals import Proposal
 from portal.audit.register import label_of
 from portal.audit.steps import forecasts, operations
@@ -39,6 +42,10 @@ def carry_out(proposal: Proposal, person: User | None, reason: str) -> Change:
         if operation is not None:
             operation.lock(proposal)
         row = model._default_manager.select_for_update(no_key=True).get(pk=proposal.pk)
+        if person is not None and two_persons.is_guarded(row, proposal):
+            raise ValidationError(
+                gettext("Two persons are needed for this. Do it on its own page, which asks for a second one.")
+            )
         if found := differences(row, proposal):
             raise ChangedMeanwhile(found)
         if operation is not None:

@@ -45,6 +45,12 @@ def changes_by(
         _making.reset(token)
 
 
+def person_now() -> User | None:
+    """Who makes changes just now; None: a command, or the site itself."""
+    making = _making.get()
+    return making.person() if making is not None else None
+
+
 def sign(sender: type[Change], instance: Change, **_: Any) -> None:
     """Before a change is kept: who made it, and why. Without anybody it was a command, or the site itself."""
     making = _making.get()

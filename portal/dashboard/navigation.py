@@ -33,6 +33,13 @@ pages: Final[list[Page]] = [
     Page(OVERVIEW, _("Figures taken"), "admin:portal_operatingfigure_changelist", "portal.view_operatingfigure"),
     Page(OVERVIEW, _("Maintenance"), "admin:portal_maintenancerun_changelist", "portal.view_maintenancerun"),
     Page(OVERVIEW, _("Changes of settings"), "admin:portal_change_changelist", "portal.view_change"),
+    Page(
+        OVERVIEW,
+        _("Steps to confirm"),
+        "admin:portal_confirmationrequest_changelist",
+        "portal.view_confirmationrequest",
+    ),
+    Page(OVERVIEW, _("Signed log"), "admin:portal_signedentry_changelist", "portal.view_signedentry"),
 ]
 _MODELS: Final[dict[StrOrPromise, tuple[str, ...]]] = {
     _("Jobs"): (

@@ -16,7 +16,7 @@ from portal.dev.browser import chromium, sign_in
 FOLDER: Final = Path(__file__).resolve().parents[2] / "docs" / "images"
 SIZE: Final[ViewportSize] = {"width": 1200, "height": 900}
 EMAIL: Final = "demo@example.org"
-PASSWORD: Final = "cobblestone"
+PASSWORD: Final = "cobblestone"  # noqa: S105  # of the demo
 RUN_MILLISECS: Final = 180_000
 # Nothing new in the foot.
 _HIDDEN: Final = ".site-foot { display: none !important }"

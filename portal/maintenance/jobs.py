@@ -40,7 +40,7 @@ def site_faults() -> Iterable[str]:
 
     Without those in SILENCED_SYSTEM_CHECKS, as the command.
     """
-    found = checks.run_checks(include_deployment_checks=True)
+    found = checks.run_checks(include_deployment_checks=True, databases=["default"])
     return (f"{each.id}: {each.msg}" for each in found if not each.is_silenced())
 
 

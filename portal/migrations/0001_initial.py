@@ -118,6 +118,23 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="SignedEntry",
+            fields=[
+                ("number", models.BigIntegerField(primary_key=True, serialize=False)),
+                ("at", models.DateTimeField()),
+                ("kind", models.CharField(max_length=16)),
+                ("person", models.BigIntegerField()),
+                ("content", models.JSONField()),
+                ("previous", models.CharField(blank=True, max_length=64)),
+                ("digest", models.CharField(max_length=64)),
+                ("signature", models.CharField(max_length=88)),
+            ],
+            options={
+                "ordering": ["-number"],
+                "default_permissions": ("view",),
+            },
+        ),
+        migrations.CreateModel(
             name="SiteText",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
@@ -251,6 +268,52 @@ class Migration(migrations.Migration):
             options={
                 "ordering": ["-id"],
                 "default_permissions": ("view",),
+            },
+        ),
+        migrations.CreateModel(
+            name="ConfirmationRequest",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                ("kind", models.CharField(max_length=32)),
+                ("subject", models.CharField(max_length=300)),
+                ("payload", models.JSONField(editable=False)),
+                (
+                    "asked_by",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
+                    ),
+                ),
+                ("asked_at", models.DateTimeField(default=django.utils.timezone.now)),
+                (
+                    "decided_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                ("decided_at", models.DateTimeField(null=True)),
+                ("is_confirmed", models.BooleanField(null=True)),
+            ],
+            options={
+                "ordering": ["-id"],
+                "default_permissions": ("view",),
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(
+                                ("decided_by__isnull", False),
+                                ("is_confirmed", True),
+                                models.Q(("decided_by", models.F("asked_by")), _negated=True),
+                            ),
+                            models.Q(("decided_by__isnull", False), ("is_confirmed", False)),
+                            models.Q(("decided_by__isnull", True), ("is_confirmed__isnull", True)),
+                            _connector="OR",
+                        ),
+                        name="confirmationrequest_two",
+                    )
+                ],
             },
         ),
         migrations.CreateModel(

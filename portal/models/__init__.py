@@ -12,8 +12,10 @@ from portal.models.people import CLIENT_PASSWORD_FIELDS, User, UserManager
 from portal.models.periodic import BeatLease, PeriodicTask
 from portal.models.requested_work import RequestedWork
 from portal.models.security_events import SecurityEvent
+from portal.models.signed_log import SignedEntry
 from portal.models.site_texts import SiteText
 from portal.models.support import Account, AccountBlock, SupportAction
+from portal.models.two_persons import ConfirmationRequest
 
 __all__ = [
     "CLIENT_PASSWORD_FIELDS",
@@ -27,6 +29,7 @@ __all__ = [
     "BeatLease",
     "Change",
     "ClientKey",
+    "ConfirmationRequest",
     "ConsentEvent",
     "Host",
     "MailChoice",
@@ -37,6 +40,7 @@ __all__ = [
     "RequestedWork",
     "SecurityEvent",
     "SentMail",
+    "SignedEntry",
     "SiteText",
     "SupportAction",
     "User",

@@ -40,7 +40,7 @@ _FIGURES: Final = (
     *_each("accounting", "view", "projecttrouble projectversion statisticsimport tasksource"),
     *_each("credit", "view", "app appversion collectedexport platform statisticsexport workunit"),
     *_each("scheduler", "view", "appkeyword keychange planclass retryentry"),
-    *_each("portal", "view", "change operatingfigure sitetext"),
+    *_each("portal", "view", "change operatingfigure signedentry sitetext"),
 )
 
 ROLES: Final = (
@@ -53,7 +53,7 @@ ROLES: Final = (
             *_each("accounting", "delete", "announcement"),
             *_each("accounting", "view", "hostclient note projectday projectstanding projecttrouble settlement"),
             *_each("accounting", "view", "tasksource"),
-            *_each("portal", "view", "change host operatingfigure requestedwork"),
+            *_each("portal", "view", "change confirmationrequest host operatingfigure requestedwork signedentry"),
             *_each("portal", "view add change delete", "sitetext"),
             *_each("portal", "view add", "maintenancerun"),
         ),
@@ -73,7 +73,7 @@ ROLES: Final = (
             *_each("scheduler", "view add", "storedfile"),
             *_each("scheduler", "view", "keychange trickle"),
             *_each("scheduler", "release", "appversion"),
-            *_each("portal", "view", "change consentevent operatingfigure"),
+            *_each("portal", "view", "change confirmationrequest consentevent operatingfigure signedentry"),
             *_each("portal", "view add", "maintenancerun"),
         ),
     ),

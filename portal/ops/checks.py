@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,17 @@ def check_signing_keys(app_configs: Sequence[AppConfig] | None, **_: Any) -> lis
                 id="cobblestone.E005",
             )
         ]
+    if public and settings.CODE_SIGNING_KEY_PUBLIC.exists():
+        with suppress(OSError, UnicodeDecodeError, signing.SigningError):
+            code_key = signing.parse_public_key(_read_key(settings.CODE_SIGNING_KEY_PUBLIC))
+            if signing.public_key_text(code_key) == signing.public_key_text(public):
+                return [
+                    checks.Error(
+                        "AM_SIGNING_KEY_PUBLIC and CODE_SIGNING_KEY_PUBLIC are the same key.",
+                        hint="Give each its own: clients could take the signature of one purpose for another.",
+                        id="cobblestone.E006",
+                    )
+                ]
     return []
 
 
@@ -163,6 +175,27 @@ def check_production(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[
             )
         )
     return found
+
+
+@checks.register(checks.Tags.database, deploy=True)
+def check_two_persons(
+    app_configs: Sequence[AppConfig] | None, databases: Sequence[str] | None = None, **_: Any
+) -> list[CheckMessage]:
+    """Where there is somebody to confirm, nobody needs to have the most dangerous rights alone. Asks the database."""
+    from portal.models import User
+
+    if settings.TWO_PERSONS or not databases:
+        return []
+    nsuperusers = User.objects.filter(is_superuser=True, is_active=True).count()
+    if nsuperusers < 2:
+        return []
+    return [
+        checks.Warning(
+            f"TWO_PERSONS is off, although {nsuperusers} people are superusers.",
+            hint="Set TWO_PERSONS=1: a release, a new key, more rights or another address then need a second person.",
+            id="cobblestone.W026",
+        )
+    ]
 
 
 @checks.register(deploy=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import time
 from smtplib import SMTPException
 from typing import Any
@@ -16,7 +14,6 @@ from allauth.account.models import EmailAddress
 from allauth.core import context
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.mfa.models import Authenticator
-from cryptography.fernet import Fernet
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.base_user import AbstractBaseUser
@@ -29,8 +26,11 @@ from portal.languages.recipients import written_for
 from portal.models import User
 from portal.people.accounts import refresh_client_password
 from portal.sign_in import known_devices
+from portal.wire import sealing
 
 log = structlog.get_logger("accounts")
+# allauth does not say whose secret it is: it is bound to its purpose alone.
+_PLACE = ("authenticator", "data")
 
 
 class AccountAdapter(DefaultAccountAdapter):
@@ -117,12 +117,7 @@ class TwoFactorAdapter(DefaultMFAAdapter):
         return _("Passkey %(number)s") % {"number": number + 1}
 
     def encrypt(self, text: str) -> str:
-        return _fernet().encrypt(text.encode()).decode()
+        return sealing.seal(settings.ACCOUNT_KEY_SECRET, _PLACE, text).decode()
 
     def decrypt(self, encrypted_text: str) -> str:
-        return _fernet().decrypt(encrypted_text.encode()).decode()
-
-
-def _fernet() -> Fernet:
-    secret = f"two-factor login:{settings.ACCOUNT_KEY_SECRET}"
-    return Fernet(base64.urlsafe_b64encode(hashlib.sha256(secret.encode()).digest()))
+        return sealing.unseal(settings.ACCOUNT_KEY_SECRET, _PLACE, encrypted_text.encode())

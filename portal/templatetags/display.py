@@ -68,7 +68,7 @@ def duration_text(micro: float) -> str:
 def credit(micro: float | None) -> SafeString:
     """Micro-credits as a number of credits, the exact value on hover."""
     if micro is None:
-        return mark_safe(_NOTHING)
+        return mark_safe(_NOTHING)  # noqa: S308  # a constant
     exact = _("%(number)s credits") % {"number": _grouped(micro / MICRO, 6)}
     return format_html('<span title="{}">{}</span>', exact, credit_text(micro))
 
@@ -104,7 +104,7 @@ def significant(number: float | None) -> str:
 def duration(micro: float | None) -> SafeString:
     """Micro-seconds of processor time as s, min or h; exact seconds and days of processor time on hover."""
     if micro is None:
-        return mark_safe(_NOTHING)
+        return mark_safe(_NOTHING)  # noqa: S308  # a constant
     exact = _("%(secs)s s = %(days)s days of processor time") % {
         "secs": _grouped(micro / MICRO, 3),
         "days": _three_digits(micro / _MICRO_SECS_A_DAY),
@@ -205,7 +205,7 @@ def moment(value: dt.datetime | None) -> SafeString:
     While the zone is not known, it is shown in UTC, and a script puts the browser's own time in its place.
     """
     if value is None:
-        return mark_safe(_NOTHING)
+        return mark_safe(_NOTHING)  # noqa: S308  # a constant
     text = moment_text(value)
     if zones.current_zone() is None:
         return format_html('<time data-local datetime="{}" title="{}">{}</time>', *_exact(value), text)

@@ -12,7 +12,7 @@ import secrets
 
 def client_password_hash(password: str, email: str) -> str:
     """The value that a client sends for a password: MD5 of password + lower-case login, 32 hex digits."""
-    return hashlib.md5((password + email.lower()).encode()).hexdigest()
+    return hashlib.md5((password + email.lower()).encode(), usedforsecurity=False).hexdigest()
 
 
 def new_client_key() -> str:
@@ -38,7 +38,7 @@ def weak_key(user_id: int, hash_of_key: bytes, pepper: str) -> str:
     It is made from the stored hash, and is valid as long as the key itself. Its form is ``<user id>_`` and 32 hex
     digits (BOINC protocol, identifiers): clients replace such keys when they are told.
     """
-    return f"{user_id}_{hashlib.md5((hash_of_key.hex() + pepper).encode()).hexdigest()}"
+    return f"{user_id}_{hashlib.md5((hash_of_key.hex() + pepper).encode(), usedforsecurity=False).hexdigest()}"
 
 
 def weak_key_pepper(secret: str) -> str:

@@ -7,7 +7,6 @@ either can be kept offline alone.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -18,6 +17,7 @@ from django.conf import settings
 
 from portal.wire import signing
 from portal.wire.key_files import make_pair_if_missing
+from portal.wire.purposes import Content, Purpose, sign
 from scheduler.models import KeyChange
 from scheduler.wire.replies import render_code_sign_key
 
@@ -110,17 +110,15 @@ def was_changed_to(held: str) -> bool:
     return KeyChange.objects.filter(new_key=held.strip()).exists()
 
 
-def sign_code(content: bytes) -> str | None:
-    """The signature of a program file; None where the private key is kept elsewhere."""
-    return sign_code_md5(hashlib.md5(content, usedforsecurity=False).hexdigest())
+def sign_program(content: Content) -> str | None:
+    """The signature of a program file; None where the private key is kept elsewhere.
 
-
-def sign_code_md5(md5: str) -> str | None:
-    """The same for a file that has this MD5."""
+    Raises SigningError if the file is one that clients could take for something else (`portal.wire.purposes`).
+    """
     private = Path(settings.CODE_SIGNING_KEY)
     if not private.exists():
         return None
-    return signing.sign_md5(md5, signing.parse_private_key(private.read_text(encoding="ascii")))
+    return sign(Purpose.PROGRAM, content, signing.parse_private_key(private.read_text(encoding="ascii")))
 
 
 def has_private_key() -> bool:
@@ -128,11 +126,6 @@ def has_private_key() -> bool:
     return Path(settings.CODE_SIGNING_KEY).exists()
 
 
-def is_signed(content: bytes, signature: str) -> bool:
-    """Whether clients will accept this signature of this content. SigningError if it is no signature."""
-    return signing.verify(content, signature, signing.parse_public_key(code_signing_key_text()))
-
-
 def is_signed_md5(md5: str, signature: str) -> bool:
-    """The same of content that has this MD5."""
+    """Whether clients will accept this signature of content with this MD5. SigningError if it is no signature."""
     return signing.verify_md5(md5, signature, signing.parse_public_key(code_signing_key_text()))

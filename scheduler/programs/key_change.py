@@ -23,7 +23,10 @@ from typing import Final
 from django.conf import settings
 from django.db import connection, transaction
 
-from portal.wire import signing
+from portal.audit import signed_log
+from portal.models import SignedEntry
+from portal.wire import purposes, signing
+from portal.wire.purposes import Purpose, content_of, sign_program_again
 from portal.wire.signing import SigningError
 from scheduler.models import KeyChange, StoredFile
 from scheduler.programs import catalogue, code_signing
@@ -108,8 +111,8 @@ def sign(wanted: Wanted) -> Succession:
     public_key = signing.public_key_text(new).strip()
     return Succession(
         public_key,
-        signing.sign(public_key.encode(), old),
-        {file.name: signing.sign_md5(file.md5, new) for file in wanted.files},
+        purposes.sign(Purpose.NEXT_KEY, content_of(public_key.encode()), old),
+        {file.name: sign_program_again(file.md5, file.signature, old, new) for file in wanted.files},
     )
 
 
@@ -156,6 +159,7 @@ def take(new: Succession, now: dt.datetime) -> int:
     try:
         # First, as the database does not take each text that is no key.
         key = signing.parse_public_key(new.public_key)
+        purposes.check(Purpose.NEXT_KEY, content_of(new.public_key.encode()))
         if KeyChange.objects.filter(old_key=new.public_key).exists():
             raise KeyChangeError("This key was the project's before. Make a new one.")
         if not signing.verify(new.public_key.encode(), new.signature, signing.parse_public_key(current)):
@@ -173,6 +177,9 @@ def take(new: Succession, now: dt.datetime) -> int:
     StoredFile.objects.bulk_update(files, ["signature"], batch_size=500)
     KeyChange.objects.create(
         old_key=current, new_key=new.public_key, signature=signing.clean_signature(new.signature), changed_at=now
+    )
+    signed_log.append(
+        SignedEntry.Kind.KEY, {"old_key": current, "new_key": new.public_key, "programs": len(files)}, now
     )
     transaction.on_commit(catalogue.forget)
     return len(files)

@@ -20,7 +20,11 @@ from django.db import transaction
 
 from credit.models import App, AppVersion, Platform, ProcessorType
 from credit.models.apps import API_VERSION, MAX_CMDLINE_NBYTES
+from portal.audit import signed_log
+from portal.models import SignedEntry
+from portal.wire.purposes import Content, Purpose, check, read_content
 from portal.wire.signing import SigningError, clean_signature
+from portal.wire.statements import Statement
 from scheduler.engine.limits import MAX_FILES_PER_JOB, MAX_NAME_CHARS
 from scheduler.files.store import StoringError, check_name, store_file
 from scheduler.models import PlanClass, StoredFile, VersionFile
@@ -212,9 +216,9 @@ def sign_files(release: Release, signatures: Path | None = None) -> dict[str, st
     """
     made = {}
     for file in release.files:
-        content = file.path.read_bytes()
+        content = content_to_sign(file)
         if signatures is None:
-            signature = code_signing.sign_code(content)
+            signature = code_signing.sign_program(content)
             if signature is None:
                 raise ReleaseError(
                     "The private key is not on this machine: sign the files where it is, and give --signatures FOLDER."
@@ -225,10 +229,26 @@ def sign_files(release: Release, signatures: Path | None = None) -> dict[str, st
     return made
 
 
-def _read_signature(path: Path, content: bytes) -> str:
+def content_to_sign(file: ReleaseFile) -> Content:
+    """The content of a program file. Raises ReleaseError if it is nothing that is signed as a program."""
+    with file.path.open("rb") as opened:
+        content = read_content(opened)
+    check_program(file.name, content)
+    return content
+
+
+def check_program(name: str, content: Content) -> None:
+    """Raise ReleaseError, with the name, if a signature of this file would mean something else to clients."""
+    try:
+        check(Purpose.PROGRAM, content)
+    except SigningError as error:
+        raise ReleaseError(f"{name}: {error}") from error
+
+
+def _read_signature(path: Path, content: Content) -> str:
     try:
         signature = clean_signature(path.read_text(encoding="ascii"))
-        if code_signing.is_signed(content, signature):
+        if code_signing.is_signed_md5(content.md5, signature):
             return signature
     except FileNotFoundError as error:
         raise ReleaseError(f"{path}: missing.") from error
@@ -241,9 +261,11 @@ def _read_signature(path: Path, content: bytes) -> str:
 def release_version(release: Release, signatures: Mapping[str, str]) -> tuple[AppVersion, bool]:
     """Store the files and make the version; the version, and whether it is new. Safe to repeat.
 
-    Raises ReleaseError if a version of this number has other files or fields, or a file's name was used before.
+    Raises ReleaseError if a version of this number has other files or fields, a file's name was used before, or a file
+    is nothing that is signed as a program.
     """
     check_plan_class(release)
+    contents = {program.name: content_to_sign(program) for program in release.files}
     app, _ = App.objects.get_or_create(
         name=release.app, defaults={"user_friendly_name": release.app.title(), **release.new_app}
     )
@@ -264,9 +286,16 @@ def release_version(release: Release, signatures: Mapping[str, str]) -> tuple[Ap
         VersionFile.objects.bulk_create(
             VersionFile(app_version=version, file=stored[file.name], **_file_fields(file)) for file in release.files
         )
+        signed_log.append(SignedEntry.Kind.RELEASE, _logged(version, contents))
     elif _released(version) != _described(release):
         raise ReleaseError(f"{version} was released before, but not like this. Give it another version number.")
     return version, is_new
+
+
+def _logged(version: AppVersion, contents: Mapping[str, Content]) -> Statement:
+    """With SHA-256, although clients know MD5 alone: two files may be made to have one MD5."""
+    files = [{"name": name, "nbytes": content.nbytes, "sha256": content.sha256} for name, content in contents.items()]
+    return {"version": str(version), "action": "stored", "files": files}
 
 
 def check_plan_class(release: Release) -> None:

@@ -19,13 +19,13 @@ from django.utils.translation import gettext, override
 from unfold.admin import ModelAdmin
 
 from credit.models import AppVersion
-from portal.audit import proposals
+from portal.audit import proposals, two_persons
 from portal.people.access import signed_in
 from scheduler.engine.release_states import NotPossible, ReleaseAction
 from scheduler.models import PlanClass, ReleaseDraft
 from scheduler.programs import catalogue, code_signing
 from scheduler.programs.release import ReleaseError
-from scheduler.releases import drafts, rollout, steps, texts
+from scheduler.releases import drafts, rollout, second_person, steps, texts
 from scheduler.releases.audience import read_audience, version_of
 from scheduler.releases.forms import FileForm, SignaturesForm, VersionForm, initial_of
 
@@ -189,6 +189,10 @@ class ReleasePages(ModelAdmin):
         action = _action(request.POST.get("action", ""))
         with_volunteers = "with_volunteers" in request.POST
 
+        if action == ReleaseAction.RELEASE and two_persons.is_on():
+            self._ask_second(request, str(draft), second_person.payload_of_draft(draft))
+            return self._to_draft(pk)
+
         def store() -> None:
             version = drafts.store(draft, action, signed_in(request), timezone.now(), with_volunteers=with_volunteers)
             self.log_change(request, draft, _in_english(version, action))
@@ -204,6 +208,9 @@ class ReleasePages(ModelAdmin):
             raise PermissionDenied
         version = get_object_or_404(AppVersion.objects.select_related("app", "platform", "beta_test"), pk=pk)
         wanted = None if action == steps.ROLL_BACK else _action(action)
+        if wanted == ReleaseAction.RELEASE and two_persons.is_on():
+            self._ask_second(request, str(version), second_person.payload_of_version(version))
+            return redirect("admin:scheduler_releasedraft_changelist")
         volunteers = wanted == ReleaseAction.TEST and "with_volunteers" in request.POST
         try:
             proposal = steps.proposal(version, steps.WITH_VOLUNTEERS if volunteers else action, signed_in(request))
@@ -242,6 +249,15 @@ class ReleasePages(ModelAdmin):
         if not may(request):
             raise PermissionDenied
         return get_object_or_404(ReleaseDraft.objects.select_related("app_version"), pk=pk)
+
+    def _ask_second(self, request: HttpRequest, subject: str, payload: two_persons.Payload) -> None:
+        """Have another operator confirm a release to all."""
+        try:
+            two_persons.ask(second_person.RELEASE, subject, payload, signed_in(request), timezone.now())
+        except two_persons.StepRefused as refusal:
+            messages.error(request, str(refusal))
+        else:
+            messages.warning(request, two_persons.asked_text())
 
     def _check_post(self, request: HttpRequest) -> None:
         if request.method != "POST":

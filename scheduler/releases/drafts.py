@@ -23,14 +23,14 @@ from django.db import transaction
 
 from credit.models import AppVersion
 from portal.models import User
+from portal.wire.purposes import read_content
 from portal.wire.signing import SigningError, clean_signature
 from scheduler.engine.limits import MAX_FILES_PER_JOB, is_name, name_rule
 from scheduler.engine.release_states import ReleaseAction, ReleaseState, after
-from scheduler.files import storage
 from scheduler.models import BetaTest, DraftFile, ReleaseDraft
 from scheduler.programs import code_signing, release
 from scheduler.programs.release import DESCRIPTIONS, Release, ReleaseError
-from scheduler.releases.rollout import state_of
+from scheduler.releases.rollout import log, state_of
 
 MAX_FILE_NBYTES: Final = 60 * 1024 * 1024
 """One file of one upload; larger ones are released by the command."""
@@ -46,11 +46,13 @@ def add_file(draft: ReleaseDraft, name: str, content: File[bytes], **uses: Any) 
         raise ReleaseError(f"{name[:200]!r} is not a name of {name_rule()}.")
     if name in DESCRIPTIONS:
         raise ReleaseError(f"{name}: a program file cannot have this name; it describes versions in folders.")
-    given = storage.content_of(content)
+    content.seek(0)
+    given = read_content(content)
     if given.nbytes > MAX_FILE_NBYTES:
         raise ReleaseError(
             f"{name}: {given.nbytes} bytes; the limit is {MAX_FILE_NBYTES}. The command accepts larger files."
         )
+    release.check_program(name, given)
     found = locked.files.filter(name=name).first()
     if found is None and locked.files.count() >= MAX_FILES_PER_JOB:
         raise ReleaseError(f"A version has at most {MAX_FILES_PER_JOB} files.")
@@ -180,7 +182,10 @@ def sign_here(draft: ReleaseDraft) -> int:
     """Sign all files with the key of this machine; how many. ReleaseError if the key is kept elsewhere."""
     signatures = {}
     for name, file in names(draft).items():
-        signature = code_signing.sign_code_md5(file.md5)
+        with default_storage.open(file.path, "rb") as opened:
+            content = read_content(opened)
+        release.check_program(name, content)
+        signature = code_signing.sign_program(content)
         if signature is None:
             raise ReleaseError("The private key is not on this machine. Sign the manifest where it is.")
         signatures[name] = signature
@@ -253,6 +258,7 @@ def store(
         raise ReleaseError(f"{version} was released before. Give it another version number.")
     if state == ReleaseState.BETA:
         BetaTest.objects.create(app_version=version, begun_by=user, with_volunteers=with_volunteers, begun_at=now)
+    log(version, state)
     locked.app_version = version
     locked.save(update_fields=["app_version"])
     for file in locked.files.all():

@@ -9,6 +9,7 @@ from __future__ import annotations
 import zipfile
 import zlib
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import PurePosixPath
 from typing import Any, Final
 
@@ -28,10 +29,12 @@ from django.views.decorators.http import require_http_methods, require_safe
 from unfold.widgets import UnfoldAdminFileFieldWidget
 
 from portal.admin import ReadOnlyAdmin
+from portal.audit import two_persons
+from portal.people.access import signed_in
 from scheduler.models import KeyChange
 from scheduler.programs import code_signing, key_change
 from scheduler.programs.key_change import KeyChangeError, Succession
-from scheduler.releases import texts
+from scheduler.releases import second_person, texts
 
 PERMISSION: Final = "scheduler.add_keychange"
 MAX_ARCHIVE_NBYTES: Final = 8 << 20
@@ -106,6 +109,8 @@ class KeyPages(ReadOnlyAdmin):
         _check(request)
         form = SignedForm(request.POST or None, request.FILES or None)
         if request.method == "POST" and form.is_valid():
+            if two_persons.is_on():
+                return self._ask_second(request, form.cleaned_data["archive"])
             try:
                 count = self._take(request, form.cleaned_data["archive"])
             except KeyChangeError as error:
@@ -127,6 +132,18 @@ class KeyPages(ReadOnlyAdmin):
             "is_here": code_signing.has_private_key(),
         }
         return TemplateResponse(request, "scheduler/admin/new_key.html", context)
+
+    def _ask_second(self, request: HttpRequest, new: Succession) -> HttpResponse:
+        """Have another operator confirm the new key."""
+        try:
+            payload = second_person.payload_of_key(new)
+            subject = f"new key {sha256(new.public_key.encode()).hexdigest()[:16]}"
+            two_persons.ask(second_person.NEW_KEY, subject, payload, signed_in(request), timezone.now())
+        except two_persons.StepRefused as refusal:
+            messages.error(request, str(refusal))
+        else:
+            messages.warning(request, two_persons.asked_text())
+        return redirect("admin:new_key")
 
     @transaction.atomic
     def _take(self, request: HttpRequest, new: Succession) -> int:

@@ -5,16 +5,16 @@ Nothing is signed that is not one of these files. So who has broken into the sit
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
 
 from portal.wire import signing
+from portal.wire.purposes import read_content
 from portal.wire.signing import SigningError
 from scheduler.engine.limits import is_name
 from scheduler.programs import code_signing
-from scheduler.programs.release import ReleaseError
+from scheduler.programs.release import ReleaseError, check_program
 
 
 def sign_manifest(text: str, folder: Path) -> dict[str, Any]:
@@ -31,16 +31,17 @@ def sign_manifest(text: str, folder: Path) -> dict[str, Any]:
 def _sign(name: str, file: str, md5: str, folder: Path, public_key: signing.PublicKey) -> str:
     if not is_name(file) or not (folder / file).is_file():
         raise ReleaseError(f"{file[:200]!r} is no file of {folder}.")
-    with (folder / file).open("rb") as content:
-        own = hashlib.file_digest(content, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
-    if own != md5:
+    with (folder / file).open("rb") as opened:
+        own = read_content(opened)
+    if own.md5 != md5:
         raise ReleaseError(f"{file}: the site has another file than this one. Nothing is signed; find out why.")
+    check_program(file, own)
     try:
-        signature = code_signing.sign_code_md5(own)
+        signature = code_signing.sign_program(own)
     except (SigningError, OSError) as error:
         raise ReleaseError(f"The private key cannot be read: {error}") from error
     if signature is None:
         raise ReleaseError("The private key is not on this machine (CODE_SIGNING_KEY).")
-    if not signing.verify_md5(own, signature, public_key):
+    if not signing.verify_md5(own.md5, signature, public_key):
         raise ReleaseError(f"{name}: the site has another key in force than this one.")
     return signature

@@ -15,7 +15,8 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from credit.models import AppVersion
-from portal.models import User
+from portal.audit import signed_log
+from portal.models import SignedEntry, User
 from scheduler.engine import release_states
 from scheduler.engine.release_states import NotPossible, ReleaseAction, ReleaseState
 from scheduler.models import BetaTest
@@ -99,6 +100,7 @@ def act(
     _set(locked, state)
     if state == ReleaseState.BETA:
         BetaTest.objects.create(app_version=locked, begun_by=user, with_volunteers=with_volunteers, begun_at=now)
+    log(locked, state)
     return state
 
 
@@ -110,7 +112,14 @@ def roll_back(version: AppVersion) -> AppVersion:
     _set(locked[version.pk], ReleaseState.WITHDRAWN)
     if before.is_deprecated:
         _set(before, ReleaseState.RELEASED)
+        log(before, ReleaseState.RELEASED)
+    log(locked[version.pk], ReleaseState.WITHDRAWN)
     return before
+
+
+def log(version: AppVersion, state: ReleaseState) -> None:
+    """Note in the signed log who gets a version from now on; the last of a transaction."""
+    signed_log.append(SignedEntry.Kind.RELEASE, {"version": str(version), "action": state.name.lower()})
 
 
 def lock(version: AppVersion) -> dict[int, AppVersion]:

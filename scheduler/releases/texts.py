@@ -43,6 +43,11 @@ _ERRORS: Final = (
     gettext_noop("Signatures have at most %(number)s bytes."),
     gettext_noop('This is not what sign_manifest writes: {"signatures": {NAME: TEXT, …}}.'),
     gettext_noop("This is not what sign_manifest writes: %(reason)s"),
+    gettext_noop(
+        "%(name)s: clients would take it for a new code-signing key, because its first line begins with a number and "
+        "the next one with hexadecimal digits. Put another line before them, such as a comment, or compress the file."
+    ),
+    gettext_noop("%(name)s: it reads as something else that has a meaning for clients or for this site: %(meaning)s."),
     gettext_noop("%(name)s is not signed yet."),
     gettext_noop("%(version)s was released before, but not like this. Give it another version number."),
     gettext_noop("%(version)s was released before. Give it another version number."),

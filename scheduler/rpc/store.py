@@ -139,7 +139,7 @@ class Account:
     @property
     def email_hash(self) -> str:
         """The account's address in the form that clients use."""
-        return hashlib.md5(self.email.lower().encode()).hexdigest()
+        return hashlib.md5(self.email.lower().encode(), usedforsecurity=False).hexdigest()
 
 
 FEW_NAMES: Final = 200

@@ -10,7 +10,8 @@ from pytest_django import Settings
 
 from accounting.models import Project
 from accounting.projects import signing_key
-from accounting.rpc import account_keys, catalogue
+from accounting.rpc import catalogue
+from tests.support.accounting_factories import make_project
 
 
 @pytest.fixture(scope="session")
@@ -35,11 +36,11 @@ def projects(db: None, signing_keys: None) -> Iterator[list[Project]]:
     for name in ("Alpha", "Beta", "Gamma"):
         url = f"https://{name.lower()}.example.org/science/"
         made.append(
-            Project.objects.create(
+            make_project(
                 name=name,
                 master_url=url,
                 url_signature=signing_key.sign_url(url) or "",
-                shared_account_key=account_keys.encrypt(f"7_key_of_{name.lower()}"),
+                account_key=f"7_key_of_{name.lower()}",
             )
         )
     yield made

@@ -13,7 +13,6 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounting.models import ProjectKeyword, ProjectVersion
-from accounting.rpc import account_keys
 from emulator.models import Experiment, Run
 from portal.models import User
 from portal.people.api_tokens import issue_token
@@ -44,7 +43,7 @@ def grow(user: User, number: int) -> dict[str, object]:
     """So many more computers, projects, days, notes, tokens and sessions; something of each kind to open."""
     today = timezone.now().date()
     for n in range(number):
-        project = make_project(shared_account_key=account_keys.encrypt(f"1_{n}"), colour=n)
+        project = make_project(account_key=f"1_{n}", colour=n)
         ProjectKeyword.objects.create(project=project, keyword=1)
         ProjectVersion.objects.create(project=project, processor_type="NVIDIA")
         types = ("NVIDIA", "ATI")[: 1 + n % 2]

@@ -7,11 +7,10 @@ from decimal import Decimal
 
 from playwright.sync_api import Page, expect
 
-from accounting.models import Project
-from accounting.rpc import account_keys
 from portal.models import User
 from portal.templatetags.display import day
 from portal.wire import signing
+from tests.support.accounting_factories import make_project
 from tests.support.boinc_client import BoincClient
 from tests.support.mini_project import Job, MiniProject, Report
 from tests.support.site_process import Site
@@ -26,11 +25,11 @@ MICRO = 1_000_000
 
 def offer(site: Site, project: MiniProject, *, signed_url: str) -> None:
     """Let the site offer a project, with a signature over `signed_url` as an operator would paste it."""
-    Project.objects.create(
+    make_project(
         name=project.name,
         master_url=project.url,
         default_share=SHARE,
-        shared_account_key=account_keys.encrypt(project.account_key),
+        account_key=project.account_key,
         url_signature=signing.sign(signed_url.encode(), site.signing_key),
     )
 

@@ -38,8 +38,9 @@ def is_ready(machine: Machine, address: str = "127.0.0.1") -> bool:
 def open_account(machine: Machine) -> SimulatedComputer:
     """A volunteer, who attaches a computer to the site's one project."""
     add = (
-        "from accounting.models import Project; from accounting.rpc.account_keys import encrypt; "
-        f"Project.objects.create(name='Project', master_url='{PROJECT}', shared_account_key=encrypt('1_key'))"
+        "from accounting.models import Project; from accounting.rpc.account_keys import seal_shared; "
+        f"project = Project.objects.create(name='Project', master_url='{PROJECT}'); "
+        "project.shared_account_key = seal_shared(project, '1_key'); project.save()"
     )
     machine.manage("shell", "-c", add)
     asked = {"email_addr": EMAIL, "passwd_hash": client_password_hash(PASSWORD, EMAIL), "user_name": "Dora"}

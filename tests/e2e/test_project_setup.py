@@ -85,7 +85,7 @@ def test_an_operator_adds_a_project_by_its_url(page: Page, site: Site, second: S
     assert (project.name, project.master_url) == ("Second", f"{second.url}project/")
     assert (project.default_share, project.is_active) == (50, True)
     assert signing.verify(project.master_url.encode(), project.url_signature, site.signing_key.public_key())
-    assert re.fullmatch(r"\d+_[0-9a-f]{32}", account_keys.decrypt(bytes(project.shared_account_key or b"")))
+    assert re.fullmatch(r"\d+_[0-9a-f]{32}", account_keys.shared(project) or "")
     assert Host.objects.get().domain_name.startswith("trial by ")
 
     page.locator("#content").get_by_role("link", name="Project problems").click()

@@ -11,9 +11,10 @@ from pytest_django import Settings
 
 from accounting.models import Project
 from accounting.projects import signing_key
-from accounting.rpc import account_keys, catalogue
+from accounting.rpc import catalogue
 from scheduler.programs import catalogue as programs
 from scheduler.programs import code_signing
+from tests.support.accounting_factories import make_project
 from tests.support.simulated.clients import URLS
 
 numbers = itertools.count(1)
@@ -42,10 +43,10 @@ def keys(key_folder: Path, settings: Settings) -> Iterator[None]:
 @pytest.fixture
 def projects(transactional_db: None) -> list[Project]:
     return [
-        Project.objects.create(
+        make_project(
             name=f"Project {number}",
             master_url=url,
-            shared_account_key=account_keys.encrypt(f"{number}_77aa6d2754819a30f128656675a452bb"),
+            account_key=f"{number}_77aa6d2754819a30f128656675a452bb",
         )
         for number, url in enumerate(URLS)
     ]

@@ -215,7 +215,11 @@ def test_the_nightly_timer_checks_ledger_and_files() -> None:
     started = (ROOT / "deploy" / "cobblestone-check.service").read_text()
     files = re.findall(r"^Wants=(\S+)$", started, re.M)
     units = "".join([started, *[(ROOT / "deploy" / name).read_text() for name in files]])
-    assert re.findall(r"^ExecStart=.* manage.py (\w+)$", units, re.M) == ["check_ledger", "check_files"]
+    assert re.findall(r"^ExecStart=.* manage.py (\w+)$", units, re.M) == [
+        "check_ledger",
+        "check_signed_log",
+        "check_files",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import Any
 
 from accounting.ledger.partitions import create_months
 from accounting.models import Day, GrantedDay, GrantedTotal, HostLedger, HostProject, Note, Project
+from accounting.rpc import account_keys
 from portal.models import Host, User
 
 _numbers = itertools.count(1)
@@ -19,10 +20,15 @@ def at(day: str, hour: int = 0) -> dt.datetime:
     return dt.datetime.fromisoformat(day).replace(hour=hour, tzinfo=dt.UTC)
 
 
-def make_project(name: str = "", **fields: Any) -> Project:
+def make_project(name: str = "", account_key: str = "", **fields: Any) -> Project:
+    """With a shared account key, if it is given."""
     number = next(_numbers)
     name = name or f"Project {number}"
-    return Project.objects.create(name=name, **{"master_url": f"https://p{number}.example.org/", **fields})
+    project = Project.objects.create(name=name, **{"master_url": f"https://p{number}.example.org/", **fields})
+    if account_key:
+        project.shared_account_key = account_keys.seal_shared(project, account_key)
+        project.save()
+    return project
 
 
 def make_host(owner: User, name: str, first: str = "2026-01-01", last: str = "2026-02-01", **fields: Any) -> Host:

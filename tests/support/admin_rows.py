@@ -33,11 +33,13 @@ from portal.models import (
     ApiToken,
     Change,
     ClientKey,
+    ConfirmationRequest,
     ConsentEvent,
     Host,
     MaintenanceRun,
     OperatingFigure,
     RequestedWork,
+    SignedEntry,
     SiteText,
     SupportAction,
     User,
@@ -93,6 +95,13 @@ def _portal_rows(alice: User, host: Host, project: Project) -> dict[str, Model]:
         "portal.sitetext": SiteText.objects.create(page="about", text="We are a club."),
         "portal.operatingfigure": OperatingFigure.objects.create(name="am.rpcs", taken_at=now, value=1),
         "portal.change": Change.objects.get(object_pk=str(project.pk), content_type__model="project"),
+        "portal.confirmationrequest": ConfirmationRequest.objects.create(
+            kind="project_address",
+            subject="Alpha: https://beta.example.org/",
+            payload={"project": project.pk, "before": "", "master_url": "", "url_signature": ""},
+            asked_by=alice,
+        ),
+        "portal.signedentry": SignedEntry.objects.get(content__row=f"project {project.pk}"),
         "portal.maintenancerun": MaintenanceRun.objects.create(job="check", asked_by=alice, finished_at=now),
     }
 

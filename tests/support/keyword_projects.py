@@ -8,8 +8,8 @@ import urllib.request
 from typing import Final
 
 from accounting.models import Project
-from accounting.rpc import account_keys
 from accounting.simulation.client import SimulatedComputer
+from tests.support.accounting_factories import make_project
 from tests.support.site_process import Site
 
 PULSARS, CLIMATE, CANCER, GERMANY = 3, 35, 14, 21
@@ -20,10 +20,10 @@ def make_four_projects() -> dict[str, Project]:
     """Sky (pulsars), Coast (climate), Cells (cancer research, in Germany) and Sums (without keywords), by name."""
     found = {}
     for name, keywords in _KEYWORDS.items():
-        found[name] = project = Project.objects.create(
+        found[name] = project = make_project(
             name=name,
             master_url=f"https://{name.lower()}.example.org/",
-            shared_account_key=account_keys.encrypt(f"1_{name}"),
+            account_key=f"1_{name}",
         )
         for keyword in keywords:
             project.keywords.create(keyword=keyword)

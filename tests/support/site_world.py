@@ -13,8 +13,8 @@ from django.utils import timezone
 
 from accounting.certificates import registry
 from accounting.certificates.facts import CertificateRequest, Scopes
-from accounting.models import AccountSettings, DataCopy, DataCopyPart, HostLedger, HostProject, Note, Project
-from accounting.rpc import account_keys, catalogue
+from accounting.models import AccountSettings, DataCopy, DataCopyPart, HostLedger, HostProject, Note
+from accounting.rpc import catalogue
 from accounting.rpc.feed_addresses import feed_path
 from accounting.signature_image import links
 from credit.models import Batch
@@ -26,7 +26,7 @@ from portal.ops.mail_choices import Mail
 from portal.ops.mails import unsubscribe_url
 from portal.people.api_tokens import issue_token
 from scheduler.models import SubmissionDraft
-from tests.support.accounting_factories import credit
+from tests.support.accounting_factories import credit, make_project
 from tests.support.alert_receivers import add_ntfy
 from tests.support.credit_factories import make_app, make_result, make_workunit
 from tests.support.sessions import sign_in_lately
@@ -45,9 +45,7 @@ def make_world(alice: User, bob: User, operator: User) -> World:
     User.objects.filter(pk=alice.pk).update(name="Alice the owner")
     EmailAddress.objects.create(user=alice, email=alice.email, verified=True, primary=True)
     catalogue.forget()
-    project = Project.objects.create(
-        name="Alpha", master_url="https://alpha.example.org/", shared_account_key=account_keys.encrypt("1_key")
-    )
+    project = make_project(name="Alpha", master_url="https://alpha.example.org/", account_key="1_key")
     machine = {"os_name": "Linux", "p_vendor": "Intel", "p_model": "Core i5", "ncpus": 4}
     host = Host.objects.create(owner=alice, domain_name="alices-own-computer", **machine)
     second = Host.objects.create(

@@ -9,18 +9,17 @@ from accounting.choosing.choices import ChoiceRefused, choose_projects
 from accounting.choosing.reads import read_selection
 from accounting.engine.choice.facts import Computer
 from accounting.models import Project, UserProject
-from accounting.rpc import account_keys
 from portal.models import User
 from tests.support.accounting_factories import make_project
 
 
 @pytest.fixture
 def three(db: None) -> list[Project]:
-    key = account_keys.encrypt("k" * 32)
+    key = "k" * 32
     return [
-        make_project("Alps", shared_account_key=key),
-        make_project("Bees", shared_account_key=key),
-        make_project("Comets", shared_account_key=key, default_share=40),
+        make_project("Alps", account_key=key),
+        make_project("Bees", account_key=key),
+        make_project("Comets", account_key=key, default_share=40),
     ]
 
 

@@ -14,7 +14,6 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounting.models import Day, HostLedger, HostProject, Project
-from accounting.rpc import account_keys
 from portal.models import Host, User
 from tests.support.accounting_factories import credit, make_host, make_note, make_project
 from tests.support.page_text import text_of
@@ -25,7 +24,7 @@ TIMES = "\u00d7"
 
 @pytest.fixture
 def glaciers(db: None) -> Project:
-    return make_project("Glaciers", shared_account_key=account_keys.encrypt("k" * 32))
+    return make_project("Glaciers", account_key="k" * 32)
 
 
 @pytest.fixture
@@ -373,6 +372,6 @@ def test_forty_computers_cost_no_more_statements_than_one(
         make_note(host, "reset", "2026-01-05", project=glaciers)
         make_note(tower, "reset", timezone.now().date().isoformat(), project=glaciers, detail=str(number))
     for _ in range(9):
-        project = make_project(shared_account_key=account_keys.encrypt("k" * 32))
+        project = make_project(account_key="k" * 32)
         credit(tower, project, "2026-01-05", (1, 1, 1, 1, 1, 1))
     assert [statements(signed_in, address) for address in addresses] == one

@@ -234,7 +234,7 @@ def test_a_key_is_looked_up_and_the_weak_one_is_stored_encrypted(
     # By it the account's computers are found in the project's statistics.
     assert StatisticsImport.objects.get(project=project).account_email == EMAIL
     project.refresh_from_db()
-    assert account_keys.decrypt(bytes(project.shared_account_key or b"")) == WEAK_KEY
+    assert account_keys.shared(project) == WEAK_KEY
     stored = stored_bytes()
     for secret in (PASSWORD, STRONG_KEY, WEAK_KEY):
         assert secret.encode() not in stored and secret not in caplog.text
@@ -257,7 +257,7 @@ def test_without_a_weak_key_the_full_one_is_stored(desk: Client, fake: FakeProje
     project = add(desk, fake)
     step(desk, project, "look_up", email=EMAIL, password=PASSWORD)
     project.refresh_from_db()
-    assert account_keys.decrypt(bytes(project.shared_account_key or b"")) == STRONG_KEY
+    assert account_keys.shared(project) == STRONG_KEY
 
 
 def test_a_wrong_password_is_said_in_the_projects_words_and_shown_nowhere(desk: Client, fake: FakeProject) -> None:
@@ -277,7 +277,8 @@ def test_where_each_volunteer_has_an_account_the_key_is_the_operators_own(
     project.refresh_from_db()
     assert project.shared_account_key is None
     row = UserProject.objects.get()
-    assert (row.user, account_keys.decrypt(bytes(row.account_key or b""))) == (operator, WEAK_KEY)
+    key = account_keys.own(operator.pk, project.pk, project.master_url, bytes(row.account_key or b""))
+    assert (row.user, key) == (operator, WEAK_KEY)
     assert "The project knows the account" in step(desk, project, "try", account="1")
 
 
@@ -332,7 +333,7 @@ def test_what_a_project_says_of_an_account_is_stored_as_text(desk: Client, fake:
     assert "The project knows the account" in step(desk, project, "try", account="1")
 
 
-def test_the_key_goes_to_a_scheduler_without_encryption_only_after_a_warning(
+def test_a_key_that_was_entered_for_https_goes_to_no_scheduler_without_encryption(
     desk: Client, fake: FakeProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     certificate = make_certificate(tmp_path)
@@ -343,13 +344,8 @@ def test_the_key_goes_to_a_scheduler_without_encryption_only_after_a_warning(
         project = add(desk, encrypted)
         step(desk, project, "key", account_key=WEAK_KEY)
         page = step(desk, project, "try", scheduler="1")
-        assert "its scheduler uses no encryption" in page and "Send the key without encryption" in page
-        assert fake.requests == [] and not ProjectProfile.objects.get().tried_at
-        # What was agreed to is one address.
-        other = step(desk, project, "try", scheduler="1", agreed_url=f"{fake.url}other")
-        assert "Send the key without encryption" in other and fake.requests == []
-        assert "The scheduler knows the account" in step(desk, project, "try", scheduler="1", agreed_url=plain)
-        assert len(fake.asked("/cgi")) == 1
+        assert "Nothing was sent." in page and "its scheduler uses no encryption" in page
+        assert fake.requests == [] and ProjectProfile.objects.get().tried_well is False
         encrypted.scheduler = "/cgi"
         assert "The scheduler knows the account" in step(desk, project, "try", scheduler="1")
         assert len(encrypted.asked("/cgi")) == 1

@@ -13,7 +13,6 @@ from pytest_django import DjangoAssertNumQueries
 
 from accounting.choosing.choices import ChoiceRefused, choose_keywords, choose_projects
 from accounting.models import AccountSettings, HostLedger, HostProject, Project
-from accounting.rpc import account_keys
 from portal.models import Host, User
 from tests.support.accounting_factories import credit, make_host, make_project
 from tests.support.page_text import text_of
@@ -25,8 +24,8 @@ CREDIT, HOUR = 1_000_000, 3_600_000_000
 @pytest.fixture
 def three(db: None) -> list[Project]:
     """Pulsars from Germany, cancer research for GPUs too, and something that nobody has described."""
-    key = account_keys.encrypt("k" * 32)
-    sky, cells, other = (make_project(name, shared_account_key=key) for name in ("Sky", "Cells", "Other"))
+    key = "k" * 32
+    sky, cells, other = (make_project(name, account_key=key) for name in ("Sky", "Cells", "Other"))
     sky.keywords.create(keyword=PULSARS)
     sky.keywords.create(keyword=GERMANY, weight=0.5)
     cells.keywords.create(keyword=CANCER)
@@ -124,7 +123,7 @@ def test_a_project_without_work_is_passed_over_and_the_page_says_since_when(
         kind="no_work", processor_type="CPU", since=now, last_at=now, volunteers=3, of_volunteers=4
     )
     Project.objects.filter(pk=three[1].pk).update(down_since=now, down_reason="The disks are full.")
-    make_project("Fourth", shared_account_key=account_keys.encrypt("k"))
+    make_project("Fourth", account_key="k")
     why = why_of(signed_in, studio)
     assert why["Other"].startswith("It is skipped for a while. No work for the processors since ")
     assert why["Cells"] == "The project is down. The disks are full."
@@ -176,7 +175,7 @@ def test_the_pages_cost_the_same_for_one_computer_and_for_many(
 ) -> None:
     for number in range(12):
         credit(make_host(alice, f"pc{number}"), three[number % 3], "2026-01-05", (CREDIT, 0, HOUR, 0, 1, 0))
-        make_project(f"More {number}", shared_account_key=account_keys.encrypt("k")).keywords.create(keyword=2)
+        make_project(f"More {number}", account_key="k").keywords.create(keyword=2)
     # Session and user come to two more each.
     for address, most in (
         (reverse("projects"), 16),

@@ -11,7 +11,6 @@ from django.urls import reverse
 from pytest_django.fixtures import Settings
 
 from accounting.models import Project, UserProject
-from accounting.rpc import account_keys
 from portal.models import User
 from tests.support.accounting_factories import credit, make_host, make_project
 from tests.support.page_text import text_of
@@ -21,11 +20,11 @@ CREDIT, HOUR = 1_000_000, 3_600_000_000
 
 @pytest.fixture
 def three(db: None) -> list[Project]:
-    key = account_keys.encrypt("k" * 32)
+    key = "k" * 32
     return [
-        make_project("Alps", shared_account_key=key, summary="How fast do glaciers melt?"),
-        make_project("Bees", shared_account_key=key),
-        make_project("Comets", shared_account_key=key, default_share=50),
+        make_project("Alps", account_key=key, summary="How fast do glaciers melt?"),
+        make_project("Bees", account_key=key),
+        make_project("Comets", account_key=key, default_share=50),
     ]
 
 

@@ -10,10 +10,11 @@ import pytest
 from django.test import Client
 
 from accounting.models import HostLedger, HostProject, Project
-from accounting.rpc import account_keys, catalogue
+from accounting.rpc import catalogue
 from portal.models import ClientKey, User
 from portal.wire import credentials
 from tests.support import asgi_exchange
+from tests.support.accounting_factories import make_project
 from tests.support.am_rpc import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -36,9 +37,7 @@ def on_loop(message: bytes) -> Reply:
 def project(alice: User, signing_keys: None) -> Iterator[Project]:
     """The project that the captured clients were attached to, Alice's, and her key."""
     ClientKey.objects.create(user=alice, origin=ClientKey.Origin.LOOKUP, key_hash=credentials.key_hash(KEY))
-    made = Project.objects.create(
-        name="Test Project", master_url="http://127.0.0.1:8202/", shared_account_key=account_keys.encrypt("1_77")
-    )
+    made = make_project(name="Test Project", master_url="http://127.0.0.1:8202/", account_key="1_77")
     catalogue.forget()
     yield made
     catalogue.forget()

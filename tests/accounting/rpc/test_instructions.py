@@ -186,7 +186,7 @@ class TestProjects:
         alpha = projects[0]
         Project.objects.filter(pk=alpha.pk).update(account_mode=Project.Account.PER_USER)
         catalogue.forget()
-        UserProject.objects.create(user=bob, project=alpha, account_key=account_keys.encrypt("9_bobs"))
+        UserProject.objects.create(user=bob, project=alpha, account_key=account_keys.seal_own(bob.pk, alpha, "9_bobs"))
         assert tags(ask(computer, 2).account(alpha)) == {"url", "detach_when_done"}
         his = make_computer(bob, "cellar")
         assert call(his, START).account(alpha).findtext("authenticator") == "9_bobs"

@@ -14,6 +14,7 @@ from accounting.models import HostLedger, HostProject, Project
 from accounting.rpc import catalogue
 from accounting.simulation.client import SimulatedComputer
 from portal.models import User
+from tests.support.accounting_factories import make_project
 from tests.support.am_rpc import GPU, START, Reply, attach, call, host_of, make_computer, row_of
 
 ASTRONOMY, PULSARS, CANCER = 1, 3, 14
@@ -160,10 +161,10 @@ def test_boosts_change_shares(alice: User, projects: list[Project]) -> None:
 
 def test_a_choice_stays_the_same_from_one_report_to_the_next(alice: User, projects: list[Project]) -> None:
     for number in range(12):
-        Project.objects.create(
+        make_project(
             name=f"More {number}",
             master_url=f"https://more{number}.example.org/",
-            shared_account_key=projects[0].shared_account_key,
+            account_key="1_key",
         )
     catalogue.forget()
     computers = [make_computer(alice, f"pc{number}") for number in range(6)]

@@ -11,10 +11,11 @@ import pytest
 from django.utils import timezone
 
 from accounting.models import Project
-from accounting.rpc import account_keys, catalogue
+from accounting.rpc import catalogue
 from accounting.simulation.client import SimulatedComputer, Task
 from portal.benchmarks.statements import count, sent_by, statements, traced
 from portal.models import ClientKey, User
+from tests.support.accounting_factories import make_project
 from tests.support.am_rpc import asked, attach, hours_pass, kinds_noted, make_computer, post, sync, with_total, work
 from tests.support.event_loops import Loop
 
@@ -32,10 +33,10 @@ def warm(computer: SimulatedComputer) -> None:
 
 def more_projects(number: int) -> None:
     for n in range(number):
-        Project.objects.create(
+        make_project(
             name=f"More {n}",
             master_url=f"https://more{n}.example.org/",
-            shared_account_key=account_keys.encrypt(f"1_{n}"),
+            account_key=f"1_{n}",
         )
     catalogue.forget()
 

@@ -8,7 +8,6 @@ from django.conf import settings
 from playwright.sync_api import Browser, Page, expect
 
 from accounting.models import Day, HostProject, UserProject
-from accounting.rpc import account_keys
 from portal.models import ClientKey, Host, User
 from portal.people.accounts import issue_client_key
 from tests.support.accounting_factories import credit, make_host, make_note, make_project
@@ -21,8 +20,8 @@ CREDIT, HOUR = 1_000_000, 3_600_000_000
 @pytest.fixture
 def computers(alice: User) -> tuple[Host, Host]:
     """One computer before and after BOINC was installed anew, with work, a note and a key."""
-    project = make_project("Alpha", shared_account_key=account_keys.encrypt("k" * 32))
-    make_project("Beta", shared_account_key=account_keys.encrypt("k" * 32))
+    project = make_project("Alpha", account_key="k" * 32)
+    make_project("Beta", account_key="k" * 32)
     gpu = [{"type": "NVIDIA", "name": "Example GPU", "count": 1, "peak_flops": 12e12}]
     old = make_host(alice, "studio", "2026-01-01", "2026-02-01", given_name="Before", coprocs=gpu)
     new = make_host(alice, "studio", "2026-02-02", "2026-03-01", given_name="After", coprocs=gpu)

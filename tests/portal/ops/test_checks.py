@@ -107,6 +107,11 @@ def test_keys_of_two_pairs_are_an_error(key_files: tuple[Path, Path]) -> None:
     assert ids(checks.check_signing_keys(None)) == ["cobblestone.E005"]
 
 
+def test_one_key_for_two_purposes_is_an_error(settings: Settings, key_files: tuple[Path, Path]) -> None:
+    settings.CODE_SIGNING_KEY_PUBLIC = key_files[1]
+    assert ids(checks.check_signing_keys(None)) == ["cobblestone.E006"]
+
+
 def test_too_many_threads_for_the_pool_are_told(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.DB_POOL_MAX = 8
     monkeypatch.setenv("GRANIAN_BLOCKING_THREADS", "64")

@@ -62,6 +62,8 @@ MODELS: Final = {
     "portal.operatingfigure": May(view="MPR"),
     "portal.sitetext": May(view="MR", add="M", change="M", delete="M"),
     "portal.change": May(view="MPR"),
+    "portal.signedentry": May(view="MPR"),
+    "portal.confirmationrequest": May(view="MP"),
     "portal.maintenancerun": May(view="MP", add="MP"),
     "accounting.project": May(view="MR", add="M", change="M"),
     "accounting.userproject": May(),
@@ -187,6 +189,12 @@ PAGES: Final = [
         post="P",
         path="admin/scheduler/releasedraft/{releasedraft}/files/1/remove/",
     ),
+    Page(
+        "admin/portal/confirmationrequest/<int:pk>/decide/",
+        post="MP",
+        path="admin/portal/confirmationrequest/{confirmationrequest}/decide/",
+    ),
+    Page("admin/portal/signedentry/export.jsonl", get="MPR"),
     # For superusers alone
     Page("admin/scheduler/keychange/new-key/"),
     Page("admin/scheduler/keychange/new-key/list.txt"),

@@ -21,8 +21,9 @@ from django.test import Client as Browser
 from pytest_django import Settings
 
 from credit.models import App
-from portal.models import User
+from portal.models import SignedEntry, User
 from portal.wire import signing
+from portal.wire.purposes import content_of
 from scheduler.models import KeyChange, StoredFile, VersionFile
 from scheduler.programs import catalogue, code_signing
 from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
@@ -104,6 +105,8 @@ def test_a_client_follows_the_key_and_gets_jobs_that_suit_it_at_once(client: Cli
     reply = client.ask(secs=1)
     assert (client.held, client.refused) == (code_signing.code_signing_key_text(), 0)
     assert client.held != first
+    entry = SignedEntry.objects.get(kind=SignedEntry.Kind.KEY)
+    assert (entry.content["old_key"], entry.content["new_key"], entry.content["programs"]) == (first, client.held, 1)
     assert len(names(reply, "result")) == 1
     assert key_in(client.ask()) == ""
 
@@ -179,8 +182,8 @@ def test_a_change_that_was_cut_off_after_the_database_is_ended_by_a_second_run(a
     change("--take", own_keys / "carried")
     assert change() == "The key is changed; programs signed with it: 0. Clients follow as they ask.\n"
     assert KeyChange.objects.count() == 1
-    assert code_signing.sign_code(b"x") is not None
-    assert code_signing.is_signed(b"x", code_signing.sign_code(b"x") or "")
+    assert code_signing.sign_program(content_of(b"x")) is not None
+    assert code_signing.is_signed_md5(content_of(b"x").md5, code_signing.sign_program(content_of(b"x")) or "")
 
 
 def test_the_new_key_is_on_the_disk_before_any_client_is_told(
@@ -226,7 +229,7 @@ def test_with_the_private_key_elsewhere_lists_and_signatures_are_carried(
         change("--sign", tmp_path / "new list", tmp_path / "carried")
     for _ in range(2):
         change("--adopt", tmp_path / "new list")
-        assert code_signing.is_signed(b"x", code_signing.sign_code(b"x") or "")
+        assert code_signing.is_signed_md5(content_of(b"x").md5, code_signing.sign_program(content_of(b"x")) or "")
 
 
 def test_a_key_that_the_site_has_not_taken_is_not_adopted(app: App, own_keys: Path, tmp_path: Path) -> None:
@@ -281,6 +284,17 @@ def test_what_the_old_key_has_not_signed_is_not_signed_by_the_new_one(
     assert not (own_keys / "private.next").exists()
 
 
+def test_the_signature_of_the_next_key_is_none_of_a_program(app: App, own_keys: Path, tmp_path: Path) -> None:
+    """The first run has signed the next key with the old one, which anybody may read on its way to the site."""
+    (tmp_path / "list").write_text(change("--list"))
+    change("--sign", tmp_path / "list", tmp_path / "carried")
+    following = (tmp_path / "carried" / "new_key_public").read_bytes().strip()
+    signature = "".join((tmp_path / "carried" / "new_key_signature").read_text().split())[:-1]
+    (tmp_path / "list").write_text(change("--list") + f"evil {content_of(following).md5} {signature}\n")
+    with pytest.raises(CommandError, match="this is the MD5 of a key, not of a program"):
+        change("--sign", tmp_path / "list", tmp_path / "again")
+
+
 def test_a_file_that_came_past_the_key_stops_the_change_on_one_machine_too(app: App) -> None:
     before = code_signing.code_signing_key_text()
     StoredFile.objects.update(md5="66" * 16)
@@ -296,6 +310,7 @@ def test_a_file_that_came_past_the_key_stops_the_change_on_one_machine_too(app: 
         ("program_1.sig", "ab" * 128, "not the new key's signature of this file"),
         ("program_1.sig", None, "is not signed: it was released meanwhile"),
         ("new_key_public", "1024\n00\n.\n", "public key"),
+        ("new_key_public", "in upper case", "it is not written as clients read it"),
     ],
 )
 def test_wrong_or_missing_signatures_change_nothing(
@@ -307,7 +322,7 @@ def test_wrong_or_missing_signatures_change_nothing(
     if text is None:
         file.unlink()
     else:
-        file.write_text(text)
+        file.write_text(file.read_text().upper() if text == "in upper case" else text)
     before = code_signing.code_signing_key_text()
     with pytest.raises(CommandError, match=said):
         change("--take", tmp_path / "carried")

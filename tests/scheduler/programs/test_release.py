@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 from io import StringIO
@@ -15,6 +16,7 @@ from django.db import IntegrityError, transaction
 from pytest_django import Settings
 
 from credit.models import App, AppVersion
+from portal.models import SignedEntry
 from portal.wire import signing
 from scheduler.examples import demo
 from scheduler.models import PlanClass, StoredFile, VersionFile
@@ -127,6 +129,17 @@ def test_a_file_may_be_shared_by_versions_under_its_own_name(folder: Path) -> No
     assert StoredFile.objects.get(name="alpine_table_1").versions.count() == 2
 
 
+def test_a_release_is_in_the_signed_log_with_the_sha_256_of_its_files(folder: Path) -> None:
+    release(folder)
+    release(folder)
+    entry = SignedEntry.objects.get()
+    assert (entry.kind, entry.content["version"], entry.content["action"]) == (
+        "release", "Alpine 1.01 x86_64-pc-linux-gnu", "stored",
+    )  # fmt: skip
+    table = next(file for file in entry.content["files"] if file["name"] != MAIN)
+    assert table["sha256"] == hashlib.sha256(b"1 2 3\n").hexdigest()
+
+
 def test_signatures_may_be_made_where_the_key_is(folder: Path, tmp_path: Path, settings: Settings) -> None:
     signatures = tmp_path / "signed"
     assert release(folder, "--print-unsigned").splitlines()[0].split()[0] == MAIN
@@ -136,6 +149,25 @@ def test_signatures_may_be_made_where_the_key_is(folder: Path, tmp_path: Path, s
     with pytest.raises(CommandError, match="The private key is not on this machine"):
         release(folder)
     assert "is released" in release(folder, "--signatures", str(signatures))
+
+
+def test_a_data_file_that_is_a_key_is_neither_signed_nor_released(
+    folder: Path, tmp_path: Path, settings: Settings
+) -> None:
+    thiefs = signing.public_key_text(signing.generate_key()).strip().encode()
+    (folder / "table.txt").write_bytes(thiefs)
+    message = r"table\.txt: clients would take it for a new code-signing key"
+    with pytest.raises(CommandError, match=message):
+        release(folder)
+    with pytest.raises(CommandError, match=message):
+        release(folder, "--write-signatures", str(tmp_path / "signed"))
+    key = signing.parse_private_key(Path(settings.CODE_SIGNING_KEY).read_text())
+    (tmp_path / "signed").mkdir()
+    for name, content in ((MAIN, (folder / "main.sh").read_bytes()), (MAIN.replace("main.sh", "table.txt"), thiefs)):
+        (tmp_path / "signed" / f"{name}.sig").write_text(signing.sign(content, key))
+    with pytest.raises(CommandError, match=message):
+        release(folder, "--signatures", str(tmp_path / "signed"))
+    assert not AppVersion.objects.exists()
 
 
 def test_openssl_makes_the_signature_that_the_document_says(folder: Path, tmp_path: Path, settings: Settings) -> None:

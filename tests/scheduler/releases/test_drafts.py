@@ -17,8 +17,9 @@ from django.test import Client
 from pytest_django import Settings
 
 from credit.models import App, AppVersion
-from portal.models import User
+from portal.models import SignedEntry, User
 from portal.wire import signing
+from portal.wire.purposes import content_of
 from scheduler.engine.release_states import ReleaseState
 from scheduler.models import BetaTest, DraftFile, ReleaseDraft, StoredFile, VersionFile
 from scheduler.programs import code_signing
@@ -63,6 +64,7 @@ def test_a_version_is_released_step_by_step_with_signatures_made_elsewhere(
     public = signing.parse_public_key(code_signing.code_signing_key_text())
     with default_storage.open(main.file.path) as stored:
         assert signing.verify(stored.read(), main.file.signature, public)
+    assert [entry.content["action"] for entry in SignedEntry.objects.order_by("number")] == ["stored", "released"]
     # Asked again it does nothing, and what was uploaded is gone.
     store(browser, draft, "release")
     assert AppVersion.objects.count() == 1 and not DraftFile.objects.exists()
@@ -102,7 +104,7 @@ def test_wrong_signatures_are_refused_by_the_file_and_none_is_kept(browser: Clie
     draft = prepared(browser)
     main = draft.files.get(name="main.sh")
     foreign = signing.sign(MAIN, signing.generate_key())
-    right = code_signing.sign_code_md5(main.md5)
+    right = code_signing.sign_program(content_of(MAIN))
     for given, message in [
         ({"main.sh": foreign}, "main.sh: not the signature of this file"),
         ({"main.sh": right, "table.txt": right}, "table.txt: not the signature of this file"),
@@ -136,6 +138,27 @@ def test_a_machine_with_the_key_signs_only_files_that_it_has(
     DraftFile.objects.filter(name="main.sh").update(md5="0" * 32)
     with pytest.raises(CommandError, match="the site has another file"):
         offline(browser, draft)
+
+
+def test_a_data_file_that_is_a_key_is_signed_nowhere(
+    browser: Client, tmp_path: Path, offline: Callable[[Client, ReleaseDraft], str], settings: Settings
+) -> None:
+    """Clients would accept its signature for a change of the project's key (BOINC protocol, keys and signatures)."""
+    thiefs = signing.public_key_text(signing.generate_key()).strip().encode()
+    draft = prepared(browser)
+    assert "clients would take it for a new code-signing key" in add_file(browser, draft, "table.txt", thiefs)
+    # It was put past the upload, into the storage and the database.
+    file = draft.files.get(name="table.txt")
+    with default_storage.open(file.path, "wb") as stored:
+        stored.write(thiefs)
+    DraftFile.objects.filter(pk=file.pk).update(md5=content_of(thiefs).md5, nbytes=len(thiefs))
+    (tmp_path / "own" / "table.txt").write_bytes(thiefs)
+    with pytest.raises(CommandError, match=r"table\.txt: clients would take it for a new code-signing key"):
+        offline(browser, draft)
+    settings.CODE_SIGNING_KEY = Path(settings.CODE_SIGNING_KEY_PUBLIC).with_name("private")
+    reply = said(browser.post(f"{BASE}{draft.pk}/sign/", follow=True))
+    assert "clients would take it for a new code-signing key" in reply
+    assert not draft.files.exclude(signature="").exists()
 
 
 @pytest.mark.parametrize("name", [".hidden", "a b", "a..b", "\N{SNOWMAN}.sh", "-x"])

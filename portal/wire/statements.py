@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from base64 import b64decode, b64encode
 from typing import Any, Final
-from unicodedata import category
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -20,20 +19,16 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 MAX_NUMBER: Final = 2**53 - 1
 """The largest number that every JSON reader keeps exactly."""
-MAX_CODE_CHARS: Final = 300
-"""Of what people enter as a code: with its blanks and dashes, or the whole address of a check."""
-CODE_LENGTH: Final = 16
-ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-"""Of codes: Crockford's base 32, without letters that look like digits."""
-_LOOK_ALIKE: Final = str.maketrans("OIL", "011")
-_MINUS: Final = "\u2212"
 
 Statement = dict[str, Any]
 
 
-def signing_key(secret: str) -> Ed25519PrivateKey:
-    """The key pair that belongs to a secret of the site; the same secret gives the same pair."""
-    seed = HKDF(SHA256(), 32, salt=None, info=b"certificates, Ed25519").derive(secret.encode())
+def signing_key(secret: str, purpose: str) -> Ed25519PrivateKey:
+    """The key pair that belongs to a secret of the site and a purpose; the same of both gives the same pair.
+
+    So a signature for one purpose is none for another, whatever the statement says.
+    """
+    seed = HKDF(SHA256(), 32, salt=None, info=f"{purpose}, Ed25519".encode()).derive(secret.encode())
     return Ed25519PrivateKey.from_private_bytes(seed)
 
 
@@ -75,22 +70,3 @@ def is_signed(statement: Statement, signature: str, key: Ed25519PublicKey) -> bo
     except (InvalidSignature, ValueError):
         return False
     return True
-
-
-def read_code(text: str) -> str | None:
-    """A code as it was printed or typed, or at the end of an address, in its plain form; None if it cannot be one."""
-    if len(text) > MAX_CODE_CHARS:
-        return None
-    last = text.strip().rstrip("/").rpartition("/")[2]
-    code = "".join(char for char in last.upper() if not _is_between(char)).translate(_LOOK_ALIKE)
-    return code if len(code) == CODE_LENGTH and set(code) <= set(ALPHABET) else None
-
-
-def _is_between(char: str) -> bool:
-    """A blank or dash of whatever kind."""
-    return char.isspace() or char == _MINUS or category(char) == "Pd"
-
-
-def grouped_code(code: str) -> str:
-    """As it is printed, in groups of four: 7KQ4-9XMZ-…"""
-    return "-".join(code[place : place + 4] for place in range(0, len(code), 4))

@@ -1,0 +1,69 @@
+"""A project's address becomes one of another server while account keys are stored: a step for two persons."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from accounting.models import Project
+from accounting.rpc import catalogue
+from portal.audit import two_persons
+from portal.audit.proposals import Proposal
+from portal.audit.two_persons import Kind, Payload, StepRefused
+from portal.models import User
+from portal.wire.sealing import origin
+
+KIND: Final = "project_address"
+
+
+def needs_two(project: Project, master_url: str) -> bool:
+    """Whether this address of a stored project is one of another server, and keys would be lost with it."""
+    before = Project.objects.get(pk=project.pk)
+    has_keys = bool(before.shared_account_key) or before.user_projects.exclude(account_key=None).exists()
+    return has_keys and origin(before.master_url) != origin(master_url)
+
+
+def payload(project: Project, master_url: str, url_signature: str) -> Payload:
+    """``project`` as it is stored."""
+    return {
+        "project": project.pk,
+        "before": project.master_url,
+        "master_url": master_url,
+        "url_signature": url_signature,
+    }
+
+
+def _carry_out(payload: Payload, asked_by: User) -> None:
+    """Locks the project."""
+    project = Project.objects.select_for_update(no_key=True).filter(pk=payload["project"]).first()
+    if project is None or project.master_url != payload["before"]:
+        raise StepRefused(gettext("The address was changed meanwhile. Ask again."))
+    project.master_url, project.url_signature = payload["master_url"], payload["url_signature"]
+    try:
+        project.full_clean()
+    except ValidationError as error:
+        raise StepRefused(" ".join(error.messages)) from error
+    project.save()
+    transaction.on_commit(catalogue.forget)
+
+
+def _lines(payload: Payload) -> list[tuple[str, str]]:
+    return [
+        (gettext("Address now"), payload["before"]),
+        (gettext("New address"), payload["master_url"]),
+        (gettext("Account keys"), gettext("All keys that are stored for this project are removed.")),
+    ]
+
+
+def _guard(project: Any, proposal: Proposal) -> bool:
+    return "master_url" in proposal.changes and needs_two(project, str(proposal.changes["master_url"][1]))
+
+
+def register() -> None:
+    """Called once, when the app is ready."""
+    two_persons.kinds[KIND] = Kind(_("Address of a project"), "accounting.change_project", _carry_out, _lines)
+    two_persons.guards[Project] = _guard

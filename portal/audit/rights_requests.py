@@ -1,0 +1,78 @@
+"""More rights for somebody: a step for two persons. Rights are taken away by one, at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from django.contrib.auth.models import Group, Permission
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from portal.audit import two_persons
+from portal.audit.two_persons import Kind, Payload, StepRefused
+from portal.models import User
+from portal.people.security_events import Kind as Event
+from portal.people.security_events import Source, record
+
+KIND: Final = "rights"
+_SWITCHES: Final = ("is_staff", "is_superuser", "is_active")
+
+
+def rights_of(user: User) -> Payload:
+    """The rights that are stored."""
+    stored = User.objects.get(pk=user.pk)
+    groups = stored.groups.values_list("pk", flat=True)
+    permissions = stored.user_permissions.values_list("pk", flat=True)
+    return _rights([stored.is_staff, stored.is_superuser, stored.is_active], groups, permissions)
+
+
+def _rights(switches: Iterable[bool], groups: Iterable[int], permissions: Iterable[int]) -> Payload:
+    return {**dict(zip(_SWITCHES, switches, strict=True)), "groups": sorted(groups), "permissions": sorted(permissions)}
+
+
+def wanted(user: User, groups: Iterable[Group], permissions: Iterable[Permission]) -> Payload:
+    """What a form asks for: the switches are in the row, which is not saved yet."""
+    switches = [user.is_staff, user.is_superuser, user.is_active]
+    return _rights(switches, [group.pk for group in groups], [permission.pk for permission in permissions])
+
+
+def are_more(before: Payload, after: Payload) -> bool:
+    """Whether somebody could do more than before."""
+    counts = [after[name] and not before[name] for name in _SWITCHES]
+    is_worth = any(after[name] for name in ("is_staff", "is_superuser", "groups", "permissions"))
+    return is_worth and (any(counts) or any(set(after[name]) - set(before[name]) for name in ("groups", "permissions")))
+
+
+def _carry_out(payload: Payload, asked_by: User) -> None:
+    """Locks the person."""
+    user = User.objects.select_for_update(no_key=True).filter(pk=payload["user"]).first()
+    if user is None or rights_of(user) != payload["before"]:
+        raise StepRefused(gettext("Their rights were changed meanwhile. Ask again."))
+    after = payload["after"]
+    for name in _SWITCHES:
+        setattr(user, name, after[name])
+    user.save(update_fields=list(_SWITCHES))
+    user.groups.set(Group.objects.filter(pk__in=after["groups"]))
+    user.user_permissions.set(Permission.objects.filter(pk__in=after["permissions"]))
+    record(user, Event.RIGHTS_CHANGED, Source(user_agent="an operator"), "confirmed by a second one")
+
+
+def _lines(payload: Payload) -> list[tuple[str, str]]:
+    return [
+        (gettext("Rights now"), _words(payload["before"])),
+        (gettext("Rights then"), _words(payload["after"])),
+    ]
+
+
+def _words(rights: Payload) -> str:
+    names = {"is_staff": gettext("operator"), "is_superuser": gettext("superuser"), "is_active": gettext("active")}
+    found = [words for name, words in names.items() if rights[name]]
+    found += [str(group) for group in Group.objects.filter(pk__in=rights["groups"])]
+    found += [str(permission) for permission in Permission.objects.filter(pk__in=rights["permissions"])]
+    return ", ".join(found) or "–"
+
+
+def register() -> None:
+    """Called once, when the app is ready."""
+    two_persons.kinds[KIND] = Kind(_("Rights of a person"), "", _carry_out, _lines)

@@ -1,0 +1,153 @@
+"""A log that nobody changes unnoticed: releases, changes of the code-signing key, and addresses of projects.
+
+Each entry is signed by a key of the site, and names the digest of the one before. So an entry that is changed, left out
+or put between others is found, also in an exported copy (`check_signed_log`). What the site signs it could sign again:
+only copies kept elsewhere show that the whole log was replaced.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models import Model
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from portal.audit.who import person_now
+from portal.maintenance.jobs import Job
+from portal.models import Change, SignedEntry
+from portal.wire import statements
+from portal.wire.statements import Statement
+
+_followed: Final[dict[type[Model], tuple[str, ...]]] = {}
+"""Models whose changes come into the log as addresses, with the fields that are told."""
+
+
+@transaction.atomic
+def append(kind: SignedEntry.Kind, content: Statement, now: dt.datetime | None = None) -> SignedEntry:
+    """Add an entry, under the name of who changes settings just now. Locks the log, as the last of a transaction."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"LOCK TABLE {SignedEntry._meta.db_table} IN SHARE ROW EXCLUSIVE MODE")
+    last = SignedEntry.objects.first()
+    person = person_now()
+    entry = SignedEntry(
+        number=last.number + 1 if last is not None else 1,
+        at=now or timezone.now(),
+        kind=kind,
+        person=person.pk if person is not None else 0,
+        content=content,
+        previous=last.digest if last is not None else "",
+    )
+    statement = statement_of(entry)
+    entry.digest = _digest(statement)
+    entry.signature = statements.sign(statement, _key())
+    entry.save(force_insert=True)
+    return entry
+
+
+def statement_of(entry: SignedEntry) -> Statement:
+    """What is signed."""
+    return {
+        "number": entry.number,
+        "at": entry.at.astimezone(dt.UTC).isoformat(),
+        "kind": str(entry.kind),
+        "person": entry.person,
+        "content": entry.content,
+        "previous": entry.previous,
+    }
+
+
+def _digest(statement: Statement) -> str:
+    return hashlib.sha256(statements.canonical(statement)).hexdigest()
+
+
+def _key() -> Ed25519PrivateKey:
+    return statements.signing_key(settings.CERTIFICATE_SECRET, "signed log")
+
+
+def public_key_text() -> str:
+    """The key that signs entries, as PEM."""
+    return statements.public_key_text(_key())
+
+
+def follow(model: type[Model], fields: Iterable[str]) -> None:
+    """Have changes of these fields, which are audited, come into the log. Apps call it in `ready()`."""
+    _followed[model] = tuple(fields)
+
+
+def take_change(sender: type[Change], instance: Change, created: bool, **_: Any) -> None:
+    """After a change of settings was kept: whether it belongs into the log."""
+    model = instance.content_type.model_class()
+    changes: Mapping[str, Any] = instance.changes or {}
+    told = {name: changes[name] for name in _followed.get(model, ()) if name in changes} if model else {}
+    if not created or not told:
+        return
+    content: Statement = {"row": f"{instance.content_type.model} {instance.object_pk}", "name": instance.object_repr}
+    for name, (before, after) in told.items():
+        content[name] = {"before": str(before or ""), "after": str(after or "")}
+    append(SignedEntry.Kind.ADDRESS, content)
+
+
+def export() -> Iterator[str]:
+    """The log from its first entry, a line of JSON each."""
+    for entry in SignedEntry.objects.order_by("number").iterator():
+        yield json.dumps(exported(entry), ensure_ascii=False) + "\n"
+
+
+def exported(entry: SignedEntry) -> dict[str, Any]:
+    """A statement and its signature."""
+    return {"statement": statement_of(entry), "signature": entry.signature}
+
+
+def summary(entry: SignedEntry) -> str:
+    """An entry in a line: the version and what became of it, the beginnings of keys' digests, or the address."""
+    content = entry.content
+    if entry.kind == SignedEntry.Kind.RELEASE:
+        return f"{content.get('version')}: {content.get('action')}"
+    if entry.kind == SignedEntry.Kind.KEY:
+        before, after = (str(content.get(name, "")).encode() for name in ("old_key", "new_key"))
+        return f"{hashlib.sha256(before).hexdigest()[:16]} → {hashlib.sha256(after).hexdigest()[:16]}"
+    address = content.get("master_url") or {}
+    told = f"{address.get('before') or '–'} → {address.get('after') or '–'}" if address else "url_signature"
+    return f"{content.get('name')}: {told}"
+
+
+def differences() -> Iterator[str]:
+    """A sentence for each entry that is not as it was written, or does not follow the one before."""
+    key, previous, expected = _key().public_key(), "", 1
+    for entry in SignedEntry.objects.order_by("number").iterator():
+        if entry.number != expected:
+            yield f"entry {entry.number}: {expected} should come here"
+        if entry.previous != previous:
+            yield f"entry {entry.number}: it does not follow the entry before it"
+        statement = statement_of(entry)
+        if entry.digest != _digest(statement) or not statements.is_signed(statement, entry.signature, key):
+            yield f"entry {entry.number}: it was changed, or is not signed by this site"
+        previous, expected = entry.digest, entry.number + 1
+
+
+def differences_from(lines: Iterable[str]) -> Iterator[str]:
+    """A sentence for each entry of an exported copy that the log does not have like this. ValueError if it is none."""
+    for number, line in enumerate(lines, 1):
+        try:
+            statement, signature = json.loads(line)["statement"], json.loads(line)["signature"]
+            entry = SignedEntry.objects.filter(number=int(statement["number"])).first()
+        except (ValueError, LookupError, TypeError) as error:
+            raise ValueError(f"line {number} is no entry of a signed log: {error}") from error
+        if entry is None or statement_of(entry) != statement or entry.signature != signature:
+            yield f"entry {statement['number']}: the copy has another one"
+
+
+SIGNED_LOG: Final = Job(
+    "check_signed_log",
+    _("Signed log"),
+    _("Checks that no entry of the log of releases, keys and addresses was changed or removed."),
+    differences,
+)

@@ -1,0 +1,129 @@
+"""Steps for which one operator asks and another one confirms, where TWO_PERSONS is on.
+
+Apps add their kinds in `ready()`. A page that is about to do such a step asks instead (`ask`); what it would have done
+is done by `confirm`, with the rights of both.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Model
+from django.utils.translation import gettext
+
+from portal.audit.proposals import Proposal
+from portal.audit.who import changes_by
+from portal.models import ConfirmationRequest, User
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
+MAX_OPEN: Final = 100
+LIFETIME: Final = dt.timedelta(days=7)
+Payload = dict[str, Any]
+
+
+class StepRefused(Exception):
+    """The step was not asked for or not done. ``str`` is a sentence for operators."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of step.
+
+    ``carry_out`` does it within a transaction, with what it needs and who asked; raises StepRefused if it is not
+    possible any more. ``lines``: what it would change, in words. ``permission``: of both persons; "": superusers.
+    """
+
+    title: StrOrPromise
+    permission: str
+    carry_out: Callable[[Payload, User], None]
+    lines: Callable[[Payload], list[tuple[str, str]]]
+
+
+kinds: Final[dict[str, Kind]] = {}
+guards: Final[dict[type[Model], Callable[[Any, Proposal], bool]]] = {}
+"""By model: whether a change that was proposed in another way is such a step, and is refused there."""
+
+
+def is_on() -> bool:
+    return bool(settings.TWO_PERSONS)
+
+
+def is_guarded(row: Model, proposal: Proposal) -> bool:
+    """Whether a proposed change has to go another way, because two persons are needed for it."""
+    guard = guards.get(type(row))
+    return is_on() and guard is not None and guard(row, proposal)
+
+
+def may_decide(person: User, kind: str) -> bool:
+    found = kinds.get(kind)
+    if found is None or not person.is_active:
+        return False
+    return person.has_perm(found.permission) if found.permission else bool(person.is_superuser)
+
+
+@transaction.atomic
+def ask(kind: str, subject: str, payload: Payload, person: User, now: dt.datetime) -> ConfirmationRequest:
+    """Have a step wait for another person; asked again, the same. Raises StepRefused if too many wait."""
+    waiting = ConfirmationRequest.objects.filter(is_confirmed=None, asked_at__gt=now - LIFETIME)
+    same = waiting.filter(kind=kind, payload=payload, asked_by=person).first()
+    if same is not None:
+        return same
+    if waiting.count() >= MAX_OPEN:
+        raise StepRefused(
+            gettext("%(number)s steps wait already. Confirm or refuse them first.") % {"number": MAX_OPEN}
+        )
+    return ConfirmationRequest.objects.create(
+        kind=kind, subject=subject[:300], payload=payload, asked_by=person, asked_at=now
+    )
+
+
+def asked_text() -> str:
+    """What the page says instead of that it is done."""
+    return gettext("Another operator has to confirm this, at “Steps to confirm”. Until then, nothing changes.")
+
+
+@transaction.atomic
+def confirm(pk: int, person: User, now: dt.datetime) -> ConfirmationRequest:
+    """Do the step. Raises StepRefused; then nothing has changed. Locks the request, then what the step locks."""
+    found = _undecided(pk)
+    asked_by = found.asked_by
+    if found.asked_at <= now - LIFETIME:
+        raise StepRefused(gettext("It was asked for too long ago. It has to be asked for again."))
+    if asked_by == person:
+        raise StepRefused(gettext("You asked for this yourself: another operator has to confirm it."))
+    if not may_decide(person, found.kind):
+        raise StepRefused(gettext("Your role does not cover this step."))
+    if not may_decide(asked_by, found.kind):
+        raise StepRefused(gettext("The person who asked for it may not do this any more."))
+    with changes_by(person, f"Asked for by person {asked_by.pk}, confirmed by person {person.pk}"):
+        kinds[found.kind].carry_out(found.payload, asked_by)
+    return _decide(found, person, now, is_confirmed=True)
+
+
+@transaction.atomic
+def refuse(pk: int, person: User, now: dt.datetime) -> ConfirmationRequest:
+    """Give the step up: by anybody who could confirm it, and by who asked. Raises StepRefused."""
+    found = _undecided(pk)
+    if found.asked_by != person and not may_decide(person, found.kind):
+        raise StepRefused(gettext("Your role does not cover this step."))
+    return _decide(found, person, now, is_confirmed=False)
+
+
+def _undecided(pk: int) -> ConfirmationRequest:
+    found = ConfirmationRequest.objects.select_for_update(of=("self",)).select_related("asked_by").get(pk=pk)
+    if found.is_confirmed is not None:
+        raise StepRefused(gettext("This was decided before."))
+    return found
+
+
+def _decide(found: ConfirmationRequest, person: User, now: dt.datetime, *, is_confirmed: bool) -> ConfirmationRequest:
+    found.is_confirmed, found.decided_by, found.decided_at = is_confirmed, person, now
+    found.save(update_fields=["is_confirmed", "decided_by", "decided_at"])
+    return found

@@ -1,0 +1,137 @@
+"""What each of BOINC's signing keys may sign: one kind of text for each purpose, and nothing that has another meaning.
+
+A signature says nothing of its purpose: it covers the MD5 of a text, and clients accept it wherever that text fits. So
+a program file that reads as a key would be a change of the code-signing key, signed by the project. Everything that
+signs goes through `sign`, which looks at the text first.
+
+Pure: text and bytes in, signatures out. Every refusal is a SigningError that names the text it was taken for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import IO, Final
+
+from portal.wire import signing
+from portal.wire.signing import PrivateKey, SigningError
+
+MAX_URL_NBYTES: Final = 255
+HEAD_NBYTES: Final = 64 * 1024
+"""As much of a text as is looked at. Clients keep 4,095 bytes of a key, and 255 of an address."""
+
+
+class Purpose(StrEnum):
+    """What a signature is for. The first two are the code-signing key's, the last the account manager's."""
+
+    PROGRAM = "a program file"
+    NEXT_KEY = "the next code-signing key"
+    PROJECT_URL = "the URL of a project"
+
+
+# Scanners of clients of all ages taken together: white space, a sign and further text in the first line are skipped by
+# some, white space before the digits too. One byte is enough for them: the rest is what their memory had there.
+_KEY: Final = re.compile(rb"\s*[+-]?[0-9][^\n]*\n\s*[+-]?[0-9A-Fa-f]")
+_OTHER_TEXTS: Final[Mapping[str, re.Pattern[bytes]]] = {
+    "the URL of a project": re.compile(rb"\s*https?://\S+\s*\Z", re.IGNORECASE),
+    "an upload certificate": re.compile(rb"\s*<name>[^<]*</name>\s*<max_nbytes>"),
+    "an account key": re.compile(rb"\s*(?:[0-9]+_)?[0-9A-Fa-f]{32}\s*\Z"),
+    "the manifest of a version": re.compile(rb'\s*\{[^}]*"code_signing_key"\s*:'),
+    "the list of a key change": re.compile(rb"\s*key [0-9A-Fa-f]+\s*\n"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What is to be signed: its beginning without white space before it, its size, its MD5, and its SHA-256."""
+
+    head: bytes
+    nbytes: int
+    md5: str
+    sha256: str
+
+
+def read_content(file: IO[bytes]) -> Content:
+    """Of a file, from where it stands to its end."""
+    digest, sha256 = hashlib.md5(usedforsecurity=False), hashlib.sha256()
+    head, nbytes = b"", 0
+    while chunk := file.read(256 * 1024):
+        digest.update(chunk)
+        sha256.update(chunk)
+        nbytes += len(chunk)
+        if len(head) < HEAD_NBYTES:
+            head = (head + chunk).lstrip()[:HEAD_NBYTES]
+    return Content(head, nbytes, digest.hexdigest(), sha256.hexdigest())
+
+
+def content_of(text: bytes) -> Content:
+    """Of a text."""
+    return read_content(io.BytesIO(text))
+
+
+def check(purpose: Purpose, content: Content) -> None:
+    """Raise SigningError unless the content may be signed for this purpose."""
+    match purpose:
+        case Purpose.PROGRAM:
+            _check_program(content)
+        case Purpose.NEXT_KEY:
+            _check_next_key(content)
+        case Purpose.PROJECT_URL:
+            _check_project_url(content)
+
+
+def sign(purpose: Purpose, content: Content, key: PrivateKey) -> str:
+    """Return the signature of the content. Raises SigningError if this purpose does not sign it."""
+    check(purpose, content)
+    return signing.sign_md5(content.md5, key)
+
+
+def sign_program_again(md5: str, signature: str, old: PrivateKey, new: PrivateKey) -> str:
+    """Return the new key's signature of a program that the old one has signed; the program itself is not there.
+
+    Raises SigningError if the old key has not signed it as a program.
+    """
+    if not signing.verify_md5(md5, signature, old.public_key()):
+        raise SigningError(f"the present key has not signed the MD5 {md5[:40]}")
+    # The old key has signed one more text by then, which everybody may read.
+    for key in (signing.public_key_text(old), signing.public_key_text(new)):
+        if md5 in (content_of(key.encode()).md5, content_of(key.strip().encode()).md5):
+            raise SigningError("this is the MD5 of a key, not of a program")
+    return signing.sign_md5(md5, new)
+
+
+def _check_program(content: Content) -> None:
+    if _KEY.match(content.head):
+        raise SigningError(
+            "clients would take it for a new code-signing key, because its first line begins with a number and the "
+            "next one with hexadecimal digits. Put another line before them, such as a comment, or compress the file."
+        )
+    for meaning, pattern in _OTHER_TEXTS.items():
+        if pattern.match(content.head):
+            raise SigningError(
+                f"it reads as something else that has a meaning for clients or for this site: {meaning}."
+            )
+
+
+def _check_next_key(content: Content) -> None:
+    text = content.head.decode("ascii", "replace")
+    # Exactly what is sent: clients strip white space before they compare, and read no other line ends.
+    exact = signing.public_key_text(signing.parse_public_key(text)).strip()
+    if content.nbytes != len(content.head) or text != exact:
+        raise SigningError("public key: it is not written as clients read it, or has white space at an end")
+
+
+def _check_project_url(content: Content) -> None:
+    if content.nbytes > MAX_URL_NBYTES or not _is_url(content):
+        raise SigningError(
+            f"URL: it must begin with http:// or https://, end with a slash, have no blanks, and have at most "
+            f"{MAX_URL_NBYTES} bytes"
+        )
+
+
+def _is_url(content: Content) -> bool:
+    return content.nbytes == len(content.head) and re.fullmatch(rb"https?://[^\s<>]+/", content.head) is not None

@@ -1,0 +1,101 @@
+"""A release to all computers, and a new code-signing key: steps for two persons."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from typing import Any, Final
+
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from credit.models import AppVersion
+from portal.audit import two_persons
+from portal.audit.proposals import Proposal
+from portal.audit.two_persons import Kind, Payload, StepRefused
+from portal.models import User
+from scheduler.engine.release_states import NotPossible, ReleaseAction
+from scheduler.models import ReleaseDraft
+from scheduler.programs import key_change
+from scheduler.programs.key_change import KeyChangeError, Succession
+from scheduler.programs.release import ReleaseError
+from scheduler.releases import drafts, rollout, texts
+
+RELEASE: Final = "release"
+NEW_KEY: Final = "new_key"
+
+
+def payload_of_draft(draft: ReleaseDraft) -> Payload:
+    """With a digest of the draft as it is: another one is not what was confirmed."""
+    return {"draft": draft.pk, "digest": _digest(draft)}
+
+
+def payload_of_version(version: AppVersion) -> Payload:
+    return {"version": version.pk}
+
+
+def payload_of_key(new: Succession) -> Payload:
+    return {"public_key": new.public_key, "signature": new.signature, "programs": dict(new.programs)}
+
+
+def _digest(draft: ReleaseDraft) -> str:
+    files = [[file.name, file.md5, file.signature] for file in draft.files.order_by("name")]
+    return sha256(json.dumps([drafts.described(draft), files], sort_keys=True).encode()).hexdigest()
+
+
+def _release(payload: Payload, asked_by: User) -> None:
+    """Locks the draft, or the versions of the app, platform and plan class."""
+    now = timezone.now()
+    try:
+        if "version" in payload:
+            version = AppVersion.objects.select_related("app", "beta_test").filter(pk=payload["version"]).first()
+            if version is None:
+                raise StepRefused(gettext("It is not there any more."))
+            rollout.act(version, ReleaseAction.RELEASE, asked_by, now)
+            return
+        draft = ReleaseDraft.objects.select_for_update().filter(pk=payload["draft"]).first()
+        if draft is None or _digest(draft) != payload["digest"]:
+            raise StepRefused(gettext("The version was changed since this was asked for. Ask again."))
+        drafts.store(draft, ReleaseAction.RELEASE, asked_by, now)
+    except (ReleaseError, NotPossible) as error:
+        raise StepRefused(texts.error(error)) from error
+
+
+def _release_lines(payload: Payload) -> list[tuple[str, str]]:
+    if "version" in payload:
+        version = AppVersion.objects.filter(pk=payload["version"]).first()
+        return [(gettext("Version"), str(version or "–"))]
+    draft = ReleaseDraft.objects.filter(pk=payload["draft"]).first()
+    if draft is None:
+        return []
+    files = [(file.name, f"MD5 {file.md5}") for file in draft.files.order_by("name")]
+    return [(gettext("Version"), str(draft)), *files]
+
+
+def _take_key(payload: Payload, asked_by: User) -> None:
+    new = Succession(payload["public_key"], payload["signature"], payload["programs"])
+    try:
+        key_change.take(new, timezone.now())
+    except KeyChangeError as error:
+        raise StepRefused(texts.error(error)) from error
+
+
+def _key_lines(payload: Payload) -> list[tuple[str, str]]:
+    return [
+        (gettext("New public key"), payload["public_key"]),
+        (gettext("Programs signed with it"), str(len(payload["programs"]))),
+    ]
+
+
+def _guard(version: Any, proposal: Proposal) -> bool:
+    return proposal.operation == "release:release" or (
+        not proposal.operation and proposal.changes.get("is_deprecated", [None, None])[1] is False
+    )
+
+
+def register() -> None:
+    """Called once, when the app is ready."""
+    two_persons.kinds[RELEASE] = Kind(_("Release to all"), "scheduler.release_appversion", _release, _release_lines)
+    two_persons.kinds[NEW_KEY] = Kind(_("New code-signing key"), "scheduler.add_keychange", _take_key, _key_lines)
+    two_persons.guards[AppVersion] = _guard
