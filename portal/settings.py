@@ -338,6 +338,7 @@ MIDDLEWARE = [
     "portal.web.middleware.NoStoreMiddleware",
     "portal.public_pages.look_around.LookAroundMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
+    "portal.web.middleware.OperatorIdleMiddleware",
     "portal.web.middleware.SecondFactorMiddleware",
     "portal.web.middleware.PasswordChangedMiddleware",
     "portal.web.middleware.WhoChangesMiddleware",
@@ -346,7 +347,6 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "allauth.account.middleware.AccountMiddleware",
-    "allauth.usersessions.middleware.UserSessionsMiddleware",
 ]
 ROOT_URLCONF = "portal.urls"
 WSGI_APPLICATION = "portal.wsgi.application"
@@ -458,6 +458,9 @@ LANGUAGE_COOKIE_AGE = 365 * 86_400
 LANGUAGE_COOKIE_SAMESITE = "Lax"
 # Operators without a second factor can do nothing but set one up.
 STAFF_SECOND_FACTOR = env.switch("STAFF_SECOND_FACTOR", HTTPS)
+# Operators who do nothing for so long have to sign in again; 0: no limit.
+STAFF_IDLE_SECS = env.integer("STAFF_IDLE_SECS", 3600, low=0, high=14 * 86_400)
+SESSION_ENGINE = "portal.sign_in.sessions"
 SESSION_COOKIE_HTTPONLY = True
 # Browsers take a cookie with this prefix only from this very host, over https: none from a neighbour under its domain.
 _COOKIE_PREFIX = "__Host-" if HTTPS else ""

@@ -39,7 +39,7 @@ urlpatterns = [
     path("account/tokens/<int:pk>/replace/", replace, name="replace_token"),
     path("account/events/", events, name="security_events"),
     path("account/consents/", consent_history, name="consents"),
-    path("account/sessions/", sessions, name="usersessions_list"),
+    path("account/sessions/", sessions, name="sessions"),
     path("account/", include("allauth.urls")),
 ]
 urlpatterns += [path(f"{page}/", site_text, {"key": page}, name=page) for page in ("about", "privacy", "terms")]

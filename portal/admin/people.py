@@ -6,7 +6,6 @@ from typing import Any
 
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
-from allauth.usersessions.models import UserSession
 from django import forms
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
@@ -32,7 +31,7 @@ from portal.people.recovery import revoke_access
 from portal.people.security_events import Kind, Source, record
 from portal.people.staff import allow_rights
 
-for model in (Group, EmailAddress, Authenticator, UserSession):
+for model in (Group, EmailAddress, Authenticator):
     if admin.site.is_registered(model):
         admin.site.unregister(model)
 BY_OPERATOR = Source(user_agent="an operator")

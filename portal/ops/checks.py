@@ -144,6 +144,14 @@ def check_production(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[
                 id="cobblestone.W014",
             )
         )
+    if not settings.STAFF_IDLE_SECS:
+        found.append(
+            checks.Warning(
+                "STAFF_IDLE_SECS is 0: an operator's browser that nobody uses stays signed in for two weeks.",
+                hint="Leave STAFF_IDLE_SECS out; it is an hour by default.",
+                id="cobblestone.W026",
+            )
+        )
     # Django looks at SECRET_KEY itself.
     found += [
         checks.Warning(
