@@ -340,6 +340,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "portal.web.middleware.OperatorIdleMiddleware",
     "portal.web.middleware.SecondFactorMiddleware",
+    "portal.people.fresh_login.FreshLoginMiddleware",
     "portal.web.middleware.PasswordChangedMiddleware",
     "portal.web.middleware.WhoChangesMiddleware",
     "portal.web.storage_errors.StorageErrorMiddleware",

@@ -12,7 +12,8 @@ from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group
 from django.db import transaction
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.utils.text import format_lazy
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin
@@ -27,14 +28,15 @@ from portal.operators.roles import ROLES
 from portal.people import consents
 from portal.people.accounts import revoke_client_key
 from portal.people.api_tokens import revoke_token
+from portal.people.change_mails import tell_of_change, tell_of_rights
+from portal.people.fresh_login import FreshLogin, needs_fresh_login
 from portal.people.recovery import revoke_access
-from portal.people.security_events import Kind, Source, record
+from portal.people.security_events import BY_OPERATOR, Kind, record
 from portal.people.staff import allow_rights
 
 for model in (Group, EmailAddress, Authenticator):
     if admin.site.is_registered(model):
         admin.site.unregister(model)
-BY_OPERATOR = Source(user_agent="an operator")
 RIGHTS = ("is_staff", "is_superuser", "groups", "user_permissions")
 
 
@@ -74,6 +76,7 @@ class NewPasswordForm(AdminPasswordChangeForm):
         user: User = super().save(commit)
         record(user, Kind.PASSWORD_CHANGED, BY_OPERATOR)
         revoke_access(user, BY_OPERATOR)
+        tell_of_change(user, _("The password was set."), BY_OPERATOR)
         return user
 
 
@@ -104,6 +107,7 @@ class UserAdmin(SecretLookups, DjangoUserAdmin, ModelAdmin):
     add_fieldsets = ((None, {"classes": ("wide",), "fields": ("email", "usable_password", "password1", "password2")}),)
 
     actions = ("allow_rights",)
+    fresh_login = FreshLogin()
 
     @admin.action(
         description=_("Restore withheld rights: the operator reset the password themselves"), permissions=["allow"]
@@ -134,21 +138,43 @@ class UserAdmin(SecretLookups, DjangoUserAdmin, ModelAdmin):
             return False
         return super().has_change_permission(request, obj)
 
+    @needs_fresh_login(to_look=True)
+    def change_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        return super().change_view(request, *args, **kwargs)
+
+    @needs_fresh_login(to_look=True)
+    def user_change_password(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        return super().user_change_password(request, *args, **kwargs)
+
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         # Their history and their computers would be deleted too: close the account ("active" off) instead.
         return False
 
     def save_model(self, request: HttpRequest, obj: User, form: forms.ModelForm[User], change: bool) -> None:
+        before = User.objects.get(pk=obj.pk) if change else None
         super().save_model(request, obj, form, change)
-        if change and form.changed_data:
+        if before is not None and form.changed_data:
             names = [
                 in_english(form.fields[name].label or name).lower() for name in form.changed_data if name in form.fields
             ]
             record(obj, Kind.RIGHTS_CHANGED, BY_OPERATOR, ", ".join(names))
+            _tell_of_form(before, obj, form)
         if change and "email" in form.changed_data:
             # The old address must not log in any more.
             EmailAddress.objects.filter(user=obj).delete()
             EmailAddress.objects.create(user=obj, email=obj.email, primary=True)
+
+
+def _tell_of_form(before: User, user: User, form: forms.ModelForm[User]) -> None:
+    """The mails about a form that changed somebody's address or rights."""
+    if before.email != user.email:
+        words = {"before": before.email, "after": user.email}
+        what = format_lazy(_("The e-mail address was changed from {before} to {after}."), **words)
+        tell_of_change(user, what, BY_OPERATOR, before.email)
+    labels = [form.fields[name].label or name for name in ("is_active", *RIGHTS) if name in form.changed_data]
+    if labels:
+        fields = format_lazy(", ".join(["{}"] * len(labels)), *labels)
+        tell_of_rights(user, format_lazy(_("These were changed: {fields}"), fields=fields), BY_OPERATOR)
 
 
 @admin.register(Host)
