@@ -144,6 +144,14 @@ def check_production(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[
                 id="cobblestone.W014",
             )
         )
+    if {"*", "localhost", "127.0.0.1"} & {*settings.ALLOWED_HOSTS}:
+        found.append(
+            checks.Warning(
+                f"ALLOWED_HOSTS has names that are not this site's alone: {', '.join(settings.ALLOWED_HOSTS)}.",
+                hint="Leave ALLOWED_HOSTS out: the host of SITE_URL is enough.",
+                id="cobblestone.W027",
+            )
+        )
     if not settings.STAFF_IDLE_SECS:
         found.append(
             checks.Warning(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import perf_counter
 from typing import Final
+from urllib.parse import urljoin, urlsplit
 
 import structlog
 from csp.middleware import CSPMiddleware, PolicyParts
@@ -15,6 +16,7 @@ from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import resolve
+from django.utils.encoding import iri_to_uri
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django_htmx.http import HttpResponseClientRefresh
@@ -63,6 +65,23 @@ class ClientMiddleware:
         view = resolve(request.path_info)
         response: HttpResponse = view.func(request, *view.args, **view.kwargs)
         return response
+
+
+class SiteLinksMiddleware:
+    """Whole addresses, as in mails and in the API's answers, begin as SITE_URL does, whatever the Host header says."""
+
+    def __init__(self, get_response: Handler) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        site = urlsplit(settings.SITE_URL)
+
+        def site_address(location: str | None = None) -> str:
+            own = f"{site.scheme}://{site.netloc}{request.get_full_path()}"
+            return str(iri_to_uri(own if location is None else urljoin(own, str(location))))
+
+        request.build_absolute_uri = site_address  # type: ignore[method-assign]  # all that make addresses ask it
+        return self.get_response(request)
 
 
 class RequestLogMiddleware:

@@ -116,7 +116,7 @@ def test_too_many_threads_for_the_pool_are_told(settings: Settings, monkeypatch:
 
 
 def test_a_production_site_has_nothing_to_complain_about(settings: Settings, key_files: tuple[Path, Path]) -> None:
-    settings.SITE_URL = "https://portal.example.org/"
+    settings.SITE_URL, settings.ALLOWED_HOSTS = "https://portal.example.org/", ["portal.example.org"]
     settings.SECRET_KEY, settings.ACCOUNT_KEY_SECRET = "s" * 32, "a" * 32
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
     settings.SECURE_SSL_REDIRECT = settings.BEHIND_PROXY = settings.STAFF_SECOND_FACTOR = True
@@ -133,6 +133,7 @@ def test_a_production_site_has_nothing_to_complain_about(settings: Settings, key
         ("AM_SIGNING_KEY_PUBLIC", Path("/nowhere/key"), "cobblestone.W011"),
         ("BEHIND_PROXY", False, "cobblestone.W012"),
         ("STAFF_SECOND_FACTOR", False, "cobblestone.W014"),
+        ("ALLOWED_HOSTS", ["portal.example.org", "localhost"], "cobblestone.W027"),
         ("STAFF_IDLE_SECS", 0, "cobblestone.W026"),
         ("BROKER_URL", "redis://127.0.0.1:6379/0", "cobblestone.W015"),
         ("CACHE_URL", "redis://127.0.0.1:6379/1", "cobblestone.W015"),
@@ -199,6 +200,7 @@ def test_every_message_says_what_to_do(settings: Settings, tmp_path: Path) -> No
     settings.AM_SIGNING_KEY_PUBLIC = tmp_path / "none"
     settings.SECURE_SSL_REDIRECT = True
     found = [*checks.check_site_url(None), *checks.check_production(None), *checks.check_services(None)]
-    # An address without a dot, no TLS, no proxy, no second factor, a short secret that is used twice, no mail, no key.
-    assert len(found) == 8
+    # An address without a dot, no TLS, no proxy, no second factor, a short secret that is used twice, no mail, no key,
+    # and names of one's own machine.
+    assert len(found) == 9
     assert all(message.hint for message in found)
