@@ -1,15 +1,21 @@
 """Sessions of browsers. The cookie's value is in the browser alone: the table has a keyed hash of it.
 
-So neither a copy of the database nor a statement that somebody smuggles in gives a cookie. The hash is made with
-SECRET_KEY, which ends all sessions when it changes.
+So neither a copy of the database nor a statement that somebody smuggles in gives a cookie. What a session holds is
+encrypted, such as the secret of an authenticator app that is being set up. Both are made with SECRET_KEY, so another
+one ends all sessions.
 """
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
+import hashlib
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
+from cryptography.fernet import Fernet, InvalidToken
+from django.conf import settings
 from django.contrib.auth import SESSION_KEY
 from django.contrib.sessions.backends.base import SessionBase
 from django.contrib.sessions.backends.db import SessionStore as DatabaseSessionStore
@@ -20,6 +26,11 @@ from portal.models import Session, User
 
 _BROWSER: Final = "browser"
 _USER_AGENT_CHARS: Final = 200
+
+
+@lru_cache(maxsize=4)
+def _cipher(secret: str) -> Fernet:
+    return Fernet(base64.urlsafe_b64encode(hashlib.sha256(f"sessions:{secret}".encode()).digest()))
 
 
 def stored_key(cookie: str) -> str:
@@ -34,6 +45,19 @@ class SessionStore(DatabaseSessionStore):
     """
 
     active_at: dt.datetime | None = None
+
+    def encode(self, session_dict: dict[str, Any]) -> str:
+        content = self.serializer().dumps(session_dict)
+        return _cipher(settings.SECRET_KEY).encrypt(content).decode()
+
+    def decode(self, session_data: str | bytes) -> dict[str, Any]:
+        """What is stored; nothing if it was stored with another SECRET_KEY."""
+        try:
+            content = _cipher(settings.SECRET_KEY).decrypt(session_data)
+        except InvalidToken:
+            return {}
+        found: dict[str, Any] = self.serializer().loads(content)
+        return found
 
     @classmethod
     def get_model_class(cls) -> type[Session]:  # type: ignore[override]  # the stubs want a class of Django's own

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import base64
 import datetime as dt
+import zlib
+from contextlib import suppress
 
 import pytest
 from django.contrib.sessions.backends.base import UpdateError
+from django.core import signing
 from django.core.cache import caches
 from django.db import connection
 from django.test import Client
@@ -93,6 +96,32 @@ def test_nothing_that_the_table_holds_opens_a_session(alice: User) -> None:
         assert not is_signed_in(with_cookie(value))
     # A row under a cookie's own value, as Django would keep it, opens none either.
     Session.objects.filter(pk=row.pk).update(session_key=cookie)
+    assert not is_signed_in(browser)
+
+
+def readable(text: str) -> str:
+    """What can be read in it without a key, also if it is encoded and compressed as Django's sessions are."""
+    shown = text
+    for part in text.split(":"):
+        with suppress(ValueError, zlib.error):
+            content = signing.b64_decode(part.lstrip(".").encode())
+            shown += (zlib.decompress(content) if part.startswith(".") else content).decode(errors="replace")
+    return shown
+
+
+def test_what_a_session_holds_is_encrypted_such_as_the_secret_of_an_unfinished_second_factor(alice: User) -> None:
+    assert "a secret" in readable(signing.dumps({"x": "a secret" * 9}, compress=True))
+    browser = sign_in(alice)
+    browser.get("/account/2fa/totp/activate/")
+    secret = browser.session["mfa.totp.secret"]
+    stored = Session.objects.get().session_data
+    assert len(secret) == 32 and secret not in readable(stored) and "mfa" not in readable(stored)
+    assert secret not in whole_cache()
+
+
+def test_another_secret_key_ends_all_sessions(alice: User, settings: Settings) -> None:
+    browser = sign_in(alice)
+    settings.SECRET_KEY = "another key " * 5
     assert not is_signed_in(browser)
 
 
