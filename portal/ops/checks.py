@@ -6,7 +6,7 @@ portal/environment.py refuses single values outside their limits when it reads t
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from portal import environment
 from portal.wire import signing
 
 MIN_SECRET_CHARS = 32
+_LOOPBACK = ("localhost", "::1")
 
 
 @checks.register()
@@ -228,6 +229,14 @@ def check_services(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[Ch
                 id="cobblestone.W010",
             )
         )
+    if host := _host_without_tls(settings.DATABASES["default"]):
+        found.append(
+            checks.Warning(
+                f"DATABASE_URL uses {host} without checking who answers: others on the way can read along.",
+                hint="Add ?sslmode=verify-full&sslrootcert=…: docs/how-to/high-availability.md.",
+                id="cobblestone.W028",
+            )
+        )
     for name, url in (("BROKER_URL", settings.BROKER_URL), ("CACHE_URL", settings.CACHE_URL)):
         parts = urlsplit(url)
         if parts.hostname and not parts.password:
@@ -247,6 +256,14 @@ def check_services(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[Ch
             )
         )
     return found
+
+
+def _host_without_tls(database: Mapping[str, Any]) -> str:
+    """The first host of a database that is on another machine and used without verified TLS; empty if there is none."""
+    if database.get("OPTIONS", {}).get("sslmode") in ("verify-ca", "verify-full"):
+        return ""
+    hosts = str(database.get("HOST", "")).split(",")
+    return next((host for host in hosts if host and not host.startswith(("/", "127.")) and host not in _LOOPBACK), "")
 
 
 @checks.register(deploy=True)

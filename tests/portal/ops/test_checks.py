@@ -9,6 +9,7 @@ import pytest
 from django.core.checks import CheckMessage
 from pytest_django import Settings
 
+from portal import environment
 from portal.ops import checks
 from portal.wire import signing
 
@@ -145,6 +146,25 @@ def test_what_suits_ones_own_machine_only_is_told(
     test_a_production_site_has_nothing_to_complain_about(settings, key_files)
     setattr(settings, name, value)
     assert ids([*checks.check_production(None), *checks.check_services(None)]) == [found]
+
+
+@pytest.mark.parametrize(
+    ("url", "is_told"),
+    [
+        ("postgresql://u@10.0.0.11:5432/x", True),
+        ("postgresql://u@db.example.org/x?sslmode=require", True),
+        ("postgresql://u@127.0.0.1:5432,10.0.0.12:5432/x", True),
+        ("postgresql://u@10.0.0.11:5432,10.0.0.12:5432/x?sslmode=verify-full&sslrootcert=/ca.crt", False),
+        ("postgresql://u@127.0.0.1:5432/x", False),
+        ("postgresql://u@/x?host=/run/postgresql", False),
+    ],
+)
+def test_a_database_elsewhere_without_verified_tls_is_told(
+    settings: Settings, key_files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, url: str, is_told: bool
+) -> None:
+    test_a_production_site_has_nothing_to_complain_about(settings, key_files)
+    monkeypatch.setitem(settings.DATABASES, "default", environment.database(url))
+    assert ids(checks.check_services(None)) == ["cobblestone.W028"] * is_told
 
 
 def test_a_private_key_on_a_public_server_is_told(settings: Settings, tmp_path: Path) -> None:
