@@ -42,7 +42,9 @@ PORT = env.integer("PORT", 8000, low=1, high=65535)
 # The master URL that clients attach to, in its canonical form: with a dot in the host and a slash at the end.
 SITE_URL = env.text("SITE_URL", f"http://127.0.0.1:{PORT}/")
 HTTPS = SITE_URL.startswith("https://")
-ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", [urlsplit(SITE_URL).hostname or "", "localhost", "127.0.0.1"])
+# A site on one's own machine answers by all of its names, a public one only by its own.
+_HOST, _OWN_MACHINE = urlsplit(SITE_URL).hostname or "", ["127.0.0.1", "localhost"]
+ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", _OWN_MACHINE if _HOST in _OWN_MACHINE else [_HOST])
 CSRF_TRUSTED_ORIGINS = [SITE_URL.rstrip("/")]
 # New accounts on the web and, separately, from the BOINC Manager (create_account.php).
 SIGNUP_OPEN = env.switch("SIGNUP_OPEN", True)
@@ -312,6 +314,7 @@ CELERY_BEAT_SCHEDULE = timetable(
 MIDDLEWARE = [
     "portal.web.middleware.ClientMiddleware",  # hands settings.CLIENT_PATHS past everything below
     "portal.web.middleware.RequestLogMiddleware",
+    "portal.web.middleware.SiteLinksMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "portal.web.compression.CompressionMiddleware",
@@ -325,14 +328,15 @@ MIDDLEWARE = [
     "portal.web.middleware.NoStoreMiddleware",
     "portal.public_pages.look_around.LookAroundMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
+    "portal.web.middleware.OperatorIdleMiddleware",
     "portal.web.middleware.SecondFactorMiddleware",
+    "portal.people.fresh_login.FreshLoginMiddleware",
     "portal.web.middleware.PasswordChangedMiddleware",
     "portal.web.middleware.WhoChangesMiddleware",
     "portal.web.storage_errors.StorageErrorMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "allauth.account.middleware.AccountMiddleware",
-    "allauth.usersessions.middleware.UserSessionsMiddleware",
 ]
 ROOT_URLCONF = "portal.urls"
 WSGI_APPLICATION = "portal.wsgi.application"
@@ -402,6 +406,8 @@ AUTHENTICATION_BACKENDS = [
 ]
 LOGIN_REDIRECT_URL = "home"
 LOGIN_URL = "account_login"
+# Whoever asks, an address gets only so many mails that set a new password, or confirm it.
+ACCOUNT_RATE_LIMITS = {"reset_password": "20/m/ip,5/m/key,10/d/key", "confirm_email": "1/3m/key,10/d/key"}
 ACCOUNT_ADAPTER = "portal.people.adapter.AccountAdapter"
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_LOGIN_METHODS = {"email"}
@@ -445,6 +451,9 @@ LANGUAGE_COOKIE_SAMESITE = "Lax"
 STAFF_SECOND_FACTOR = env.switch("STAFF_SECOND_FACTOR", HTTPS)
 # What one operator asks for in the admin another one has to confirm, where it could do most harm.
 TWO_PERSONS = env.switch("TWO_PERSONS", False)
+# Operators who do nothing for so long have to sign in again; 0: no limit.
+STAFF_IDLE_SECS = env.integer("STAFF_IDLE_SECS", 3600, low=0, high=14 * 86_400)
+SESSION_ENGINE = "portal.sign_in.sessions"
 SESSION_COOKIE_HTTPONLY = True
 # Browsers take a cookie with this prefix only from this very host, over https: none from a neighbour under its domain.
 _COOKIE_PREFIX = "__Host-" if HTTPS else ""

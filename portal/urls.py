@@ -1,6 +1,7 @@
 """Addresses of the site: the pages of accounts here; each other app has its own."""
 
 from allauth.account.decorators import secure_admin_login
+from allauth.account.views import password_set
 from django.conf import settings
 from django.contrib import admin
 from django.urls import include, path
@@ -10,6 +11,7 @@ from portal.dashboard.status import server_status, status
 from portal.languages.scripts import script_texts
 from portal.ops.health import healthz, readyz
 from portal.ops.metrics import metrics
+from portal.people.fresh_login import needs_fresh_login
 from portal.people.pages.consent_views import consent_history
 from portal.people.pages.event_views import events
 from portal.people.pages.language_views import switch_language
@@ -39,7 +41,8 @@ urlpatterns = [
     path("account/tokens/<int:pk>/replace/", replace, name="replace_token"),
     path("account/events/", events, name="security_events"),
     path("account/consents/", consent_history, name="consents"),
-    path("account/sessions/", sessions, name="usersessions_list"),
+    path("account/sessions/", sessions, name="sessions"),
+    path("account/password/set/", needs_fresh_login()(password_set), name="account_set_password"),
     path("account/", include("allauth.urls")),
 ]
 urlpatterns += [path(f"{page}/", site_text, {"key": page}, name=page) for page in ("about", "privacy", "terms")]

@@ -12,7 +12,6 @@ from typing import IO, Any, Final
 
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
-from allauth.usersessions.models import UserSession
 from django.apps import apps
 from django.conf import settings
 from django.core.serializers.json import DjangoJSONEncoder
@@ -62,6 +61,7 @@ from portal.models import (
 )
 from portal.requested_work import queue
 from portal.requested_work.queue import Standing
+from portal.sign_in.sessions import signed_in_browsers
 
 KIND: Final = "data copy"
 """The kind of requested work."""
@@ -211,7 +211,10 @@ def _documents(user: User) -> Iterator[tuple[str, object]]:
             "client_keys": _rows(ClientKey.objects.filter(user=user)),
             "api_tokens": _rows(ApiToken.objects.filter(user=user)),
             "two_factor": _rows(Authenticator.objects.filter(user=user), "data"),
-            "sessions": _rows(UserSession.objects.filter(user=user), "session_key", "data"),
+            "sessions": [
+                {"at": browser.at, "ip": browser.address, "user_agent": browser.user_agent}
+                for browser in signed_in_browsers(user)
+            ],
             "security_events": _rows(SecurityEvent.objects.filter(user=user).order_by("pk")),
         },
     )

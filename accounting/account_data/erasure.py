@@ -15,7 +15,8 @@ from accounting.account_data import sql
 from accounting.ledger.sql import LOCK_MONTHS
 from accounting.models import BestDay, Day, HostLedger, Month
 from portal.models import Host, User
-from portal.people.deletion import due_for_erasure, end_sessions, erasure_hooks, forget_in_log
+from portal.people.deletion import due_for_erasure, erasure_hooks, forget_in_log
+from portal.sign_in.sessions import end_sessions
 
 log = structlog.get_logger("erasure")
 

@@ -23,7 +23,10 @@ from accounting.account_data import copies
 from accounting.exchange import made_files
 from portal.models import User
 from portal.people.access import signed_in
+from portal.people.change_mails import tell_of_change
 from portal.people.deletion import GRACE, OperatorCannotLeave, ask_deletion
+from portal.people.fresh_login import needs_fresh_login
+from portal.people.security_events import source_of
 from portal.templatetags.display import day
 
 
@@ -66,11 +69,15 @@ def data(request: HttpRequest) -> HttpResponse:
     return response
 
 
+@needs_fresh_login(keeps_form=True)
 @require_POST
 @login_required
 def make_copy(request: HttpRequest) -> HttpResponse:
-    """Have a copy made."""
-    copies.ask_copy(signed_in(request))
+    """Have a copy made, and tell the owner by mail."""
+    user = signed_in(request)
+    _copy, is_new = copies.ask_copy(user)
+    if is_new:
+        tell_of_change(user, _("A copy of everything that is stored about you was requested."), source_of(request))
     return redirect("data")
 
 

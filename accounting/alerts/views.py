@@ -7,12 +7,10 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from types import MappingProxyType
 from typing import Final
-from urllib.parse import urlencode
 
 from allauth.account.internal.flows.reauthentication import is_reauthentication_required
 from django.conf import settings
 from django.contrib import messages
-from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import ValidationError
 from django.forms import Form
@@ -20,8 +18,9 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST, require_safe
 
@@ -33,6 +32,9 @@ from accounting.models import AlertChannel
 from accounting.wire.alerts import Destination, new_secret, parse_subscription
 from portal.ops.mail_choices import silent_after
 from portal.people.access import signed_in
+from portal.people.change_mails import tell_of_change
+from portal.people.fresh_login import needs_fresh_login, password_address
+from portal.people.security_events import source_of
 from portal.sign_in.browsers import browser_name
 from portal.sign_in.throttle import Throttled, admit_look_up
 from portal.wire import web_push
@@ -65,7 +67,9 @@ def _page(request: HttpRequest, *, secret: str = "", wrong: Mapping[str, Form] =
         "silent_days": silent_after(user).days,
         "most": settings.ALERT_CHANNELS_MAX,
         "per_day": settings.ALERTS_PER_CHANNEL_DAY,
-        "asks_password": _password_address() if is_reauthentication_required(request, app="accounting") else "",
+        "asks_password": password_address(reverse("alerts"))
+        if is_reauthentication_required(request, app="portal")
+        else "",
         "has_room": len(lines) < settings.ALERT_CHANNELS_MAX,
         "push_key": web_push.public_key_text(web_push.parse_key(settings.VAPID_PRIVATE_KEY)),
     }
@@ -80,26 +84,6 @@ def _page(request: HttpRequest, *, secret: str = "", wrong: Mapping[str, Form] =
 def _kinds_form(line: ChannelLine) -> KindsForm:
     chosen = {"alert_kinds": line.channel.alert_kinds, "tells_end": line.channel.tells_end}
     return KindsForm(initial=chosen, auto_id=f"id_{line.channel.pk}_%s")
-
-
-def _after_password(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """Ask for the password first. What was entered is not kept meanwhile: addresses and tokens of channels are secret.
-
-    The library would keep it in the session.
-    """
-
-    @wraps(view)
-    def asked(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
-        if is_reauthentication_required(request, app="accounting"):
-            messages.warning(request, _("Confirm that it is you first. Then fill in the form again: it was not kept."))
-            return redirect(_password_address())
-        return view(request, *args, **kwargs)
-
-    return asked
-
-
-def _password_address() -> str:
-    return f"{reverse('account_reauthenticate')}?{urlencode({REDIRECT_FIELD_NAME: reverse('alerts')})}"
 
 
 def _few_look_ups(view: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
@@ -117,9 +101,9 @@ def _few_look_ups(view: Callable[[HttpRequest], HttpResponse]) -> Callable[[Http
     return admitted
 
 
+@needs_fresh_login()
 @require_POST
 @login_required
-@_after_password
 @_few_look_ups
 def add_browser(request: HttpRequest) -> HttpResponse:
     """Tell me in this browser."""
@@ -130,9 +114,9 @@ def add_browser(request: HttpRequest) -> HttpResponse:
     return _added(request, form, Kind.PUSH, name, form.host, form.cleaned_data["subscription"], "browser_form")
 
 
+@needs_fresh_login()
 @require_POST
 @login_required
-@_after_password
 @_few_look_ups
 def add_webhook(request: HttpRequest) -> HttpResponse:
     """Tell a program of mine. The secret that signs what is sent is shown this once."""
@@ -143,9 +127,9 @@ def add_webhook(request: HttpRequest) -> HttpResponse:
     return _added(request, form, Kind.WEBHOOK, form.shown_name, form.host, to, "webhook_form")
 
 
+@needs_fresh_login()
 @require_POST
 @login_required
-@_after_password
 @_few_look_ups
 def add_ntfy(request: HttpRequest) -> HttpResponse:
     """Tell me by ntfy."""
@@ -198,9 +182,9 @@ def move_browser(request: HttpRequest) -> HttpResponse:
     return HttpResponse(status=204)
 
 
+@needs_fresh_login()
 @require_POST
 @login_required
-@_after_password
 def renew_secret(request: HttpRequest, pk: int) -> HttpResponse:
     """Another secret for a webhook, shown this once; the old one signs nothing any more."""
     try:
@@ -251,8 +235,13 @@ def resume(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 @login_required
 def remove(request: HttpRequest, pk: int) -> HttpResponse:
-    """No more alerts there."""
-    _found(channels.remove(signed_in(request), pk))
+    """No more alerts there; a mail says so, as the next alert would have."""
+    user = signed_in(request)
+    channel = AlertChannel.objects.filter(user=user, pk=pk).first()
+    _found(channels.remove(user, pk))
+    if channel is not None:
+        what = format_lazy(gettext_lazy("A channel for alerts was removed: {channel}."), channel=channel.name)
+        tell_of_change(user, what, source_of(request))
     messages.success(request, _("Removed."))
     return redirect("alerts")
 

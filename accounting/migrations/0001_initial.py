@@ -20,7 +20,6 @@ class Migration(migrations.Migration):
         ("admin", "0003_logentry_add_action_flag_choices"),
         ("mfa", "0003_authenticator_type_uniq"),
         ("portal", "0002_log_proxies"),
-        ("usersessions", "0001_initial"),
     ]
 
     operations = [

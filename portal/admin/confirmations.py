@@ -19,6 +19,7 @@ from portal.admin.base import ReadOnlyAdmin
 from portal.audit import two_persons
 from portal.models import ConfirmationRequest
 from portal.people.access import signed_in
+from portal.people.fresh_login import needs_fresh_login
 
 
 @admin.register(ConfirmationRequest)
@@ -63,6 +64,7 @@ class ConfirmationRequestAdmin(ReadOnlyAdmin):
         }
         return TemplateResponse(request, "portal/audit/confirmation.html", context)
 
+    @needs_fresh_login()
     def decide(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Confirm or refuse it."""
         row = get_object_or_404(ConfirmationRequest, pk=pk)

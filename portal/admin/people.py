@@ -6,7 +6,6 @@ from typing import Any
 
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
-from allauth.usersessions.models import UserSession
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
@@ -16,6 +15,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
+from django.utils.text import format_lazy
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin
@@ -32,14 +32,15 @@ from portal.people import consents
 from portal.people.access import signed_in
 from portal.people.accounts import revoke_client_key
 from portal.people.api_tokens import revoke_token
+from portal.people.change_mails import tell_of_change, tell_of_rights
+from portal.people.fresh_login import FreshLogin, needs_fresh_login
 from portal.people.recovery import revoke_access
-from portal.people.security_events import Kind, Source, record
+from portal.people.security_events import BY_OPERATOR, Kind, record
 from portal.people.staff import allow_rights
 
-for model in (Group, EmailAddress, Authenticator, UserSession):
+for model in (Group, EmailAddress, Authenticator):
     if admin.site.is_registered(model):
         admin.site.unregister(model)
-BY_OPERATOR = Source(user_agent="an operator")
 RIGHTS = ("is_staff", "is_superuser", "groups", "user_permissions")
 
 
@@ -79,6 +80,7 @@ class NewPasswordForm(AdminPasswordChangeForm):
         user: User = super().save(commit)
         record(user, Kind.PASSWORD_CHANGED, BY_OPERATOR)
         revoke_access(user, BY_OPERATOR)
+        tell_of_change(user, _("The password was set."), BY_OPERATOR)
         return user
 
 
@@ -109,6 +111,7 @@ class UserAdmin(SecretLookups, DjangoUserAdmin, ModelAdmin):
     add_fieldsets = ((None, {"classes": ("wide",), "fields": ("email", "usable_password", "password1", "password2")}),)
 
     actions = ("allow_rights",)
+    fresh_login = FreshLogin()
 
     @admin.action(
         description=_("Restore withheld rights: the operator reset the password themselves"), permissions=["allow"]
@@ -141,6 +144,10 @@ class UserAdmin(SecretLookups, DjangoUserAdmin, ModelAdmin):
             return False
         return super().has_change_permission(request, obj)
 
+    @needs_fresh_login(to_look=True)
+    def change_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        return super().change_view(request, *args, **kwargs)
+
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         # Their history and their computers would be deleted too: close the account ("active" off) instead.
         return False
@@ -148,12 +155,14 @@ class UserAdmin(SecretLookups, DjangoUserAdmin, ModelAdmin):
     def save_model(self, request: HttpRequest, obj: User, form: forms.ModelForm[User], change: bool) -> None:
         if change and two_persons.is_on():
             self._ask_second(request, obj, form)
+        before = User.objects.get(pk=obj.pk) if change else None
         super().save_model(request, obj, form, change)
-        if change and form.changed_data:
+        if before is not None and form.changed_data:
             names = [
                 in_english(form.fields[name].label or name).lower() for name in form.changed_data if name in form.fields
             ]
             record(obj, Kind.RIGHTS_CHANGED, BY_OPERATOR, ", ".join(names))
+            _tell_of_form(before, obj, form)
         if change and "email" in form.changed_data:
             # The old address must not log in any more.
             EmailAddress.objects.filter(user=obj).delete()
@@ -180,6 +189,7 @@ class UserAdmin(SecretLookups, DjangoUserAdmin, ModelAdmin):
         else:
             messages.warning(request, two_persons.asked_text())
 
+    @needs_fresh_login(to_look=True)
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
         """With two persons, nobody sets another operator's password: they could confirm their own steps with it."""
         other = self.get_object(request, id)
@@ -192,6 +202,18 @@ class UserAdmin(SecretLookups, DjangoUserAdmin, ModelAdmin):
 def is_others_login(request: HttpRequest, other: User) -> bool:
     """Whether this is another operator's account, whose login is theirs alone because two persons are needed."""
     return two_persons.is_on() and (other.is_staff or other.is_superuser) and other != request.user
+
+
+def _tell_of_form(before: User, user: User, form: forms.ModelForm[User]) -> None:
+    """The mails about a form that changed somebody's address or rights."""
+    if before.email != user.email:
+        words = {"before": before.email, "after": user.email}
+        what = format_lazy(_("The e-mail address was changed from {before} to {after}."), **words)
+        tell_of_change(user, what, BY_OPERATOR, before.email)
+    labels = [form.fields[name].label or name for name in ("is_active", *RIGHTS) if name in form.changed_data]
+    if labels:
+        fields = format_lazy(", ".join(["{}"] * len(labels)), *labels)
+        tell_of_rights(user, format_lazy(_("These were changed: {fields}"), fields=fields), BY_OPERATOR)
 
 
 @admin.register(Host)

@@ -33,7 +33,6 @@ _NEXT: Final = [
     ("admin", "0003_logentry_add_action_flag_choices"),
     ("mfa", "0003_authenticator_type_uniq"),
     ("portal", "0002_log_proxies"),
-    ("usersessions", "0001_initial"),
 ]
 _MIGRATIONS: Final = {
     ("portal", "0001_initial"): _FIRST,

@@ -1,7 +1,8 @@
 """Which addresses the site may connect to. Pure.
 
 Public addresses, and the networks that the operator named. The lists are those of IANA's registries of special-purpose
-addresses. They are written out here because Python's own `is_global` differs between its versions.
+addresses (RFC 6890), also of those that can be reached from everywhere: no server that the site asks is there. They are
+written out here because Python's own `is_global` differs between its versions.
 """
 
 from __future__ import annotations
@@ -17,17 +18,23 @@ _NOT_PUBLIC_4: Final = tuple(
     IPv4Network(text)
     for text in (
         "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
-        "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
-        "224.0.0.0/4", "240.0.0.0/4",
+        "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.168.0.0/16", "192.175.48.0/24",
+        "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
+        # In no registry: every virtual machine at Azure has its host's services at this public address.
+        "168.63.129.16/32",
     )
 )  # fmt: skip
 # All others are reserved, local or multicast.
 _PUBLIC_6: Final = IPv6Network("2000::/3")
-_NOT_PUBLIC_6: Final = tuple(IPv6Network(text) for text in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"))
+_NOT_PUBLIC_6: Final = tuple(
+    IPv6Network(text) for text in ("2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20")
+)
 
 _MAPPED: Final = IPv6Network("::ffff:0:0/96")
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 _SIX_TO_FOUR: Final = IPv6Network("2002::/16")
+# The upper half of an interface's identifier, with an IPv4 address in the lower: a host inside a site (RFC 5214).
+_ISATAP: Final = (0x0000_5EFE, 0x0200_5EFE)
 
 
 def is_allowed(address: Address, allowed: Sequence[Network]) -> bool:
@@ -42,6 +49,8 @@ def is_allowed(address: Address, allowed: Sequence[Network]) -> bool:
         return is_allowed(inner, allowed)
     if isinstance(address, IPv4Address):
         return not any(address in network for network in _NOT_PUBLIC_4)
+    if int(address) >> 32 & 0xFFFFFFFF in _ISATAP:
+        return False
     return address in _PUBLIC_6 and not any(address in network for network in _NOT_PUBLIC_6)
 
 

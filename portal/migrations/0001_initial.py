@@ -1,6 +1,7 @@
 import django.contrib.postgres.fields
 import django.core.validators
 import django.db.models.deletion
+import django.db.models.functions.datetime
 import django.db.models.functions.text
 import django.utils.timezone
 import portal.models.common
@@ -591,6 +592,24 @@ class Migration(migrations.Migration):
                 ],
                 "constraints": [models.UniqueConstraint(fields=("user", "kind", "key"), name="sentmail_once")],
             },
+        ),
+        migrations.CreateModel(
+            name="Session",
+            fields=[
+                ("session_key", models.CharField(max_length=64, primary_key=True, serialize=False)),
+                ("session_data", models.TextField()),
+                ("expire_date", models.DateTimeField(db_index=True)),
+                (
+                    "user",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="sessions",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                ("active_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+            ],
         ),
         migrations.CreateModel(
             name="WaitingMail",

@@ -12,6 +12,7 @@ from portal.models.people import CLIENT_PASSWORD_FIELDS, User, UserManager
 from portal.models.periodic import BeatLease, PeriodicTask
 from portal.models.requested_work import RequestedWork
 from portal.models.security_events import SecurityEvent
+from portal.models.sessions import Session
 from portal.models.signed_log import SignedEntry
 from portal.models.site_texts import SiteText
 from portal.models.support import Account, AccountBlock, SupportAction
@@ -40,6 +41,7 @@ __all__ = [
     "RequestedWork",
     "SecurityEvent",
     "SentMail",
+    "Session",
     "SignedEntry",
     "SiteText",
     "SupportAction",

@@ -30,6 +30,7 @@ from portal.models import Account, AccountBlock, SupportAction, User
 from portal.operators import support
 from portal.operators.log_texts import LOOKED, helped, log_text
 from portal.people.access import signed_in
+from portal.people.fresh_login import needs_fresh_login
 from portal.people.security_events import source_of
 
 if TYPE_CHECKING:
@@ -217,6 +218,7 @@ class AccountAdmin(_ReadAdmin):
             entry.change_message = log_text(entry.change_message)
         return found
 
+    @needs_fresh_login(keeps_form=True)
     def help_view(self, request: HttpRequest, pk: int, what: str) -> HttpResponse:
         """Do one of `HELP`."""
         help_ = HELP.get(what)

@@ -30,6 +30,7 @@ from portal.people import deletion
 from portal.people.key_mails import send_words
 from portal.people.security_events import BY_SUPPORT, FAILURES, Kind, Source, log, record
 from portal.people.staff import is_operator, second_factors
+from portal.sign_in.sessions import end_sessions
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -187,7 +188,7 @@ def block(user: User, by: User, reason: str) -> bool:
             raise Refused(gettext("This account is already blocked or closed."))
         AccountBlock.objects.create(user=user, reason=reason, blocked_by=by)
         User.objects.filter(pk=user.pk).update(is_active=False)
-        deletion.end_sessions(user)
+        end_sessions(user)
         record(user, Kind.BLOCKED, BY_SUPPORT)
     return True
 

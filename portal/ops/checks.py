@@ -6,7 +6,7 @@ portal/environment.py refuses single values outside their limits when it reads t
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from ipaddress import ip_network
 from pathlib import Path
@@ -22,6 +22,7 @@ from portal import environment
 from portal.wire import signing
 
 MIN_SECRET_CHARS = 32
+_LOOPBACK = ("localhost", "::1")
 
 
 @checks.register()
@@ -156,6 +157,22 @@ def check_production(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[
                 id="cobblestone.W014",
             )
         )
+    if {"*", "localhost", "127.0.0.1"} & {*settings.ALLOWED_HOSTS}:
+        found.append(
+            checks.Warning(
+                f"ALLOWED_HOSTS has names that are not this site's alone: {', '.join(settings.ALLOWED_HOSTS)}.",
+                hint="Leave ALLOWED_HOSTS out: the host of SITE_URL is enough.",
+                id="cobblestone.W027",
+            )
+        )
+    if not settings.STAFF_IDLE_SECS:
+        found.append(
+            checks.Warning(
+                "STAFF_IDLE_SECS is 0: an operator's browser that nobody uses stays signed in for two weeks.",
+                hint="Leave STAFF_IDLE_SECS out; it is an hour by default.",
+                id="cobblestone.W026",
+            )
+        )
     # Django looks at SECRET_KEY itself.
     found += [
         checks.Warning(
@@ -193,7 +210,7 @@ def check_two_persons(
         checks.Warning(
             f"TWO_PERSONS is off, although {nsuperusers} people are superusers.",
             hint="Set TWO_PERSONS=1: a release, a new key, more rights or another address then need a second person.",
-            id="cobblestone.W026",
+            id="cobblestone.W029",
         )
     ]
 
@@ -245,6 +262,14 @@ def check_services(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[Ch
                 id="cobblestone.W010",
             )
         )
+    if host := _host_without_tls(settings.DATABASES["default"]):
+        found.append(
+            checks.Warning(
+                f"DATABASE_URL uses {host} without checking who answers: others on the way can read along.",
+                hint="Add ?sslmode=verify-full&sslrootcert=…: docs/how-to/high-availability.md.",
+                id="cobblestone.W028",
+            )
+        )
     for name, url in (("BROKER_URL", settings.BROKER_URL), ("CACHE_URL", settings.CACHE_URL)):
         parts = urlsplit(url)
         if parts.hostname and not parts.password:
@@ -264,6 +289,14 @@ def check_services(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[Ch
             )
         )
     return found
+
+
+def _host_without_tls(database: Mapping[str, Any]) -> str:
+    """The first host of a database that is on another machine and used without verified TLS; empty if there is none."""
+    if database.get("OPTIONS", {}).get("sslmode") in ("verify-ca", "verify-full"):
+        return ""
+    hosts = str(database.get("HOST", "")).split(",")
+    return next((host for host in hosts if host and not host.startswith(("/", "127.")) and host not in _LOOPBACK), "")
 
 
 @checks.register(deploy=True)

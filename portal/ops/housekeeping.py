@@ -8,12 +8,10 @@ from typing import Final
 import structlog
 from allauth.account import app_settings
 from allauth.account.models import EmailAddress
-from allauth.usersessions.models import UserSession
-from django.contrib.sessions.models import Session
-from django.db.models import Exists, F, OuterRef, Q
+from django.db.models import F, Q
 
 from portal.databases import clock
-from portal.models import ApiToken, ClientKey, User
+from portal.models import ApiToken, ClientKey, Session, User
 from portal.ops.mail_choices import delete_old
 
 log = structlog.get_logger("housekeeping")
@@ -28,14 +26,11 @@ def remove_expired() -> None:
     """One pass; safe to repeat and to interrupt."""
     now = clock.now()
     sessions = Session.objects.filter(expire_date__lt=now).delete()[0]
-    # The rows of people's lists of sessions do not expire with the sessions.
-    alive = Session.objects.filter(session_key=OuterRef("session_key"))
-    listed = UserSession.objects.filter(~Exists(alive), last_seen_at__lt=now - dt.timedelta(days=1)).delete()[0]
     keys, addresses = _remove_keys(now), _remove_addresses(now)
     since = now - REVOKED_KEYS_KEPT
     ApiToken.objects.filter(Q(revoked_at__lt=since) | Q(expires_at__lt=since)).delete()
     delete_old()
-    log.info("tidied", sessions=sessions, listed_sessions=listed, keys=keys, addresses=addresses)
+    log.info("tidied", sessions=sessions, keys=keys, addresses=addresses)
 
 
 def _remove_keys(now: dt.datetime) -> int:

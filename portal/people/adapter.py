@@ -19,12 +19,15 @@ from django.contrib import messages
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse
-from django.utils.translation import get_language
+from django.utils.text import format_lazy
+from django.utils.translation import get_language, gettext_lazy
 from django.utils.translation import gettext as _
 
 from portal.languages.recipients import written_for
 from portal.models import User
 from portal.people.accounts import refresh_client_password
+from portal.people.change_mails import tell_of_change
+from portal.people.security_events import source_of
 from portal.sign_in import known_devices
 from portal.wire import sealing
 
@@ -69,9 +72,19 @@ class AccountAdapter(DefaultAccountAdapter):
 
     def confirm_email(self, request: HttpRequest, email_address: EmailAddress) -> bool:
         """Confirm an address, unless somebody else opened an account with it in the meantime."""
+        before = User.objects.get(pk=email_address.user_id).email
+        is_told = EmailAddress.objects.filter(user_id=email_address.user_id, email=before).exists()
         try:
             with transaction.atomic():
-                return bool(super().confirm_email(request, email_address))
+                is_confirmed = bool(super().confirm_email(request, email_address))
+                if is_confirmed and email_address.user.email != before:
+                    # The library writes to the old address, unless that was never one of its own.
+                    words = {"before": before, "after": email_address.user.email}
+                    what = format_lazy(
+                        gettext_lazy("The e-mail address was changed from {before} to {after}."), **words
+                    )
+                    tell_of_change(email_address.user, what, source_of(request), *([] if is_told else [before]))
+                return is_confirmed
         except IntegrityError:
             self.add_message(
                 request,

@@ -9,13 +9,12 @@ import datetime as dt
 from collections.abc import Callable
 from typing import Final
 
-from allauth.usersessions.models import UserSession
 from django.contrib.admin.models import LogEntry
-from django.contrib.sessions.models import Session
 from django.db.models import QuerySet
 
 from portal.databases import clock
 from portal.models import User
+from portal.sign_in.sessions import end_sessions
 
 GRACE: Final = dt.timedelta(days=14)
 erasure_hooks: list[Callable[[int, dt.datetime], None]] = []
@@ -39,13 +38,6 @@ def ask_deletion(user: User) -> dt.datetime:
     end_sessions(user)
     assert user.deletion_asked_at is not None
     return user.deletion_asked_at + GRACE
-
-
-def end_sessions(user: User, but: str | None = None) -> None:
-    """Log the user out on every device; ``but``: the key of a session that goes on."""
-    listed = UserSession.objects.filter(user=user).exclude(session_key=but or "")
-    Session.objects.filter(session_key__in=listed.values("session_key")).delete()
-    listed.delete()
 
 
 def forget_in_log(user_id: int) -> None:

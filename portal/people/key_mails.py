@@ -165,18 +165,20 @@ def _send_confirmation(user_id: int) -> None:
     _send_words(user, _("Confirm your e-mail address"), "confirm_address", words)
 
 
-def send_words(user: User, subject: StrOrPromise, template: str, words: dict[str, Any]) -> bool:
-    """Send a mail of a template in its reader's language; False, and a line in the log, if it was not accepted."""
+def send_words(user: User, subject: StrOrPromise, template: str, words: dict[str, Any], address: str = "") -> bool:
+    """Send a mail of a template in its reader's language, to this address or the login; False, and a line in the log,
+    if it was not accepted.
+    """
     try:
-        _send_words(user, subject, template, words)
+        _send_words(user, subject, template, words, address)
     except (OSError, SMTPException) as error:
         log.error("mail_failed", kind=template, user=user.pk, reason=type(error).__name__)
         return False
     return True
 
 
-def _send_words(user: User, subject: StrOrPromise, template: str, words: dict[str, Any]) -> None:
+def _send_words(user: User, subject: StrOrPromise, template: str, words: dict[str, Any], address: str = "") -> None:
     with written_for(user):
         text = render_to_string(f"portal/mails/{template}.txt", words)
         title = f"{settings.ACCOUNT_EMAIL_SUBJECT_PREFIX}{subject}"
-    send_mail(title, text, None, [user.email])
+    send_mail(title, text, None, [address or user.email])

@@ -17,15 +17,18 @@ from django.utils.translation import gettext
 from portal.languages.stored import in_english
 from portal.models import User
 from portal.people.api_tokens import revoke_all_tokens
-from portal.people.deletion import cancel_deletion, end_sessions
+from portal.people.deletion import cancel_deletion
 from portal.people.event_texts import FACTOR_MADE_ANEW
 from portal.people.security_events import Kind, log_event, record, source_of
 from portal.people.staff import is_operator, second_factors
+from portal.sign_in.sessions import end_sessions, note_browser
 
 
 @receiver(user_logged_in)
 def _logged_in(request: HttpRequest, user: User, **_: Any) -> None:
-    record(user, Kind.LOGIN, source_of(request))
+    source = source_of(request)
+    note_browser(request.session, source.address, source.user_agent)
+    record(user, Kind.LOGIN, source)
     if cancel_deletion(user):
         messages.success(request, gettext("Welcome back. Your account will not be deleted."), fail_silently=True)
 

@@ -10,10 +10,10 @@ from django.utils import timezone
 from portal.models import CLIENT_PASSWORD_FIELDS, User
 from portal.people.accounts import revoke_all_client_keys
 from portal.people.api_tokens import revoke_all_tokens
-from portal.people.deletion import end_sessions
 from portal.people.event_texts import RIGHTS_HELD
 from portal.people.security_events import Kind, Source, record
 from portal.people.staff import is_operator, lacks_second_factor
+from portal.sign_in.sessions import end_sessions
 
 
 def revoke_access(user: User, source: Source) -> None:
@@ -33,12 +33,12 @@ def reset_password(user: User, password: str, source: Source, *, session_key: st
     """Set the password of somebody who proved by a mail that the address is theirs, and leave nobody else any access.
 
     Keys, tokens, logins and a change of address that waits end: whoever opened the account or knew the password could
-    have made them. ``session_key``: the session that asks, which goes on. Second factors and passkeys stay if the
-    address was confirmed before, as a mailbox alone must not be enough to take such an account over. If it was not,
-    nobody knows that the address's owner made them. An operator's stay in any case: `createsuperuser` makes an account
-    without a confirmed address, and a superuser can remove a lost factor. The rights of an operator who has none, where
-    one is demanded, are held until somebody allows them (portal/people/staff.py). Locks the user's row, then those of
-    keys, tokens and sessions.
+    have made them. ``session_key``: the cookie of the session that asks, which goes on. Second factors and passkeys
+    stay if the address was confirmed before, as a mailbox alone must not be enough to take such an account over. If it
+    was not, nobody knows that the address's owner made them. An operator's stay in any case: `createsuperuser` makes an
+    account without a confirmed address, and a superuser can remove a lost factor. The rights of an operator who has
+    none, where one is demanded, are held until somebody allows them (portal/people/staff.py). Locks the user's row,
+    then those of keys, tokens and sessions.
     """
     with transaction.atomic():
         locked = User.objects.select_for_update(no_key=True).get(pk=user.pk)

@@ -36,6 +36,7 @@ class Source:
 NOWHERE: Final = Source()
 """Not over the network: a command, a task."""
 BY_SUPPORT: Final = Source(user_agent="support")
+BY_OPERATOR: Final = Source(user_agent="an operator")
 
 
 def source_of(request: HttpRequest | None) -> Source:

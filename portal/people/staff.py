@@ -9,8 +9,10 @@ from __future__ import annotations
 from allauth.mfa.models import Authenticator
 from django.conf import settings
 from django.db.models import QuerySet
+from django.utils.translation import gettext_lazy as _
 
 from portal.models import User
+from portal.people.change_mails import tell_of_rights
 from portal.people.event_texts import RIGHTS_ALLOWED
 from portal.people.security_events import Kind, Source, record
 
@@ -43,3 +45,4 @@ def allow_rights(user: User, source: Source) -> None:
     user.rights_held_at = None
     user.save(update_fields=["rights_held_at"])
     record(user, Kind.RIGHTS_CHANGED, source, RIGHTS_ALLOWED)
+    tell_of_rights(user, _("The rights that were withheld after a reset of the password were restored."), source)

@@ -149,7 +149,8 @@ def speed(flops: float | None) -> str:
 @register.filter
 def browser(user_agent: str) -> SafeString:
     """A browser's name, version and system; all that it says of itself on hover."""
-    return format_html('<span title="{}">{}</span>', user_agent, browser_name(user_agent))
+    name = browser_name(user_agent) if user_agent.strip() else _("an unknown program")
+    return format_html('<span title="{}">{}</span>', user_agent, name)
 
 
 @register.filter

@@ -5,28 +5,35 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import perf_counter
 from typing import Final
+from urllib.parse import urljoin, urlsplit
 
 import structlog
 from csp.middleware import CSPMiddleware, PolicyParts
 from django.conf import settings
 from django.contrib import messages
-from django.contrib.auth import SESSION_KEY
+from django.contrib.auth import SESSION_KEY, logout
+from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import resolve
+from django.utils.encoding import iri_to_uri
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
+from django_htmx.http import HttpResponseClientRefresh
 
 from portal.audit.who import changes_by
 from portal.clients import request_handler
 from portal.clients.views import content_length
+from portal.databases import clock
 from portal.models import User
 from portal.ops import metrics
 from portal.ops.logs import USER_AGENT_CHARS, log_request, loggable_path
 from portal.people.accounts import PasswordChanged
-from portal.people.staff import are_rights_held, lacks_second_factor
+from portal.people.staff import are_rights_held, is_operator, lacks_second_factor
+from portal.sign_in.sessions import idle_secs, note_activity
 
 Handler = Callable[[HttpRequest], HttpResponse]
+_ACTIVITY_NOTED_EVERY_SECS: Final = 60
 PROBES: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 
 
@@ -58,6 +65,23 @@ class ClientMiddleware:
         view = resolve(request.path_info)
         response: HttpResponse = view.func(request, *view.args, **view.kwargs)
         return response
+
+
+class SiteLinksMiddleware:
+    """Whole addresses, as in mails and in the API's answers, begin as SITE_URL does, whatever the Host header says."""
+
+    def __init__(self, get_response: Handler) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        site = urlsplit(settings.SITE_URL)
+
+        def site_address(location: str | None = None) -> str:
+            own = f"{site.scheme}://{site.netloc}{request.get_full_path()}"
+            return str(iri_to_uri(own if location is None else urljoin(own, str(location))))
+
+        request.build_absolute_uri = site_address  # type: ignore[method-assign]  # all that make addresses ask it
+        return self.get_response(request)
 
 
 class RequestLogMiddleware:
@@ -108,6 +132,32 @@ class NoStoreMiddleware:
         if session.accessed and SESSION_KEY in session and not response.has_header("Cache-Control"):
             response.headers["Cache-Control"] = "private, no-store"
         return response
+
+
+class OperatorIdleMiddleware:
+    """Has operators sign in again who have done nothing for STAFF_IDLE_SECS. Their pages that refresh do not count."""
+
+    def __init__(self, get_response: Handler) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_view(self, request: HttpRequest, view: object, args: object, kwargs: object) -> HttpResponse | None:
+        limit_secs, user = settings.STAFF_IDLE_SECS, request.user
+        if not limit_secs or not isinstance(user, User) or not is_operator(user):
+            return None
+        now, is_refresh = clock.now(), request.method == "GET" and "HX-Request" in request.headers
+        secs = idle_secs(request.session, now)
+        if secs > limit_secs:
+            logout(request)
+            messages.info(request, gettext("You were signed out because you had not used this site for a while."))
+            if "HX-Request" in request.headers:
+                return HttpResponseClientRefresh()
+            return redirect_to_login(request.get_full_path() if request.method == "GET" else "")
+        if not is_refresh and secs >= min(_ACTIVITY_NOTED_EVERY_SECS, limit_secs / 10):
+            note_activity(request.session, now)
+        return None
 
 
 # What signing in and setting up a second factor need: allauth adds none while an address waits for its confirmation.

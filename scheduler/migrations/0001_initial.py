@@ -18,7 +18,6 @@ class Migration(migrations.Migration):
         ("credit", "0001_initial"),
         ("mfa", "0003_authenticator_type_uniq"),
         ("portal", "0002_log_proxies"),
-        ("usersessions", "0001_initial"),
     ]
 
     operations = [

@@ -21,6 +21,7 @@ from unfold.admin import ModelAdmin
 from credit.models import AppVersion
 from portal.audit import proposals, two_persons
 from portal.people.access import signed_in
+from portal.people.fresh_login import needs_fresh_login
 from scheduler.engine.release_states import NotPossible, ReleaseAction
 from scheduler.models import PlanClass, ReleaseDraft
 from scheduler.programs import catalogue, code_signing
@@ -177,12 +178,14 @@ class ReleasePages(ModelAdmin):
             messages.error(request, gettext("Paste the signatures, or choose their file."))
         return self._to_draft(pk)
 
+    @needs_fresh_login(keeps_form=True)
     def sign_here(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Sign with the server's key."""
         draft = self._draft(request, pk, "release")
         self._try(request, lambda: drafts.sign_here(draft), gettext("All files are signed with this server’s key."))
         return self._to_draft(pk)
 
+    @needs_fresh_login(keeps_form=True)
     def store(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Store the version, and send it to testers or to all."""
         draft = self._draft(request, pk, "release")
@@ -201,6 +204,7 @@ class ReleasePages(ModelAdmin):
             return redirect("admin:scheduler_releasedraft_changelist")
         return self._to_draft(pk)
 
+    @needs_fresh_login(keeps_form=True)
     def version_action(self, request: HttpRequest, pk: int, action: str) -> HttpResponse:
         """Test, release, withdraw or roll back a stored version; what may change credit goes through a step."""
         self._check_post(request)

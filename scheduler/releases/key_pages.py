@@ -31,6 +31,7 @@ from unfold.widgets import UnfoldAdminFileFieldWidget
 from portal.admin import ReadOnlyAdmin
 from portal.audit import two_persons
 from portal.people.access import signed_in
+from portal.people.fresh_login import needs_fresh_login
 from scheduler.models import KeyChange
 from scheduler.programs import code_signing, key_change
 from scheduler.programs.key_change import KeyChangeError, Succession
@@ -104,6 +105,7 @@ class KeyPages(ReadOnlyAdmin):
             *super().get_urls(),
         ]
 
+    @needs_fresh_login()
     def new_key(self, request: HttpRequest) -> HttpResponse:
         """The steps; POST takes the new key."""
         _check(request)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import datetime as dt
 
 import pytest
-from allauth.usersessions.models import UserSession
-from django.contrib.sessions.models import Session
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -14,7 +12,7 @@ from django.utils import timezone
 
 from accounting.models import ProjectKeyword, ProjectVersion
 from emulator.models import Experiment, Run
-from portal.models import User
+from portal.models import Session, User
 from portal.people.api_tokens import issue_token
 from tests.support.accounting_factories import credit, make_host, make_note, make_project
 
@@ -55,8 +53,7 @@ def grow(user: User, number: int) -> dict[str, object]:
         Run.objects.create(experiment=experiment, number=1, variant="Recent estimated credit", policy="rec")
         issue_token(user, name=f"token {n}", scopes=["read:hosts"], lifetime=None)
         key = f"{user.hosts.count():0>32}"
-        Session.objects.create(session_key=key, session_data="", expire_date=timezone.now() + dt.timedelta(days=1))
-        UserSession.objects.create(user=user, session_key=key, ip="192.0.2.1", user_agent="a browser")
+        Session.objects.create(session_key=key, user=user, expire_date=timezone.now() + dt.timedelta(days=1))
     return {"host": host.pk, "project": project.pk, "today": today}
 
 

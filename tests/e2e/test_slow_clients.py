@@ -154,7 +154,7 @@ def test_clients_are_answered_while_every_page_waits(
     with Site(site_var_dir, tmp_path / "log") as site, ExitStack() as stack:
         pages = [stack.enter_context(connect(site)) for _ in range(THREADS + 10)]
         with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute("LOCK TABLE django_session")
+            cursor.execute("LOCK TABLE portal_session")
             for each in pages:
                 each.sendall(page)
 

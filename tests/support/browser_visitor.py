@@ -7,11 +7,11 @@ import time
 
 from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
-from django.contrib.sessions.backends.db import SessionStore
 from django.utils import timezone
 from playwright.sync_api import BrowserContext, Page
 
 from portal.models import User
+from portal.sign_in.sessions import SessionStore
 from tests.support.accounting_factories import credit, make_host, make_note, make_project
 from tests.support.site_process import Site
 

@@ -6,7 +6,6 @@ import datetime as dt
 from typing import Final
 
 from allauth.account.adapter import get_adapter
-from allauth.account.internal.flows.reauthentication import raise_if_reauthentication_required
 from django import forms
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -27,6 +26,7 @@ from portal.people.api_tokens import (
     revoke_token,
     valid_tokens,
 )
+from portal.people.fresh_login import needs_fresh_login
 from portal.people.security_events import source_of
 
 _LIFETIMES: Final = {"30": _("30 days"), "365": _("1 year"), "": _("until I revoke it")}
@@ -56,6 +56,7 @@ class TokenForm(forms.Form):
         return dt.timedelta(days=int(days)) if days else None
 
 
+@needs_fresh_login(keeps_form=True)
 @require_http_methods(["GET", "HEAD", "POST"])
 @login_required
 def tokens(request: HttpRequest) -> HttpResponse:
@@ -64,7 +65,6 @@ def tokens(request: HttpRequest) -> HttpResponse:
     form = TokenForm(request.POST if request.method == "POST" else None)
     token = None
     if request.method == "POST" and form.is_valid():
-        raise_if_reauthentication_required(request, app="portal")
         try:
             token = issue_token(
                 user,
@@ -101,12 +101,12 @@ def tell_of_token(user: User, name: str, scopes: list[str]) -> None:
     get_adapter().send_notification_mail("account/email/token_made", user, {"token_name": name, "scopes": words})
 
 
+@needs_fresh_login(keeps_form=True)
 @require_POST
 @login_required
 def replace(request: HttpRequest, pk: int) -> HttpResponse:
     """Replace a token by a fresh one, for instance after somebody has seen it."""
     user = signed_in(request)
-    raise_if_reauthentication_required(request, app="portal")
     token = replace_token(user, pk, source_of(request))
     if token is None:
         raise Http404

@@ -7,15 +7,10 @@ from typing import Any, Final
 
 from allauth.account.models import EmailAddress
 from allauth.account.views import EmailView
-from allauth.usersessions import app_settings
-from allauth.usersessions.models import UserSession
-from allauth.usersessions.views import ListUserSessionsView
 from django import forms
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.contrib.sessions.models import Session
-from django.db.models import Exists, OuterRef
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
 from django.utils import timezone, translation
@@ -28,6 +23,7 @@ from portal.models import MAX_NAME_CHARS, ClientKey
 from portal.people.access import get_own_key, signed_in
 from portal.people.accounts import revoke_all_client_keys, revoke_client_key
 from portal.people.security_events import source_of
+from portal.sign_in.sessions import end_sessions, signed_in_browsers, stored_key
 
 REVOKED_SHOWN: Final = 20
 REVOKED_SINCE: Final = dt.timedelta(days=90)
@@ -148,19 +144,14 @@ def profile(request: HttpRequest) -> HttpResponse:
     return render(request, "portal/profile.html", {"form": form}, status=422 if form.errors else 200)
 
 
-class SessionsView(ListUserSessionsView):
-    """allauth's page, with the sessions that are alive read in one statement instead of one for each."""
-
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        # Skips allauth's own method, which looks up each session.
-        context: dict[str, Any] = super(ListUserSessionsView, self).get_context_data(**kwargs)
-        alive = Session.objects.filter(session_key=OuterRef("session_key"), expire_date__gt=timezone.now())
-        sessions = list(UserSession.objects.filter(Exists(alive), user=self.request.user).order_by("created_at", "pk"))
-        return context | {
-            "sessions": sessions,
-            "session_count": len(sessions),
-            "show_last_seen_at": app_settings.TRACK_ACTIVITY,
-        }
-
-
-sessions = login_required(SessionsView.as_view())
+@require_http_methods(["GET", "HEAD", "POST"])
+@login_required
+def sessions(request: HttpRequest) -> HttpResponse:
+    """The browsers that are signed in, and the button that signs out all others."""
+    user, cookie = signed_in(request), request.session.session_key
+    if request.method == "POST":
+        end_sessions(user, but=cookie)
+        messages.info(request, gettext("All other browsers are signed out."))
+        return redirect("sessions")
+    context = {"browsers": signed_in_browsers(user), "this_one": stored_key(cookie or "")}
+    return render(request, "portal/sessions.html", context)

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from django.apps import apps
 from django.contrib.admin.models import LogEntry
-from django.contrib.sessions.models import Session
 from django.core import mail
 from django.db import connection, transaction
 from django.test import Client
@@ -23,7 +22,7 @@ from accounting.ledger import check
 from accounting.models import Day, HostLedger, HostProject, Note, Project
 from accounting.preferences.save import save_set
 from accounting.simulation.client import SimulatedComputer
-from portal.models import Host, User
+from portal.models import Host, Session, User
 from portal.people.api_tokens import issue_token
 from portal.people.deletion import GRACE, OperatorCannotLeave, ask_deletion, cancel_deletion, due_for_erasure
 from portal.templatetags.display import day

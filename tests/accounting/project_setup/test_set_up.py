@@ -220,7 +220,7 @@ def stored_bytes() -> bytes:
             "SELECT string_agg(t::text, '') FROM (SELECT p::text FROM accounting_project p UNION ALL "
             "SELECT f::text FROM accounting_projectprofile f UNION ALL "
             "SELECT l::text FROM django_admin_log l UNION ALL "
-            "SELECT s::text FROM django_session s UNION ALL SELECT u::text FROM accounting_userproject u) t"
+            "SELECT s::text FROM portal_session s UNION ALL SELECT u::text FROM accounting_userproject u) t"
         )
         return str(cursor.fetchone()[0]).encode()
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
 
 from accounting.engine.states import DayFlag
@@ -76,7 +77,10 @@ def test_curl_itself_gets_the_answer(transactional_db: None, live_server: LiveSe
     assert fits(json.loads(shown), json.loads(run.stdout)), run.stdout.decode()
 
 
-def test_the_program_reads_all_pages(transactional_db: None, live_server: LiveServer, token: str) -> None:
+def test_the_program_reads_all_pages(
+    transactional_db: None, live_server: LiveServer, token: str, settings: Settings
+) -> None:
+    settings.SITE_URL = f"{live_server.url}/"
     names: dict[str, Any] = {"SITE": live_server.url, "TOKEN": token}
     exec(PROGRAMS[0], names)
     assert [row["day"] for row in names["rows"]] == ["2026-03-02", "2026-03-03"]

@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
@@ -75,7 +76,7 @@ def test_pages_of_any_size_give_all_rows_once(worked: Host, headers: dict[str, s
         page = get(address, headers)
         assert 0 < len(page["results"]) <= limit
         seen += page["results"]
-        address = (page["next"] or "").removeprefix("http://testserver/api/v1/")
+        address = (page["next"] or "").removeprefix(f"{settings.SITE_URL}api/v1/")
     assert seen == whole
 
 
@@ -150,7 +151,7 @@ def test_notes_speak_in_sentences(worked: Host, headers: dict[str, str]) -> None
     make_note(worked, "reset", "2026-03-05", project=Project.objects.get(name="Alpha"))
     page = get(f"notes/?{RANGE}&limit=1", headers)
     assert page["results"][0]["happened"] == "The totals of Alpha started from zero again."
-    (older,) = get(page["next"].removeprefix("http://testserver/api/v1/"), headers)["results"]
+    (older,) = get(page["next"].removeprefix(f"{settings.SITE_URL}api/v1/"), headers)["results"]
     assert "5 credits for CPU work more than it could have done" in older["happened"]
     assert older["is_loss"] is True and older["host_id"] == worked.pk
     assert get(f"notes/?{RANGE}&host=999999", headers)["results"] == []

@@ -96,21 +96,21 @@ def test_a_statement_wants_a_transaction_that_has_begun() -> None:
 
 
 def test_queued_statements_all_happen_or_raise_the_first_error() -> None:
-    insert = Statement("INSERT INTO django_session (session_key, session_data, expire_date) "
+    insert = Statement("INSERT INTO portal_session (session_key, session_data, expire_date) "
                        "SELECT 'k' || x, '', now() FROM unnest($1) x", "int8[]")  # fmt: skip
     with transaction.atomic():
         begin()
         with pipelined(insert) as send:
             for numbers in ([1, 2], [3], []):
                 send(insert, numbers)
-    (count,) = run("SELECT ARRAY[count(*)] FROM django_session", "")
+    (count,) = run("SELECT ARRAY[count(*)] FROM portal_session", "")
     assert decode(count, "int8").tolist() == [3]
     with pytest.raises(errors.UniqueViolation), transaction.atomic():
         begin()
         with pipelined(insert) as send:
             for numbers in ([4], [1], [5]):
                 send(insert, numbers)
-    (count,) = run("SELECT ARRAY[count(*)] FROM django_session", "")
+    (count,) = run("SELECT ARRAY[count(*)] FROM portal_session", "")
     assert decode(count, "int8").tolist() == [3]
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.test import Client
 from pytest_django.fixtures import Settings
 from pytest_django.live_server_helper import LiveServer
@@ -58,7 +59,7 @@ def test_an_experiment_from_its_document_to_its_results(headers: dict[str, str],
     done = call("GET", f"{API}{made['id']}/", headers)
     assert done["is_finished"] is True
     assert call("GET", API, headers) == {"next": None, "results": [done]}
-    result = call("GET", done["runs"][0]["result_url"].removeprefix("http://testserver"), headers)
+    result = call("GET", done["runs"][0]["result_url"].removeprefix(settings.SITE_URL.rstrip("/")), headers)
     assert result["figures_of_merit"] == done["runs"][0]["figures_of_merit"] == Run.objects.get(number=1).figures
     # A result is a document, of which the same run follows.
     assert from_document(result) == document

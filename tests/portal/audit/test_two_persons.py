@@ -223,6 +223,6 @@ def test_a_site_with_several_superusers_is_told_that_it_is_off(settings: Setting
     settings.TWO_PERSONS = False
     assert checks.check_two_persons(None, ["default"]) == []
     superuser("second")
-    assert [found.id for found in checks.check_two_persons(None, ["default"])] == ["cobblestone.W026"]
+    assert [found.id for found in checks.check_two_persons(None, ["default"])] == ["cobblestone.W029"]
     settings.TWO_PERSONS = True
     assert checks.check_two_persons(None, ["default"]) == []

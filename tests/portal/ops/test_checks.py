@@ -9,6 +9,7 @@ import pytest
 from django.core.checks import CheckMessage
 from pytest_django import Settings
 
+from portal import environment
 from portal.ops import checks
 from portal.wire import signing
 
@@ -121,7 +122,7 @@ def test_too_many_threads_for_the_pool_are_told(settings: Settings, monkeypatch:
 
 
 def test_a_production_site_has_nothing_to_complain_about(settings: Settings, key_files: tuple[Path, Path]) -> None:
-    settings.SITE_URL = "https://portal.example.org/"
+    settings.SITE_URL, settings.ALLOWED_HOSTS = "https://portal.example.org/", ["portal.example.org"]
     settings.SECRET_KEY, settings.ACCOUNT_KEY_SECRET = "s" * 32, "a" * 32
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
     settings.SECURE_SSL_REDIRECT = settings.BEHIND_PROXY = settings.STAFF_SECOND_FACTOR = True
@@ -138,6 +139,8 @@ def test_a_production_site_has_nothing_to_complain_about(settings: Settings, key
         ("AM_SIGNING_KEY_PUBLIC", Path("/nowhere/key"), "cobblestone.W011"),
         ("BEHIND_PROXY", False, "cobblestone.W012"),
         ("STAFF_SECOND_FACTOR", False, "cobblestone.W014"),
+        ("ALLOWED_HOSTS", ["portal.example.org", "localhost"], "cobblestone.W027"),
+        ("STAFF_IDLE_SECS", 0, "cobblestone.W026"),
         ("BROKER_URL", "redis://127.0.0.1:6379/0", "cobblestone.W015"),
         ("CACHE_URL", "redis://127.0.0.1:6379/1", "cobblestone.W015"),
     ],
@@ -148,6 +151,25 @@ def test_what_suits_ones_own_machine_only_is_told(
     test_a_production_site_has_nothing_to_complain_about(settings, key_files)
     setattr(settings, name, value)
     assert ids([*checks.check_production(None), *checks.check_services(None)]) == [found]
+
+
+@pytest.mark.parametrize(
+    ("url", "is_told"),
+    [
+        ("postgresql://u@10.0.0.11:5432/x", True),
+        ("postgresql://u@db.example.org/x?sslmode=require", True),
+        ("postgresql://u@127.0.0.1:5432,10.0.0.12:5432/x", True),
+        ("postgresql://u@10.0.0.11:5432,10.0.0.12:5432/x?sslmode=verify-full&sslrootcert=/ca.crt", False),
+        ("postgresql://u@127.0.0.1:5432/x", False),
+        ("postgresql://u@/x?host=/run/postgresql", False),
+    ],
+)
+def test_a_database_elsewhere_without_verified_tls_is_told(
+    settings: Settings, key_files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, url: str, is_told: bool
+) -> None:
+    test_a_production_site_has_nothing_to_complain_about(settings, key_files)
+    monkeypatch.setitem(settings.DATABASES, "default", environment.database(url))
+    assert ids(checks.check_services(None)) == ["cobblestone.W028"] * is_told
 
 
 def test_a_private_key_on_a_public_server_is_told(settings: Settings, tmp_path: Path) -> None:
@@ -203,6 +225,7 @@ def test_every_message_says_what_to_do(settings: Settings, tmp_path: Path) -> No
     settings.AM_SIGNING_KEY_PUBLIC = tmp_path / "none"
     settings.SECURE_SSL_REDIRECT = True
     found = [*checks.check_site_url(None), *checks.check_production(None), *checks.check_services(None)]
-    # An address without a dot, no TLS, no proxy, no second factor, a short secret that is used twice, no mail, no key.
-    assert len(found) == 8
+    # An address without a dot, no TLS, no proxy, no second factor, a short secret that is used twice, no mail, no key,
+    # and names of one's own machine.
+    assert len(found) == 9
     assert all(message.hint for message in found)

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import datetime as dt
-
 import pytest
-from allauth.usersessions.models import UserSession
-from django.contrib.sessions.models import Session
 from django.test import Client
-from django.utils import timezone
 
 from portal.models import User
 from tests.support.page_reader import Page
@@ -52,14 +47,3 @@ def test_forms_speak_of_e_mail_addresses_and_repeat_nothing_in_placeholders(clie
         assert [e for e in shown.all("input") if "placeholder" in e.attributes] == [], address
     words = Page(signed_in.get("/account/password/change/").content.decode()).words
     assert "Current password" in words and "New password again" in words
-
-
-def test_sessions_that_have_ended_are_not_listed(signed_in: Client, alice: User, bob: User) -> None:
-    later, before = (timezone.now() + sign * dt.timedelta(days=1) for sign in (1, -1))
-    for owner, name, ends in ((alice, "alive", later), (alice, "ended", before), (bob, "bobs", later)):
-        Session.objects.create(session_key=name, session_data="", expire_date=ends)
-        UserSession.objects.create(user=owner, session_key=name, ip="192.0.2.1", user_agent=f"browser {name}")
-    UserSession.objects.create(user=alice, session_key="gone", ip="192.0.2.1", user_agent="browser gone")
-    words = Page(signed_in.get("/account/sessions/").content.decode()).words
-    assert "browser alive" in words
-    assert [name for name in ("ended", "bobs", "gone") if f"browser {name}" in words] == []

@@ -20,6 +20,7 @@ from portal.models import ApiToken, ClientKey, User
 from portal.people import accounts
 from portal.people.api_tokens import find_valid_token, issue_token
 from portal.wire import boinc_errors, credentials
+from tests.support.sessions import sign_in_lately
 
 OLD, NEW = "alice's secret", "a brand-new pass phrase"
 STRANGER = "stranger@example.net"
@@ -145,7 +146,7 @@ class TestAnOperatorWithoutASecondFactor:
         user = User.objects.create_superuser("another@example.org", "another secret")
         Authenticator.objects.create(user=user, type=Authenticator.Type.TOTP, data={})
         browser = Client()
-        browser.force_login(user)
+        sign_in_lately(browser, user)
         return browser
 
     @pytest.mark.parametrize("is_superuser", [True, False])
@@ -271,7 +272,7 @@ def test_the_address_that_a_thief_wanted_ends_with_the_password(alice: User, ope
     confirmation = link_to(STRANGER)
     if by_operator:
         admin = Client()
-        admin.force_login(operator)
+        sign_in_lately(admin, operator)
         admin.post(f"/admin/portal/user/{alice.pk}/password/", {"password1": NEW, "password2": NEW})
     else:
         form = {"oldpassword": OLD, "password1": NEW, "password2": NEW, "revoke": "on"}

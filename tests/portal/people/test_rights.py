@@ -15,6 +15,7 @@ from pytest_django import Settings
 from portal.models import ApiToken, ClientKey, Host, User
 from portal.people.accounts import issue_client_key
 from portal.people.api_tokens import issue_token
+from tests.support.sessions import sign_in_lately
 
 RIGHTS = {"is_staff": "on", "is_superuser": "on"}
 
@@ -34,7 +35,7 @@ def change(client: Client, user: User, **fields: str) -> int:
 
 
 def test_who_may_change_people_cannot_give_rights(helper: User, alice: User, client: Client) -> None:
-    client.force_login(helper)
+    sign_in_lately(client, helper)
     permission = Permission.objects.get(codename="add_user")
     assert change(client, alice, name="Alison", user_permissions=str(permission.pk), **RIGHTS) == 302
     alice.refresh_from_db()
@@ -45,7 +46,7 @@ def test_who_may_change_people_cannot_give_rights(helper: User, alice: User, cli
 def test_who_may_change_people_changes_no_operator_and_not_their_own_rights(
     helper: User, operator: User, client: Client
 ) -> None:
-    client.force_login(helper)
+    sign_in_lately(client, helper)
     for user in (helper, operator):
         assert change(client, user, email="taken@example.org", **RIGHTS) == 403
         form = {"usable_password": "true", "password1": "tulips in may", "password2": "tulips in may"}
@@ -56,7 +57,7 @@ def test_who_may_change_people_changes_no_operator_and_not_their_own_rights(
 
 
 def test_a_superuser_gives_rights(operator: User, alice: User, client: Client) -> None:
-    client.force_login(operator)
+    sign_in_lately(client, operator)
     assert change(client, alice, is_staff="on") == 302
     alice.refresh_from_db()
     assert alice.is_staff
@@ -70,7 +71,7 @@ def test_a_password_that_an_operator_sets_ends_what_the_old_one_gave_access_to(
         issue_token(user, name="x", scopes=["read:hosts"], lifetime=None)
     browser = Client()
     browser.post("/account/login/", {"login": alice.email, "password": "alice's secret"})
-    client.force_login(operator)
+    sign_in_lately(client, operator)
     form = {"usable_password": "true", "password1": "tulips in may", "password2": "tulips in may"}
     assert client.post(f"/admin/portal/user/{alice.pk}/password/", form).status_code == 302
     assert list(ClientKey.objects.filter(revoked_at=None).values_list("user", flat=True)) == [bob.pk]
@@ -81,10 +82,10 @@ def test_a_password_that_an_operator_sets_ends_what_the_old_one_gave_access_to(
 
 def test_only_superusers_give_roles(helper: User, operator: User, alice: User, client: Client) -> None:
     role = Group.objects.get_or_create(name="Support")[0]
-    client.force_login(helper)
+    sign_in_lately(client, helper)
     change(client, alice, groups=str(role.pk))
     assert not alice.groups.exists()
-    client.force_login(operator)
+    sign_in_lately(client, operator)
     # It works in the admin, which is for operators.
     assert change(client, alice, groups=str(role.pk)) == 200
     assert change(client, alice, groups=str(role.pk), is_staff="on") == 302
@@ -94,7 +95,7 @@ def test_only_superusers_give_roles(helper: User, operator: User, alice: User, c
 
 def test_conditions_in_an_address_find_out_no_secret(operator: User, alice: User, client: Client) -> None:
     Host.objects.create(owner=alice, domain_name="studio")
-    client.force_login(operator)
+    sign_in_lately(client, operator)
     for page, condition in (
         ("user", "password__startswith"),
         ("user", "client_password__startswith"),
@@ -117,7 +118,7 @@ class TestOperatorsNeedASecondFactor:
     def test_without_one_every_page_leads_to_where_it_is_set_up(
         self, operator: User, client: Client, path: str
     ) -> None:
-        client.force_login(operator)
+        sign_in_lately(client, operator)
         answer = client.get(path, follow=True)
         assert answer.redirect_chain == [("/account/2fa/", 302)]
         assert "Operators need a second factor here." in answer.content.decode()
@@ -146,7 +147,7 @@ class TestOperatorsNeedASecondFactor:
         self, operator: User, client: Client, kind: Authenticator.Type
     ) -> None:
         Authenticator.objects.create(user=operator, type=kind, data={})
-        client.force_login(operator)
+        sign_in_lately(client, operator)
         assert client.get("/admin/").status_code == 200
         browser = Client()
         login = {"login": operator.email, "password": "operator's secret"}
@@ -155,11 +156,11 @@ class TestOperatorsNeedASecondFactor:
 
     def test_recovery_codes_alone_are_none(self, operator: User, client: Client) -> None:
         Authenticator.objects.create(user=operator, type=Authenticator.Type.RECOVERY_CODES, data={})
-        client.force_login(operator)
+        sign_in_lately(client, operator)
         assert client.get("/admin/").status_code == 302
 
     def test_volunteers_need_none(self, alice: User, client: Client) -> None:
-        client.force_login(alice)
+        sign_in_lately(client, alice)
         assert client.get("/home/").status_code == 200
 
 

@@ -20,6 +20,7 @@ from portal.people import accounts
 from portal.people.api_tokens import issue_token
 from portal.people.key_mails import send_waiting
 from portal.people.security_events import EVENTS_KEPT, Source
+from tests.support.sessions import sign_in_lately
 
 PASSWORD = "alice's secret"
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"
@@ -65,7 +66,7 @@ def test_keys_tokens_and_passwords_are_noted_when_they_change(alice: User) -> No
 
 
 def test_what_an_operator_changes_is_noted_as_an_operators(alice: User, operator: User, client: Client) -> None:
-    client.force_login(operator)
+    sign_in_lately(client, operator)
     form = {"email": alice.email, "name": "Alison", "is_active": "on"}
     assert client.post(f"/admin/portal/user/{alice.pk}/change/", form).status_code == 302
     password = {"usable_password": "true", "password1": "tulips in may", "password2": "tulips in may"}

@@ -16,6 +16,7 @@ from django.test import Client
 from portal.models import ClientKey, User
 from portal.people import accounts
 from portal.wire import credentials
+from tests.support.sessions import sign_in_lately
 
 REMINDER = "Please confirm your e-mail address"
 
@@ -236,33 +237,33 @@ class TestOperators:
         assert not is_signed_in(browser)
 
     def test_a_volunteer_does_not_get_in(self, alice: User, client: Client) -> None:
-        client.force_login(alice)
+        sign_in_lately(client, alice)
         assert client.get("/admin/", follow=True).status_code == 403
 
     @pytest.mark.parametrize("page", PAGES)
     def test_an_operators_page_opens(self, operator: User, studio: Any, client: Client, page: str) -> None:
         accounts.issue_client_key(studio.owner, ClientKey.Origin.ATTACH, studio)
-        client.force_login(operator)
+        sign_in_lately(client, operator)
         url = page.format(user=studio.owner_id, host=studio.pk, key=ClientKey.objects.get().pk)
         assert client.get(url).status_code == 200
 
     def test_a_person_or_computer_with_history_cannot_be_deleted_by_a_click(
         self, operator: User, studio: Any, client: Client
     ) -> None:
-        client.force_login(operator)
+        sign_in_lately(client, operator)
         for url in (f"user/{studio.owner_id}", f"host/{studio.pk}"):
             assert client.post(f"/admin/portal/{url}/delete/", {"post": "yes"}).status_code == 403
         assert User.objects.filter(pk=studio.owner_id).exists()
 
     def test_an_operator_revokes_keys(self, operator: User, alice: User, client: Client) -> None:
         accounts.issue_client_key(alice, ClientKey.Origin.LOOKUP)
-        client.force_login(operator)
+        sign_in_lately(client, operator)
         form = {"action": "revoke", "_selected_action": [str(ClientKey.objects.get().pk)]}
         client.post("/admin/portal/clientkey/", form)
         assert ClientKey.objects.get().revoked_at is not None
 
     def test_an_operator_adds_a_person_who_can_log_in_everywhere(self, operator: User, client: Client) -> None:
-        client.force_login(operator)
+        sign_in_lately(client, operator)
         form = {
             "email": "Dora@example.org",
             "usable_password": "true",
@@ -279,7 +280,7 @@ class TestOperators:
         self, operator: User, alice: User, client: Client
     ) -> None:
         EmailAddress.objects.create(user=alice, email=alice.email, verified=True, primary=True)
-        client.force_login(operator)
+        sign_in_lately(client, operator)
         form = {"email": "Alice@new.example.org", "name": "Alice", "is_active": "on"}
         assert client.post(f"/admin/portal/user/{alice.pk}/change/", form).status_code == 302
         assert not is_signed_in(log_in(alice, "alice's secret"))

@@ -484,7 +484,7 @@ def test_no_page_writes_while_looking_around(visitor: World) -> None:
         with CaptureQueriesContext(connection) as asked:
             body = body_of(client.get(path))
         # A session that is renewed is the visitor's own.
-        wrote = [q["sql"][:80] for q in asked if WRITES.match(q["sql"]) and "django_session" not in q["sql"]]
+        wrote = [q["sql"][:80] for q in asked if WRITES.match(q["sql"]) and "portal_session" not in q["sql"]]
         if wrote:
             wrong.append(f"{path}: {wrote}")
         if b"alice@example.org" in body:

@@ -43,6 +43,7 @@ from portal.wire.boinc_errors import (
 from scheduler.models import BetaTest, LoginToken, UserPreferences
 from scheduler.web_rpcs import login_tokens
 from tests.support.credit_factories import make_app, make_version
+from tests.support.sessions import sign_in_lately
 from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.django_db
@@ -286,7 +287,7 @@ def test_a_client_finds_project_account_and_token_in_its_installers_name(
 ) -> None:
     """By two underscores and three parts, the first of which is the project's number in BOINC's list."""
     settings.BOINC_LIST_ID = 123
-    client.force_login(alice)
+    sign_in_lately(client, alice)
     page = client.post("/project/first-start/").content.decode()
     found = re.search(r"__(\d+)_(\d+)_([0-9a-f]+)<", page)
     assert found is not None and found[1] == "123"
@@ -295,14 +296,14 @@ def test_a_client_finds_project_account_and_token_in_its_installers_name(
 
 
 def test_a_project_that_clients_do_not_know_offers_no_token(client: Client, alice: User) -> None:
-    client.force_login(alice)
+    sign_in_lately(client, alice)
     assert "not in that list" in client.post("/project/first-start/").content.decode()
     assert not LoginToken.objects.exists()
 
 
 def test_a_login_token_brings_a_key_once(client: Client, alice: User, settings: Settings) -> None:
     settings.BOINC_LIST_ID = 123
-    client.force_login(alice)
+    sign_in_lately(client, alice)
     page = client.post("/project/first-start/").content.decode()
     token = login_tokens.make(alice, timezone.now())
     # What the page showed ended with the newer one.

@@ -1,0 +1,94 @@
+"""What a login that somebody left open is not enough for: views declare it, and a middleware asks for the password.
+
+A view that gives lasting access to an account, or changes who has it, is declared with `needs_fresh_login`, and a class
+of the admin with an attribute of the same kind. tests/portal/web/test_fresh_logins.py says of every other address that
+changes something why it needs none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from allauth.account.internal.flows.reauthentication import is_reauthentication_required, suspend_request
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth import REDIRECT_FIELD_NAME
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, resolve_url
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme, urlencode
+from django.utils.translation import gettext
+
+_View = TypeVar("_View", bound=Callable[..., Any])
+_SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+@dataclass(frozen=True, slots=True)
+class FreshLogin:
+    """That a view needs a login of the last few minutes for whatever changes something.
+
+    ``keeps_form``: what was entered waits in the session, and is carried out after the password; not for forms with
+    secrets. ``to_look``: the page with the form asks, too, so that nobody fills it in for nothing.
+    """
+
+    keeps_form: bool = False
+    to_look: bool = False
+
+
+def needs_fresh_login(*, keeps_form: bool = False, to_look: bool = False) -> Callable[[_View], _View]:
+    """Declare it of a view, or of a method that is one."""
+
+    def declare(view: _View) -> _View:
+        view.fresh_login = FreshLogin(keeps_form, to_look)  # type: ignore[attr-defined]  # our own attribute
+        return view
+
+    return declare
+
+
+def declaration_of(view: Callable[..., Any]) -> FreshLogin | None:
+    """What the view declares, or the class of the admin that it belongs to."""
+    model_admin = getattr(view, "model_admin", None)
+    found: FreshLogin | None = getattr(view, "fresh_login", None) or getattr(model_admin, "fresh_login", None)
+    return found
+
+
+def password_address(then: str) -> str:
+    """Where the password is asked for; ``then``: the page that is shown after it."""
+    return f"{reverse('account_reauthenticate')}?{urlencode({REDIRECT_FIELD_NAME: then})}"
+
+
+class FreshLoginMiddleware:
+    """Leads who signed in too long ago to the page that asks for the password, where the view declares that."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_view(
+        self, request: HttpRequest, view: Callable[..., Any], args: object, kwargs: object
+    ) -> HttpResponse | None:
+        declared = declaration_of(view)
+        if declared is None or not request.user.is_authenticated:
+            return None
+        is_look = request.method in _SAFE
+        if (is_look and not declared.to_look) or not is_reauthentication_required(request, app="portal"):
+            return None
+        if is_look:
+            return redirect(password_address(request.get_full_path()))
+        if declared.keeps_form:
+            asked: HttpResponse = suspend_request(request, reverse("account_reauthenticate"))
+            return asked
+        messages.warning(
+            request, gettext("Confirm that it is you first. Then fill in the form again: it was not kept.")
+        )
+        return redirect(password_address(_page_of_the_form(request)))
+
+
+def _page_of_the_form(request: HttpRequest) -> str:
+    before = request.headers.get("Referer", "")
+    is_ours = url_has_allowed_host_and_scheme(before, {request.get_host()}, require_https=request.is_secure())
+    return before if before and is_ours else resolve_url(settings.LOGIN_REDIRECT_URL)

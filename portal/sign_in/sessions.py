@@ -1,0 +1,150 @@
+"""Sessions of browsers. The cookie's value is in the browser alone: the table has a keyed hash of it.
+
+So neither a copy of the database nor a statement that somebody smuggles in gives a cookie. What a session holds is
+encrypted, such as the secret of an authenticator app that is being set up. Both are made with SECRET_KEY, so another
+one ends all sessions.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import hashlib
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from cryptography.fernet import Fernet, InvalidToken
+from django.conf import settings
+from django.contrib.auth import SESSION_KEY
+from django.contrib.sessions.backends.base import SessionBase
+from django.contrib.sessions.backends.db import SessionStore as DatabaseSessionStore
+from django.utils.crypto import salted_hmac
+
+from portal.databases import clock
+from portal.models import Session, User
+
+_BROWSER: Final = "browser"
+_USER_AGENT_CHARS: Final = 200
+
+
+@lru_cache(maxsize=4)
+def _cipher(secret: str) -> Fernet:
+    return Fernet(base64.urlsafe_b64encode(hashlib.sha256(f"sessions:{secret}".encode()).digest()))
+
+
+def stored_key(cookie: str) -> str:
+    """The key under which the session of this cookie is stored."""
+    return salted_hmac("portal.sign_in.sessions", cookie, algorithm="sha256").hexdigest()
+
+
+class SessionStore(DatabaseSessionStore):
+    """Django's sessions in the database, under another key than the cookie's value, with whose they are.
+
+    As everywhere in Django, ``session_key`` is the cookie's value.
+    """
+
+    active_at: dt.datetime | None = None
+
+    def encode(self, session_dict: dict[str, Any]) -> str:
+        content = self.serializer().dumps(session_dict)
+        return _cipher(settings.SECRET_KEY).encrypt(content).decode()
+
+    def decode(self, session_data: str | bytes) -> dict[str, Any]:
+        """What is stored; nothing if it was stored with another SECRET_KEY."""
+        try:
+            content = _cipher(settings.SECRET_KEY).decrypt(session_data)
+        except InvalidToken:
+            return {}
+        found: dict[str, Any] = self.serializer().loads(content)
+        return found
+
+    @classmethod
+    def get_model_class(cls) -> type[Session]:  # type: ignore[override]  # the stubs want a class of Django's own
+        return Session
+
+    def _get_session_from_db(self) -> Session | None:
+        row = Session.objects.filter(
+            session_key=stored_key(self.session_key or ""), expire_date__gt=clock.now()
+        ).first()
+        if row is None:
+            self._session_key = None
+        else:
+            self.active_at = row.active_at
+        return row
+
+    def exists(self, session_key: str) -> bool:
+        return Session.objects.filter(session_key=stored_key(session_key)).exists()
+
+    def create_model_instance(self, data: dict[str, Any]) -> Session:  # type: ignore[override]  # as above
+        self.active_at = self.active_at or clock.now()
+        return Session(
+            session_key=stored_key(self.session_key or ""),
+            session_data=self.encode(data),
+            expire_date=self.get_expiry_date(),
+            user_id=data.get(SESSION_KEY),
+            active_at=self.active_at,
+        )
+
+    def delete(self, session_key: str | None = None) -> None:
+        if cookie := session_key or self.session_key:
+            Session.objects.filter(session_key=stored_key(cookie)).delete()
+
+    # Django's own ways of doing these in a thread, in place of its statements for an event loop.
+    acreate = SessionBase.acreate
+    adelete = SessionBase.adelete
+    aexists = SessionBase.aexists
+    aload = SessionBase.aload
+    asave = SessionBase.asave
+
+
+def idle_secs(session: SessionBase, now: dt.datetime) -> float:
+    """How long ago somebody was last known to use this session."""
+    assert isinstance(session, SessionStore)
+    return (now - (session.active_at or now)).total_seconds()
+
+
+def note_activity(session: SessionBase, now: dt.datetime) -> None:
+    """Note that somebody uses this session; its content, which another request may be changing, is left alone."""
+    assert isinstance(session, SessionStore)
+    session.active_at = now
+    Session.objects.filter(session_key=stored_key(session.session_key or "")).update(active_at=now)
+
+
+@dataclass(frozen=True, slots=True)
+class SignedInBrowser:
+    """A browser that is signed in, as it was at its login."""
+
+    key: str
+    at: dt.datetime
+    address: str
+    user_agent: str
+
+
+def note_browser(session: SessionBase, address: str, user_agent: str) -> None:
+    """Write down which browser has just signed in, at once: what ends all sessions must end this one, too."""
+    assert isinstance(session, SessionStore)
+    session.active_at = clock.now()
+    session[_BROWSER] = {
+        "at": session.active_at.isoformat(),
+        "address": address,
+        "user_agent": user_agent[:_USER_AGENT_CHARS],
+    }
+    session.save()
+
+
+def signed_in_browsers(user: User) -> list[SignedInBrowser]:
+    """The user's sessions that are alive, the oldest login first."""
+    rows = Session.objects.filter(user=user, expire_date__gt=clock.now())
+    return sorted((_browser(row) for row in rows), key=lambda browser: browser.at)
+
+
+def _browser(row: Session) -> SignedInBrowser:
+    noted = SessionStore().decode(row.session_data).get(_BROWSER, {})
+    at = dt.datetime.fromisoformat(noted["at"]) if noted else row.active_at
+    return SignedInBrowser(row.session_key, at, noted.get("address", ""), noted.get("user_agent", ""))
+
+
+def end_sessions(user: User, but: str | None = None) -> None:
+    """Log the user out on every device; ``but``: the cookie of a session that goes on."""
+    Session.objects.filter(user=user).exclude(session_key=stored_key(but) if but else "").delete()
