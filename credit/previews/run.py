@@ -238,7 +238,7 @@ class Run:
         credit: float,
     ) -> None:
         news = range(*bounds)
-        for group in [[n] for n in news] if self.app.rules.is_deployed else [news]:
+        for group in [[n] for n in news] if self.app.rules.decides_late_singly else [news]:
             valid, wrong = batch.split(group)
             invalid = [facts[place].host_version for place in wrong]
             results = [facts[place] for place in valid]

@@ -12,6 +12,7 @@ import structlog
 from django.db import connection, transaction
 
 from credit.engine.facts import VersionFacts
+from credit.engine.passes import PassDecisions
 from credit.engine.states import ValidateState
 from credit.models import LoggedPass
 from credit.statistics.pass_arrays import RECORDS, RESULTS, VERSIONS, WORKUNITS, decode, encode
@@ -65,7 +66,7 @@ def _harmless(method: Callable[Concatenate[PassLog, _P], None]) -> Callable[Conc
 
 
 class PassLog:
-    """Filled while a pass goes on: versions and records before anything is decided, then the decisions.
+    """Versions and records as they are before anything is decided; written with what was decided.
 
     A fault in keeping them never stops a pass, unless the connection is lost.
     """
@@ -75,9 +76,6 @@ class PassLog:
         self._versions = b""
         self._records = b""
         self._record_of_key: Column = np.empty(0, np.int64)
-        self._places: list[int] = []
-        self._states: list[int] = []
-        self._credits: list[float | None] = []
 
     @_harmless
     def keep_records(self, keys: Sequence[Column], key_places: Column, ids: Column, columns: Sequence[Column]) -> None:
@@ -98,13 +96,6 @@ class PassLog:
         self._versions = version_rows(versions)
 
     @_harmless
-    def add(self, places: Sequence[int], states: Sequence[int], credits: Sequence[float | None]) -> None:
-        """Results by their places in the batch, what was found about each, and the credit."""
-        self._places += places
-        self._states += states
-        self._credits += credits
-
-    @_harmless
     def write(
         self,
         app_id: int,
@@ -114,19 +105,21 @@ class PassLog:
         results: Results,
         p_fpops: Sequence[float],
         key_of_result: Column,
+        decided: PassDecisions,
     ) -> None:
         """One row, if something was decided. The versions are locked, so rows are in the order of their updates."""
-        states = np.asarray(self._states, np.int64)
+        states = np.asarray(decided.states, np.int64)
         done = np.flatnonzero(np.isin(states, _DECIDED))
         if not len(done):
             return
-        places = np.asarray(self._places, np.int64)[done]
+        places = np.asarray(decided.places, np.int64)[done]
         order = np.argsort(places, kind="stable")
         done, places = done[order], places[order]
-        numbers = np.searchsorted(workunits.id, results.workunit_id[places])
-        decided, workunit_of = np.unique(numbers, return_inverse=True)
+        numbers, workunit_of = np.unique(
+            np.searchsorted(workunits.id, results.workunit_id[places]), return_inverse=True
+        )
         is_valid = states[done] == ValidateState.VALID.value
-        is_late = workunits.canonical_id[decided] != 0
+        is_late = workunits.canonical_id[numbers] != 0
         version = results.version_id[places]
         kept: dict[str, Any] = {name: getattr(results, name)[places] for name in _SAME}
         kept |= {
@@ -139,9 +132,9 @@ class PassLog:
             "sent_at": results.sent_at[places] / 1e6,
             "received_at": results.received_at[places] / 1e6,
             "p_fpops": np.asarray(p_fpops)[places],
-            "granted_credit": np.asarray(self._credits, np.float64)[done],
+            "granted_credit": np.asarray(decided.credits, np.float64)[done],
         }
-        has_grant = np.bincount(workunit_of, is_valid, len(decided)) > 0
+        has_grant = np.bincount(workunit_of, is_valid, len(numbers)) > 0
         versions = decode(self._versions, VERSIONS)
         with transaction.atomic():
             LoggedPass.objects.create(
@@ -151,11 +144,11 @@ class PassLog:
                 min_avg_pfc=min_avg_pfc,
                 versions=versions[np.isin(versions["id"], version)].tobytes(),
                 records=self._records,
-                workunits=encode(WORKUNITS, _columns(workunits, decided, is_late), len(decided)),
+                workunits=encode(WORKUNITS, _columns(workunits, numbers, is_late), len(numbers)),
                 results=encode(RESULTS, kept, len(places)),
             )
 
 
-def _columns(workunits: Workunits, decided: Column, is_late: Column) -> dict[str, Any]:
+def _columns(workunits: Workunits, numbers: Column, is_late: Column) -> dict[str, Any]:
     names = [name for name in WORKUNITS.names or () if name != "is_late"]
-    return {"is_late": is_late, **{name: getattr(workunits, name)[decided] for name in names}}
+    return {"is_late": is_late, **{name: getattr(workunits, name)[numbers] for name in names}}
