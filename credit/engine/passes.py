@@ -9,7 +9,7 @@ feeder is ``normalisation.renew_scales``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from credit.engine.averages import Average
@@ -42,31 +42,28 @@ class ComparedWorkunit(WorkunitFacts):
     earlier_credit: float | None = None
 
 
-@dataclass(slots=True)
 class PassDecisions:
-    """What a pass decided, as columns, in the order decided.
+    """What a pass decided, as columns, in the order decided."""
 
-    ``workunits``: the id of each that was handled, with the place of its canonical result and its credit if it got
-    them by this pass. ``waiting_ids``: workunits whose single result another has to confirm; nothing else was decided
-    about them. Of each result with a new state: ``places``, ``states``, and, if it is valid, ``grant_rules``
-    (``Grant.code``), ``credits`` and ``claims``. Of each valid one: ``granted_places`` and ``credits_due``, which is
-    what partial credit did not bring already.
-    """
-
-    workunits: list[tuple[int, int | None, float | None]] = field(default_factory=list)
-    waiting_ids: list[int] = field(default_factory=list)
-    places: list[int] = field(default_factory=list)
-    states: list[int] = field(default_factory=list)
-    grant_rules: list[int | None] = field(default_factory=list)
-    credits: list[float | None] = field(default_factory=list)
-    claims: list[Explanation | None] = field(default_factory=list)
-    granted_places: list[int] = field(default_factory=list)
-    credits_due: list[float] = field(default_factory=list)
+    def __init__(self) -> None:
+        # Of each workunit that was handled: its id, and the place of its canonical result and its credit, if it got
+        # them by this pass. Nothing else was decided about those whose single result another has to confirm.
+        self.workunits: list[tuple[int, int | None, float | None]] = []
+        self.waiting_ids: list[int] = []
+        # Of each result with a new state; the last three (grant_rules: Grant.code) are None for one that is not valid
+        self.places: list[int] = []
+        self.states: list[int] = []
+        self.grant_rules: list[int | None] = []
+        self.credits: list[float | None] = []
+        self.claims: list[Explanation | None] = []
+        # Of each valid result, with what partial credit did not bring already
+        self.granted_places: list[int] = []
+        self.credits_due: list[float] = []
 
     def extend(self, later: PassDecisions) -> None:
         """Adds what was decided of the rest of the batch."""
-        for name in self.__slots__:
-            getattr(self, name).extend(getattr(later, name))
+        for name, column in vars(later).items():
+            getattr(self, name).extend(column)
 
     def _add_state(self, place: int, state: int) -> None:
         self.places.append(place)
