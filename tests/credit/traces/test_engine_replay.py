@@ -21,9 +21,9 @@ from django.core.management import CommandError, call_command
 
 from credit.engine.averages import Average
 from credit.engine.rules import Rules
-from credit.replay.comparison import TOLERANCE, Comparison, relative_difference
-from credit.replay.engine import Replay
-from credit.replay.traces import Trace, TraceError, TraceEvent, TraceResult, read_trace
+from tests.support.boinc_traces.comparison import TOLERANCE, Comparison, relative_difference
+from tests.support.boinc_traces.replay import Replay
+from tests.support.boinc_traces.traces import Trace, TraceError, TraceEvent, TraceResult, read_trace
 
 TRACES = Path(__file__).parents[2] / "data" / "traces"
 BASE_DIR = Path(settings.BASE_DIR)
