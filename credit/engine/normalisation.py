@@ -42,16 +42,17 @@ def renew_scales(app: AppFacts, versions: Sequence[VersionFacts]) -> list[int]:
     not be is left out, too.
     """
     found = normalise(versions, app.rules)
+    scales, counted, received = found.scales, found.counted, found.received
     impossible = []
     for version in versions:
-        scale = found.scales.get(version.id, version.pfc_scale)
+        scale = scales.get(version.id, version.pfc_scale)
         if scale is not None and not 0 < scale < MAX_STATISTIC:
             impossible.append(version.id)
             scale = None
         version.pfc_scale = scale
-        version.is_scale_received = version.id in found.received
-        if found.counted:
-            version.is_counted = version.id in found.counted
+        version.is_scale_received = version.id in received
+        if counted:
+            version.is_counted = version.id in counted
     least = found.min_avg_pfc
     if least is not None and 0 < least < MAX_STATISTIC:
         app.min_avg_pfc = least

@@ -15,7 +15,7 @@ import numpy as np
 
 from credit.engine.averages import Average
 from credit.engine.explanation import Explanation
-from credit.engine.facts import AppFacts, HostVersionFacts, ResultFacts, VersionFacts
+from credit.engine.facts import RESULT_NUMBERS, AppFacts, HostVersionFacts, ResultFacts, VersionFacts
 from credit.engine.normalisation import renew_scales
 from credit.engine.passes import ComparedWorkunit, add_samples, decide_batch
 from credit.engine.states import ValidateState
@@ -175,7 +175,7 @@ class Run:
         Of a workunit that waits, later results wait too.
         """
         self.app.min_avg_pfc = least
-        facts = [_facts(row, records, read) for row in batch.results]
+        facts = batch.facts(records, read)
         workunits = [workunit for workunit in batch.compared(self.credits) if workunit.id not in self.waiting]
         decided = decide_batch(self.app, workunits, facts, batch.at)
         self.waiting.update(decided.waiting_ids)
@@ -198,6 +198,7 @@ class Batch:
 
     def __init__(self, logged: PassFacts) -> None:
         self.at = logged.at
+        self.logged = logged
         self.workunits: list[Any] = logged.workunits.tolist()
         self.results: list[Any] = logged.results.tolist()
         count = len(self.workunits)
@@ -215,25 +216,8 @@ class Batch:
             credit = credits.get(id_, earlier) if is_late else None
             yield ComparedWorkunit(*size, id_, places, states, earlier_credit=credit)
 
-
-def _facts(
-    row: Sequence[Any], records: Sequence[HostVersionFacts], versions: Mapping[int, VersionFacts]
-) -> ResultFacts:
-    (_, _, record, version, _, anonymous, outlier, elapsed, peak, sent, received, cpu, p_fpops) = row[:13]
-    counted, per_cpu_sec, partial_elapsed, partial_credit, _ = row[13:]
-    return ResultFacts(
-        None if record < 0 else records[record],
-        versions.get(version),
-        elapsed,
-        peak,
-        sent,
-        received,
-        bool(anonymous),
-        cpu,
-        bool(outlier),
-        p_fpops,
-        counted,
-        per_cpu_sec,
-        partial_elapsed,
-        partial_credit,
-    )
+    def facts(self, records: Sequence[HostVersionFacts], versions: Mapping[int, VersionFacts]) -> list[ResultFacts]:
+        """The results as the engine takes them, with these records, in the order logged, and versions."""
+        columns = {name: self.logged.results[name].tolist() for name in ("record", "version", *RESULT_NUMBERS)}
+        of = [None if place < 0 else records[place] for place in columns.pop("record")]
+        return list(map(ResultFacts, of, map(versions.get, columns.pop("version")), *columns.values()))
