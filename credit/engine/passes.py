@@ -118,16 +118,13 @@ def _decide_first(
     """A first decision: valid results share a grant; without any there is no canonical result yet."""
     places, states = workunit.places, workunit.states
     valid, invalid = _split(places, states, results)
-    if not valid:
+    if valid:
+        decision = decide_set(app, workunit, [results[place] for place in valid], invalid, now)
+        decided.workunits.append((workunit.id, workunit.canonical, decision.grant.credit))
+        decided._add_valid(valid, decision, results)
+    else:
         count_only_invalid(app, workunit, invalid, now)
         decided.workunits.append((workunit.id, None, None))
-        for place, state in zip(places, states, strict=True):
-            if state != _INIT:
-                decided._add_state(place, state)
-        return
-    decision = decide_set(app, workunit, [results[place] for place in valid], invalid, now)
-    decided.workunits.append((workunit.id, workunit.canonical, decision.grant.credit))
-    decided._add_valid(valid, decision, results)
     if len(valid) < len(states):
         _add_others(places, states, decided)
 
@@ -163,7 +160,7 @@ def _split(
 
 def _add_others(places: Sequence[int], states: Sequence[int], decided: PassDecisions) -> None:
     for place, state in zip(places, states, strict=True):
-        if state != _VALID:
+        if state not in (_INIT, _VALID):
             decided._add_state(place, state)
 
 
