@@ -18,27 +18,12 @@ from credit.models import LoggedPass
 from credit.statistics.pass_arrays import RECORDS, RESULTS, VERSIONS, WORKUNITS, decode, encode
 from credit.statistics.pass_log import version_rows
 from credit.validator.binary import NO_TIME, Column
-from credit.validator.reads import Results, Workunits
+from credit.validator.reads import Records, Results, Workunits
 
 log = structlog.get_logger(__name__)
 
 _DECIDED = (ValidateState.VALID, ValidateState.INVALID)
-# Of the columns of a record, as reads.lock_records has them after the first two.
-_COLUMNS = {
-    "pfc_n": 0,
-    "pfc_avg": 1,
-    "scale_probation": 10,
-    "host_scale_at": 11,
-    "consecutive_valid": 13,
-    "clean_n": 15,
-    "clean_avg": 16,
-    "recent_n": 17,
-    "recent_avg": 18,
-    "waiting_n": 19,
-    "waiting_avg": 20,
-    "samples_at": 21,
-    "failing_share": 22,
-}
+_KEY = ("host", "version", "type")
 _SAME = (
     *("elapsed_secs", "peak_flops", "cpu_secs", "fpops_cumulative", "fpops_per_cpu_sec"),
     *("partial_elapsed_secs", "partial_credit", "is_runtime_outlier"),
@@ -78,17 +63,16 @@ class PassLog:
         self._record_of_key: Column = np.empty(0, np.int64)
 
     @_harmless
-    def keep_records(self, keys: Sequence[Column], key_places: Column, ids: Column, columns: Sequence[Column]) -> None:
-        """The locked records: their keys, which key (from 1) each belongs to, and their columns."""
-        hosts, versions, types = keys
-        at = key_places - 1
-        kept: dict[str, Any] = {"id": ids, "host": hosts[at], "version": versions[at], "type": types[at]}
-        kept |= {name: columns[place] for name, place in _COLUMNS.items()}
+    def keep_records(self, keys: Sequence[Column], records: Records) -> None:
+        """The locked records, and their keys."""
+        at = records.place - 1
+        kept: dict[str, Any] = dict(zip(_KEY, (column[at] for column in keys), strict=True))
+        kept |= {name: getattr(records, name) for name in RECORDS.names or () if name not in _KEY}
         for name in ("host_scale_at", "samples_at"):
             kept[name] = np.where(kept[name] == NO_TIME, np.nan, kept[name] / 1e6)
-        self._records = encode(RECORDS, kept, len(ids))
-        self._record_of_key = np.full(len(hosts), -1)
-        self._record_of_key[at] = np.arange(len(ids))
+        self._records = encode(RECORDS, kept, len(at))
+        self._record_of_key = np.full(len(keys[0]), -1)
+        self._record_of_key[at] = np.arange(len(at))
 
     @_harmless
     def keep_versions(self, versions: Iterable[VersionFacts]) -> None:

@@ -204,8 +204,9 @@ class _Pass:
         newer: list[int] = []
         if wrong:
             hosts, versions, types, newer = with_newer(hosts, versions, types, read_newer(results, wrong))
-        place, self.record_ids, *columns = lock_records(self.app_id, hosts, versions, types)
-        self.log.keep_records((hosts, versions, types), place, self.record_ids, columns)
+        records = lock_records(self.app_id, hosts, versions, types)
+        place, self.record_ids = records.place, records.id
+        self.log.keep_records((hosts, versions, types), records)
         users = np.unique(results.user_id[results.user_id != 0])
         self.users = lock_users(users)
         owners = np.unique(results.host_id[results.host_id != 0])
@@ -215,7 +216,7 @@ class _Pass:
             wanted[place - 1] = False
             missing = np.column_stack((hosts, versions, types))[wanted].tolist()
             raise _MissingError([tuple(key) for key in missing], users.tolist(), owners.tolist())
-        self.locked = records_of(columns)
+        self.locked = records_of(records)
         self.records: list[HostVersionFacts | None] = [None] * len(hosts)
         for number, record in zip(place.tolist(), self.locked, strict=True):
             self.records[number - 1] = record

@@ -61,6 +61,40 @@ class Results:
 
 
 @dataclass(slots=True)
+class Records:
+    """(host, version) records in the order of their ids; ``place``: which key each belongs to, from 1.
+
+    NaN: no average yet. ``host_scale_at`` and ``samples_at`` in microseconds since 1970 or `NO_TIME`.
+    """
+
+    place: Column
+    id: Column
+    pfc_n: Column
+    pfc_avg: Column
+    et_n: Column
+    et_avg: Column
+    et_var: Column
+    et_q: Column
+    turnaround_n: Column
+    turnaround_avg: Column
+    turnaround_var: Column
+    turnaround_q: Column
+    scale_probation: Column
+    host_scale_at: Column
+    error_rate: Column
+    consecutive_valid: Column
+    max_jobs_per_day: Column
+    clean_n: Column
+    clean_avg: Column
+    recent_n: Column
+    recent_avg: Column
+    waiting_n: Column
+    waiting_avg: Column
+    samples_at: Column
+    failing_share: Column
+
+
+@dataclass(slots=True)
 class Accounts:
     """Credit of users or of hosts, whose ids are in order; ``expavg_at`` in microseconds since 1970 or `NO_TIME`."""
 
@@ -101,9 +135,9 @@ _RECORD_TYPES: Final = (
 )
 
 
-def lock_records(app_id: int, hosts: Column, versions: Column, types: Column) -> list[Column]:
-    """The (host, version) records of these keys; the first column says which key each belongs to, from 1."""
-    return _decoded(sql.LOCK_RECORDS.run(hosts, versions, types, app_id), _RECORD_TYPES)
+def lock_records(app_id: int, hosts: Column, versions: Column, types: Column) -> Records:
+    """The (host, version) records of these keys."""
+    return Records(*_decoded(sql.LOCK_RECORDS.run(hosts, versions, types, app_id), _RECORD_TYPES))
 
 
 def lock_users(ids: Column) -> Accounts:
@@ -159,30 +193,27 @@ def with_newer(
     )
 
 
-def records_of(columns: Sequence[Column]) -> list[HostVersionFacts]:
-    """The (host, version) records, from the columns of ``lock_records`` after the first two."""
-    pfc, et, turnaround = columns[:2], columns[2:6], columns[6:10]
-    probation, scale_at, error_rate, consecutive_valid, max_jobs_per_day = columns[10:15]
-    clean, recent, waiting = columns[15:17], columns[17:19], columns[19:21]
-    samples_at, failing_share = columns[21:]
+def records_of(records: Records) -> list[HostVersionFacts]:
+    """The records as the engine takes them."""
+    r = records
     return list(
         map(
             HostVersionFacts,
-            _averages(*pfc),
-            map(_with_variance, *(column.tolist() for column in et)),
-            map(_with_variance, *(column.tolist() for column in turnaround)),
-            probation.astype(bool).tolist(),
-            map(_time, scale_at.tolist()),
-            error_rate.tolist(),
-            consecutive_valid.tolist(),
-            max_jobs_per_day.tolist(),
+            _averages(r.pfc_n, r.pfc_avg),
+            _with_variance(r.et_n, r.et_avg, r.et_var, r.et_q),
+            _with_variance(r.turnaround_n, r.turnaround_avg, r.turnaround_var, r.turnaround_q),
+            r.scale_probation.astype(bool).tolist(),
+            map(_time, r.host_scale_at.tolist()),
+            r.error_rate.tolist(),
+            r.consecutive_valid.tolist(),
+            r.max_jobs_per_day.tolist(),
             repeat(0),  # jobs of today, and their day
             repeat(None),
-            _averages(*clean),
-            _averages(*recent),
-            _averages(*waiting),
-            map(_time, samples_at.tolist()),
-            failing_share.tolist(),
+            _averages(r.clean_n, r.clean_avg),
+            _averages(r.recent_n, r.recent_avg),
+            _averages(r.waiting_n, r.waiting_avg),
+            map(_time, r.samples_at.tolist()),
+            r.failing_share.tolist(),
         )
     )
 
@@ -191,8 +222,8 @@ def _averages(n: Column, avg: Column) -> Iterator[Average]:
     return map(Average, n.tolist(), map(_number, avg.tolist()))
 
 
-def _with_variance(n: int, avg: float, var: float, q: float) -> AverageWithVariance:
-    return AverageWithVariance(n, _number(avg), _number(var), q)
+def _with_variance(n: Column, avg: Column, var: Column, q: Column) -> Iterator[AverageWithVariance]:
+    return map(AverageWithVariance, n.tolist(), map(_number, avg.tolist()), map(_number, var.tolist()), q.tolist())
 
 
 def _number(value: float) -> float | None:
