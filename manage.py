@@ -15,7 +15,7 @@ NOWHERE = {
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
-    if len(sys.argv) > 1 and sys.argv[1] in WITHOUT_SERVERS and "--database" not in sys.argv:
+    if len(sys.argv) > 1 and sys.argv[1] in WITHOUT_SERVERS:
         os.environ.update({name: url for name, url in NOWHERE.items() if not os.environ.get(name)})
     from django.core.management import execute_from_command_line
 

@@ -41,11 +41,11 @@ def decide_set(
     ``valid`` are its valid results (at least one), ``invalid`` the records of those found wrong. Changes the records
     and collects the versions' samples and grants. A result gets ``grants.due(decision.grant, result)``.
     """
-    deployed = app.rules.is_deployed
-    if not deployed:
+    is_counted_first = app.rules.counts_validity_first
+    if is_counted_first:
         _count_validity(app, workunit, valid, invalid, now)
     claims, creditnew_claims = _claims(app, workunit, valid, now)
-    if deployed:
+    if not is_counted_first:
         _count_validity(app, workunit, valid, invalid, now)
     granted = grant(app, workunit, claims)
     _update_statistics(app, workunit, valid, creditnew_claims, granted, now)
@@ -91,7 +91,7 @@ def _count_validity(
 ) -> None:
     rules = app.rules
     is_unreplicated = workunit.target_nresults == 1 and app.target_nresults > 1
-    if not rules.is_deployed and (is_late or len(valid) > 1):
+    if rules.trusts_every_comparison and (is_late or len(valid) > 1):
         is_unreplicated = False  # it was compared all the same
     for result in valid:
         if result.host_version is not None:
@@ -105,7 +105,7 @@ def _claims(
     app: AppFacts, workunit: WorkunitFacts, valid: Sequence[ResultFacts], now: float
 ) -> tuple[list[Explanation], list[Explanation]]:
     """The claims by the app's system, and those by CreditNew, which decide what gives a sample."""
-    if app.rules.is_deployed:
+    if app.rules.claims_as_server:
         creditnew_claims = [deployed_claim(app, workunit, result) for result in valid]
     else:
         creditnew_claims = [published_claim(app, workunit, result, now) for result in valid]
@@ -129,18 +129,19 @@ def _update_statistics(
     Versions have had the credit of trickle-up messages already.
     """
     rules = app.rules
-    deployed = rules.is_deployed
+    claims_as_server, averages_claims = rules.claims_as_server, rules.averages_claims
     for result, claim in zip(valid, creditnew_claims, strict=True):
-        version = result.version
-        if deployed:
+        if claims_as_server:
             add_deployed_samples(app, workunit, result, claim)
-            if version is not None and claim.claimed_credit is not None:
-                # Claims, not grants, and uncut: one cheat can put millions into a version's recent average.
-                version.grants.append((result.sent_at, max(0.0, claim.claimed_credit - result.partial_credit)))
-            continue
-        if claim.claim_rule in _FAILED_SANITY_CHECK and result.host_version is not None:
+        elif claim.claim_rule in _FAILED_SANITY_CHECK and result.host_version is not None:
             count_cheat(result.host_version, now, workunit.delay_bound_secs, rules)
         else:
             add_published_samples(app, workunit, result, claim)
-        if version is not None:
+        version = result.version
+        if version is None:
+            continue
+        if not averages_claims:
             version.grants.append((result.sent_at, due(granted, result)))
+        elif claim.claimed_credit is not None:
+            # Uncut: one cheat can put millions into a version's recent average.
+            version.grants.append((result.sent_at, max(0.0, claim.claimed_credit - result.partial_credit)))

@@ -7,10 +7,11 @@ writes them back. Results of one (host, version) share one record.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import date
 from enum import StrEnum
 from math import nan
+from typing import Final
 
 from credit.engine.averages import Average, AverageWithVariance
 from credit.engine.rules import Rules
@@ -162,3 +163,7 @@ class ResultFacts:
     fpops_per_cpu_sec: float = nan
     partial_elapsed_secs: float = 0.0
     partial_credit: float = 0.0
+
+
+RESULT_NUMBERS: Final = tuple(column.name for column in fields(ResultFacts))[2:]
+"""The fields of a result that are its own, in order: the others are its record and its version."""

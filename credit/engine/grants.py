@@ -21,8 +21,9 @@ def grant(app: AppFacts, workunit: WorkunitFacts, claims: Sequence[Explanation])
     """
     if app.credit_system is CreditSystem.FIXED:
         return _at_most(app, claims[0].claimed_credit or 0.0, GrantRule.FIXED)
-    if app.rules.is_deployed and app.credit_system is CreditSystem.CREDITNEW:
-        return _at_most(app, credit_of(deployed_pfc(app, workunit, claims)), GrantRule.PEGGED_MEAN)
+    width = app.rules.peg_width
+    if width is not None and app.credit_system is CreditSystem.CREDITNEW:
+        return _at_most(app, credit_of(deployed_pfc(app, workunit, claims, width)), GrantRule.PEGGED_MEAN)
     if len(claims) == 1 and workunit.min_quorum <= 1:
         return _at_most(app, claims[0].claimed_credit or 0.0, GrantRule.SINGLE_CLAIM)
     count = 0
@@ -51,8 +52,9 @@ def grant(app: AppFacts, workunit: WorkunitFacts, claims: Sequence[Explanation])
 
 
 def late_grant(canonical_credit: float) -> Grant:
-    """The grant of a valid result that comes after its workunit was decided: the same as the others'."""
-    return Grant(canonical_credit, GrantRule.LATE_GETS_CANONICAL)
+    """The grant of a valid result that comes after its workunit was decided: the same as the others'; NaN: nothing."""
+    credit = 0.0 if canonical_credit != canonical_credit else canonical_credit
+    return Grant(credit, GrantRule.LATE_GETS_CANONICAL)
 
 
 def due(grant: Grant, result: ResultFacts) -> float:

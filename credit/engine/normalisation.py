@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
-from credit.engine.facts import VersionFacts
-from credit.engine.rules import Rules
+from credit.engine.facts import AppFacts, VersionFacts
+from credit.engine.rules import MAX_STATISTIC, Rules, Scaling
 
 
 @dataclass(slots=True)
@@ -29,12 +30,33 @@ class Normalisation:
 
 def normalise(versions: Sequence[VersionFacts], rules: Rules) -> Normalisation:
     """The scales of one app's versions; ``versions`` are all of them, deprecated ones too."""
-    if rules.is_deployed:
-        found = _deployed(versions, rules)
-    else:
-        found = _published(versions, rules) if rules.keeps_scales else _to_the_letter(versions, rules)
+    found = _SCALINGS[rules.scaling](versions, rules)
     found.received |= {each.id for each in versions if each.is_scale_received and each.id not in found.scales}
     return found
+
+
+def renew_scales(app: AppFacts, versions: Sequence[VersionFacts]) -> list[int]:
+    """A run of the feeder: changes all versions' scales, which of them count, and the app's least average, in place.
+
+    Returns the versions whose scale would be no number that can be stored: they have none. A least average that could
+    not be is left out, too.
+    """
+    found = normalise(versions, app.rules)
+    scales, counted, received = found.scales, found.counted, found.received
+    impossible = []
+    for version in versions:
+        scale = scales.get(version.id, version.pfc_scale)
+        if scale is not None and not 0 < scale < MAX_STATISTIC:
+            impossible.append(version.id)
+            scale = None
+        version.pfc_scale = scale
+        version.is_scale_received = version.id in received
+        if counted:
+            version.is_counted = version.id in counted
+    least = found.min_avg_pfc
+    if least is not None and 0 < least < MAX_STATISTIC:
+        app.min_avg_pfc = least
+    return impossible
 
 
 def takes_received_scales(versions: Sequence[VersionFacts], rules: Rules) -> bool:
@@ -42,10 +64,10 @@ def takes_received_scales(versions: Sequence[VersionFacts], rules: Rules) -> boo
 
     Published: versions that count have enough samples, so a CPU version that was just released changes nothing yet.
     """
-    if rules.is_deployed:
+    if rules.scaling is Scaling.NEWEST:
         return False
     counted = [version for version in versions if not version.is_deprecated]
-    if rules.keeps_scales:
+    if rules.scaling is Scaling.KEPT:
         counted += [version for version in versions if version.is_counted]
         counted = _above(counted, rules.min_version_samples)
     return all(version.is_gpu for version in counted)
@@ -212,6 +234,9 @@ def _deployed(versions: Sequence[VersionFacts], rules: Rules) -> Normalisation:
     for version in _above(newest.values(), rules.min_version_samples):
         found.scales[version.id] = found.min_avg_pfc / (version.pfc.avg or 1.0)
     return found
+
+
+_SCALINGS: Final = {Scaling.KEPT: _published, Scaling.RENEWED: _to_the_letter, Scaling.NEWEST: _deployed}
 
 
 def _above(versions: Iterable[VersionFacts], threshold: int) -> list[VersionFacts]:

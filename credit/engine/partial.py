@@ -98,6 +98,6 @@ def claim_partial(
 def _claim(app: AppFacts, workunit: WorkunitFacts, so_far: ResultFacts, now: float) -> Explanation:
     # Dividing and multiplying by the peak may round to just above the bound.
     padded = replace(workunit, fpops_bound=workunit.fpops_bound * (1 + 1e-12))
-    if app.rules.is_deployed:
+    if app.rules.claims_as_server:
         return deployed_claim(app, padded, so_far)
     return published_claim(app, padded, so_far, now)

@@ -113,10 +113,8 @@ def count_valid(
     A single result of an app whose workunits usually have more (``is_unreplicated``) was compared with nothing, and
     does not make a host trusted; but to the letter. Deployed rules: ``max_jobs_per_day`` too.
     """
-    if rules.is_deployed:
+    if rules.daily_result_quota is not None:
         record.max_jobs_per_day += 1
-        if is_unreplicated:
-            return
     if not (is_unreplicated and rules.trusts_compared_only):
         record.consecutive_valid += 1
         record.error_rate *= rules.error_rate_kept_when_valid

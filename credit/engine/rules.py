@@ -18,6 +18,8 @@ CREDIT_PER_DAY: Final = 200
 GFLOP_DAY: Final = 86400e9
 MAX_CREDIT: Final = 1e15
 """The most credit that one job can be granted, whatever an app says."""
+MAX_STATISTIC: Final = 1e30
+"""Sums and averages of credit and of normalised PFC stay below it: only broken statistics come near."""
 
 
 def credit_of(pfc: float) -> float:
@@ -34,6 +36,14 @@ class RuleSet(StrEnum):
     PUBLISHED = "published"  # the credit document, with its holes closed
     LETTER = "letter"  # the credit document word for word
     DEPLOYED = "deployed"
+
+
+class Scaling(StrEnum):
+    """How the feeder scales an app's versions (credit document, "Cross-version normalization")."""
+
+    KEPT = "kept"  # a version that is withdrawn or new has the scale that it had, or inherits one
+    RENEWED = "renewed"  # the letter: such a version has no scale, and its jobs claim their whole run time
+    NEWEST = "newest"  # deployed: the newest version of each kind counts, and factors of other projects do not
 
 
 class RulesError(ValueError):
@@ -78,7 +88,7 @@ class Rules:
     version_avg_samples: int = 100
     version_avg_weight: float = 0.001
     version_avg_limit: float = 100.0
-    is_sample_n_even: bool = True  # deployed: sample number N is already weighted
+    is_sample_n_even: bool = True  # False: deployed, sample number N is already weighted
     # False: the letter. X caps samples at a multiple of the average so far, also if its first sample was next to
     # nothing; it then stays far too low for thousands of jobs.
     caps_from_usual: bool = True
@@ -95,13 +105,14 @@ class Rules:
     max_failing_share: float = 0.05  # of the last jobs; above it no samples are clean
     failing_weight: float = 0.01  # of a job in that share
     max_over_clean: float = 1.25  # the host's factor, if above 1, over the one that clean samples bear out
-    # "Cross-version normalization". False: the letter. A version that is withdrawn or new has no scale, and its jobs
-    # claim their whole run time.
-    keeps_scales: bool = True
+    # "Cross-version normalization"
+    scaling: Scaling = Scaling.KEPT
     # "Peak FLOP Count". False: the letter. Without a scale a claim is not scaled, even if the app's average is known.
     prices_unscaled_by_average: bool = True
     extra_samples_in_mean: int = 0  # deployed: more than the threshold, to count in the groups' means
     only_gpu_scale: float | None = None  # deployed: of an app that has GPU versions only
+    # Deployed: claims and samples by the formulas of BOINC's server (credit.engine.claims.deployed)
+    claims_as_server: bool = False
     # "Sanity check"; deployed filters of samples
     min_sample: float = 0.0
     max_sample: float = inf
@@ -111,7 +122,11 @@ class Rules:
     # "Claimed and granted credit"
     max_granted_credit: float | None = None
     peg_width: float | None = None  # deployed: claims are averaged about the estimate, with this relative width
-    # "Error rate, host punishment"
+    averages_claims: bool = False  # deployed: a version's recent average is of claims, by the server's formula
+    # "Error rate, host punishment". False, False and True: deployed
+    counts_validity_first: bool = True  # before the claims of a first decision
+    trusts_every_comparison: bool = True  # also of a workunit that was to have one result, but got several
+    decides_late_singly: bool = False  # each late result separately, not those of a pass together
     initial_error_rate: float = 0.1
     error_rate_kept_when_valid: float = 0.95
     error_rate_step: float = 0.1
@@ -135,7 +150,6 @@ class Rules:
     gpu_efficiency: float = 0.1
     credit_half_life_secs: float = 7 * 86400.0
     # Made from the fields above
-    is_deployed: bool = field(init=False, repr=False)
     host_average: AverageRules = field(init=False, repr=False)
     version_average: AverageRules = field(init=False, repr=False)
 
@@ -143,7 +157,6 @@ class Rules:
         less = 0 if self.is_sample_n_even else 1
         host = AverageRules(self.host_avg_samples - less, self.host_avg_weight, self.host_avg_limit)
         version = AverageRules(self.version_avg_samples - less, self.version_avg_weight, self.version_avg_limit)
-        object.__setattr__(self, "is_deployed", self.rule_set is RuleSet.DEPLOYED)
         object.__setattr__(self, "host_average", host)
         object.__setattr__(self, "version_average", version)
 
@@ -158,7 +171,7 @@ class Rules:
         return cls(
             rule_set=RuleSet.LETTER,
             caps_from_usual=False,
-            keeps_scales=False,
+            scaling=Scaling.RENEWED,
             prices_unscaled_by_average=False,
             bounds_partial_credit=False,
             approximate_parts_wait=False,
@@ -186,6 +199,8 @@ class Rules:
             trusted_after_valid=10,
             counts_every_ending=False,
             only_clean_samples_raise=False,
+            scaling=Scaling.NEWEST,
+            claims_as_server=True,
             extra_samples_in_mean=1,
             only_gpu_scale=0.1,
             min_sample=1e-4,
@@ -195,6 +210,10 @@ class Rules:
             skips_runtime_outliers=True,
             max_granted_credit=200.0 * 1000 * 365,
             peg_width=0.1,
+            averages_claims=True,
+            counts_validity_first=False,
+            trusts_every_comparison=False,
+            decides_late_singly=True,
             daily_result_quota=500,
             always_replicated_valid=0,
             min_replication_chance=0.0,

@@ -1,7 +1,7 @@
-"""One trial: a population works on a stream of jobs, and the engine decides each as the validator would.
+"""One trial: a population works on a stream of jobs, and the engine decides each as in a pass of the validator.
 
-It stands in for the scheduler (jobs sent on probation), the validator (claims, grants, averages updated after each
-pass) and the feeder (scales renewed every ten minutes), on a clock of its own. Grants are given relative to the job's
+It stands in for the scheduler (jobs sent on probation), and says when passes end (versions' averages move) and when
+the feeder renews scales (every ten minutes), on a clock of its own. Grants are given relative to the job's
 estimate, so that jobs of different size can be compared: 1 is what the estimate is worth.
 """
 
@@ -16,19 +16,18 @@ from itertools import count
 from random import Random
 from typing import Final
 
-from credit.engine.decisions import decide_set
-from credit.engine.facts import AppFacts, HostVersionFacts, ResultFacts, VersionFacts, WorkunitFacts
-from credit.engine.grants import due
-from credit.engine.normalisation import normalise
+from credit.engine.facts import AppFacts, HostVersionFacts, ResultFacts, VersionFacts
+from credit.engine.normalisation import renew_scales
+from credit.engine.passes import ComparedWorkunit, PassDecisions, add_samples, decide_batch
 from credit.engine.probation import (
     Ending,
     count_ending,
     count_invalid,
     count_sent,
-    needs_confirmation,
     replication_chance,
 )
 from credit.engine.rules import Rules, credit_of
+from credit.engine.states import ValidateState
 from credit.laboratory.population import (
     BOUND_FACTOR,
     KINDS,
@@ -36,6 +35,7 @@ from credit.laboratory.population import (
     Cheat,
     Computer,
     Hardware,
+    Job,
     Report,
     VersionKind,
     make_computer,
@@ -175,7 +175,7 @@ class Trial:
         return self.outcomes[begun:]
 
     def _decide(self) -> None:
-        setup, app = self.setup, self.app
+        setup = self.setup
         nreplicas = 2 if setup.is_adaptive else setup.nreplicas
         job = make_job(self.rng, self.computers, setup.kinds, nreplicas, USUAL_FPOPS, setup.works, setup.size_spread)
         least = nreplicas
@@ -191,24 +191,31 @@ class Trial:
             self._end(record, report)
             if report.has_failed:
                 continue
-            if report.is_right:
-                valid.append((report, facts))
-                if setup.is_adaptive and least == 1:
-                    sample = facts.elapsed_secs * facts.peak_flops / job.fpops_est
-                    version = None if facts.version is None else facts.version.pfc
-                    if not needs_confirmation(app, sample, record, version, self.now):
-                        break
-                    least = 2
-            else:
+            if not report.is_right:
                 count_invalid(record, self.now, DELAY_BOUND_SECS, setup.rules)
+                continue
+            valid.append((report, facts))
+            if len(valid) < least:
+                continue
+            decided = self._validate(job, [facts for _, facts in valid], least)
+            if not decided.waiting_ids:
+                self._keep_outcomes(job, valid, decided)
+                return
+            least = 2
+        # Others will do it; what they would get is no different from other jobs.
+
+    def _validate(self, job: Job, valid: Sequence[ResultFacts], min_quorum: int) -> PassDecisions:
+        """A pass over this job alone."""
         bound = job.fpops_est * BOUND_FACTOR
-        workunit = WorkunitFacts(job.fpops_est, bound, least, least, DELAY_BOUND_SECS)
-        if len(valid) < least:
-            return  # others will do it; what they would get is no different from other jobs
-        default = app.min_avg_pfc or 1.0
-        decision = decide_set(app, workunit, [facts for _, facts in valid], [], self.now)
+        size = job.fpops_est, bound, min_quorum, min_quorum, DELAY_BOUND_SECS
+        states = [ValidateState.VALID] * len(valid)
+        return decide_batch(self.app, [ComparedWorkunit(*size, 0, range(len(valid)), states)], valid, self.now)
+
+    def _keep_outcomes(self, job: Job, valid: Sequence[tuple[Report, ResultFacts]], decided: PassDecisions) -> None:
+        default = self.app.min_avg_pfc or 1.0
         worth = credit_of(job.fpops_est)
-        for (report, facts), claim in zip(valid, decision.claims, strict=True):
+        for (report, facts), claim, due in zip(valid, decided.claims, decided.credits_due, strict=True):
+            assert claim is not None  # all are valid
             host = report.computer.host_id
             self._results_of[host] += 1
             self.outcomes.append(
@@ -217,7 +224,7 @@ class Trial:
                     host,
                     self._results_of[host],
                     report.kind_index,
-                    due(decision.grant, facts) / worth,
+                    due / worth,
                     (claim.claimed_credit or 0.0) / worth,
                     claim.is_approximate,
                     report.computer.cheat,
@@ -293,20 +300,11 @@ class Trial:
 
     def _end_pass(self) -> None:
         """The pass's samples join the versions' averages, as the validator does under their locks."""
-        rules = self.setup.rules.version_average
         for version in self.versions:
-            for sample in version.samples:
-                version.pfc.add(sample, rules, self.app.usual_sample)
+            add_samples(self.app, version, version.pfc)
             version.samples.clear()
             version.grants.clear()
 
     def _feed(self) -> None:
         self._fed_at = self.now
-        found = normalise(self.versions, self.setup.rules)
-        for version in self.versions:
-            if version.id in found.scales:
-                version.pfc_scale = found.scales[version.id]
-            version.is_counted = version.id in found.counted
-            version.is_scale_received = version.id in found.received
-        if found.min_avg_pfc is not None:
-            self.app.min_avg_pfc = found.min_avg_pfc
+        renew_scales(self.app, self.versions)

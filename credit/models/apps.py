@@ -13,8 +13,8 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from credit.engine.facts import CreditSystem, ProcessorType, ReplicaRule
-from credit.engine.rules import LIMITS, MAX_CREDIT, RuleSet
-from credit.models.common import MAX_STATISTIC, SAFE_NAME, has_samples, one_of, within
+from credit.engine.rules import LIMITS, MAX_CREDIT, MAX_STATISTIC, RuleSet
+from credit.models.common import SAFE_NAME, has_samples, one_of, within
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
 
 from django.core.validators import RegexValidator
 from django.db.models import CheckConstraint, Q, TextChoices
 from django.utils.translation import gettext_lazy as _
-
-MAX_STATISTIC: Final = 1e30
-"""Sums and averages of credit and of normalised PFC stay below it: only broken statistics come near."""
 
 SAFE_NAME = RegexValidator(r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", "Letters, digits, _ . and - only, not first.")
 # Set afterwards: migrations keep what a validator was made with, and its words are no part of the tables.

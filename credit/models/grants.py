@@ -9,7 +9,8 @@ from django.db import models
 from django.db.models import CheckConstraint, Q
 from django.utils.translation import gettext_lazy as _
 
-from credit.models.common import MAX_STATISTIC, within
+from credit.engine.rules import MAX_STATISTIC
+from credit.models.common import within
 from portal.models import Host, User
 
 # No time, and infinity, is beyond these.

@@ -10,7 +10,8 @@ from django.db.models.functions import Lower
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from credit.models.common import MAX_STATISTIC, within
+from credit.engine.rules import MAX_STATISTIC
+from credit.models.common import within
 from portal.models import User
 
 MAX_TEAM_NAME_CHARS: Final = 80

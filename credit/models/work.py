@@ -14,11 +14,11 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from credit.engine.facts import ProcessorType
-from credit.engine.rules import MAX_CREDIT
+from credit.engine.rules import MAX_CREDIT, MAX_STATISTIC
 from credit.engine.states import AssimilateState, FileDeleteState, Outcome, ServerState, ValidateState, WorkunitError
 from credit.models.apps import PROCESSOR_TYPES, App, AppVersion
 from credit.models.claims import StoredClaim
-from credit.models.common import MAX_STATISTIC, SAFE_NAME, within
+from credit.models.common import SAFE_NAME, within
 from portal.models import Host, User
 
 MAX_FLOPS_COUNT: Final = 1e25

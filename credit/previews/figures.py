@@ -205,6 +205,6 @@ def _most_affected(outcomes: Iterable[Outcome]) -> list[dict[str, Any]]:
 
 def _side(decided: Decided) -> dict[str, Any] | None:
     """The claim and the grant, as the words are made of them (credit.previews.texts); None: it would wait."""
-    if decided.claim is None or decided.grant is None:
+    if decided.claim is None:
         return None
-    return {"claim": asdict(decided.claim), "credit": decided.grant.credit, "rule": decided.grant.code}
+    return {"claim": asdict(decided.claim), "credit": decided.granted, "rule": decided.grant_rule}

@@ -132,9 +132,7 @@ def _hosts(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _spread(result: Mapping[str, Any]) -> list[tuple[str, int]]:
-    # Previews of before kept the labels, too.
-    counts = [each[1] if isinstance(each, list) else each for each in result["spread"]]
-    return list(zip(texts.spread_labels(), counts, strict=True))
+    return list(zip(texts.spread_labels(), result["spread"], strict=True))
 
 
 def _charts(result: Mapping[str, Any]) -> list[dict[str, Any]]:

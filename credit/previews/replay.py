@@ -89,10 +89,10 @@ class Replay:
         self._remember()
         return list(_outcomes(batch, rows, *decided))
 
-    def _meet_version(self, row: tuple[int, int, float, float, int], at: float) -> tuple[VersionState, VersionState]:
+    def _meet_version(self, row: Sequence[Any], at: float) -> tuple[VersionState, VersionState]:
         """A version as the two runs read it, where it was read as ``row``."""
-        id_, n, avg, scale, is_counted = row
-        state = VersionState(n, _or_none(avg), _or_none(scale), bool(is_counted))
+        id_, n, avg, scale, is_counted, is_received = row
+        state = VersionState(n, _or_none(avg), _or_none(scale), bool(is_counted), bool(is_received))
         one, other = self.runs
         if id_ not in one.versions:
             for run in self.runs:

@@ -6,7 +6,7 @@ Pure.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
@@ -14,23 +14,25 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from credit.engine.averages import Average
-from credit.engine.decisions import Decision, count_only_invalid, decide_late, decide_set
-from credit.engine.explanation import Explanation, Grant
-from credit.engine.facts import AppFacts, HostVersionFacts, ResultFacts, VersionFacts, WorkunitFacts
-from credit.engine.normalisation import normalise
-from credit.engine.probation import needs_confirmation
+from credit.engine.explanation import Explanation
+from credit.engine.facts import RESULT_NUMBERS, AppFacts, HostVersionFacts, ResultFacts, VersionFacts
+from credit.engine.normalisation import renew_scales
+from credit.engine.passes import ComparedWorkunit, add_samples, decide_batch
+from credit.engine.states import ValidateState
 from credit.statistics.pass_arrays import PassFacts
 
-MAX_SCALE: Final = 1e30
+_VALID: Final = ValidateState.VALID.value
+_INVALID: Final = ValidateState.INVALID.value
 
 
 class VersionState(NamedTuple):
-    """What moves of a version."""
+    """What moves of a version. ``is_received``: its scale comes from other projects."""
 
     n: int
     avg: float | None
     scale: float | None
     is_counted: bool
+    is_received: bool = False
 
 
 class Kept(NamedTuple):
@@ -67,10 +69,14 @@ NO_STATISTICS: Final = VersionState(0, None, None, False)
 
 @dataclass(slots=True)
 class Decided:
-    """A valid result in one run; no grant: it would wait for another result to confirm it."""
+    """A valid result in one run; nothing: it would wait for another result to confirm it.
+
+    ``credit``: what it has in all. ``granted``, by ``grant_rule`` (``Grant.code``), may be less than partial credit.
+    """
 
     credit: float | None = None
-    grant: Grant | None = None
+    granted: float | None = None
+    grant_rule: int | None = None
     claim: Explanation | None = None
 
 
@@ -118,9 +124,9 @@ class Run:
 
     def start_version(self, id_: int, state: VersionState, at: float) -> None:
         kept = self.settings.kept(id_, at)
-        if kept is not None:
-            state = kept.version
-        self.versions[id_] = NO_STATISTICS if id_ in self.settings.reset else state
+        begin = NO_STATISTICS if id_ in self.settings.reset else state if kept is None else kept.version
+        # Neither a reset nor its undo changes where a version's scale comes from.
+        self.versions[id_] = begin._replace(is_received=state.is_received)
 
     def start_record(self, id_: int, version: int, record: HostVersionFacts, at: float) -> None:
         kept = self.settings.kept(version, at)
@@ -145,111 +151,46 @@ class Run:
             pfc=Average(state.n, avg),
             pfc_scale=state.scale,
             is_counted=state.is_counted,
+            is_scale_received=state.is_received,
             samples=[],
             grants=[],
         )
 
     def feed(self) -> None:
-        """As ``credit.statistics.feeder`` renews scales."""
-        facts = [self.facts_of(id_, state) for id_, state in sorted(self.versions.items())]
-        found = normalise(facts, self.app.rules)
-        for id_, state in self.versions.items():
-            scale = found.scales.get(id_, state.scale)
-            if scale is not None and not 0 < scale < MAX_SCALE:
-                scale = None
-            is_counted = id_ in found.counted if found.counted else state.is_counted
-            self.versions[id_] = state._replace(scale=scale, is_counted=is_counted)
-        least = found.min_avg_pfc
-        if least is not None and 0 < least < MAX_SCALE:
-            self.least = least
-
-    def add_samples(self, read: Iterable[VersionFacts]) -> None:
-        for version in read:
-            if not version.samples:
-                continue
-            state = self.versions[version.id]
-            pfc = Average(state.n, state.avg)
-            for sample in version.samples:
-                pfc.add(sample, self.app.rules.version_average, self.app.usual_sample)
-            self.versions[version.id] = state._replace(n=pfc.n, avg=pfc.avg)
+        """A run of the feeder."""
+        versions = [self.facts_of(id_, state) for id_, state in sorted(self.versions.items())]
+        self.app.min_avg_pfc = self.least
+        renew_scales(self.app, versions)
+        self.least = self.app.min_avg_pfc
+        for version in versions:
+            self.versions[version.id] = self.versions[version.id]._replace(
+                scale=version.pfc_scale, is_counted=version.is_counted, is_received=version.is_scale_received
+            )
 
     def decide(
         self, batch: Batch, records: Sequence[HostVersionFacts], read: Mapping[int, VersionFacts], least: float | None
     ) -> list[Decided]:
-        """What becomes of each result of a pass; of one that is wrong, nothing."""
+        """A pass of the validator: what becomes of each result; of one that is wrong or waits, nothing.
+
+        Of a workunit that waits, later results wait too.
+        """
         self.app.min_avg_pfc = least
-        facts = [_facts(row, records, read) for row in batch.results]
-        decided = [Decided() for _ in facts]
-        odd = self._odd(batch, facts)
-        for number, (id_, *sizes, is_late, canonical) in enumerate(batch.workunits):
-            begin, end = batch.bounds[number], batch.bounds[number + 1]
-            workunit = WorkunitFacts(*sizes)
-            if id_ in odd or id_ in self.waiting:
-                self.waiting.add(id_)
-            elif is_late:
-                # Its first decision may be older than what was replayed.
-                self._decide_late(batch, facts, decided, workunit, (begin, end), self.credits.get(id_, canonical))
-            else:
-                self._decide_set(batch, facts, decided, workunit, (begin, end), id_)
-        self.add_samples(read.values())
-        return decided
-
-    def _odd(self, batch: Batch, facts: Sequence[ResultFacts]) -> set[int]:
-        """Workunits of single results that another would have to confirm."""
-        if self.app.target_nresults < 2:
-            return set()
-        odd = set()
-        for number, (id_, est, _, quorum, *_, is_late, _) in enumerate(batch.workunits):
-            begin, end = batch.bounds[number], batch.bounds[number + 1]
-            if quorum != 1 or is_late or end - begin != 1 or not batch.is_valid[begin]:
-                continue
-            result = facts[begin]
-            average = None if result.version is None else result.version.pfc
-            sample = result.elapsed_secs * result.peak_flops / est
-            if needs_confirmation(self.app, sample, result.host_version, average, batch.at):
-                odd.add(id_)
-        return odd
-
-    def _decide_set(
-        self,
-        batch: Batch,
-        facts: Sequence[ResultFacts],
-        decided: list[Decided],
-        workunit: WorkunitFacts,
-        bounds: tuple[int, int],
-        id_: int,
-    ) -> None:
-        valid, wrong = batch.split(range(*bounds))
-        invalid = [facts[place].host_version for place in wrong]
-        if not valid:
-            count_only_invalid(self.app, workunit, invalid, batch.at)
-            return
-        decision = decide_set(self.app, workunit, [facts[place] for place in valid], invalid, batch.at)
-        self.credits[id_] = decision.grant.credit
-        _keep(decided, facts, valid, decision)
-
-    def _decide_late(
-        self,
-        batch: Batch,
-        facts: Sequence[ResultFacts],
-        decided: list[Decided],
-        workunit: WorkunitFacts,
-        bounds: tuple[int, int],
-        credit: float,
-    ) -> None:
-        news = range(*bounds)
-        for group in [[n] for n in news] if self.app.rules.is_deployed else [news]:
-            valid, wrong = batch.split(group)
-            invalid = [facts[place].host_version for place in wrong]
-            results = [facts[place] for place in valid]
-            known = 0.0 if credit != credit else credit
-            _keep(decided, facts, valid, decide_late(self.app, workunit, results, invalid, known, batch.at))
-
-
-def _keep(decided: list[Decided], facts: Sequence[ResultFacts], places: Sequence[int], decision: Decision) -> None:
-    for place, claim in zip(places, decision.claims, strict=True):
-        credit = max(decision.grant.credit, facts[place].partial_credit)
-        decided[place] = Decided(credit, decision.grant, claim)
+        facts = batch.facts(records, read)
+        workunits = [workunit for workunit in batch.compared(self.credits) if workunit.id not in self.waiting]
+        decided = decide_batch(self.app, workunits, facts, batch.at)
+        self.waiting.update(decided.waiting_ids)
+        self.credits |= {id_: credit for id_, _, credit in decided.workunits if credit is not None}
+        for version in read.values():
+            state = self.versions[version.id]
+            average = Average(state.n, state.avg)
+            add_samples(self.app, version, average)
+            self.versions[version.id] = state._replace(n=average.n, avg=average.avg)
+        by_place = [Decided() for _ in facts]
+        columns = decided.places, decided.grant_rules, decided.credits, decided.claims
+        for place, rule, credit, claim in zip(*columns, strict=True):
+            if credit is not None:
+                by_place[place] = Decided(max(credit, facts[place].partial_credit), credit, rule, claim)
+        return by_place
 
 
 class Batch:
@@ -257,39 +198,28 @@ class Batch:
 
     def __init__(self, logged: PassFacts) -> None:
         self.at = logged.at
+        self.logged = logged
         self.workunits: list[Any] = logged.workunits.tolist()
         self.results: list[Any] = logged.results.tolist()
         count = len(self.workunits)
         self.bounds: list[int] = np.searchsorted(logged.results["workunit"], np.arange(count + 1)).tolist()
         self.is_valid: list[int] = logged.results["is_valid"].tolist()
 
-    def split(self, places: Iterable[int]) -> tuple[list[int], list[int]]:
-        """Those that are valid, and those that are not."""
-        valid: list[int] = []
-        wrong: list[int] = []
-        for place in places:
-            (valid if self.is_valid[place] else wrong).append(place)
-        return valid, wrong
+    def compared(self, credits: Mapping[int, float]) -> Iterator[ComparedWorkunit]:
+        """The workunits as the engine takes them. ``credits``: what others got that were replayed before.
 
+        A first decision may be older than what was replayed; then it is as it was logged.
+        """
+        for number, (id_, est, bound, quorum, target, delay_bound_secs, is_late, earlier) in enumerate(self.workunits):
+            places = range(self.bounds[number], self.bounds[number + 1])
+            states = [_VALID if self.is_valid[place] else _INVALID for place in places]
+            credit = credits.get(id_, earlier) if is_late else None
+            yield ComparedWorkunit(
+                est, bound, quorum, target, delay_bound_secs, id_, places, states, earlier_credit=credit
+            )
 
-def _facts(
-    row: Sequence[Any], records: Sequence[HostVersionFacts], versions: Mapping[int, VersionFacts]
-) -> ResultFacts:
-    (_, _, record, version, _, anonymous, outlier, elapsed, peak, sent, received, cpu, p_fpops) = row[:13]
-    counted, per_cpu_sec, partial_elapsed, partial_credit, _ = row[13:]
-    return ResultFacts(
-        None if record < 0 else records[record],
-        versions.get(version),
-        elapsed,
-        peak,
-        sent,
-        received,
-        bool(anonymous),
-        cpu,
-        bool(outlier),
-        p_fpops,
-        counted,
-        per_cpu_sec,
-        partial_elapsed,
-        partial_credit,
-    )
+    def facts(self, records: Sequence[HostVersionFacts], versions: Mapping[int, VersionFacts]) -> list[ResultFacts]:
+        """The results as the engine takes them, with these records, in the order logged, and versions."""
+        columns = {name: self.logged.results[name].tolist() for name in ("record", "version", *RESULT_NUMBERS)}
+        of = [None if place < 0 else records[place] for place in columns.pop("record")]
+        return list(map(ResultFacts, of, map(versions.get, columns.pop("version")), *columns.values()))

@@ -118,8 +118,6 @@ def _credit_sentence(result: Mapping[str, Any]) -> str:
 
 def steps(host: Mapping[str, Any]) -> list[list[Step]]:
     """How the task that changes most is granted its credit: now, and with the change."""
-    if "steps" in host:  # previews of before kept the sentences themselves
-        return [[Step(*step) for step in side] for side in host["steps"]]
     return [_side(host["task"], side) for side in host["sides"]]
 
 

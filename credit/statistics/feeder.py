@@ -15,17 +15,18 @@ import structlog
 from django.conf import settings
 from django.db import connection, transaction
 
-from credit.engine.normalisation import Normalisation, normalise
+from credit.engine.facts import VersionFacts
+from credit.engine.normalisation import renew_scales
 from credit.models import App, AppSnapshot, AppVersion, AppVersionSnapshot, VersionAverage
-from credit.models.common import MAX_STATISTIC
 from credit.statistics import pass_log
-from credit.statistics.facts import rules_of, version_facts
+from credit.statistics.facts import app_facts, version_facts
 from credit.statistics.host_records import use_medians
 
 log = structlog.get_logger(__name__)
 
 # "cf" in an advisory lock's number
 _LOCK: Final = 0x6366
+_MOVED: Final = ("pfc_scale", "is_counted", "is_scale_received")
 
 
 @dataclass(slots=True)
@@ -60,22 +61,21 @@ def _feed_app(app_id: int, now: dt.datetime, report: FeedReport) -> None:
     """Versions are locked in the order that validators lock them in, and the app after them."""
     versions = list(AppVersion.objects.filter(app=app_id).order_by("pk").select_for_update(no_key=True))
     app = App.objects.select_for_update(no_key=True).get(pk=app_id)
-    rules = rules_of(app)
-    facts = [version_facts(version) for version in versions]
-    rows, least_before = pass_log.version_rows(facts), app.min_avg_pfc
+    app_, facts = app_facts(app), [version_facts(version) for version in versions]
+    rows, least = pass_log.version_rows(facts), app.min_avg_pfc
     if app.version_average == VersionAverage.MEDIAN:
-        use_medians(facts, rules)
-    found = normalise(facts, rules)
-    report.napps += 1
-    nscales = _set_scales(versions, found)
-    report.nscales += nscales
-    least = found.min_avg_pfc
-    if least is not None and 0 < least < MAX_STATISTIC and least != app.min_avg_pfc:
-        app.min_avg_pfc = least
+        use_medians(facts, app_.rules)
+    for impossible in renew_scales(app_, facts):
+        log.error("feeder_impossible_scale", version=impossible)
+    nscales = _store_scales(versions, facts)
+    if app_.min_avg_pfc != least:
+        app.min_avg_pfc = app_.min_avg_pfc
         # Not save(), which looks whether a setting was changed
-        App.objects.filter(pk=app.pk).update(min_avg_pfc=least)
+        App.objects.filter(pk=app.pk).update(min_avg_pfc=app.min_avg_pfc)
+    report.napps += 1
+    report.nscales += nscales
     report.nsnapshots += _take_snapshots(app, versions, now)
-    _keep_for_previews(app_id, now, least_before, rows, bool(nscales) or least_before != app.min_avg_pfc)
+    _keep_for_previews(app_id, now, least, rows, bool(nscales) or least != app.min_avg_pfc)
 
 
 def _keep_for_previews(app_id: int, now: dt.datetime, least: float | None, versions: bytes, has_changed: bool) -> None:
@@ -90,23 +90,17 @@ def _keep_for_previews(app_id: int, now: dt.datetime, least: float | None, versi
         log.exception("feeder_run_not_kept", app=app_id)
 
 
-def _set_scales(versions: Sequence[AppVersion], found: Normalisation) -> int:
-    """The number of scales that moved. What counts is kept for the next run."""
+def _store_scales(versions: Sequence[AppVersion], facts: Sequence[VersionFacts]) -> int:
+    """The number of scales that moved."""
     moved = []
     nscales = 0
-    for version in versions:
-        scale = found.scales.get(version.pk, version.pfc_scale)
-        is_counted = version.pk in found.counted if found.counted else version.is_counted
-        if scale is not None and not 0 < scale < MAX_STATISTIC:
-            log.error("feeder_impossible_scale", version=version.pk, scale=scale)
-            scale = None
-        if scale != version.pfc_scale:
-            nscales += 1
-        state = (scale, is_counted, version.pk in found.received)
-        if state != (version.pfc_scale, version.is_counted, version.is_scale_received):
-            version.pfc_scale, version.is_counted, version.is_scale_received = state
+    for version, renewed in zip(versions, facts, strict=True):
+        nscales += renewed.pfc_scale != version.pfc_scale
+        if any(getattr(renewed, name) != getattr(version, name) for name in _MOVED):
+            for name in _MOVED:
+                setattr(version, name, getattr(renewed, name))
             moved.append(version)
-    AppVersion.objects.bulk_update(moved, ["pfc_scale", "is_counted", "is_scale_received"])
+    AppVersion.objects.bulk_update(moved, _MOVED)
     return nscales
 
 

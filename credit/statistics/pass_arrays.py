@@ -15,7 +15,10 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 
 VERSIONS: Final = np.dtype(
-    [("id", "<i8"), ("pfc_n", "<i8"), ("pfc_avg", "<f8"), ("pfc_scale", "<f8"), ("is_counted", "u1")]
+    [
+        *(("id", "<i8"), ("pfc_n", "<i8"), ("pfc_avg", "<f8"), ("pfc_scale", "<f8")),
+        *(("is_counted", "u1"), ("is_scale_received", "u1")),
+    ]
 )
 """Versions as they were read: by a pass those that its results used, by the feeder all."""
 RECORDS: Final = np.dtype(

@@ -35,7 +35,7 @@ SELECT min(id), coalesce(sum(nworkunits), 0)
 
 def version_rows(versions: Iterable[VersionFacts]) -> bytes:
     """Versions as they are; an average that is the median of its hosts' must not be among them."""
-    rows = [(v.id, v.pfc.n, v.pfc.avg, v.pfc_scale, v.is_counted) for v in versions]
+    rows = [(v.id, v.pfc.n, v.pfc.avg, v.pfc_scale, v.is_counted, v.is_scale_received) for v in versions]
     columns = list(zip(*rows, strict=True)) or [()] * len(VERSIONS.names or ())
     return encode(VERSIONS, dict(zip(VERSIONS.names or (), columns, strict=True)), len(rows))
 

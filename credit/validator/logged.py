@@ -12,32 +12,18 @@ import structlog
 from django.db import connection, transaction
 
 from credit.engine.facts import VersionFacts
+from credit.engine.passes import PassDecisions
 from credit.engine.states import ValidateState
 from credit.models import LoggedPass
 from credit.statistics.pass_arrays import RECORDS, RESULTS, VERSIONS, WORKUNITS, decode, encode
 from credit.statistics.pass_log import version_rows
 from credit.validator.binary import NO_TIME, Column
-from credit.validator.reads import Results, Workunits
+from credit.validator.reads import Records, Results, Workunits
 
 log = structlog.get_logger(__name__)
 
 _DECIDED = (ValidateState.VALID, ValidateState.INVALID)
-# Of the columns of a record, as reads.lock_records has them after the first two.
-_COLUMNS = {
-    "pfc_n": 0,
-    "pfc_avg": 1,
-    "scale_probation": 10,
-    "host_scale_at": 11,
-    "consecutive_valid": 13,
-    "clean_n": 15,
-    "clean_avg": 16,
-    "recent_n": 17,
-    "recent_avg": 18,
-    "waiting_n": 19,
-    "waiting_avg": 20,
-    "samples_at": 21,
-    "failing_share": 22,
-}
+_KEY = ("host", "version", "type")
 _SAME = (
     *("elapsed_secs", "peak_flops", "cpu_secs", "fpops_cumulative", "fpops_per_cpu_sec"),
     *("partial_elapsed_secs", "partial_credit", "is_runtime_outlier"),
@@ -65,7 +51,7 @@ def _harmless(method: Callable[Concatenate[PassLog, _P], None]) -> Callable[Conc
 
 
 class PassLog:
-    """Filled while a pass goes on: versions and records before anything is decided, then the decisions.
+    """Versions and records as they are before anything is decided; written with what was decided.
 
     A fault in keeping them never stops a pass, unless the connection is lost.
     """
@@ -75,34 +61,23 @@ class PassLog:
         self._versions = b""
         self._records = b""
         self._record_of_key: Column = np.empty(0, np.int64)
-        self._places: list[int] = []
-        self._states: list[int] = []
-        self._credits: list[float | None] = []
 
     @_harmless
-    def keep_records(self, keys: Sequence[Column], key_places: Column, ids: Column, columns: Sequence[Column]) -> None:
-        """The locked records: their keys, which key (from 1) each belongs to, and their columns."""
-        hosts, versions, types = keys
-        at = key_places - 1
-        kept: dict[str, Any] = {"id": ids, "host": hosts[at], "version": versions[at], "type": types[at]}
-        kept |= {name: columns[place] for name, place in _COLUMNS.items()}
+    def keep_records(self, keys: Sequence[Column], records: Records) -> None:
+        """The locked records, and their keys."""
+        at = records.place - 1
+        kept: dict[str, Any] = dict(zip(_KEY, (column[at] for column in keys), strict=True))
+        kept |= {name: getattr(records, name) for name in RECORDS.names or () if name not in _KEY}
         for name in ("host_scale_at", "samples_at"):
             kept[name] = np.where(kept[name] == NO_TIME, np.nan, kept[name] / 1e6)
-        self._records = encode(RECORDS, kept, len(ids))
-        self._record_of_key = np.full(len(hosts), -1)
-        self._record_of_key[at] = np.arange(len(ids))
+        self._records = encode(RECORDS, kept, len(at))
+        self._record_of_key = np.full(len(keys[0]), -1)
+        self._record_of_key[at] = np.arange(len(at))
 
     @_harmless
     def keep_versions(self, versions: Iterable[VersionFacts]) -> None:
         """Before medians take the place of their averages."""
         self._versions = version_rows(versions)
-
-    @_harmless
-    def add(self, places: Sequence[int], states: Sequence[int], credits: Sequence[float | None]) -> None:
-        """Results by their places in the batch, what was found about each, and the credit."""
-        self._places += places
-        self._states += states
-        self._credits += credits
 
     @_harmless
     def write(
@@ -114,19 +89,21 @@ class PassLog:
         results: Results,
         p_fpops: Sequence[float],
         key_of_result: Column,
+        decided: PassDecisions,
     ) -> None:
         """One row, if something was decided. The versions are locked, so rows are in the order of their updates."""
-        states = np.asarray(self._states, np.int64)
+        states = np.asarray(decided.states, np.int64)
         done = np.flatnonzero(np.isin(states, _DECIDED))
         if not len(done):
             return
-        places = np.asarray(self._places, np.int64)[done]
+        places = np.asarray(decided.places, np.int64)[done]
         order = np.argsort(places, kind="stable")
         done, places = done[order], places[order]
-        numbers = np.searchsorted(workunits.id, results.workunit_id[places])
-        decided, workunit_of = np.unique(numbers, return_inverse=True)
+        numbers, workunit_of = np.unique(
+            np.searchsorted(workunits.id, results.workunit_id[places]), return_inverse=True
+        )
         is_valid = states[done] == ValidateState.VALID.value
-        is_late = workunits.canonical_id[decided] != 0
+        is_late = workunits.canonical_id[numbers] != 0
         version = results.version_id[places]
         kept: dict[str, Any] = {name: getattr(results, name)[places] for name in _SAME}
         kept |= {
@@ -139,9 +116,9 @@ class PassLog:
             "sent_at": results.sent_at[places] / 1e6,
             "received_at": results.received_at[places] / 1e6,
             "p_fpops": np.asarray(p_fpops)[places],
-            "granted_credit": np.asarray(self._credits, np.float64)[done],
+            "granted_credit": np.asarray(decided.credits, np.float64)[done],
         }
-        has_grant = np.bincount(workunit_of, is_valid, len(decided)) > 0
+        has_grant = np.bincount(workunit_of, is_valid, len(numbers)) > 0
         versions = decode(self._versions, VERSIONS)
         with transaction.atomic():
             LoggedPass.objects.create(
@@ -151,11 +128,11 @@ class PassLog:
                 min_avg_pfc=min_avg_pfc,
                 versions=versions[np.isin(versions["id"], version)].tobytes(),
                 records=self._records,
-                workunits=encode(WORKUNITS, _columns(workunits, decided, is_late), len(decided)),
+                workunits=encode(WORKUNITS, _columns(workunits, numbers, is_late), len(numbers)),
                 results=encode(RESULTS, kept, len(places)),
             )
 
 
-def _columns(workunits: Workunits, decided: Column, is_late: Column) -> dict[str, Any]:
+def _columns(workunits: Workunits, numbers: Column, is_late: Column) -> dict[str, Any]:
     names = [name for name in WORKUNITS.names or () if name != "is_late"]
-    return {"is_late": is_late, **{name: getattr(workunits, name)[decided] for name in names}}
+    return {"is_late": is_late, **{name: getattr(workunits, name)[numbers] for name in names}}

@@ -22,10 +22,8 @@ from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import Count, OuterRef, Subquery
 from django.db.models.functions import Greatest, Least
 
-from credit.engine.decisions import Decision, count_only_invalid, decide_late, decide_set
-from credit.engine.facts import HostVersionFacts, ResultFacts, WorkunitFacts
-from credit.engine.grants import due
-from credit.engine.probation import count_failing, needs_confirmation
+from credit.engine.facts import HostVersionFacts, ResultFacts
+from credit.engine.passes import ComparedWorkunit, PassDecisions, count_for_newer, decide_batch
 from credit.engine.quorum import Verdict
 from credit.engine.states import Outcome, ValidateState
 from credit.models import MAX_RESULTS_PER_WORKUNIT, App, AppVersion, Result, VersionAverage, Workunit
@@ -52,11 +50,7 @@ from credit.validator.reads import (
 
 log = structlog.get_logger(__name__)
 
-# Plain numbers, as they are read several times for each result: reading a member of an enum takes 0.14 µs.
-_INIT: Final = ValidateState.INIT.value
 _VALID: Final = ValidateState.VALID.value
-_INVALID: Final = ValidateState.INVALID.value
-_INCONCLUSIVE: Final = ValidateState.INCONCLUSIVE.value
 
 CHUNK_BOUNDS: Final = (0, 1 / 12, 1 / 4, 1 / 2, 3 / 4, 1)
 """Where a batch is cut: each chunk is sent to the database while the next is computed. The first is small, so that the
@@ -72,7 +66,7 @@ _LONGEST_FAULT: Final = 500
 @dataclass(slots=True)
 class PassReport:
     """The outcome of a pass. ``nfaults``: workunits whose outputs could not be compared; they are tried again later.
-    ``nodd``: single results that another has to confirm.
+    ``nwaiting``: single results that another has to confirm.
     """
 
     nworkunits: int = 0
@@ -81,7 +75,7 @@ class PassReport:
     ninvalid: int = 0
     ninconclusive: int = 0
     nfaults: int = 0
-    nodd: int = 0
+    nwaiting: int = 0
     credit: float = 0.0
 
     @property
@@ -160,7 +154,7 @@ def _queue_for_retry(workunit_ids: Sequence[int], fault: str, now: dt.datetime) 
 
 
 class _Pass:
-    """One pass: the data it has read, and its decisions so far."""
+    """One pass: what it has read, and what the engine decided of it (``credit.engine.passes``)."""
 
     def __init__(self, app_id: int, now: dt.datetime) -> None:
         self.app_id = app_id
@@ -170,9 +164,7 @@ class _Pass:
         self.report = PassReport()
         self.workunit_ids: list[int] = []
         self.facts: list[ResultFacts] = []
-        self.granted: list[int] = []
-        self.due: list[float] = []
-        self.odd: list[int] = []
+        self.decided = PassDecisions()
         self.log = PassLog()
 
     def run(self, limit: int) -> PassReport:
@@ -190,45 +182,9 @@ class _Pass:
         verdicts = self.check_sets(workunits, results)
         self.lock(results, found_wrong(results, self.begins, verdicts))
         self.read_versions()
-        if self.app.adaptive_replication:
-            self.look_again(workunits, results, verdicts)
-        self.report.nfaults, self.report.nodd = len(self.faults), len(self.odd)
         self.write(workunits, results, verdicts)
+        self.count()
         return self.report
-
-    def lock(self, results: Results, wrong: list[int]) -> None:
-        """(host, version) records, users and hosts, each in key order; _MissingError if one is not there."""
-        hosts, versions, types, self.places = keys_of(results)
-        self.newer: list[int] = []
-        if wrong:
-            newer = read_newer(results, wrong)
-            hosts, versions, types, self.newer = with_newer(hosts, versions, types, newer)
-        place, self.record_ids, *columns = lock_records(self.app_id, hosts, versions, types)
-        self.log.keep_records((hosts, versions, types), place, self.record_ids, columns)
-        users = np.unique(results.user_id[results.user_id != 0])
-        self.users = lock_users(users)
-        owners = np.unique(results.host_id[results.host_id != 0])
-        self.hosts, p_fpops = lock_hosts(owners)
-        wanted = hosts != 0
-        if len(place) < np.count_nonzero(wanted) or len(self.users.id) < len(users) or len(p_fpops) < len(owners):
-            wanted[place - 1] = False
-            missing = np.column_stack((hosts, versions, types))[wanted].tolist()
-            raise _MissingError([tuple(key) for key in missing], users.tolist(), owners.tolist())
-        self.locked = records_of(columns)
-        self.records: list[HostVersionFacts | None] = [None] * len(hosts)
-        for number, record in zip(place.tolist(), self.locked, strict=True):
-            self.records[number - 1] = record
-        benchmarks = dict(zip(self.hosts.id.tolist(), p_fpops.tolist(), strict=True))
-        self.p_fpops = [
-            benchmarks.get(host, np.nan) if sent_with != sent_with else sent_with
-            for host, sent_with in zip(results.host_id.tolist(), results.p_fpops.tolist(), strict=True)
-        ]
-
-    def read_versions(self) -> None:
-        self.versions = {v.pk: version_facts(v) for v in AppVersion.objects.filter(app=self.app_id)}
-        self.log.keep_versions(self.versions.values())
-        if self.app.version_average == VersionAverage.MEDIAN:
-            use_medians(self.versions.values(), self.app_facts.rules)
 
     def check_sets(self, workunits: Workunits, results: Results) -> list[Verdict | None]:
         """The verdict on each workunit; None: its outputs could not be compared. Before anything is written."""
@@ -242,20 +198,40 @@ class _Pass:
             results.is_runtime_outlier = results.is_runtime_outlier | np.isin(results.id, self.outliers)
         return verdicts
 
-    def look_again(self, workunits: Workunits, results: Results, verdicts: list[Verdict | None]) -> None:
-        """Leaves out single results that another has to confirm."""
-        single = (workunits.min_quorum == 1) & (workunits.canonical_id == 0)
-        for number in np.flatnonzero(single).tolist():
-            begin, verdict = self.begins[number], verdicts[number]
-            if self.ends[number] - begin != 1 or verdict is None or verdict.states[0] != _VALID:
-                continue
-            pfc = float(results.elapsed_secs[begin]) * float(results.peak_flops[begin])
-            sample = pfc / float(workunits.fpops_est[number])
-            version = self.versions.get(int(results.version_id[begin]))
-            record = self.records[int(self.places[begin])]
-            if needs_confirmation(self.app_facts, sample, record, None if version is None else version.pfc, self.now):
-                self.odd.append(int(workunits.id[number]))
-                verdicts[number] = None
+    def lock(self, results: Results, wrong: list[int]) -> None:
+        """(host, version) records, users and hosts, each in key order; _MissingError if one is not there."""
+        hosts, versions, types, self.places = keys_of(results)
+        newer: list[int] = []
+        if wrong:
+            hosts, versions, types, newer = with_newer(hosts, versions, types, read_newer(results, wrong))
+        records = lock_records(self.app_id, hosts, versions, types)
+        place, self.record_ids = records.place, records.id
+        self.log.keep_records((hosts, versions, types), records)
+        users = np.unique(results.user_id[results.user_id != 0])
+        self.users = lock_users(users)
+        owners = np.unique(results.host_id[results.host_id != 0])
+        self.hosts, p_fpops = lock_hosts(owners)
+        wanted = hosts != 0
+        if len(place) < np.count_nonzero(wanted) or len(self.users.id) < len(users) or len(p_fpops) < len(owners):
+            wanted[place - 1] = False
+            missing = np.column_stack((hosts, versions, types))[wanted].tolist()
+            raise _MissingError([tuple(key) for key in missing], users.tolist(), owners.tolist())
+        self.locked = records_of(records)
+        self.records: list[HostVersionFacts | None] = [None] * len(hosts)
+        for number, record in zip(place.tolist(), self.locked, strict=True):
+            self.records[number - 1] = record
+        self.newer = [record for record in map(self.records.__getitem__, newer) if record is not None]
+        benchmarks = dict(zip(self.hosts.id.tolist(), p_fpops.tolist(), strict=True))
+        self.p_fpops = [
+            benchmarks.get(host, np.nan) if sent_with != sent_with else sent_with
+            for host, sent_with in zip(results.host_id.tolist(), results.p_fpops.tolist(), strict=True)
+        ]
+
+    def read_versions(self) -> None:
+        self.versions = {v.pk: version_facts(v) for v in AppVersion.objects.filter(app=self.app_id)}
+        self.log.keep_versions(self.versions.values())
+        if self.app.version_average == VersionAverage.MEDIAN:
+            use_medians(self.versions.values(), self.app_facts.rules)
 
     def write(self, workunits: Workunits, results: Results, verdicts: Sequence[Verdict | None]) -> None:
         statements = (
@@ -265,145 +241,78 @@ class _Pass:
             sql.UPDATE_USERS,
             sql.UPDATE_HOSTS,
         )
-        rules = self.app_facts.rules
+        decided = self.decided
         with pipelined(*statements) as send:
-            cuts = [int(part * len(workunits.id)) for part in CHUNK_BOUNDS]
-            for begin, end in pairwise(cuts):
-                self.decide_chunk(send, workunits, results, verdicts, range(begin, end))
-            self.count_for_newer()
+            self.decide(send, workunits, results, verdicts)
+            count_for_newer(self.app_facts, self.newer)
             writes.send_records(send, self.record_ids, self.locked)
-            granted = np.asarray(self.granted, np.int64)
-            due_, sent = np.asarray(self.due), results.sent_at[granted] / 1e6
+            granted, due = np.asarray(decided.granted_places, np.int64), np.asarray(decided.credits_due)
+            sent = results.sent_at[granted] / 1e6
             for statement, accounts, owners in (
                 (sql.UPDATE_USERS, self.users, results.user_id),
                 (sql.UPDATE_HOSTS, self.hosts, results.host_id),
             ):
-                writes.send_accounts(send, statement, accounts, owners[granted], due_, sent, self.now, rules)
-        self.report.credit = sum(self.due)
-        by_version = writes.granted_by_version(results.version_id[granted], due_)
-        writes.add_samples(self.app_facts, self.versions, by_version, self.now)
+                writes.send_accounts(
+                    send, statement, accounts, owners[granted], due, sent, self.now, self.app_facts.rules
+                )
+        by_version = writes.granted_by_version(results.version_id[granted], due)
+        writes.update_versions(self.app_facts, self.versions, by_version, self.now)
         least = self.app_facts.min_avg_pfc
-        self.log.write(self.app_id, self.at, least, workunits, results, self.p_fpops, self.places)
+        self.log.write(self.app_id, self.at, least, workunits, results, self.p_fpops, self.places, decided)
         self.write_faults(results, verdicts)
 
-    def count_for_newer(self) -> None:
-        """Wrong results of an older version count for their hosts' records of newer ones, as failed ones do."""
-        if not self.app_facts.rules.counts_every_ending:
-            return
-        for place in self.newer:
-            record = self.records[place]
-            if record is not None:
-                count_failing(record, self.app_facts.rules)
-
-    def decide_chunk(
-        self,
-        send: writes.Send,
-        workunits: Workunits,
-        results: Results,
-        verdicts: Sequence[Verdict | None],
-        numbers: range,
+    def decide(
+        self, send: writes.Send, workunits: Workunits, results: Results, verdicts: Sequence[Verdict | None]
     ) -> None:
-        """Decides some of the workunits, in order, and sends what becomes of them and of their results."""
-        here = slice(self.begins[numbers[0]], self.ends[numbers[-1]]) if numbers else slice(0)
-        self.facts += result_facts(results, here, self.places, self.records, self.versions, self.p_fpops)
-        changes = writes.Changes()
-        ids: list[int] = []
-        canonical: list[int | None] = []
-        credits: list[float | None] = []
+        """Decides the workunits chunk by chunk, and sends what becomes of each and of its results."""
+        cuts = [int(part * len(workunits.id)) for part in CHUNK_BOUNDS]
+        for begin, end in pairwise(cuts):
+            here = slice(self.begins[begin], self.ends[end - 1]) if begin < end else slice(0)
+            self.facts += result_facts(results, here, self.places, self.records, self.versions, self.p_fpops)
+            compared = self.compared(workunits, results, verdicts, slice(begin, end))
+            decided = decide_batch(self.app_facts, compared, self.facts, self.now)
+            writes.send_results(send, results.id, decided, self.now_us)
+            writes.send_workunits(send, results.id, decided, self.now_us)
+            self.decided.extend(decided)
+
+    def compared(
+        self, workunits: Workunits, results: Results, verdicts: Sequence[Verdict | None], here: slice
+    ) -> Iterator[ComparedWorkunit]:
+        """Those that are ``here`` and could be compared, as the engine takes them."""
         columns = (
+            workunits.id,
             workunits.fpops_est,
             workunits.fpops_bound,
             workunits.min_quorum,
             workunits.target_nresults,
+            workunits.delay_bound_secs,
             workunits.canonical_id,
             workunits.canonical_credit,
-            workunits.delay_bound_secs,
         )
-        rows = zip(numbers, *(column[numbers.start : numbers.stop].tolist() for column in columns), strict=True)
-        for number, est, bound, quorum, target, decided, canonical_credit, delay_bound_secs in rows:
-            verdict = verdicts[number]
+        rows = zip(verdicts[here], self.begins[here], *(column[here].tolist() for column in columns), strict=True)
+        for verdict, begin, id_, est, bound, quorum, target, delay_bound_secs, canonical_id, credit in rows:
             if verdict is None:
                 continue
-            workunit = WorkunitFacts(est, bound, quorum, target, delay_bound_secs)
-            begin = self.begins[number]
-            ids.append(number)
-            if decided:
-                self.add_late(workunit, begin, verdict, canonical_credit, results, changes)
-                canonical.append(None)
-                credits.append(None)
-                continue
-            credit = self.add_set(workunit, begin, verdict, changes)
-            canonical.append(None if credit is None or verdict.canonical is None else begin + verdict.canonical)
-            credits.append(credit)
-        self.log.add(changes.places, changes.states, changes.credits)
-        state_counts = np.bincount(changes.states, minlength=len(ValidateState))
-        self.report.nvalid += int(state_counts[_VALID])
-        self.report.ninvalid += int(state_counts[_INVALID])
-        self.report.ninconclusive += int(state_counts[_INCONCLUSIVE])
-        self.report.ndecided += sum(place is not None for place in canonical)
-        changed = results.id[np.asarray(changes.places, np.int64)]
-        writes.send_results(send, changed, changes.states, changes.rules, changes.credits, changes.claims, self.now_us)
-        result_ids = [None if place is None else int(results.id[place]) for place in canonical]
-        send(sql.UPDATE_WORKUNITS, workunits.id[np.asarray(ids, np.int64)], result_ids, credits, self.now_us)
+            states = verdict.states
+            places = range(begin, begin + len(states))
+            workunit = ComparedWorkunit(est, bound, quorum, target, delay_bound_secs, id_, places, states)
+            if canonical_id:
+                workunit.places = [place for place in places if results.validate_state[place] != _VALID]
+                workunit.states = [states[place - begin] for place in workunit.places]
+                workunit.earlier_credit = credit
+            elif verdict.canonical is not None:
+                workunit.canonical = begin + verdict.canonical
+            yield workunit
 
-    def add_set(self, workunit: WorkunitFacts, begin: int, verdict: Verdict, changes: writes.Changes) -> float | None:
-        """A first decision; the credit of the workunit, None if there is no canonical result yet."""
-        states = verdict.states
-        facts = self.facts
-        valid = [begin + n for n, state in enumerate(states) if state == _VALID]
-        invalid = [facts[begin + n].host_version for n, state in enumerate(states) if state == _INVALID]
-        if not valid:
-            count_only_invalid(self.app_facts, workunit, invalid, self.now)
-            for n, state in enumerate(states):
-                if state != _INIT:
-                    changes.add(begin + n, state)
-            return None
-        decision = decide_set(self.app_facts, workunit, [facts[place] for place in valid], invalid, self.now)
-        self.grant(valid, decision, changes)
-        if invalid:
-            for n, state in enumerate(states):
-                if state != _VALID:
-                    changes.add(begin + n, state)
-        return decision.grant.credit
-
-    def add_late(
-        self,
-        workunit: WorkunitFacts,
-        begin: int,
-        verdict: Verdict,
-        canonical_credit: float,
-        results: Results,
-        changes: writes.Changes,
-    ) -> None:
-        """Results of a decided workunit; by the deployed rules each separately."""
-        news = [n for n in range(len(verdict.states)) if results.validate_state[begin + n] != _VALID]
-        groups = [[n] for n in news] if self.app_facts.rules.is_deployed else [news]
-        credit = 0.0 if canonical_credit != canonical_credit else canonical_credit
-        for group in groups:
-            valid = [begin + n for n in group if verdict.states[n] == _VALID]
-            wrong = [begin + n for n in group if verdict.states[n] == _INVALID]
-            decision = decide_late(
-                self.app_facts,
-                workunit,
-                [self.facts[place] for place in valid],
-                [self.facts[place].host_version for place in wrong],
-                credit,
-                self.now,
-            )
-            self.grant(valid, decision, changes)
-            for n in group:
-                if verdict.states[n] != _VALID:
-                    changes.add(begin + n, verdict.states[n])
-
-    def grant(self, places: Sequence[int], decision: Decision, changes: writes.Changes) -> None:
-        count = len(places)
-        changes.places += places
-        changes.states += [_VALID] * count
-        changes.rules += [decision.grant.code] * count
-        changes.credits += [decision.grant.credit] * count
-        changes.claims += decision.claims
-        self.granted += places
-        self.due += [due(decision.grant, self.facts[place]) for place in places]
+    def count(self) -> None:
+        report, decided = self.report, self.decided
+        states = np.bincount(decided.states, minlength=len(ValidateState)).tolist()
+        report.nvalid = states[ValidateState.VALID]
+        report.ninvalid = states[ValidateState.INVALID]
+        report.ninconclusive = states[ValidateState.INCONCLUSIVE]
+        report.ndecided = sum(credit is not None for *_, credit in decided.workunits)
+        report.nfaults, report.nwaiting = len(self.faults), len(decided.waiting_ids)
+        report.credit = sum(decided.credits_due)
 
     def write_faults(self, results: Results, verdicts: Sequence[Verdict | None]) -> None:
         """The rare cases: comparisons that failed, and results that are unfit, outliers or to be confirmed."""
@@ -412,9 +321,9 @@ class _Pass:
             log.error("validator_comparison_failed", app=self.app.name, workunits=len(ids), fault=fault)
         if self.outliers:
             Result.objects.filter(pk__in=self.outliers).update(is_runtime_outlier=True)
-        if self.odd:
+        if self.decided.waiting_ids:
             # The transitioner makes the second result.
-            Workunit.objects.filter(pk__in=self.odd).update(
+            Workunit.objects.filter(pk__in=self.decided.waiting_ids).update(
                 need_validate=False,
                 transition_at=self.at,
                 **{name: Greatest(name, 2) for name in ("min_quorum", "target_nresults", "max_success_results")},

@@ -5,14 +5,15 @@ The functions that lock stand in the order of their locks (``credit.validator.sq
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Any, Final
 
 import numpy as np
 
 from credit.engine.averages import Average, AverageWithVariance
-from credit.engine.facts import HostVersionFacts, ResultFacts, VersionFacts
+from credit.engine.facts import RESULT_NUMBERS, HostVersionFacts, ResultFacts, VersionFacts
 from credit.validator import sql
 from credit.validator.binary import NO_TIME, Column, decode, decode_bytes
 
@@ -60,6 +61,40 @@ class Results:
 
 
 @dataclass(slots=True)
+class Records:
+    """(host, version) records in the order of their ids; ``place``: which key each belongs to, from 1.
+
+    NaN: no average yet. ``host_scale_at`` and ``samples_at`` in microseconds since 1970 or `NO_TIME`.
+    """
+
+    place: Column
+    id: Column
+    pfc_n: Column
+    pfc_avg: Column
+    et_n: Column
+    et_avg: Column
+    et_var: Column
+    et_q: Column
+    turnaround_n: Column
+    turnaround_avg: Column
+    turnaround_var: Column
+    turnaround_q: Column
+    scale_probation: Column
+    host_scale_at: Column
+    error_rate: Column
+    consecutive_valid: Column
+    max_jobs_per_day: Column
+    clean_n: Column
+    clean_avg: Column
+    recent_n: Column
+    recent_avg: Column
+    waiting_n: Column
+    waiting_avg: Column
+    samples_at: Column
+    failing_share: Column
+
+
+@dataclass(slots=True)
 class Accounts:
     """Credit of users or of hosts, whose ids are in order; ``expavg_at`` in microseconds since 1970 or `NO_TIME`."""
 
@@ -100,9 +135,9 @@ _RECORD_TYPES: Final = (
 )
 
 
-def lock_records(app_id: int, hosts: Column, versions: Column, types: Column) -> list[Column]:
-    """The (host, version) records of these keys; the first column says which key each belongs to, from 1."""
-    return _decoded(sql.LOCK_RECORDS.run(hosts, versions, types, app_id), _RECORD_TYPES)
+def lock_records(app_id: int, hosts: Column, versions: Column, types: Column) -> Records:
+    """The (host, version) records of these keys."""
+    return Records(*_decoded(sql.LOCK_RECORDS.run(hosts, versions, types, app_id), _RECORD_TYPES))
 
 
 def lock_users(ids: Column) -> Accounts:
@@ -158,56 +193,45 @@ def with_newer(
     )
 
 
-def records_of(columns: Sequence[Column]) -> list[HostVersionFacts]:
-    """The (host, version) records, from the columns of ``lock_records`` after the first two."""
-    return [
-        HostVersionFacts(
-            _average(pfc_n, pfc_avg),
-            AverageWithVariance(et_n, None if et_avg != et_avg else et_avg, None if et_var != et_var else et_var, et_q),
-            AverageWithVariance(
-                out_n, None if out_avg != out_avg else out_avg, None if out_var != out_var else out_var, out_q
-            ),
-            bool(probation),
-            None if scale_at == NO_TIME else scale_at / 1e6,
-            error_rate,
-            consecutive_valid,
-            max_jobs_per_day,
-            clean_pfc=_average(clean_n, clean_avg),
-            recent_pfc=_average(spell_n, spell_avg),
-            waiting_pfc=_average(waiting_n, waiting_avg),
-            samples_since=None if samples_at == NO_TIME else samples_at / 1e6,
-            failing_share=failing_share,
+def records_of(records: Records) -> list[HostVersionFacts]:
+    """The records as the engine takes them."""
+    r = records
+    return list(
+        map(
+            HostVersionFacts,
+            _averages(r.pfc_n, r.pfc_avg),
+            _with_variance(r.et_n, r.et_avg, r.et_var, r.et_q),
+            _with_variance(r.turnaround_n, r.turnaround_avg, r.turnaround_var, r.turnaround_q),
+            r.scale_probation.astype(bool).tolist(),
+            map(_time, r.host_scale_at.tolist()),
+            r.error_rate.tolist(),
+            r.consecutive_valid.tolist(),
+            r.max_jobs_per_day.tolist(),
+            repeat(0),  # jobs of today, and their day
+            repeat(None),
+            _averages(r.clean_n, r.clean_avg),
+            _averages(r.recent_n, r.recent_avg),
+            _averages(r.waiting_n, r.waiting_avg),
+            map(_time, r.samples_at.tolist()),
+            r.failing_share.tolist(),
         )
-        for (
-            pfc_n,
-            pfc_avg,
-            et_n,
-            et_avg,
-            et_var,
-            et_q,
-            out_n,
-            out_avg,
-            out_var,
-            out_q,
-            probation,
-            scale_at,
-            error_rate,
-            consecutive_valid,
-            max_jobs_per_day,
-            clean_n,
-            clean_avg,
-            spell_n,
-            spell_avg,
-            waiting_n,
-            waiting_avg,
-            samples_at,
-            failing_share,
-        ) in zip(*(column.tolist() for column in columns), strict=True)
-    ]
+    )
 
 
-def _average(n: int, avg: float) -> Average:
-    return Average(n, None if avg != avg else avg)
+def _averages(n: Column, avg: Column) -> Iterator[Average]:
+    return map(Average, n.tolist(), map(_number, avg.tolist()))
+
+
+def _with_variance(n: Column, avg: Column, var: Column, q: Column) -> Iterator[AverageWithVariance]:
+    return map(AverageWithVariance, n.tolist(), map(_number, avg.tolist()), map(_number, var.tolist()), q.tolist())
+
+
+def _number(value: float) -> float | None:
+    return None if value != value else value
+
+
+def _time(at_us: int) -> float | None:
+    return None if at_us == NO_TIME else at_us / 1e6
 
 
 def result_facts(
@@ -222,55 +246,19 @@ def result_facts(
 
     ``places`` says which of the records is whose, ``p_fpops`` is the benchmark of each one's host: both of all results.
     """
-    anonymous = (results.version_id[here] == 0) & (results.host_id[here] != 0)
-    version = versions.get
-    return [
-        ResultFacts(
-            records[place],
-            version(version_id),
-            elapsed,
-            peak,
-            sent_at,
-            received_at,
-            is_anonymous,
-            cpu_secs,
-            outlier != 0,
-            benchmark,
-            counted,
-            per_cpu_sec,
-            partial_elapsed,
-            partial_credit,
+    version_ids = results.version_id[here]
+    made: dict[str, Sequence[Any]] = {
+        "sent_at": (results.sent_at[here] / 1e6).tolist(),
+        "received_at": (results.received_at[here] / 1e6).tolist(),
+        "is_anonymous": ((version_ids == 0) & (results.host_id[here] != 0)).tolist(),
+        "is_runtime_outlier": (results.is_runtime_outlier[here] != 0).tolist(),
+        "p_fpops": p_fpops[here],
+    }
+    return list(
+        map(
+            ResultFacts,
+            map(records.__getitem__, places[here].tolist()),
+            map(versions.get, version_ids.tolist()),
+            *(made[name] if name in made else getattr(results, name)[here].tolist() for name in RESULT_NUMBERS),
         )
-        for (
-            place,
-            version_id,
-            elapsed,
-            peak,
-            sent_at,
-            received_at,
-            is_anonymous,
-            cpu_secs,
-            outlier,
-            benchmark,
-            counted,
-            per_cpu_sec,
-            partial_elapsed,
-            partial_credit,
-        ) in zip(
-            places[here].tolist(),
-            results.version_id[here].tolist(),
-            results.elapsed_secs[here].tolist(),
-            results.peak_flops[here].tolist(),
-            (results.sent_at[here] / 1e6).tolist(),
-            (results.received_at[here] / 1e6).tolist(),
-            anonymous.tolist(),
-            results.cpu_secs[here].tolist(),
-            results.is_runtime_outlier[here].tolist(),
-            p_fpops[here],
-            results.fpops_cumulative[here].tolist(),
-            results.fpops_per_cpu_sec[here].tolist(),
-            results.partial_elapsed_secs[here].tolist(),
-            results.partial_credit[here].tolist(),
-            strict=True,
-        )
-    ]
+    )

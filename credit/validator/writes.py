@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
@@ -12,6 +12,7 @@ import numpy as np
 from credit.engine.averages import Average
 from credit.engine.explanation import Explanation
 from credit.engine.facts import AppFacts, HostVersionFacts, VersionFacts
+from credit.engine.passes import PassDecisions, add_samples
 from credit.engine.recent_credit import add_credit, add_credit_as_deployed
 from credit.engine.rules import MAX_CREDIT, Rules
 from credit.validator import sql
@@ -29,37 +30,19 @@ _VERSION_TYPES: Final = ("int8", "int8", "float8", "float8", "timestamptz", "flo
 _MAX_VERSION_CREDIT: Final = 1e29
 
 
-@dataclass(slots=True)
-class Changes:
-    """The write for the results of a chunk: their positions among the results of the batch, and columns."""
-
-    places: list[int] = field(default_factory=list)
-    states: list[int] = field(default_factory=list)
-    rules: list[int | None] = field(default_factory=list)
-    credits: list[float | None] = field(default_factory=list)
-    claims: list[Explanation | None] = field(default_factory=list)
-
-    def add(self, place: int, state: int) -> None:
-        self.places.append(place)
-        self.states.append(state)
-        self.rules.append(None)
-        self.credits.append(None)
-        self.claims.append(None)
-
-
-def send_results(
-    send: Send,
-    ids: Column,
-    states: Sequence[int],
-    grant_rules: Sequence[int | None],
-    credits: Sequence[float | None],
-    claims: Sequence[Explanation | None],
-    now_us: int,
-) -> None:
+def send_results(send: Send, result_ids: Column, decided: PassDecisions, now_us: int) -> None:
     """The verdict, the claim and the grant of each result; None where there is none."""
-    made = [_NO_CLAIM if claim is None else _CLAIM(claim) for claim in claims]
-    columns = zip(*made, strict=True) if made else [()] * len(_NO_CLAIM)
-    send(sql.UPDATE_RESULTS, ids, states, grant_rules, credits, *columns, now_us)
+    claims = [_NO_CLAIM if claim is None else _CLAIM(claim) for claim in decided.claims]
+    columns = zip(*claims, strict=True) if claims else [()] * len(_NO_CLAIM)
+    ids = result_ids[np.asarray(decided.places, np.int64)]
+    send(sql.UPDATE_RESULTS, ids, decided.states, decided.grant_rules, decided.credits, *columns, now_us)
+
+
+def send_workunits(send: Send, result_ids: Column, decided: PassDecisions, now_us: int) -> None:
+    """What became of each workunit, and its canonical result with its credit if it got one now."""
+    ids, places, credits = zip(*decided.workunits, strict=True) if decided.workunits else ((), (), ())
+    canonical = [None if place is None else int(result_ids[place]) for place in places]
+    send(sql.UPDATE_WORKUNITS, ids, canonical, credits, now_us)
 
 
 def send_records(send: Send, ids: Column, records: Sequence[HostVersionFacts]) -> None:
@@ -154,13 +137,15 @@ def granted_by_version(version_ids: Column, due: Column) -> dict[int, Grants]:
     }
 
 
-def add_samples(app: AppFacts, versions: Mapping[int, VersionFacts], granted: Mapping[int, Grants], now: float) -> None:
+def update_versions(
+    app: AppFacts, versions: Mapping[int, VersionFacts], granted: Mapping[int, Grants], now: float
+) -> None:
     """Adds a pass's samples and grants to the versions as they are now, under a lock of their rows, in order.
 
     ``granted``: of `granted_by_version`. By the deployed rules a version's recent average is of claims; its total is
     always of grants.
     """
-    rules, usual = app.rules, app.usual_sample
+    rules = app.rules
     changed = sorted({v.id for v in versions.values() if v.samples or v.grants} | granted.keys())
     locked = sql.LOCK_VERSIONS.run(changed)
     columns = [decode(column, type_) for column, type_ in zip(locked, _VERSION_TYPES, strict=True)]
@@ -168,12 +153,11 @@ def add_samples(app: AppFacts, versions: Mapping[int, VersionFacts], granted: Ma
     for id_, n, average, expavg, at_us, total, count in zip(*(c.tolist() for c in columns), strict=True):
         version = versions.get(id_) or VersionFacts(id_)
         pfc = Average(n, None if average != average else average)
-        for sample in version.samples:
-            pfc.add(sample, rules.version_average, usual)
+        add_samples(app, version, pfc)
         if version.grants:
             since, first = version.grants[0]
             rest = sum(min(credit, MAX_CREDIT) for _, credit in version.grants[1:])
-            add = _add_as_deployed if rules.is_deployed else add_credit
+            add = _add_as_deployed if rules.averages_claims else add_credit
             expavg, at_us = _updated_average(expavg, at_us, now, min(first, MAX_CREDIT), rest, since, rules, add)
         more = granted.get(id_, Grants())
         expavg = min(max(expavg, 0.0), _MAX_VERSION_CREDIT)

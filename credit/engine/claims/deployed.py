@@ -147,15 +147,14 @@ MIN_DISTANCE: Final = 1e-300
 """In place of a distance of 0, which only an anchor of 0 can have."""
 
 
-def deployed_pfc(app: AppFacts, workunit: WorkunitFacts, claims: Sequence[Explanation]) -> float:
-    """The FLOPs granted to a set: claims are cut to the bound, and averaged about the estimate.
+def deployed_pfc(app: AppFacts, workunit: WorkunitFacts, claims: Sequence[Explanation], width: float) -> float:
+    """The FLOPs granted to a set: claims are cut to the bound, and averaged about the estimate (``pegged_mean``).
 
     Two claims or more that are not approximate: these alone. One: it counts twice among the approximate ones. A claim
     whose credit is above the app's maximum is left out.
     """
-    rules = app.rules
     anchor = default_pfc(app, workunit)
-    most = rules.max_granted_credit
+    most = app.rules.max_granted_credit
     normal: list[float] = []
     approximate: list[float] = []
     for claim in claims:
@@ -168,4 +167,4 @@ def deployed_pfc(app: AppFacts, workunit: WorkunitFacts, claims: Sequence[Explan
     if len(normal) == 1:
         approximate += normal * 2
     used = normal if len(normal) > 1 else approximate
-    return pegged_mean(used, anchor, rules.peg_width or 0.1) if used else anchor
+    return pegged_mean(used, anchor, width) if used else anchor

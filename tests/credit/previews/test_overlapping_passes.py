@@ -20,7 +20,7 @@ SAMPLE = SECS * PEAK / EST
 
 def logged(number: int, version_n: int, version_avg: float, record_n: int = 0, **record: Any) -> PassFacts:
     """A pass with one single result of a host's version 7, as its version and its record 3 were read."""
-    versions = np.array([(7, version_n, version_avg, nan, 0)], VERSIONS)
+    versions = np.array([(7, version_n, version_avg, nan, 0, 0)], VERSIONS)
     records = np.zeros(1, RECORDS)
     for name, value in {
         **{"id": 3, "host": 5, "version": 7, "type": 1, "pfc_n": record_n, "pfc_avg": SAMPLE if record_n else nan},

@@ -24,23 +24,6 @@ from tests.support.preview_site import make_site, same
 
 pytestmark = pytest.mark.django_db
 
-SETTINGS: list[dict[str, Any]] = [{}, {"host_scale_check": True}, {"rule_set": "letter"}, {"rule_set": "deployed"}]
-
-
-@pytest.mark.parametrize("fields", SETTINGS, ids=str)
-@pytest.mark.parametrize("nreplicas", [1, 2])
-def test_with_the_same_settings_a_replay_grants_exactly_what_was_granted(
-    fields: dict[str, Any], nreplicas: int
-) -> None:
-    site = make_site(nreplicas, **fields)
-    granted = site.work()
-    outcomes, _ = site.replay()
-    assert len(outcomes) == len(granted) > 150
-    for outcome in outcomes:
-        assert same(outcome.before.credit or 0.0, outcome.granted)
-        assert same(outcome.after.credit or 0.0, outcome.granted)
-
-
 APP_CHANGES: list[dict[str, Any]] = [
     {"host_scale_check": True},
     {"max_granted_credit": 20.0},

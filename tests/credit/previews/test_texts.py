@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from django.utils.translation import override
 
-from credit.pages.explanation_texts import Step
 from credit.previews import texts
 
 RESULT = {
@@ -26,8 +25,3 @@ def test_kinds_of_computers_are_named_and_versions_stay_as_they_are() -> None:
     with override("de"):
         assert texts.group_name("NVIDIA GPU + another GPU") == "NVIDIA GPU + eine andere GPU"
         assert texts.group_name("1.00 (cuda), x86_64-pc-linux-gnu") == "1.00 (cuda), x86_64-pc-linux-gnu"
-
-
-def test_a_preview_that_kept_its_sentences_can_still_be_read() -> None:
-    kept = {"steps": [[["Claim", 1.5, "So it was."]], []]}
-    assert texts.steps(kept) == [[Step("Claim", 1.5, "So it was.")], []]

@@ -88,7 +88,7 @@ def test_a_single_result_of_a_computer_on_probation_waits_for_a_second_one(
     App.objects.update(adaptive_replication=True, host_scale_check=checks)
     record(hosts[0], version, pfc_n=50, pfc_avg=1.2, host_scale_at=LATER + DAY, consecutive_valid=20, error_rate=0.0)
     workunit = done(app, version, hosts[0], sent_at=LATER - DAY)
-    assert validate(app).nodd == checks
+    assert validate(app).nwaiting == checks
     transitioner.run(LATER)
     workunit.refresh_from_db()
     assert workunit.results.count() == 1 + checks

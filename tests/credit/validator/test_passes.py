@@ -383,7 +383,7 @@ def test_an_odd_single_result_of_a_trusted_computer_waits_for_a_second_one(
     record(hosts[0], version, pfc_n=50, pfc_avg=1.0, consecutive_valid=500, error_rate=0.0)
     workunit = done(app, version, hosts[0], elapsed_secs=elapsed_secs, sent_at=LATER - dt.timedelta(days=1))
     made = validate(app)
-    assert (made.ndecided, made.nodd) == ((0, 1) if looks_again else (1, 0))
+    assert (made.ndecided, made.nwaiting) == ((0, 1) if looks_again else (1, 0))
     transitioner.run(LATER)
     workunit.refresh_from_db()
     assert workunit.min_quorum == workunit.results.count() == (2 if looks_again else 1)
@@ -406,7 +406,7 @@ def test_an_odd_result_after_failures_has_room_for_a_second_one(
     for _ in range(2):
         make_result(workunit, server_state=ServerState.OVER, outcome=Outcome.CLIENT_ERROR)
     Workunit.objects.update(max_total_results=3, max_error_results=3, max_success_results=3)
-    assert validate(app).nodd == 1
+    assert validate(app).nwaiting == 1
     transitioner.run(LATER)
     workunit.refresh_from_db()
     assert (workunit.error_mask, workunit.max_total_results, workunit.results.count()) == (0, 4, 4)

@@ -30,10 +30,18 @@ from credit.models import (
     ValidateState,
     Workunit,
 )
-from credit.replay.comparison import TOLERANCE, Comparison, relative_difference
-from credit.replay.traces import ANONYMOUS_BASE, Row, Trace, TraceEvent, TracePhase, TraceResult, TraceState
 from credit.validator.passes import run_pass
 from portal.models import Host, User
+from tests.support.boinc_traces.comparison import TOLERANCE, Comparison, relative_difference
+from tests.support.boinc_traces.traces import (
+    ANONYMOUS_BASE,
+    Row,
+    Trace,
+    TraceEvent,
+    TracePhase,
+    TraceResult,
+    TraceState,
+)
 
 _AGREED: Final = b"all that agree: "
 _ANONYMOUS: Final = {

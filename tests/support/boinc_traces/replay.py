@@ -8,20 +8,28 @@ and the times at which version rows were written.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
 from credit.engine.averages import Average, AverageWithVariance
-from credit.engine.decisions import Decision, count_only_invalid, decide_late, decide_set
-from credit.engine.facts import AppFacts, HostVersionFacts, ProcessorType, ResultFacts, VersionFacts, WorkunitFacts
-from credit.engine.normalisation import normalise
+from credit.engine.facts import AppFacts, HostVersionFacts, ProcessorType, ResultFacts, VersionFacts
+from credit.engine.normalisation import renew_scales
+from credit.engine.passes import ComparedWorkunit, PassDecisions, decide_batch
 from credit.engine.recent_credit import add_credit_as_deployed
 from credit.engine.rules import Rules
 from credit.engine.states import ValidateState
-from credit.replay.comparison import Comparison
-from credit.replay.traces import ANONYMOUS_BASE, Row, Trace, TraceEvent, TracePhase, TraceResult, TraceState
+from tests.support.boinc_traces.comparison import Comparison
+from tests.support.boinc_traces.traces import (
+    ANONYMOUS_BASE,
+    Row,
+    Trace,
+    TraceEvent,
+    TracePhase,
+    TraceResult,
+    TraceState,
+)
 
 GPU_WORDS: Final = ("cuda", "nvidia", "ati", "amd", "intel_gpu", "apple_gpu")
 """BOINC's feeder takes a version whose plan class contains one of these for a GPU version ("native" has "ati")."""
@@ -92,12 +100,11 @@ class Replay:
     def _feed(self) -> None:
         for app_id, app in self.apps.items():
             facts = [row.facts for row in self.versions.values() if row.app_id == app_id]
-            found = normalise(facts, self.rules)
-            if found.min_avg_pfc is not None:
-                app["min_avg_pfc"] = _as_stored(found.min_avg_pfc)
+            read = AppFacts(app_id, self.rules, app["min_avg_pfc"] or None)
+            renew_scales(read, facts)
+            app["min_avg_pfc"] = _as_stored(read.min_avg_pfc or 0.0)
             for version in facts:
-                if version.id in found.scales:
-                    version.pfc_scale = _as_stored(found.scales[version.id])
+                version.pfc_scale = _as_stored(version.pfc_scale)
 
     def _drain(self, phase: TracePhase, after: TraceState) -> None:
         """One validator process empties an app's queue, then writes its versions' statistics."""
@@ -129,23 +136,11 @@ class Replay:
     def _set(self, event: TraceEvent, app: AppFacts, cache: dict[int, VersionRow]) -> None:
         """All records are read before any is written: of two results of one record, the second write wins."""
         copies = [self._read(event, result) for result in event.results]
-        valid: list[ResultFacts] = []
-        valid_results: list[TraceResult] = []
-        invalid: list[HostVersionFacts | None] = []
-        for result, host in zip(event.results, copies, strict=True):
-            if result.state_after == ValidateState.VALID:
-                valid.append(self._facts(event, result, host, cache))
-                valid_results.append(result)
-            elif result.state_after == ValidateState.INVALID:
-                invalid.append(host.record if host else None)
-        credit = 0.0
-        if event.canonical_after and valid:
-            now = max(result.received_at for result in event.results)
-            decision = decide_set(app, _workunit(event), valid, invalid, now)
-            credit = decision.grant.credit
-            self._compare_claims(valid_results, decision)
-        else:
-            count_only_invalid(app, _workunit(event), invalid, max(result.received_at for result in event.results))
+        facts = [self._facts(result, host, cache) for result, host in zip(event.results, copies, strict=True)]
+        workunit = _workunit(event, event.results)
+        decided = _decide(app, workunit, facts, max(result.received_at for result in event.results))
+        credit = next((credit for *_, credit in decided.workunits if credit is not None), 0.0)
+        self._compare_claims(event.results, decided)
         self.comparison.credit("credit of a workunit", credit, event.credit)
         for result, host in zip(event.results, copies, strict=True):
             self._write(host)
@@ -156,12 +151,9 @@ class Replay:
         canonical = self.granted.get(event.canonical_before, event.canonical_granted or 0.0)
         for result in event.results:
             host = self._read(event, result)
-            if result.state_after == ValidateState.VALID:
-                facts = self._facts(event, result, host, cache)
-                decision = decide_late(app, _workunit(event), [facts], [], canonical, result.received_at)
-                self._compare_claims([result], decision)
-            elif result.state_after == ValidateState.INVALID:
-                count_only_invalid(app, _workunit(event), [host.record if host else None], result.received_at)
+            workunit = _workunit(event, [result], canonical)
+            facts = [self._facts(result, host, cache)]
+            self._compare_claims([result], _decide(app, workunit, facts, result.received_at))
             self._write(host)
             self._grant(result, canonical if result.state_after == ValidateState.VALID else 0.0)
 
@@ -171,17 +163,20 @@ class Replay:
         self.granted[result.id] = credit
         self.comparison.number("grant of a result", credit, result.granted)
 
-    def _compare_claims(self, results: Iterable[TraceResult], decision: Decision) -> None:
-        for result, claim in zip(results, decision.claims, strict=True):
+    def _compare_claims(self, results: Sequence[TraceResult], decided: PassDecisions) -> None:
+        for place, claim in zip(decided.places, decided.claims, strict=True):
+            if claim is None:
+                continue
+            result = results[place]
             mode = None if claim.claimed_pfc is None else "approx" if claim.is_approximate else "normal"
             self.comparison.number("claim", claim.claimed_credit, result.claimed)
             self.comparison.word("mode of a claim", mode, result.mode)
 
-    def _facts(
-        self, event: TraceEvent, result: TraceResult, host: HostCopy | None, cache: dict[int, VersionRow]
-    ) -> ResultFacts:
+    def _facts(self, result: TraceResult, host: HostCopy | None, cache: dict[int, VersionRow]) -> ResultFacts:
+        """A process reads a version at its first valid result, and keeps it."""
         version_id = result.app_version_id
-        if version_id in self.versions and version_id not in cache:
+        is_valid = result.state_after == ValidateState.VALID
+        if is_valid and version_id in self.versions and version_id not in cache:
             cache[version_id] = _private(self.versions[version_id])
         row = cache.get(version_id)
         return ResultFacts(
@@ -279,6 +274,20 @@ class Replay:
                     comparison.number(f"host record {name}", value, row[name])
 
 
+def report(trace: Trace, rules: str, comparison: Comparison) -> list[str]:
+    """What was replayed by these rules, and how close it comes, line by line."""
+    events = [event for group in trace.events.values() for event in group]
+    nresults = sum(len(event.results) for event in events)
+    return [
+        f"{len(trace.phases)} phases, {len(events)} workunits handled, {nresults} results",
+        f"{'quantity':<32}{'compared':>10}{'different':>11}{'worst (relative)':>18}",
+        *(f"{name:<32}{t.count:>10}{t.ndiffering:>11}{t.worst:>18.2g}" for name, t in comparison.tallies.items()),
+        f"credit of all workunits: {comparison.computed_credit:.6f} by the {rules} rules, "
+        f"{comparison.expected_credit:.6f} in the trace",
+        f"worst relative difference: {comparison.worst:.3g}",
+    ]
+
+
 _Number = TypeVar("_Number", float, float | None)
 
 
@@ -298,8 +307,24 @@ def _stored(record: HostVersionFacts) -> HostVersionFacts:
     return record
 
 
-def _workunit(event: TraceEvent) -> WorkunitFacts:
-    return WorkunitFacts(event.fpops_est, event.fpops_bound, event.min_quorum, event.target_nresults)
+def _workunit(
+    event: TraceEvent, results: Sequence[TraceResult], earlier_credit: float | None = None
+) -> ComparedWorkunit:
+    return ComparedWorkunit(
+        event.fpops_est,
+        event.fpops_bound,
+        event.min_quorum,
+        event.target_nresults,
+        places=range(len(results)),
+        states=[result.state_after for result in results],
+        earlier_credit=earlier_credit,
+    )
+
+
+def _decide(app: AppFacts, workunit: ComparedWorkunit, facts: Sequence[ResultFacts], now: float) -> PassDecisions:
+    """A pass over one workunit. A trace has no other result that could confirm a single one, as some rules want."""
+    decided = decide_batch(app, [workunit], facts, now)
+    return decide_batch(replace(app, target_nresults=1), [workunit], facts, now) if decided.waiting_ids else decided
 
 
 def _private(row: VersionRow) -> VersionRow:

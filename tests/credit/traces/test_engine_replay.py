@@ -21,9 +21,9 @@ from django.core.management import CommandError, call_command
 
 from credit.engine.averages import Average
 from credit.engine.rules import Rules
-from credit.replay.comparison import TOLERANCE, Comparison, relative_difference
-from credit.replay.engine import Replay
-from credit.replay.traces import Trace, TraceError, TraceEvent, TraceResult, read_trace
+from tests.support.boinc_traces.comparison import TOLERANCE, Comparison, relative_difference
+from tests.support.boinc_traces.replay import Replay
+from tests.support.boinc_traces.traces import Trace, TraceError, TraceEvent, TraceResult, read_trace
 
 TRACES = Path(__file__).parents[2] / "data" / "traces"
 BASE_DIR = Path(settings.BASE_DIR)
@@ -306,6 +306,12 @@ def test_the_command_starts_no_server(short: Path, tmp_path: Path) -> None:
     ended = subprocess.run(command, cwd=BASE_DIR, env=environment, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert [path.name for path in tmp_path.iterdir()] == ["keys"]
+
+
+def test_the_command_says_so_where_the_tests_were_left_out(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tests.support.boinc_traces.replay", None)
+    with pytest.raises(CommandError, match="needs the folder tests/ of the source code, which is not here"):
+        output(str(short))
 
 
 # --- comparing -------------------------------------------------------------------------------------

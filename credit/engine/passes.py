@@ -1,0 +1,177 @@
+"""A pass of the validator: what becomes of a batch of workunits whose results' outputs were compared.
+
+Everything that decides jobs goes through here: the validator, previews of changed settings, the laboratory. They read
+the facts, and write or measure what was decided. The order is that of the workunits, and each sees the records as the
+workunits before it left them. Versions' averages stay as they are: ``add_samples`` comes after the pass. A run of the
+feeder is ``normalisation.renew_scales``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from credit.engine.averages import Average
+from credit.engine.decisions import Decision, count_only_invalid, decide_late, decide_set
+from credit.engine.explanation import Explanation
+from credit.engine.facts import AppFacts, HostVersionFacts, ResultFacts, VersionFacts, WorkunitFacts
+from credit.engine.grants import due
+from credit.engine.probation import count_failing, needs_confirmation
+from credit.engine.states import ValidateState
+
+# Plain numbers, as they are read several times for each result: reading a member of an enum takes 0.14 µs.
+_INIT: Final = ValidateState.INIT.value
+_VALID: Final = ValidateState.VALID.value
+_INVALID: Final = ValidateState.INVALID.value
+
+
+@dataclass(slots=True)
+class ComparedWorkunit(WorkunitFacts):
+    """A workunit with the verdicts on its results, from the comparison of their outputs.
+
+    ``places``: where the results to be decided are in the batch; ``states``: the verdict on each; ``canonical``: the
+    place of the canonical result, if the comparison chose one. ``earlier_credit``: None for a first decision; of a
+    workunit that was decided before, what its canonical result was granted (NaN: not known), and its results are late.
+    """
+
+    id: int = 0
+    places: Sequence[int] = ()
+    states: Sequence[int] = ()
+    canonical: int | None = None
+    earlier_credit: float | None = None
+
+
+class PassDecisions:
+    """What a pass decided, as columns, in the order decided."""
+
+    def __init__(self) -> None:
+        # Of each workunit that was handled: its id, and the place of its canonical result and its credit, if it got
+        # them by this pass. Nothing else was decided about those whose single result another has to confirm.
+        self.workunits: list[tuple[int, int | None, float | None]] = []
+        self.waiting_ids: list[int] = []
+        # Of each result with a new state; the last three (grant_rules: Grant.code) are None for one that is not valid
+        self.places: list[int] = []
+        self.states: list[int] = []
+        self.grant_rules: list[int | None] = []
+        self.credits: list[float | None] = []
+        self.claims: list[Explanation | None] = []
+        # Of each valid result, with what partial credit did not bring already
+        self.granted_places: list[int] = []
+        self.credits_due: list[float] = []
+
+    def extend(self, later: PassDecisions) -> None:
+        """Adds what was decided of the rest of the batch."""
+        for name, column in vars(later).items():
+            getattr(self, name).extend(column)
+
+    def _add_state(self, place: int, state: int) -> None:
+        self.places.append(place)
+        self.states.append(state)
+        self.grant_rules.append(None)
+        self.credits.append(None)
+        self.claims.append(None)
+
+    def _add_valid(self, places: Sequence[int], decision: Decision, results: Sequence[ResultFacts]) -> None:
+        count, granted = len(places), decision.grant
+        self.places += places
+        self.states += [_VALID] * count
+        self.grant_rules += [granted.code] * count
+        self.credits += [granted.credit] * count
+        self.claims += decision.claims
+        self.granted_places += places
+        self.credits_due += [due(granted, results[place]) for place in places]
+
+
+def decide_batch(
+    app: AppFacts, workunits: Iterable[ComparedWorkunit], results: Sequence[ResultFacts], now: float
+) -> PassDecisions:
+    """Decides workunits, in order. ``results``: those of the whole batch, at the places that the workunits name.
+
+    Changes the (host, version) records of the results, and collects the samples and grants of their versions.
+    """
+    decided = PassDecisions()
+    has_singles = app.target_nresults > 1
+    for workunit in workunits:
+        if workunit.earlier_credit is not None:
+            _decide_late(app, workunit, workunit.earlier_credit, results, now, decided)
+        elif has_singles and _waits(app, workunit, results, now):
+            decided.waiting_ids.append(workunit.id)
+        else:
+            _decide_first(app, workunit, results, now, decided)
+    return decided
+
+
+def _waits(app: AppFacts, workunit: ComparedWorkunit, results: Sequence[ResultFacts], now: float) -> bool:
+    """Whether its only result is valid, but another one has to confirm it, as jobs of the app usually have several."""
+    if workunit.min_quorum > 1 or len(workunit.states) != 1 or workunit.states[0] != _VALID:
+        return False
+    result = results[workunit.places[0]]
+    version = result.version
+    sample = result.elapsed_secs * result.peak_flops / workunit.fpops_est
+    return needs_confirmation(app, sample, result.host_version, None if version is None else version.pfc, now)
+
+
+def _decide_first(
+    app: AppFacts, workunit: ComparedWorkunit, results: Sequence[ResultFacts], now: float, decided: PassDecisions
+) -> None:
+    """A first decision: valid results share a grant; without any there is no canonical result yet."""
+    places, states = workunit.places, workunit.states
+    valid, invalid = _split(places, states, results)
+    if valid:
+        decision = decide_set(app, workunit, [results[place] for place in valid], invalid, now)
+        decided.workunits.append((workunit.id, workunit.canonical, decision.grant.credit))
+        decided._add_valid(valid, decision, results)
+    else:
+        count_only_invalid(app, workunit, invalid, now)
+        decided.workunits.append((workunit.id, None, None))
+    if len(valid) < len(states):
+        _add_others(places, states, decided)
+
+
+def _decide_late(
+    app: AppFacts,
+    workunit: ComparedWorkunit,
+    credit: float,
+    results: Sequence[ResultFacts],
+    now: float,
+    decided: PassDecisions,
+) -> None:
+    """Late results get what the canonical one was granted; by the deployed rules each is decided separately."""
+    decided.workunits.append((workunit.id, None, None))
+    step = 1 if app.rules.decides_late_singly else len(workunit.places) or 1
+    for begin in range(0, len(workunit.places), step):
+        places, states = workunit.places[begin : begin + step], workunit.states[begin : begin + step]
+        valid, invalid = _split(places, states, results)
+        late = [results[place] for place in valid]
+        decided._add_valid(valid, decide_late(app, workunit, late, invalid, credit, now), results)
+        _add_others(places, states, decided)
+
+
+def _split(
+    places: Sequence[int], states: Sequence[int], results: Sequence[ResultFacts]
+) -> tuple[list[int], list[HostVersionFacts | None]]:
+    """The places of valid results, and the records of those found wrong."""
+    if states.count(_VALID) == len(states):
+        return list(places), []
+    valid = [place for place, state in zip(places, states, strict=True) if state == _VALID]
+    return valid, [results[p].host_version for p, state in zip(places, states, strict=True) if state == _INVALID]
+
+
+def _add_others(places: Sequence[int], states: Sequence[int], decided: PassDecisions) -> None:
+    for place, state in zip(places, states, strict=True):
+        if state not in (_INIT, _VALID):
+            decided._add_state(place, state)
+
+
+def count_for_newer(app: AppFacts, records: Iterable[HostVersionFacts]) -> None:
+    """Wrong results of an older version count for their hosts' records of newer ones, as failed jobs do."""
+    if app.rules.counts_every_ending:
+        for record in records:
+            count_failing(record, app.rules)
+
+
+def add_samples(app: AppFacts, version: VersionFacts, average: Average) -> None:
+    """The samples that a pass collected of a version join its average, as that is by then."""
+    for sample in version.samples:
+        average.add(sample, app.rules.version_average, app.usual_sample)

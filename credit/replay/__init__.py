@@ -1,1 +1,0 @@
-"""Recorded traces of BOINC's own validator, replayed through the rules and through the database."""
