@@ -18,8 +18,6 @@ from portal.models import Host, User
 from portal.wire.boinc_errors import ERR_GENERIC
 from portal.wire.scanner import ProtocolError
 
-MAX_HOSTS: Final = 5000
-"""Computers of one person, merged and retired ones included."""
 DAY: Final = dt.timedelta(days=1)
 _ASK_OPERATORS: Final = "To add more at once, write to those who run {}."
 _NEVER: Final = Q(pk__in=())
@@ -96,14 +94,17 @@ def _create(owner: User, described: HostDescription, now: dt.datetime) -> Host:
 
 
 def _check_quotas(owner: User, now: dt.datetime) -> None:
-    """Raise TooManyHosts if the account has MAX_HOSTS, or has added as many within a day as it may."""
+    """Raise TooManyHosts if the account has HOSTS_PER_ACCOUNT, or has added as many within a day as it may."""
     hosts = Host.objects.filter(owner_id=owner.pk)
     lately = hosts.filter(created_at__gt=now - DAY)
     most = settings.NEW_HOSTS_PER_DAY if owner.new_hosts_per_day is None else owner.new_hosts_per_day
     counts = hosts.aggregate(all=Count("pk"), new=Count("pk", filter=Q(created_at__gt=now - DAY)))
-    if counts["all"] >= MAX_HOSTS:
+    if counts["all"] >= settings.HOSTS_PER_ACCOUNT:
         # A client that does not describe its computer is a new computer at each login.
-        raise TooManyHosts(f"This account has {MAX_HOSTS} computers, which is the limit.")
+        raise TooManyHosts(
+            f"This account has {settings.HOSTS_PER_ACCOUNT} computers, which is the limit. To add more, write to "
+            f"those who run {settings.SITE_NAME}."
+        )
     if counts["new"] < most:
         return
     if not most:
