@@ -53,6 +53,8 @@ from portal.models import (
     ClientKey,
     ConsentEvent,
     Host,
+    HostLimitRequest,
+    JoinToken,
     MailChoice,
     RequestedWork,
     SecurityEvent,
@@ -210,6 +212,8 @@ def _documents(user: User) -> Iterator[tuple[str, object]]:
         {
             "client_keys": _rows(ClientKey.objects.filter(user=user)),
             "api_tokens": _rows(ApiToken.objects.filter(user=user)),
+            "join_tokens": _rows(JoinToken.objects.filter(user=user)),
+            "host_limit_requests": _rows(HostLimitRequest.objects.filter(user=user), "decided_by"),
             "two_factor": _rows(Authenticator.objects.filter(user=user), "data"),
             "sessions": _rows(UserSession.objects.filter(user=user), "session_key", "data"),
             "security_events": _rows(SecurityEvent.objects.filter(user=user).order_by("pk")),

@@ -18,7 +18,9 @@ from accounting.engine.amounts import MICRO
 from accounting.ledger import check, partitions, rollup
 from accounting.models import Day, HostLedger, Project, ProjectDay
 from accounting.simulation.client import SimulatedComputer
-from portal.models import ClientKey, Host, User
+from portal.computers.new_hosts import take_place
+from portal.models import ClientKey, Host, JoinToken, User
+from portal.people.join_tokens import JoinTokenRefused, make_join_token
 from tests.support.am_rpc import (
     Reply,
     attach,
@@ -206,3 +208,52 @@ def test_a_revoked_key_is_refused_whatever_else_goes_on(alice: User, projects: l
     (replies,) = at_once([[message] * 6])
     assert {reply.error[0] for reply in replies} == {-155}
     assert HostLedger.objects.get(host=host_of(computer)).contacts == 1
+
+
+def test_first_contacts_at_once_never_exceed_the_number_of_a_join_token(alice: User, projects: list[Project]) -> None:
+    token, text = make_join_token(alice, group="lab", max_hosts=5, lifetime=dt.timedelta(days=1))
+    messages = [
+        make_computer(alice, f"pc-{number}", email=token.login, password=text).request(time.time())
+        for number in range(THREADS)
+    ]
+    [replies] = at_once([messages])
+    assert sorted(reply.error[0] != 0 for reply in replies) == [False] * 5 + [True] * (THREADS - 5)
+    token.refresh_from_db()
+    assert (token.joined_hosts, token.hosts.count(), ClientKey.objects.count()) == (5, 5, 5)
+
+
+def test_places_of_a_join_token_are_taken_one_by_one_without_the_owners_lock(alice: User) -> None:
+    token, _ = make_join_token(alice, group="lab", max_hosts=5, lifetime=dt.timedelta(days=1))
+    ready = threading.Barrier(THREADS, timeout=60)
+
+    def take() -> bool:
+        try:
+            ready.wait()
+            return take_place(token.pk, timezone.now()) is not None
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        taken = [future.result() for future in [pool.submit(take) for _ in range(THREADS)]]
+    assert sum(taken) == 5
+
+
+def test_tokens_made_at_once_stay_within_the_limit_of_the_account(alice: User, settings: Settings) -> None:
+    settings.JOIN_TOKEN_HOSTS = 10
+    ready = threading.Barrier(4, timeout=60)
+
+    def make() -> bool:
+        try:
+            ready.wait()
+            make_join_token(User.objects.get(pk=alice.pk), group="lab", max_hosts=4, lifetime=dt.timedelta(days=1))
+        except JoinTokenRefused:
+            return False
+        else:
+            return True
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        made = [future.result() for future in [pool.submit(make) for _ in range(4)]]
+    # Two tokens for 4 computers fit into 10.
+    assert sum(made) == JoinToken.objects.count() == 2

@@ -204,9 +204,7 @@ class TestKeys:
         settings.KEYS_PER_HOST = 3
         for _ in range(3):
             accounts.issue_client_key(studio.owner, ATTACH, studio)
-        with pytest.raises(
-            accounts.ClientAuthError, match=r"has 3 keys, all in use.* http.*/account/keys/"
-        ):
+        with pytest.raises(accounts.ClientAuthError, match=r"has 3 keys, all in use.* http.*/account/keys/"):
             accounts.issue_client_key(studio.owner, ATTACH, studio)
         assert ClientKey.objects.filter(host=studio, revoked_at=None).count() == 3
 
