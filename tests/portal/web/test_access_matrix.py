@@ -229,7 +229,7 @@ ACCOUNT_MANAGER: Final = [
     own("account/delete/"),
     act("account/delete/", data={"password": "wrong"}, answer=422),
     own("computers/"),
-    act("computers/group/", data={"name": "attic"}),
+    act("computers/change/", data={"action": "retire", "host": "{host}"}),
     own("computers/joining/"),
     act("computers/joining/", data={"group": "lab", "max_hosts": "2", "days": "7"}, answer=200),
     act("computers/joining/request/", data={"hosts_per_day": "50", "reason": "a room"}),
