@@ -206,7 +206,7 @@ def find_caller(request: AccountManagerRequest, address: str) -> Caller:
             raise ClientAuthError(
                 ERR_BAD_AUTHENTICATOR,
                 f"This computer's key is no longer valid. In BOINC, stop using {settings.SITE_NAME}, then add it"
-                " again with your e-mail address and password.",
+                " again with your e-mail address and password, or a join token.",
             )
         return Caller(key[1], key_id=key[0])
     if is_join_login(request.name):

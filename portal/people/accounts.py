@@ -197,7 +197,11 @@ def make_client_key(user: User, origin: ClientKey.Origin, host: Host | None, *, 
     issued = ClientKey.objects.create(
         user=user, host=host, origin=origin, key_hash=credentials.key_hash(key), hint=key[:_HINT_CHARS], created_at=now
     )
-    record(user, Kind.KEY_MADE, source, key_detail(issued.hint, in_english(issued.get_origin_display())))
+    if origin is ClientKey.Origin.JOIN:
+        # The token was an event; a room of computers is none for each of them.
+        log_event(Kind.KEY_MADE, source, user.pk)
+    else:
+        record(user, Kind.KEY_MADE, source, key_detail(issued.hint, in_english(issued.get_origin_display())))
     return key
 
 

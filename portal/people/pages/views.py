@@ -15,6 +15,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.contrib.sessions.models import Session
+from django.core.paginator import Paginator
 from django.db.models import Exists, OuterRef
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
@@ -29,6 +30,7 @@ from portal.people.access import get_own_key, signed_in
 from portal.people.accounts import revoke_all_client_keys, revoke_client_key
 from portal.people.security_events import source_of
 
+KEYS_A_PAGE: Final = 100
 REVOKED_SHOWN: Final = 20
 REVOKED_SINCE: Final = dt.timedelta(days=90)
 NAME_HELP: Final = _(
@@ -41,10 +43,10 @@ NAME_HELP: Final = _(
 @login_required
 def keys(request: HttpRequest) -> HttpResponse:
     """The keys of the user's BOINC clients, each with a button that revokes it."""
-    own = ClientKey.objects.filter(user=signed_in(request)).select_related("host")
+    own = ClientKey.objects.filter(user=signed_in(request)).select_related("host").order_by("-created_at", "-pk")
     since = timezone.now() - REVOKED_SINCE
     context = {
-        "keys": list(own.filter(revoked_at=None)),
+        "keys": Paginator(own.filter(revoked_at=None), KEYS_A_PAGE).get_page(request.GET.get("page", "1")),
         "revoked": list(own.filter(revoked_at__gte=since).order_by("-revoked_at")[:REVOKED_SHOWN]),
     }
     return render(request, "portal/keys.html", context)

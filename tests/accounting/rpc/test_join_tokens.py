@@ -13,7 +13,7 @@ from pytest_django import Settings
 
 from accounting.models import Project
 from accounting.simulation.client import SimulatedComputer
-from portal.models import ClientKey, Host, JoinToken, User, WaitingMail
+from portal.models import ClientKey, Host, JoinToken, SecurityEvent, User, WaitingMail
 from portal.people.join_tokens import JoinTokenRefused, joinable_hosts, make_join_token, revoke_join_token
 from portal.people.recovery import revoke_access
 from portal.people.security_events import NOWHERE
@@ -45,8 +45,9 @@ def test_a_computer_joins_with_a_token_and_lands_in_its_group(alice: User, proje
     assert sync(computer).error == (0, "")
     assert token[1].encode() not in computer.request(time.time())
     assert JoinToken.objects.get().joined_hosts == 1
-    # A laboratory wants no mail for each computer.
+    # A laboratory wants no mail and no alert for each computer.
     assert (mail.outbox, WaitingMail.objects.count()) == ([], 0)
+    assert list(SecurityEvent.objects.values_list("kind", flat=True)) == ["join_made"]
 
 
 def test_only_a_keyed_hash_of_the_token_is_stored(alice: User, settings: Settings, projects: list[Project]) -> None:
