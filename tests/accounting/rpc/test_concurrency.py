@@ -14,9 +14,11 @@ from django.db.models import Sum
 from django.utils import timezone
 from pytest_django import Settings
 
+from accounting.computers import several
+from accounting.computers.several import Action
 from accounting.engine.amounts import MICRO
 from accounting.ledger import check, partitions, rollup
-from accounting.models import Day, HostLedger, Project, ProjectDay
+from accounting.models import Day, HostLedger, HostProject, Project, ProjectDay
 from accounting.simulation.client import SimulatedComputer
 from portal.computers.new_hosts import take_place
 from portal.models import ClientKey, Host, JoinToken, User
@@ -220,6 +222,36 @@ def test_first_contacts_at_once_never_exceed_the_number_of_a_join_token(alice: U
     assert sorted(reply.error[0] != 0 for reply in replies) == [False] * 5 + [True] * (THREADS - 5)
     token.refresh_from_db()
     assert (token.joined_hosts, token.hosts.count(), ClientKey.objects.count()) == (5, 5, 5)
+
+
+def test_changes_of_all_computers_and_their_reports_at_once_lose_nothing(alice: User, projects: list[Project]) -> None:
+    computers = [attach(alice, f"pc-{number}") for number in range(8)]
+    for computer in computers:
+        sync(computer)
+        hours_pass(computer, 10)
+        work(computer, projects[0], 6)
+    ids = [host_of(computer).pk for computer in computers]
+    actions = (Action.SUSPEND, Action.RETIRE, Action.PLACE_WORK, Action.NO_NEW_WORK)
+    ready = threading.Barrier(THREADS, timeout=60)
+
+    def change(action: Action) -> int:
+        try:
+            ready.wait()
+            return several.apply(alice, ids, action, project_id=None, group="", now=timezone.now())
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        reports = [pool.submit(_post, computer.request(time.time()), ready) for computer in computers]
+        changes = [pool.submit(change, action) for action in actions]
+        assert [future.result().error for future in reports] == [(0, "")] * 8
+        # A computer that reports is retired no more, and may be so again.
+        assert [future.result() for future in changes] == [8, 8, 8, 8]
+    assert [hours_credited(computer, projects[0]) for computer in computers] == [6.0] * 8
+    rows = HostProject.objects.filter(host__in=ids, listed=True)
+    assert rows.count() == 8 * len(projects)
+    assert not rows.exclude(suspended=True, no_new_work=True).exists()
+    assert set(Host.objects.filter(pk__in=ids).values_list("venue", flat=True)) == {"work"}
 
 
 def test_places_of_a_join_token_are_taken_one_by_one_without_the_owners_lock(alice: User) -> None:
