@@ -19,6 +19,7 @@ from portal.dashboard import registry
 from portal.dashboard.record import moment
 from portal.dashboard.registry import Combine, Figure, Panel, Sample, Source, Table
 from portal.dashboard.rules import above, below
+from portal.models import HostLimitRequest
 from portal.ops import heartbeats
 
 KEY: Final = "account_manager"
@@ -57,6 +58,13 @@ FIGURES: Final = (
         _("Client keys"),
         link="admin:portal_clientkey_changelist",
         about=_("Valid keys."),
+    ),
+    Figure(
+        "am.limit_requests",
+        _("Requests for more computers"),
+        link="admin:portal_hostlimitrequest_changelist?decided_at__isempty=1",
+        about=_("From volunteers who want to add more computers within a day than every account may."),
+        trouble=above(0, _("Volunteers wait for an answer. Grant or decline their requests for more computers.")),
     ),
     Figure(
         "am.active",
@@ -163,6 +171,7 @@ def take(now: dt.datetime) -> Iterator[Sample]:
     yield Sample("am.first_contacts", new)
     yield Sample("am.capped", capped)
     yield Sample("am.keys", keys)
+    yield Sample("am.limit_requests", HostLimitRequest.objects.filter(decided_at=None).count())
     yield Sample("services.partitions", ahead)
     found = dict(ProjectTrouble.objects.order_by().values_list("kind").annotate(Count("project", distinct=True)))
     for kind, name in _TROUBLE_NAMES.items():

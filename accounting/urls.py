@@ -10,6 +10,7 @@ from accounting.computers import views as computers_views
 from accounting.history import export_views, year_views
 from accounting.history import views as history_views
 from accounting.home import views as home_views
+from accounting.joining import views as joining_views
 from accounting.mails import views as mails_views
 from accounting.news import views as news_views
 from accounting.news.feeds import HostNoticesFeed, NoticesFeed
@@ -68,7 +69,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("account/data/<int:pk>.zip", account_data_views.download_copy, name="download_copy"),
     path("account/delete/", account_data_views.delete_account, name="delete_account"),
     path("computers/", computers_views.computers, name="computers"),
-    path("computers/group/", computers_views.computers_group, name="computers_group"),
+    path("computers/change/", computers_views.computers_change, name="computers_change"),
+    path("computers/joining/", joining_views.joining, name="joining"),
+    path("computers/joining/request/", joining_views.request_more, name="request_more_hosts"),
+    path("computers/joining/<int:pk>/revoke/", joining_views.revoke, name="revoke_join_token"),
     path("computers/<int:pk>/", computers_views.host, name="host"),
     path("computers/<int:pk>/settings/", computers_views.host_settings, name="host_settings"),
     path("computers/<int:pk>/projects/", computers_views.host_wishes, name="host_wishes"),

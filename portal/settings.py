@@ -81,6 +81,14 @@ CLIENT_LOGIN_FAILURE_WINDOW_SECS = env.integer("CLIENT_LOGIN_FAILURE_WINDOW_SECS
 CLIENT_PASSWORD_CHECKS_PER_MINUTE = env.integer("CLIENT_PASSWORD_CHECKS_PER_MINUTE", 60, low=1, high=1_000_000)
 # Computers that an account may add within 24 hours, by either protocol; operators can give an account another limit.
 NEW_HOSTS_PER_DAY = env.integer("NEW_HOSTS_PER_DAY", 20, low=1, high=100_000)
+# For how many computers an account may make join tokens within 30 days.
+JOIN_TOKEN_HOSTS = env.integer("JOIN_TOKEN_HOSTS", 300, low=0, high=100_000)
+# Records of computers of an account, merged and retired ones included; live keys of each; and keys that no client uses.
+HOSTS_PER_ACCOUNT = env.integer("HOSTS_PER_ACCOUNT", 5000, low=1, high=100_000)
+KEYS_PER_HOST = env.integer("KEYS_PER_HOST", 20, low=2, high=1000)
+UNUSED_KEYS_PER_ACCOUNT = env.integer("UNUSED_KEYS_PER_ACCOUNT", 200, low=1, high=10_000)
+# After it, replaced keys and those of retired computers end.
+KEYS_KEPT_DAYS = env.integer("KEYS_KEPT_DAYS", 180, low=30, high=3650)
 
 # Mails to volunteers whose computers have not reported for long, and who agreed: of all such mails within 24 hours, and
 # of those to one person within a year.

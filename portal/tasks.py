@@ -12,7 +12,7 @@ from portal.dashboard import record, thinning
 from portal.databases import clock
 from portal.maintenance import runs
 from portal.ops import housekeeping
-from portal.people import key_mails, security_events
+from portal.people import key_mails, key_upkeep, security_events
 from portal.periodic.scheduler import entries_added
 from portal.requested_work import queue
 
@@ -33,6 +33,7 @@ SETTLING_SECS: Final = 20
 def tidy_up() -> None:
     """Once a day: remove what has expired."""
     housekeeping.remove_expired()
+    key_upkeep.end_outdated_keys(clock.now())
     security_events.delete_old(clock.now())
 
 

@@ -52,6 +52,8 @@ from portal.models import (
     ClientKey,
     ConsentEvent,
     Host,
+    HostLimitRequest,
+    JoinToken,
     MailChoice,
     RequestedWork,
     SecurityEvent,
@@ -210,6 +212,8 @@ def _documents(user: User) -> Iterator[tuple[str, object]]:
         {
             "client_keys": _rows(ClientKey.objects.filter(user=user)),
             "api_tokens": _rows(ApiToken.objects.filter(user=user)),
+            "join_tokens": _rows(JoinToken.objects.filter(user=user)),
+            "host_limit_requests": _rows(HostLimitRequest.objects.filter(user=user), "decided_by"),
             "two_factor": _rows(Authenticator.objects.filter(user=user), "data"),
             "sessions": [
                 {"at": browser.at, "ip": browser.address, "user_agent": browser.user_agent}

@@ -33,7 +33,7 @@ _KINDS: Final = {
 
 
 def read_observations(user: User, now: dt.datetime, events_since: dt.datetime) -> list[Observation]:
-    """All of it; eleven statements at most, however many computers there are."""
+    """All of it; twelve statements at most, however many computers there are."""
     hosts = list(own_hosts(user).filter(retired_at=None))
     return [
         *_of_computers(read_attention(user, hosts, now, silent_after(user))),

@@ -20,7 +20,7 @@ from accounting.engine.choice.facts import CPU, TroubleKind, device_types
 from accounting.engine.merge_rules import os_family
 from accounting.engine.states import DayFlag, NoteKind
 from accounting.models import Day, HostClient, HostLedger, HostProject, Note, ProjectVersion
-from portal.models import Host, User
+from portal.models import ClientKey, Host, User
 from portal.templatetags.display import count, day, moment_text
 
 WEEK_DAYS: Final = 7
@@ -35,9 +35,12 @@ _LOSSES: Final = (NoteKind.INVALID, NoteKind.DROPPED, NoteKind.EC_ABOVE_TIME)
 
 
 class Concern(StrEnum):
+    """What is the matter with a computer, the most urgent first."""
+
+    KEY_ENDED = "key ended"
     SILENT = "silent"
-    NO_WORK = "no work"
     FAILING_JOBS = "failing jobs"
+    NO_WORK = "no work"
     CAPPED = "capped"
     NOT_COUNTED = "not all counts"
     SEVERAL = "several clients"
@@ -45,6 +48,7 @@ class Concern(StrEnum):
 
 
 CONCERN_NAMES: Final = {
+    Concern.KEY_ENDED: gettext_noop("key revoked"),
     Concern.SILENT: gettext_noop("silent"),
     Concern.NO_WORK: gettext_noop("no work"),
     Concern.FAILING_JOBS: gettext_noop("failing tasks"),
@@ -124,12 +128,13 @@ def are_failing(succeeded: int, failed: int) -> bool:
 
 
 def read_attention(user: User, hosts: Sequence[Host], now: dt.datetime, silent_after: dt.timedelta) -> list[Attention]:
-    """The concerns about these computers of the user, silent ones first; seven statements."""
+    """The concerns about these computers of the user, silent ones first; eight statements."""
     in_use = [host for host in hosts if host.retired_at is None and host.merged_into_id is None]
     today = now.astimezone(dt.UTC).date()
     first = today - dt.timedelta(days=WEEK_DAYS - 1)
     return [
         *_silent(in_use, now, silent_after),
+        *_without_key(in_use),
         *_without_work([host for host in in_use if now - host.last_contact_at < silent_after], now),
         *_failing(user, in_use, first, today),
         *_capped(user, in_use, first, today),
@@ -152,6 +157,34 @@ def _silent(hosts: Iterable[Host], now: dt.datetime, silent_after: dt.timedelta)
         )
         for host in hosts
         if now - host.last_contact_at >= silent_after
+    ]
+
+
+def _without_key(hosts: Iterable[Host]) -> list[Attention]:
+    """Computers whose key was revoked since their last sync, and that have no other; they can sync no more.
+
+    A key that copies of a data folder share is that of the computer that used it last.
+    """
+    names = {host.pk: host.name for host in hosts}
+    live = ClientKey.objects.filter(host=OuterRef("host"), revoked_at=None)
+    rows = (
+        ClientKey.objects.filter(~Exists(live), host__in=list(names), revoked_at__gte=F("host__last_contact_at"))
+        .order_by()
+        .values("host_id")
+        .annotate(latest=Max("revoked_at"))
+        .order_by("-latest", "host_id")
+    )
+    return [
+        Attention(
+            Concern.KEY_ENDED,
+            row["host_id"],
+            names[row["host_id"]],
+            gettext("cannot sync: its key was revoked on %(date)s.") % {"date": day(row["latest"])},
+            gettext("What can I do?"),
+            gettext("In BOINC, stop using this site, then add it again with your password or a join token."),
+            since=row["latest"],
+        )
+        for row in rows
     ]
 
 

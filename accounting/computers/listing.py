@@ -12,9 +12,13 @@ from typing import Any, Final, TypeVar
 
 from django.utils.translation import gettext as _
 
+from accounting.computers.attention import CONCERN_NAMES, Concern
 from portal.models import Host
 
 MAX_TEXT_CHARS: Final = 100
+FILTERS: Final = ("q", "status", "group", "problem")
+"""The parameters that say which computers a list has."""
+_URGENCY: Final = {concern: place for place, concern in enumerate(Concern)}
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
 
@@ -29,8 +33,9 @@ class Status(StrEnum):
 
 
 class Sort(StrEnum):
-    """The column by which the list is ordered."""
+    """The column by which the list is ordered, or what needs attention first."""
 
+    PROBLEMS = "problems"
     CONTACT = "contact"
     NAME = "name"
     SYSTEM = "system"
@@ -51,7 +56,16 @@ class HostLine:
     today_ec: int
     total_ec: int
     is_active: bool
-    concerns: list[str]
+    concerns: list[Concern]
+
+    @property
+    def urgency(self) -> int:
+        """The place of the most urgent concern among all; beyond them for a computer without."""
+        return min(map(_URGENCY.__getitem__, self.concerns), default=len(_URGENCY))
+
+    @property
+    def concern_names(self) -> list[str]:
+        return [_(CONCERN_NAMES[concern]) for concern in self.concerns]
 
     @property
     def processor(self) -> str:
@@ -71,6 +85,7 @@ class HostLine:
 # What most people want first in each column: the latest, the largest, but names from A.
 _DESCENDING: Final = frozenset({Sort.CONTACT, Sort.TODAY, Sort.TOTAL})
 _KEYS: Final[dict[Sort, Callable[[HostLine], Any]]] = {
+    Sort.PROBLEMS: lambda line: line.urgency,
     Sort.CONTACT: lambda line: line.host.last_contact_at,
     Sort.NAME: lambda line: line.host.name.casefold(),
     Sort.SYSTEM: lambda line: line.host.os_name.casefold(),
@@ -86,7 +101,8 @@ class Wanted:
     text: str = ""
     status: Status = Status.USED
     group: str = ""
-    sort: Sort = Sort.CONTACT
+    concern: Concern | None = None
+    sort: Sort = Sort.PROBLEMS
     is_turned: bool = False
     problems: list[str] = field(default_factory=list)
 
@@ -99,12 +115,12 @@ class Wanted:
     def filters(self) -> dict[str, str]:
         """The part of the query that says which computers; empty for all that are in use."""
         status = "" if self.status is Status.USED else str(self.status)
-        named = {"q": self.text, "status": status, "group": self.group}
+        named = {"q": self.text, "status": status, "group": self.group, "problem": self.concern or ""}
         return {name: value for name, value in named.items() if value}
 
     @property
     def order(self) -> dict[str, str]:
-        if self.sort is Sort.CONTACT and not self.is_turned:
+        if self.sort is Sort.PROBLEMS and not self.is_turned:
             return {}
         return {"sort": f"{'-' if self.is_turned else ''}{self.sort}"}
 
@@ -128,6 +144,8 @@ class Wanted:
         host = line.host
         if self.group and self.group not in host.groups:
             return False
+        if self.concern is not None and self.concern not in line.concerns:
+            return False
         if self.text and self.text.casefold() not in " ".join([host.name, host.domain_name, *host.groups]).casefold():
             return False
         return {
@@ -149,14 +167,15 @@ def read_wanted(params: Mapping[str, str], groups: Iterable[str]) -> Wanted:
     if group and group not in groups:
         problems.append(_("None of your computers is in the group “%(group)s”. All are shown.") % {"group": group[:30]})
         group = ""
-    sort, is_turned = params.get("sort", Sort.CONTACT), False
+    sort, is_turned = params.get("sort") or Sort.PROBLEMS, False
     if sort.removeprefix("-") in tuple(Sort):
         sort, is_turned = sort.removeprefix("-"), sort.startswith("-")
     return Wanted(
         text[:MAX_TEXT_CHARS],
         _choice(params.get("status") or Status.USED, Status.USED, problems),
         group,
-        _choice(sort, Sort.CONTACT, problems),
+        _choice(params["problem"], Concern.SILENT, problems) if params.get("problem") else None,
+        _choice(sort, Sort.PROBLEMS, problems),
         is_turned,
         problems,
     )

@@ -7,6 +7,7 @@ projects and days there are.
 from __future__ import annotations
 
 import datetime as dt
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -45,6 +46,21 @@ NOTES_SINCE: Final = dt.timedelta(days=90)
 
 
 @dataclass(frozen=True, slots=True)
+class GroupLine:
+    """A group's computers in use: how many, how many synced lately, how many need attention; credit of today."""
+
+    name: str
+    hosts: int
+    active: int
+    troubled: int
+    today_ec: int
+
+    @property
+    def silent(self) -> int:
+        return self.hosts - self.active
+
+
+@dataclass(frozen=True, slots=True)
 class HostList:
     """A volunteer's computers, a page of those in use and of those that are retired; the sums are of all that fit.
 
@@ -57,7 +73,14 @@ class HostList:
     total_ec: int
     wanted: Wanted
     known: int
-    groups: list[str]
+    groups: list[GroupLine]
+    # How many computers in use have each concern, the most urgent first
+    concerns: list[tuple[Concern, str, int]]
+
+    @property
+    def total(self) -> int:
+        """How many computers a change of all that the list has is about: those in use, unless it is of retired ones."""
+        return self.retired.paginator.count if self.wanted.status is Status.RETIRED else self.active.paginator.count
 
     @property
     def several(self) -> bool:
@@ -72,8 +95,9 @@ def is_in_contact(host: Host, now: dt.datetime) -> bool:
 
 
 def _read_lines(user: User, now: dt.datetime) -> list[HostLine]:
-    """All of the user's computers; ten statements."""
-    hosts = list(own_hosts(user).order_by("-last_contact_at", "pk"))
+    """All of the user's computers; eleven statements."""
+    # The lists of features are long, and not shown.
+    hosts = list(own_hosts(user).defer("p_features").order_by("-last_contact_at", "pk"))
     totals: dict[int, int] = {}
     for standing in read_standings(user):
         totals[standing.host_id] = totals.get(standing.host_id, 0) + standing.settled
@@ -83,11 +107,10 @@ def _read_lines(user: User, now: dt.datetime) -> list[HostLine]:
         .annotate(ec=Cast(Sum(F("cpu_ec") + F("gpu_ec")), BigIntegerField()))
         .values_list("host_id", "ec")
     )
-    concerns: dict[int, list[str]] = {}
+    concerns: dict[int, list[Concern]] = {}
     for attention in read_attention(user, hosts, now, silent_after(user)):
-        name = gettext(CONCERN_NAMES[attention.concern])
-        if name not in concerns.setdefault(attention.host_id, []):
-            concerns[attention.host_id].append(name)
+        if attention.concern not in concerns.setdefault(attention.host_id, []):
+            concerns[attention.host_id].append(attention.concern)
     return [
         HostLine(
             host, today.get(host.pk, 0), totals.get(host.pk, 0), is_in_contact(host, now), concerns.get(host.pk, [])
@@ -96,8 +119,33 @@ def _read_lines(user: User, now: dt.datetime) -> list[HostLine]:
     ]
 
 
-def _groups(lines: Iterable[HostLine]) -> list[str]:
-    return sorted({group for line in lines for group in line.host.groups}, key=str.casefold)
+def _groups(lines: Iterable[HostLine]) -> list[GroupLine]:
+    """All groups by name, also those with retired computers alone."""
+    by_group: dict[str, list[HostLine]] = {}
+    for line in lines:
+        for group in line.host.groups:
+            by_group.setdefault(group, []).append(line)
+    return [_group_line(name, by_group[name]) for name in sorted(by_group, key=str.casefold)]
+
+
+def _group_line(name: str, lines: Iterable[HostLine]) -> GroupLine:
+    in_use = [line for line in lines if line.host.retired_at is None]
+    return GroupLine(
+        name,
+        len(in_use),
+        sum(line.is_active for line in in_use),
+        sum(bool(line.concerns) for line in in_use),
+        sum(line.today_ec for line in in_use),
+    )
+
+
+def _group_names(lines: Iterable[HostLine]) -> set[str]:
+    return {group for line in lines for group in line.host.groups}
+
+
+def _concerns(lines: Iterable[HostLine]) -> list[tuple[Concern, str, int]]:
+    numbers = Counter(concern for line in lines for concern in line.concerns)
+    return [(concern, gettext(CONCERN_NAMES[concern]), numbers[concern]) for concern in Concern if numbers[concern]]
 
 
 def read_chosen(user: User, now: dt.datetime, params: Mapping[str, str]) -> list[int]:
@@ -106,7 +154,7 @@ def read_chosen(user: User, now: dt.datetime, params: Mapping[str, str]) -> list
     Raises HostChangeRefused if there is no such list any more: without its filter, it would be all computers.
     """
     lines = _read_lines(user, now)
-    wanted = read_wanted(params, _groups(lines))
+    wanted = read_wanted(params, _group_names(lines))
     if wanted.problems:
         raise HostChangeRefused("groups", gettext("That list no longer exists. Nothing was changed."))
     is_retired = wanted.status is Status.RETIRED
@@ -114,10 +162,9 @@ def read_chosen(user: User, now: dt.datetime, params: Mapping[str, str]) -> list
 
 
 def read_hosts(user: User, now: dt.datetime, params: Mapping[str, str]) -> HostList:
-    """A page of the user's computers as an address names them; ten statements."""
+    """A page of the user's computers as an address names them; eleven statements."""
     lines = _read_lines(user, now)
-    groups = _groups(lines)
-    wanted = read_wanted(params, groups)
+    wanted = read_wanted(params, _group_names(lines))
     chosen = wanted.choose(lines)
     active = [line for line in chosen if line.host.retired_at is None]
     retired = [line for line in chosen if line.host.retired_at is not None]
@@ -133,7 +180,8 @@ def read_hosts(user: User, now: dt.datetime, params: Mapping[str, str]) -> HostL
         total_ec=sum(line.total_ec for line in (*active, *retired)),
         wanted=wanted,
         known=len(lines),
-        groups=groups,
+        groups=_groups(lines),
+        concerns=_concerns(lines),
     )
 
 
@@ -231,7 +279,7 @@ class HostPage:
 
 
 def read_host_page(user: User, host: Host, now: dt.datetime) -> HostPage:
-    """All about one of the user's computers; twenty-four statements."""
+    """All about one of the user's computers; twenty-five statements."""
     selection = read_selection(user)
     ledger = HostLedger.objects.filter(**of(host)).only("contact", "excluded_types", "same_answers", "last_at").first()
     rows = {row.project_id: row for row in HostProject.objects.filter(**of(host))}
@@ -252,7 +300,7 @@ def read_host_page(user: User, host: Host, now: dt.datetime) -> HostPage:
     ]
     lines.sort(key=lambda line: (-(line.share or 0), -line.credit, line.project.name.casefold()))
     contacts = read_contacts(host, selection.projects)
-    shown = (Concern.NO_WORK, Concern.FAILING_JOBS, Concern.CAPPED, Concern.SEVERAL)
+    shown = (Concern.KEY_ENDED, Concern.NO_WORK, Concern.FAILING_JOBS, Concern.CAPPED, Concern.SEVERAL)
     return HostPage(
         host=host,
         is_active=is_in_contact(host, now),

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_lazy
 from django.utils.translation import gettext_noop as _
 
+from accounting.computers.several import Action
 from portal.templatetags.display import nbytes, percent
 
 
@@ -26,6 +27,34 @@ _RUN_MODES: Final = {
     "auto": _("Runs according to preferences"),
     "never": _("Never runs (set to “never”)"),
 }
+
+
+ACTION_NAMES: Final = {
+    gettext_lazy("Projects"): {
+        Action.SUSPEND: gettext_lazy("Suspend"),
+        Action.RESUME: gettext_lazy("Resume"),
+        Action.NO_NEW_WORK: gettext_lazy("No new tasks"),
+        Action.NEW_WORK: gettext_lazy("Allow new tasks"),
+        Action.UPDATE: gettext_lazy("Contact the projects now"),
+        Action.EXCLUDE: gettext_lazy("Not on these computers"),
+        Action.INCLUDE: gettext_lazy("On these computers again"),
+    },
+    gettext_lazy("Place (selects the preferences)"): {
+        Action.PLACE_NONE: gettext_lazy("default"),
+        Action.PLACE_HOME: gettext_lazy("home"),
+        Action.PLACE_WORK: gettext_lazy("work"),
+        Action.PLACE_SCHOOL: gettext_lazy("school"),
+    },
+    gettext_lazy("Group"): {
+        Action.JOIN: gettext_lazy("Add to the group"),
+        Action.LEAVE: gettext_lazy("Take out of the group"),
+    },
+    gettext_lazy("Computers"): {
+        Action.RETIRE: gettext_lazy("Retire"),
+        Action.RESTORE: gettext_lazy("Restore retired ones"),
+    },
+}
+"""What can be done to several computers, by what it is about."""
 
 
 def client_facts(contact: Mapping[str, Any]) -> list[ClientFact]:

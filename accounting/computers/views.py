@@ -18,20 +18,24 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounting.choosing.choices import ChoiceRefused
-from accounting.computers import reads
+from accounting.computers import reads, several
 from accounting.computers.forms import HostForm, TypesForm, WishForm, wish_forms
-from accounting.computers.listing import Sort, Status
+from accounting.computers.listing import FILTERS, Sort, Status
 from accounting.computers.merge import Candidate, MergeRefused, candidates, merge, preview
+from accounting.computers.several import PLACES, WISHES, Action
+from accounting.computers.texts import ACTION_NAMES
 from accounting.computers.wishes import exclude_types, save_wishes
+from accounting.models import Project
 from accounting.reconciliation.card import card
 from accounting.rpc.recognise import split
 from accounting.running_tasks.reads import read_host_tasks
 from credit.statistics.exports import granted_to_host
-from portal.computers.groups import MAX_GROUP_CHARS, group_name, join_group, leave_group, set_groups
+from portal.computers.groups import MAX_GROUP_CHARS, set_groups
 from portal.computers.host_changes import HostChangeRefused, rename_host, retire_host, set_venue, unretire_host
 from portal.computers.host_sections import host_sections
-from portal.models import Host
+from portal.models import Host, User
 from portal.people.access import get_own_host, signed_in
+from portal.templatetags.display import count
 
 CONTROLS_FROM: Final = 4
 """Fewer computers than these are seen at a glance, so there is nothing to search."""
@@ -47,7 +51,7 @@ def computers(request: HttpRequest) -> HttpResponse:
     if more is None:
         response = render(request, "accounting/computers.html", {"hosts": hosts, **_list_controls(hosts)})
     else:
-        rows = {"lines": more, "param": asked.removeprefix("more-"), "query": urlencode(hosts.wanted.query)}
+        rows = {"lines": more, "param": asked.removeprefix("more-")} | _list_controls(hosts)
         response = render(request, "accounting/_computers_rows.html", rows)
     response.headers["Vary"] = "Cookie, HX-Target"
     return response
@@ -74,25 +78,54 @@ def _list_controls(hosts: reads.HostList) -> dict[str, object]:
             for sort in Sort
         },
         "most_group_chars": MAX_GROUP_CHARS,
+        "actions": ACTION_NAMES,
+        "projects": list(Project.objects.filter(is_active=True).order_by("name").values_list("pk", "name")),
     }
 
 
 @require_POST
 @login_required
-def computers_group(request: HttpRequest) -> HttpResponse:
-    """Put all computers of a list into a group, or take them out of it."""
+def computers_change(request: HttpRequest) -> HttpResponse:
+    """Do something to the chosen computers of a list, or to all that it has, on whatever page."""
     user = signed_in(request)
-    filters = {name: value for name, value in request.POST.dict().items() if name in ("q", "status", "group")}
+    filters = {name: value for name, value in request.POST.dict().items() if name in FILTERS and value}
     try:
-        shown = reads.read_chosen(user, timezone.now(), filters)
-        name = group_name(request.POST.get("name", ""))
-        changed = leave_group(shown, name) if "leave" in request.POST else join_group(shown, name)
-    except HostChangeRefused as refused:
-        messages.error(request, str(refused))
-        return redirect(f"{reverse('computers')}?{urlencode(filters)}")
-    changed_text = ngettext("%(count)s computer was changed.", "%(count)s computers were changed.", changed)
-    messages.success(request, changed_text % {"count": changed})
-    return redirect(f"{reverse('computers')}?{urlencode({} if 'leave' in request.POST else {'group': name})}")
+        action = Action(request.POST.get("action", ""))
+        changed = several.apply(
+            user,
+            _chosen(request, user, filters),
+            action,
+            project_id=_number(request.POST["project"]) if request.POST.get("project") else None,
+            group=request.POST.get("name", ""),
+            now=timezone.now(),
+        )
+    except ValueError as refused:
+        is_told = isinstance(refused, HostChangeRefused | ChoiceRefused)
+        messages.error(request, str(refused) if is_told else _("Choose what to do."))
+    else:
+        _tell_changed(request, action, changed)
+        if action is Action.JOIN:
+            filters = {"group": request.POST.get("name", "").strip()}
+    return redirect(f"{reverse('computers')}?{urlencode(filters)}")
+
+
+def _chosen(request: HttpRequest, user: User, filters: dict[str, str]) -> list[int]:
+    """The computers that the form is about. Raises HostChangeRefused if there are none."""
+    if request.POST.get("scope") == "all":
+        chosen = reads.read_chosen(user, timezone.now(), filters)
+    else:
+        chosen = [_number(text) for text in request.POST.getlist("host")[: settings.HOSTS_PER_ACCOUNT]]
+    if not chosen:
+        raise HostChangeRefused("host", _("Select computers first, or choose all that are in the list."))
+    return chosen
+
+
+def _tell_changed(request: HttpRequest, action: Action, changed: int) -> None:
+    text = ngettext("%(count)s computer was changed.", "%(count)s computers were changed.", changed)
+    text = text % {"count": count(changed)}
+    if action in WISHES or action in PLACES:
+        text += " " + _("Clients follow at their next sync.")
+    messages.success(request, text)
 
 
 @require_safe

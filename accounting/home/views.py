@@ -20,6 +20,7 @@ from accounting.projects.public import read_public
 from accounting.reconciliation.card import card
 from accounting.running_tasks.reads import read_running
 from credit.statistics.exports import granted_to_user
+from portal.computers.new_hosts import read_limits
 from portal.models import User
 from portal.people.access import own_hosts, signed_in
 from portal.public_pages.look_around import LOOKS_AROUND, demo_account
@@ -38,7 +39,8 @@ def landing(request: HttpRequest) -> HttpResponse:
 @login_required
 def connect(request: HttpRequest) -> HttpResponse:
     """How to connect a computer, and the wait for its first contact."""
-    return render(request, "accounting/connect.html", _contact_since(request) | _connect_steps(request))
+    limits = {"limits": read_limits(signed_in(request), timezone.now())}
+    return render(request, "accounting/connect.html", _contact_since(request) | _connect_steps(request) | limits)
 
 
 @require_safe

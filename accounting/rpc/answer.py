@@ -8,6 +8,7 @@ the user's row to identify the computer, then the host's ledger and the rows bel
 from __future__ import annotations
 
 import datetime as dt
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -33,8 +34,18 @@ from portal.clients import plain
 from portal.clients.request_handler import best_effort
 from portal.clients.settings_cache import once
 from portal.clients.wants import Steps, Turn, in_thread
-from portal.models import ClientKey, User
-from portal.people.accounts import ClientAuthError, authenticate_client, issue_client_key, refuse_key_if_blocked
+from portal.computers.groups import join_group
+from portal.computers.host_changes import HostChangeRefused
+from portal.databases import clock
+from portal.models import ClientKey, Host, JoinToken, User
+from portal.people.accounts import (
+    ClientAuthError,
+    authenticate_client,
+    issue_client_key,
+    make_client_key,
+    refuse_key_if_blocked,
+)
+from portal.people.join_tokens import authenticate_join, check_usable, is_join_login
 from portal.people.key_mails import tell_of_key
 from portal.people.security_events import Source
 from portal.wire import credentials
@@ -52,13 +63,29 @@ Listed = dict[int, ReportedProject]
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """An authenticated client: its user, and its key. A client that came with a password has none yet; ``user``: whose
-    password that was, as it was read for the check.
+    """An authenticated client: its user, and its key. A client that came with a password or a join token has none yet.
+
+    ``user``: whose password that was, as it was read for the check.
     """
 
     user_id: int
     key_id: int | None = None
     user: User | None = None
+    join_token: JoinToken | None = None
+
+    def new_key(self, host: Host, address: str) -> str:
+        """A key for a client that has none yet; empty for one that has. The user's row is locked."""
+        source = Source(address)
+        if self.join_token is not None:
+            token = JoinToken.objects.get(pk=self.join_token.pk)
+            # It may have been revoked since it was looked at.
+            check_usable(token, clock.now())
+            return make_client_key(self.join_token.user, ClientKey.Origin.JOIN, host, source=source)
+        if self.user is None:
+            return ""
+        key = issue_client_key(self.user, ClientKey.Origin.ATTACH, host, source=source)
+        tell_of_key(self.user, address)
+        return key
 
 
 def answer(
@@ -120,20 +147,23 @@ def _answer_unknown(
     with transaction.atomic():
         try:
             hostids = {id_: project.hostid for id_, project in listed.items() if project.hostid}
-            recognised = recognise(caller.user_id, request, hostids, now)
+            token = caller.join_token
+            recognised = recognise(caller.user_id, request, hostids, now, token.pk if token is not None else None)
         except User.DoesNotExist:
             raise ClientAuthError(ERR_BAD_AUTHENTICATOR, "This account has just been deleted.") from None
         host = recognised.host
-        key = request.authenticator
-        if caller.user is not None:
-            key = issue_client_key(caller.user, ClientKey.Origin.ATTACH, host, source=Source(address))
-            tell_of_key(caller.user, address)
-        elif caller.key_id is not None:
+        new_key = caller.new_key(host, address)
+        if token is not None and not recognised.is_new:
+            # A computer that is in as many groups as it can be joins all the same.
+            with suppress(HostChangeRefused):
+                join_group([host.pk], token.group)
+        if caller.key_id is not None:
             ClientKey.objects.filter(pk=caller.key_id).update(host=host, last_used_at=now)
+        key = new_key or request.authenticator
         done = plain.run(_settle_identified(request, recognised, key, listed, projects, now))
     log.info("computer_attached" if recognised.is_new else "computer_recognised", host=host.pk, user=caller.user_id)
-    # A new key, which the client sends with all later requests
-    done.authenticator = key if caller.user is not None else ""
+    # The client sends it with all later requests.
+    done.authenticator = new_key
     return render_reply(done)
 
 
@@ -162,7 +192,7 @@ def _conflict() -> ClientAuthError:
 
 
 def find_caller(request: AccountManagerRequest, address: str) -> Caller:
-    """Authenticate the client by its key, or else by login and password hash. Blocks. Raises ClientAuthError."""
+    """Authenticate the client by its key, else by join token or password hash. Blocks. Raises ClientAuthError."""
     if request.authenticator:
         key = (
             ClientKey.objects.filter(
@@ -176,9 +206,12 @@ def find_caller(request: AccountManagerRequest, address: str) -> Caller:
             raise ClientAuthError(
                 ERR_BAD_AUTHENTICATOR,
                 f"This computer's key is no longer valid. In BOINC, stop using {settings.SITE_NAME}, then add it"
-                " again with your e-mail address and password.",
+                " again with your e-mail address and password, or a join token.",
             )
         return Caller(key[1], key_id=key[0])
+    if is_join_login(request.name):
+        token = authenticate_join(request.name, request.password_hash, address=address)
+        return Caller(token.user_id, join_token=token)
     user = authenticate_client(
         request.name, request.password_hash, address=address, host_token=request.host_token or ""
     )

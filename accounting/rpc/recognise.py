@@ -67,13 +67,22 @@ class Recognised(NamedTuple):
     is_late: bool = False
 
 
-def recognise(user_id: int, request: AccountManagerRequest, hostids: Mapping[int, int], now: dt.datetime) -> Recognised:
+def recognise(
+    user_id: int,
+    request: AccountManagerRequest,
+    hostids: Mapping[int, int],
+    now: dt.datetime,
+    join_token_id: int | None = None,
+) -> Recognised:
     """The record of this client of the user, made if there is none. ``hostids``: its numbers at projects, by our id.
+    ``join_token_id``: the token that it sent, if it did.
 
     Runs inside the caller's transaction. Locks the user's row, and the record's ledger if its CPID is another one.
     """
     appearance = appearance_of(request)
-    host, is_new = identify(user_id, appearance, now, or_else=lambda: _reported_before(user_id, appearance))
+    host, is_new = identify(
+        user_id, appearance, now, lambda: _reported_before(user_id, appearance), join_token_id=join_token_id
+    )
     if not is_new and request.host_token is None:
         host = _with_same_numbers(host, hostids)
     if is_new or not request.host_cpid or not host.host_cpid:
@@ -245,7 +254,7 @@ def _record_of(client: HostClient, cpid: str, own: Host | None, now: dt.datetime
     record = own
     if record is None:
         looks = HostDescription(None, cpid, host.domain_name, host.os_name, host.p_vendor, host.p_model)
-        record = new_host(host.owner_id, looks, now)
+        record = new_host(host.owner_id, looks, now, like=host)
     Host.objects.filter(pk=record.pk).update(venue=host.venue)
     # What it could have done before it was told apart may be credited to the other record.
     HostLedger.objects.create(

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import datetime as dt
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
+from django.db import transaction
+from django.db.models import QuerySet
 from django.utils.translation import gettext
 
 from portal.models import MAX_NAME_CHARS, Host, Venue
@@ -62,3 +64,28 @@ def retire_host(host: Host, now: dt.datetime) -> bool:
 def unretire_host(host: Host) -> bool:
     """End the retirement of a computer. False: it was not retired."""
     return Host.objects.filter(pk=host.pk, retired_at__isnull=False).update(retired_at=None) == 1
+
+
+def retire_hosts(hosts: Collection[int], now: dt.datetime) -> int:
+    """Retire these computers; how many were in use."""
+    with transaction.atomic():
+        return _locked(hosts).filter(retired_at=None).update(retired_at=now)
+
+
+def unretire_hosts(hosts: Collection[int]) -> int:
+    """End the retirement of these computers; how many were retired."""
+    with transaction.atomic():
+        return _locked(hosts).filter(retired_at__isnull=False).update(retired_at=None)
+
+
+def set_venues(hosts: Collection[int], venue: str) -> int:
+    """Set the venue of these computers; how many there are."""
+    with transaction.atomic():
+        return _locked(hosts).update(venue=Venue(venue))
+
+
+def _locked(hosts: Collection[int]) -> QuerySet[Host]:
+    """These computers, whose rows are locked in the order of their ids."""
+    rows = Host.objects.filter(pk__in=hosts)
+    list(rows.select_for_update(no_key=True).order_by("pk").values_list("pk"))
+    return rows

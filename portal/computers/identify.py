@@ -6,22 +6,17 @@ Source: BOINC protocol, finding user and host. A cross-project id is only a hint
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Case, Count, Q, When
+from django.db.models import Case, Q, When
 
-from portal.models import Host, User
-from portal.wire.boinc_errors import ERR_GENERIC
-from portal.wire.scanner import ProtocolError
+from portal.computers.new_hosts import TooManyHosts, check_limits, take_place
+from portal.models import Host, JoinToken, User
 
-MAX_HOSTS: Final = 5000
-"""Computers of one person, merged and retired ones included."""
-DAY: Final = dt.timedelta(days=1)
-_ASK_OPERATORS: Final = "To add more at once, write to those who run {}."
 _NEVER: Final = Q(pk__in=())
 
 
@@ -44,35 +39,46 @@ A client in use reports several times a day, and one that is off now and then wi
 installed again sooner gets a second record, which its owner can merge: better than two computers in one record."""
 
 
-class TooManyHosts(ProtocolError):
-    """The account may not add another computer now; a sentence that clients show."""
-
-    def __init__(self, sentence: str) -> None:
-        super().__init__("host", sentence, ERR_GENERIC)
-
-    def __str__(self) -> str:
-        return self.limit_or_reason
-
-
 def identify(
-    user_id: int, described: HostDescription, now: dt.datetime, or_else: Callable[[], Host | None] = lambda: None
+    user_id: int,
+    described: HostDescription,
+    now: dt.datetime,
+    or_else: Callable[[], Host | None] = lambda: None,
+    join_token_id: int | None = None,
 ) -> tuple[Host, bool]:
     """The user's host for these values, created if there is none; and whether it was created. Raises TooManyHosts.
 
-    ``or_else`` is asked for a host that is known by other facts before one is created.
+    ``or_else`` is asked for a host that is known by other facts before one is created. ``join_token_id``: the token
+    that the client sent, which has a place for the computer if it is a new one.
 
-    Runs inside the caller's transaction and locks the user's row, so two simultaneous first requests make one host.
+    Runs inside the caller's transaction and locks the user's row, so two simultaneous first requests make one host;
+    then the token's row, if a host is created with one.
     """
     owner = _lock_owner(user_id)
-    host = _by_token(user_id, described) or _by_description(user_id, described, now) or or_else()
+    is_joining = join_token_id is not None
+    host = _by_token(user_id, described) or _by_description(user_id, described, now, is_joining=is_joining) or or_else()
     if host is not None:
         return host, False
-    return _create(owner, described, now), True
+    token = None
+    if join_token_id is not None:
+        token = take_place(join_token_id, now)
+        if token is None:
+            raise TooManyHosts(
+                "This join token has been used for all its computers. Make another one at "
+                f"{settings.SITE_URL}computers/joining/"
+            )
+    return _create(owner, described, now, token, [token.group] if token is not None else []), True
 
 
-def new_host(user_id: int, described: HostDescription, now: dt.datetime) -> Host:
-    """Create a record for an unknown computer. Locks the user's row, as `identify` does. Raises TooManyHosts."""
-    return _create(_lock_owner(user_id), described, now)
+def new_host(user_id: int, described: HostDescription, now: dt.datetime, like: Host | None = None) -> Host:
+    """Create a record for an unknown computer. Locks the user's row, as `identify` does. Raises TooManyHosts.
+
+    ``like``: the computer whose data folder it has a copy of. It gets the groups of that one, and a place of its join
+    token while there is one.
+    """
+    owner = _lock_owner(user_id)
+    token = take_place(like.join_token_id, now) if like is not None and like.join_token_id is not None else None
+    return _create(owner, described, now, token, like.groups if like is not None else [])
 
 
 def _lock_owner(user_id: int) -> User:
@@ -81,8 +87,10 @@ def _lock_owner(user_id: int) -> User:
     return User.objects.select_for_update(no_key=True).only("pk", "new_hosts_per_day").get(pk=user_id)
 
 
-def _create(owner: User, described: HostDescription, now: dt.datetime) -> Host:
-    _check_quotas(owner, now)
+def _create(
+    owner: User, described: HostDescription, now: dt.datetime, token: JoinToken | None, groups: Sequence[str]
+) -> Host:
+    check_limits(owner, now, is_joining=token is not None)
     return Host.objects.create(
         owner_id=owner.pk,
         host_cpid=described.host_cpid,
@@ -90,29 +98,10 @@ def _create(owner: User, described: HostDescription, now: dt.datetime) -> Host:
         os_name=described.os_name,
         p_vendor=described.p_vendor,
         p_model=described.p_model,
+        groups=list(groups),
+        join_token=token,
         created_at=now,
         last_contact_at=now,
-    )
-
-
-def _check_quotas(owner: User, now: dt.datetime) -> None:
-    """Raise TooManyHosts if the account has MAX_HOSTS, or has added as many within a day as it may."""
-    hosts = Host.objects.filter(owner_id=owner.pk)
-    lately = hosts.filter(created_at__gt=now - DAY)
-    most = settings.NEW_HOSTS_PER_DAY if owner.new_hosts_per_day is None else owner.new_hosts_per_day
-    counts = hosts.aggregate(all=Count("pk"), new=Count("pk", filter=Q(created_at__gt=now - DAY)))
-    if counts["all"] >= MAX_HOSTS:
-        # A client that does not describe its computer is a new computer at each login.
-        raise TooManyHosts(f"This account has {MAX_HOSTS} computers, which is the limit.")
-    if counts["new"] < most:
-        return
-    if not most:
-        raise TooManyHosts(f"This account may add no computers. {_ASK_OPERATORS.format(settings.SITE_NAME)}")
-    until = lately.order_by("-created_at").values_list("created_at", flat=True)[most - 1] + DAY
-    raise TooManyHosts(
-        f"This account has added {counts['new']} of the {most} computers that it may add within a day. This one can be "
-        f"added from {until:%Y-%m-%d %H:%M} UTC on, and BOINC keeps what it has done until then. "
-        f"{_ASK_OPERATORS.format(settings.SITE_NAME)}"
     )
 
 
@@ -126,16 +115,20 @@ def _by_token(user_id: int, described: HostDescription) -> Host | None:
     return host
 
 
-def _by_description(user_id: int, described: HostDescription, now: dt.datetime) -> Host | None:
+def _by_description(user_id: int, described: HostDescription, now: dt.datetime, *, is_joining: bool) -> Host | None:
     """A host with the same operating system and processor, and the same cross-project id or name.
 
     The best match counts; among equals the host with the latest contact. A name does not suffice if the ids differ
-    and the record reported recently: two computers may have one name.
+    and the record reported recently: two computers may have one name. With a join token, an id does not suffice in
+    the same way: computers that are installed from one image may have one id.
     """
     same_cpid = Q(host_cpid=described.host_cpid) if described.host_cpid else _NEVER
     same_name = Q(domain_name=described.domain_name) if described.domain_name else _NEVER
+    is_silent = Q(last_contact_at__lt=now - SAME_NAME_AFTER)
     if described.host_cpid:
-        same_name &= Q(host_cpid="") | Q(host_cpid=described.host_cpid) | Q(last_contact_at__lt=now - SAME_NAME_AFTER)
+        same_name &= Q(host_cpid="") | Q(host_cpid=described.host_cpid) | is_silent
+    if is_joining and described.domain_name:
+        same_cpid &= Q(domain_name="") | Q(domain_name=described.domain_name) | is_silent
     if not (described.os_name and described.p_model):
         return None
     return (

@@ -349,93 +349,71 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="Host",
+            name="HostLimitRequest",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
                 (
-                    "owner",
+                    "user",
                     models.ForeignKey(
-                        db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="hosts",
+                        related_name="host_limit_requests",
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),
+                ("hosts_per_day", models.PositiveIntegerField()),
+                ("reason", models.CharField(max_length=500)),
+                ("asked_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
+                ("decided_at", models.DateTimeField(blank=True, null=True)),
                 (
-                    "token",
-                    models.CharField(
-                        default=portal.models.common.new_token, editable=False, max_length=32, unique=True
-                    ),
-                ),
-                ("host_cpid", models.CharField(blank=True, max_length=32)),
-                ("domain_name", models.CharField(blank=True, max_length=255)),
-                ("given_name", models.CharField(blank=True, max_length=100)),
-                ("venue", models.CharField(blank=True, default="", max_length=6)),
-                (
-                    "groups",
-                    django.contrib.postgres.fields.ArrayField(
-                        base_field=models.CharField(max_length=30), blank=True, db_default=[], default=list, size=None
-                    ),
-                ),
-                ("created_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
-                ("last_contact_at", models.DateTimeField(default=django.utils.timezone.now)),
-                ("retired_at", models.DateTimeField(blank=True, null=True)),
-                (
-                    "merged_into",
+                    "decided_by",
                     models.ForeignKey(
                         blank=True,
                         null=True,
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="merged_hosts",
-                        to="portal.host",
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
                     ),
                 ),
-                ("client_version", models.CharField(blank=True, max_length=32)),
-                ("platform_name", models.CharField(blank=True, max_length=64)),
-                ("timezone_secs", models.IntegerField(blank=True, null=True)),
-                ("ncpus", models.PositiveIntegerField(default=0)),
-                ("p_vendor", models.CharField(blank=True, max_length=128)),
-                ("p_model", models.CharField(blank=True, max_length=256)),
-                ("p_features", models.TextField(blank=True)),
-                ("p_fpops", models.FloatField(blank=True, null=True)),
-                ("p_iops", models.FloatField(blank=True, null=True)),
-                ("p_membw", models.FloatField(blank=True, null=True)),
-                ("benchmarked_at", models.DateTimeField(blank=True, null=True)),
-                ("m_nbytes", models.BigIntegerField(blank=True, null=True)),
-                ("m_cache", models.BigIntegerField(blank=True, null=True)),
-                ("m_swap", models.BigIntegerField(blank=True, null=True)),
-                ("d_total", models.BigIntegerField(blank=True, null=True)),
-                ("os_name", models.CharField(blank=True, max_length=128)),
-                ("os_version", models.CharField(blank=True, max_length=256)),
-                ("product_name", models.CharField(blank=True, max_length=256)),
-                ("virtualbox_version", models.CharField(blank=True, max_length=64)),
-                ("docker_version", models.CharField(blank=True, db_default="", default="", max_length=64)),
-                ("wsl", models.JSONField(blank=True, db_default=[], default=list)),
-                (
-                    "not_used",
-                    django.contrib.postgres.fields.ArrayField(
-                        base_field=models.CharField(max_length=16), blank=True, db_default=[], default=list, size=None
-                    ),
-                ),
-                ("client_brand", models.CharField(blank=True, db_default="", default="", max_length=64)),
-                ("client_opaque", models.CharField(blank=True, db_default="", default="", max_length=1000)),
-                ("coprocs", models.JSONField(blank=True, default=list)),
-                ("hardware_digest", models.BinaryField(default=bytes, max_length=16)),
-                (
-                    "hardware_faults",
-                    django.contrib.postgres.fields.ArrayField(
-                        base_field=models.CharField(max_length=200), blank=True, default=list, size=None
-                    ),
-                ),
+                ("is_granted", models.BooleanField(default=False)),
             ],
             options={
-                "indexes": [models.Index(fields=["owner", "host_cpid"], name="host_owner_cpid")],
+                "ordering": ["-asked_at", "-pk"],
                 "constraints": [
-                    models.UniqueConstraint(fields=("id", "owner"), name="host_id_owner"),
-                    models.CheckConstraint(
-                        condition=models.Q(("merged_into", models.F("id")), _negated=True),
-                        name="host_not_merged_into_itself",
+                    models.UniqueConstraint(
+                        condition=models.Q(("decided_at", None)), fields=("user",), name="hostlimitrequest_one_waiting"
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="JoinToken",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="join_tokens",
+                        to=settings.AUTH_USER_MODEL,
                     ),
+                ),
+                ("login", models.CharField(editable=False, max_length=20, unique=True)),
+                ("token_hash", models.BinaryField(max_length=32)),
+                ("group", models.CharField(max_length=30)),
+                ("max_hosts", models.PositiveIntegerField()),
+                ("joined_hosts", models.PositiveIntegerField(default=0)),
+                ("created_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
+                ("expires_at", models.DateTimeField()),
+                ("last_used_at", models.DateTimeField(blank=True, null=True)),
+                ("revoked_at", models.DateTimeField(blank=True, null=True)),
+            ],
+            options={
+                "ordering": ["-created_at", "-pk"],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("joined_hosts__lte", models.F("max_hosts"))),
+                        name="jointoken_within_its_number",
+                    )
                 ],
             },
         ),
@@ -628,6 +606,107 @@ class Migration(migrations.Migration):
                 ("at", models.DateTimeField(default=django.utils.timezone.now)),
                 ("due_at", models.DateTimeField(default=django.utils.timezone.now)),
             ],
+        ),
+        migrations.CreateModel(
+            name="Host",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                (
+                    "owner",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="hosts",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "token",
+                    models.CharField(
+                        default=portal.models.common.new_token, editable=False, max_length=32, unique=True
+                    ),
+                ),
+                ("host_cpid", models.CharField(blank=True, max_length=32)),
+                ("domain_name", models.CharField(blank=True, max_length=255)),
+                ("given_name", models.CharField(blank=True, max_length=100)),
+                ("venue", models.CharField(blank=True, default="", max_length=6)),
+                (
+                    "groups",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(max_length=30), blank=True, db_default=[], default=list, size=None
+                    ),
+                ),
+                (
+                    "join_token",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="hosts",
+                        to="portal.jointoken",
+                    ),
+                ),
+                ("created_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
+                ("last_contact_at", models.DateTimeField(default=django.utils.timezone.now)),
+                ("retired_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "merged_into",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="merged_hosts",
+                        to="portal.host",
+                    ),
+                ),
+                ("client_version", models.CharField(blank=True, max_length=32)),
+                ("platform_name", models.CharField(blank=True, max_length=64)),
+                ("timezone_secs", models.IntegerField(blank=True, null=True)),
+                ("ncpus", models.PositiveIntegerField(default=0)),
+                ("p_vendor", models.CharField(blank=True, max_length=128)),
+                ("p_model", models.CharField(blank=True, max_length=256)),
+                ("p_features", models.TextField(blank=True)),
+                ("p_fpops", models.FloatField(blank=True, null=True)),
+                ("p_iops", models.FloatField(blank=True, null=True)),
+                ("p_membw", models.FloatField(blank=True, null=True)),
+                ("benchmarked_at", models.DateTimeField(blank=True, null=True)),
+                ("m_nbytes", models.BigIntegerField(blank=True, null=True)),
+                ("m_cache", models.BigIntegerField(blank=True, null=True)),
+                ("m_swap", models.BigIntegerField(blank=True, null=True)),
+                ("d_total", models.BigIntegerField(blank=True, null=True)),
+                ("os_name", models.CharField(blank=True, max_length=128)),
+                ("os_version", models.CharField(blank=True, max_length=256)),
+                ("product_name", models.CharField(blank=True, max_length=256)),
+                ("virtualbox_version", models.CharField(blank=True, max_length=64)),
+                ("docker_version", models.CharField(blank=True, db_default="", default="", max_length=64)),
+                ("wsl", models.JSONField(blank=True, db_default=[], default=list)),
+                (
+                    "not_used",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(max_length=16), blank=True, db_default=[], default=list, size=None
+                    ),
+                ),
+                ("client_brand", models.CharField(blank=True, db_default="", default="", max_length=64)),
+                ("client_opaque", models.CharField(blank=True, db_default="", default="", max_length=1000)),
+                ("coprocs", models.JSONField(blank=True, default=list)),
+                ("hardware_digest", models.BinaryField(default=bytes, max_length=16)),
+                (
+                    "hardware_faults",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(max_length=200), blank=True, default=list, size=None
+                    ),
+                ),
+            ],
+            options={
+                "indexes": [models.Index(fields=["owner", "host_cpid"], name="host_owner_cpid")],
+                "constraints": [
+                    models.UniqueConstraint(fields=("id", "owner"), name="host_id_owner"),
+                    models.CheckConstraint(
+                        condition=models.Q(("merged_into", models.F("id")), _negated=True),
+                        name="host_not_merged_into_itself",
+                    ),
+                ],
+            },
         ),
         migrations.CreateModel(
             name="ClientKey",

@@ -5,6 +5,7 @@ from portal.models.audit import MAX_REASON_LENGTH, Change
 from portal.models.common import MAX_NAME_CHARS, new_token
 from portal.models.computers import Host, Venue
 from portal.models.consents import ConsentEvent
+from portal.models.joining import HostLimitRequest, JoinToken
 from portal.models.keys import ApiToken, ClientKey
 from portal.models.mails import DEFAULT_SILENT_DAYS, MAX_SILENT_DAYS, MailChoice, SentMail, WaitingMail
 from portal.models.operation import MaintenanceRun, OperatingFigure, OperatingTable
@@ -33,6 +34,8 @@ __all__ = [
     "ConfirmationRequest",
     "ConsentEvent",
     "Host",
+    "HostLimitRequest",
+    "JoinToken",
     "MailChoice",
     "MaintenanceRun",
     "OperatingFigure",

@@ -9,6 +9,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from portal.models.common import MAX_NAME_CHARS, new_token
+from portal.models.joining import JoinToken
 from portal.models.people import User
 
 
@@ -35,6 +36,10 @@ class Host(models.Model):
     # The owner's own words for some computers together (portal/computers/groups.py)
     groups = ArrayField(
         models.CharField(max_length=30), default=list, db_default=[], blank=True, verbose_name=_("groups")
+    )
+    # With which it made its first contact, or the computer whose data folder it is a copy of did
+    join_token = models.ForeignKey(
+        JoinToken, models.SET_NULL, null=True, blank=True, related_name="hosts", verbose_name=_("join token")
     )
     created_at = models.DateTimeField(_("created at"), default=timezone.now, editable=False)
     last_contact_at = models.DateTimeField(_("last sync at"), default=timezone.now)

@@ -20,6 +20,7 @@ class ClientKey(models.Model):
     class Origin(models.TextChoices):
         ATTACH = "attach", _("computer attached")
         LOOKUP = "lookup", _("account looked up by a BOINC Manager")
+        JOIN = "join", _("computer attached with a join token")
 
     user = models.ForeignKey(User, models.CASCADE, related_name="client_keys", verbose_name=_("user"))
     host = models.ForeignKey(

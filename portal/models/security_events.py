@@ -24,6 +24,8 @@ class SecurityEvent(models.Model):
         KEY_REVOKED = "key_revoked", _("client key revoked")
         TOKEN_MADE = "token_made", _("API token created")
         TOKEN_REVOKED = "token_revoked", _("API token revoked")
+        JOIN_TOKEN_MADE = "join_made", _("join token created")
+        JOIN_TOKEN_REVOKED = "join_revoked", _("join token revoked")
         PASSWORD_CHANGED = "password", _("password changed")
         PASSWORD_RESET = "reset", _("password reset by a link in a mail")
         EMAIL_CHANGED = "email", _("e-mail address changed")

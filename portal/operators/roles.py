@@ -56,6 +56,7 @@ ROLES: Final = (
             *_each("portal", "view", "change confirmationrequest host operatingfigure requestedwork signedentry"),
             *_each("portal", "view add change delete", "sitetext"),
             *_each("portal", "view add", "maintenancerun"),
+            *_each("portal", "view change", "hostlimitrequest"),
         ),
     ),
     Role(

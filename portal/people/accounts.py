@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from allauth.account.models import EmailAddress
@@ -18,19 +18,18 @@ from django.contrib.auth.hashers import check_password, make_password
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
-from django.db.models import F, QuerySet
+from django.db.models import F
 from django.utils import timezone
 
 from portal.languages.stored import in_english
 from portal.models import CLIENT_PASSWORD_FIELDS, MAX_NAME_CHARS, AccountBlock, ClientKey, Host, User
+from portal.people import key_rules
 from portal.people.event_texts import ALL_KEYS, key_detail
 from portal.people.key_mails import ask_for_confirmation
 from portal.people.security_events import NOWHERE, Kind, Source, log_event, record
 from portal.sign_in import known_devices, throttle
 from portal.wire import boinc_errors, credentials
 
-LIVE_KEYS_PER_HOST: Final = 20
-LIVE_KEYS_PER_USER: Final = 200
 MAX_EMAIL_CHARS: Final = 254
 
 _PASSWORD_HASH = re.compile(r"[0-9a-fA-F]{32}")
@@ -178,20 +177,30 @@ def issue_client_key(
 ) -> str:
     """A fresh client key in clear, valid at once; only its hash is kept. ``source``: where it is sent to.
 
-    ``user``: as when the password was checked. Beyond LIVE_KEYS_PER_HOST and LIVE_KEYS_PER_USER keys are revoked: never
-    used ones first, then those that were used least recently; the oldest first. Locks the user's row, then the keys.
-    Raises PasswordChanged.
+    ``user``: as when the password was checked. Where the limit of keys is reached, those end that are not in use
+    (portal/people/key_rules.py); if all are, ClientAuthError. Locks the user's row, then the keys. Raises
+    PasswordChanged.
     """
-    key = credentials.new_client_key()
     with transaction.atomic():
         lock_unchanged(user, "client_password")
-        issued = ClientKey.objects.create(
-            user=user, host=host, origin=origin, key_hash=credentials.key_hash(key), hint=key[:_HINT_CHARS]
-        )
-        others = ClientKey.objects.filter(revoked_at=None).exclude(pk=issued.pk)
-        if host is not None:
-            _revoke_beyond(others.filter(host=host), LIVE_KEYS_PER_HOST - 1)
-        _revoke_beyond(others.filter(user=user), LIVE_KEYS_PER_USER - 1)
+        return make_client_key(user, origin, host, source=source)
+
+
+def make_client_key(user: User, origin: ClientKey.Origin, host: Host | None, *, source: Source) -> str:
+    """The same for a caller that has locked the user's row."""
+    key = credentials.new_client_key()
+    now = timezone.now()
+    if host is None:
+        _drop_unused(user, now)
+    else:
+        _make_room(host, now)
+    issued = ClientKey.objects.create(
+        user=user, host=host, origin=origin, key_hash=credentials.key_hash(key), hint=key[:_HINT_CHARS], created_at=now
+    )
+    if origin is ClientKey.Origin.JOIN:
+        # The token was an event; a room of computers is none for each of them.
+        log_event(Kind.KEY_MADE, source, user.pk)
+    else:
         record(user, Kind.KEY_MADE, source, key_detail(issued.hint, in_english(issued.get_origin_display())))
     return key
 
@@ -234,9 +243,33 @@ def weak_key_pepper() -> str:
     return credentials.weak_key_pepper(settings.ACCOUNT_KEY_SECRET)
 
 
-def _revoke_beyond(keys: QuerySet[ClientKey], keep: int) -> None:
-    best_first = keys.order_by(F("last_used_at").desc(nulls_last=True), "-created_at", "-pk")
-    ClientKey.objects.filter(pk__in=best_first.values("pk")[keep:]).update(revoked_at=timezone.now())
+def _make_room(host: Host, now: datetime) -> None:
+    """End keys of the computer that are not in use, if it has as many as it may. Raises ClientAuthError."""
+    keys = live_keys(host)
+    if len(keys) < settings.KEYS_PER_HOST:
+        return
+    states = key_rules.states_of(keys, host.retired_at, timedelta(seconds=settings.AM_REPEAT_SECS), now)
+    ended = key_rules.to_make_room(keys, states, settings.KEYS_PER_HOST)
+    if ended is None:
+        raise ClientAuthError(
+            boinc_errors.ERR_GENERIC,
+            f"The record of this computer has {settings.KEYS_PER_HOST} keys, all in use. Revoke those that you do not "
+            f"need at {settings.SITE_URL}account/keys/ and try again.",
+        )
+    ClientKey.objects.filter(pk__in=ended, revoked_at=None).update(revoked_at=now)
+
+
+def live_keys(host: Host) -> list[key_rules.KeyFacts]:
+    """The keys of the computer that have not ended."""
+    rows = ClientKey.objects.filter(host=host, revoked_at=None).values_list("pk", "created_at", "last_used_at")
+    return [key_rules.KeyFacts(*row) for row in rows]
+
+
+def _drop_unused(user: User, now: datetime) -> None:
+    """End the oldest keys that no client has used, beyond the limit for an account: look-ups make them at will."""
+    unused = ClientKey.objects.filter(user=user, host=None, last_used_at=None, revoked_at=None)
+    newest_first = unused.order_by("-created_at", "-pk").values("pk")
+    ClientKey.objects.filter(pk__in=newest_first[settings.UNUSED_KEYS_PER_ACCOUNT - 1 :]).update(revoked_at=now)
 
 
 def _find(email: str) -> User | None:

@@ -22,6 +22,7 @@ _TEXTS: Final = {
     Kind.KEY_MADE: (_KEY,),
     Kind.KEY_REVOKED: (ALL_KEYS,),
     Kind.TOKEN_REVOKED: (ALL_TOKENS,),
+    Kind.JOIN_TOKEN_REVOKED: (ALL_TOKENS,),
     Kind.RIGHTS_CHANGED: (RIGHTS_ALLOWED, RIGHTS_HELD, "%(fields)s"),
     Kind.FACTOR_ADDED: (FACTOR_MADE_ANEW, "%(factor)s"),
     Kind.FACTOR_REMOVED: ("%(factor)s",),

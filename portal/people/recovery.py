@@ -11,13 +11,14 @@ from portal.models import CLIENT_PASSWORD_FIELDS, User
 from portal.people.accounts import revoke_all_client_keys
 from portal.people.api_tokens import revoke_all_tokens
 from portal.people.event_texts import RIGHTS_HELD
+from portal.people.join_tokens import revoke_all_join_tokens
 from portal.people.security_events import Kind, Source, record
 from portal.people.staff import is_operator, lacks_second_factor
 from portal.sign_in.sessions import end_sessions
 
 
 def revoke_access(user: User, source: Source) -> None:
-    """Revoke all client keys and API tokens, and end a change of address that waits for its confirmation.
+    """Revoke all client keys, API tokens and join tokens, and end a change of address that waits for its confirmation.
 
     For somebody whose password was just set, so the clients' value for the present address is there.
     """
@@ -27,6 +28,7 @@ def revoke_access(user: User, source: Source) -> None:
     EmailAddress.objects.filter(user=user).exclude(email=user.email).delete()
     revoke_all_client_keys(user, source)
     revoke_all_tokens(user, source)
+    revoke_all_join_tokens(user, source)
 
 
 def reset_password(user: User, password: str, source: Source, *, session_key: str | None) -> None:

@@ -44,3 +44,9 @@ def weak_key(user_id: int, hash_of_key: bytes, pepper: str) -> str:
 def weak_key_pepper(secret: str) -> str:
     """A part of every weak key that is not in the database, so a copy of the database is not enough to make keys."""
     return hmac.new(secret.encode(), b"weak client keys", hashlib.sha256).hexdigest()
+
+
+def join_token_hash(password_hash: str, secret: str) -> bytes:
+    """The keyed hash of what clients send for a join token: a copy of the database is not enough to recognise one."""
+    key = hmac.new(secret.encode(), b"join tokens", hashlib.sha256).digest()
+    return hmac.new(key, password_hash.lower().encode(), hashlib.sha256).digest()

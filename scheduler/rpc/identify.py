@@ -131,7 +131,8 @@ def enrol(unknown: UnknownHost, request: SchedulerRequest, now: dt.datetime) -> 
         if unknown.is_copy:
             copy = HostDescription(None, host.host_cpid, host.domain_name, host.os_name, host.p_vendor, host.p_model)
             unused = _given_before(unknown.user_id, copy, request.hostid)
-            found, created = unused or new_host(unknown.user_id, copy, now), unused is None
+            original = Host.objects.filter(pk=request.hostid, owner=unknown.user_id).first()
+            found, created = unused or new_host(unknown.user_id, copy, now, like=original), unused is None
             _move_reported(request, found.pk, now)
         else:
             merged = _merged_into(unknown.user_id, request.hostid)

@@ -38,6 +38,7 @@ def test_the_figures_are_what_there_is(alice: User) -> None:
     assert found["am.first_contacts", ""] == 1
     assert found["am.capped", ""] == 1
     assert found["am.keys", ""] == 1
+    assert found["am.limit_requests", ""] == 0
     assert found["am.troubles", "no work"] == 1
     assert found["am.troubles", "its server fails"] == 0
     assert found["am.projects_down", ""] == 1

@@ -117,4 +117,4 @@ def test_computers_come_a_page_at_a_time(signed_in: Client, alice: User, monkeyp
     assert seen == ["node-4", "node-3", "node-2", "node-1", "node-0"]
     # By a plain link, too; and back.
     plain = shown(signed_in, more_of(shown(signed_in, "/computers/"), "more-page"))
-    assert "Show from the latest" in plain.words and "node-2" in plain.words
+    assert "Show it from the beginning" in plain.words and "node-2" in plain.words

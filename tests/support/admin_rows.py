@@ -36,6 +36,8 @@ from portal.models import (
     ConfirmationRequest,
     ConsentEvent,
     Host,
+    HostLimitRequest,
+    JoinToken,
     MaintenanceRun,
     OperatingFigure,
     RequestedWork,
@@ -90,6 +92,10 @@ def _portal_rows(alice: User, host: Host, project: Project) -> dict[str, Model]:
         "portal.host": host,
         "portal.clientkey": ClientKey.objects.create(user=alice, host=host, origin="attach", key_hash=b"k" * 32),
         "portal.apitoken": ApiToken.objects.create(user=alice, name="t", scopes=["read:hosts"], token_hash=b"t" * 32),
+        "portal.hostlimitrequest": HostLimitRequest.objects.create(user=alice, hosts_per_day=40, reason="a laboratory"),
+        "portal.jointoken": JoinToken.objects.create(
+            user=alice, login="join-1", token_hash=b"j" * 32, group="lab", max_hosts=3, expires_at=now
+        ),
         "portal.requestedwork": RequestedWork.objects.create(user=alice, kind="data copy", subject=1),
         "portal.consentevent": ConsentEvent.objects.create(user=alice, kind="statistics", is_given=True, wording=1),
         "portal.sitetext": SiteText.objects.create(page="about", text="We are a club."),

@@ -25,6 +25,7 @@ from portal.models import ApiToken, ClientKey, Host, User
 from portal.ops.mail_choices import Mail
 from portal.ops.mails import unsubscribe_url
 from portal.people.api_tokens import issue_token
+from portal.people.join_tokens import make_join_token
 from scheduler.models import SubmissionDraft
 from tests.support.accounting_factories import credit, make_project
 from tests.support.alert_receivers import add_ntfy
@@ -67,6 +68,7 @@ def make_world(alice: User, bob: User, operator: User) -> World:
     )
     for file in (copy, export):
         DataCopyPart.objects.create(copy=file, number=0, content=b"alice")
+    join_token, _ = make_join_token(alice, group="alices-own-lab", max_hosts=3, lifetime=dt.timedelta(days=1))
     channel = add_ntfy(alice, "https://ntfy.example.org/alice@example.org")
     app = make_app()
     task = make_result(make_workunit(app), host)
@@ -102,6 +104,7 @@ def make_world(alice: User, bob: User, operator: User) -> World:
         "shared": shared.share_token,
         "feed": feed_path(host.pk),
         "channel": channel.pk,
+        "join_token": join_token.pk,
         "leave": unsubscribe_url(alice.pk, Mail.SILENCE).removeprefix(settings.SITE_URL),
     }
     return World({name: str(value) for name, value in ids.items()}, clients)

@@ -11,6 +11,7 @@ from django import forms
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
 from django.utils import timezone, translation
@@ -25,6 +26,7 @@ from portal.people.accounts import revoke_all_client_keys, revoke_client_key
 from portal.people.security_events import source_of
 from portal.sign_in.sessions import end_sessions, signed_in_browsers, stored_key
 
+KEYS_A_PAGE: Final = 100
 REVOKED_SHOWN: Final = 20
 REVOKED_SINCE: Final = dt.timedelta(days=90)
 NAME_HELP: Final = _(
@@ -37,10 +39,10 @@ NAME_HELP: Final = _(
 @login_required
 def keys(request: HttpRequest) -> HttpResponse:
     """The keys of the user's BOINC clients, each with a button that revokes it."""
-    own = ClientKey.objects.filter(user=signed_in(request)).select_related("host")
+    own = ClientKey.objects.filter(user=signed_in(request)).select_related("host").order_by("-created_at", "-pk")
     since = timezone.now() - REVOKED_SINCE
     context = {
-        "keys": list(own.filter(revoked_at=None)),
+        "keys": Paginator(own.filter(revoked_at=None), KEYS_A_PAGE).get_page(request.GET.get("page", "1")),
         "revoked": list(own.filter(revoked_at__gte=since).order_by("-revoked_at")[:REVOKED_SHOWN]),
     }
     return render(request, "portal/keys.html", context)

@@ -24,6 +24,7 @@ from accounting.preferences.save import save_set
 from credit.models import ResultPart
 from portal.models import ClientKey, Host, RequestedWork, User
 from portal.people.api_tokens import issue_token
+from portal.people.join_tokens import make_join_token
 from portal.requested_work import queue
 from scheduler.models import BetaTester, UserPreferences
 from tests.support.accounting_factories import credit, make_host, make_note
@@ -49,9 +50,10 @@ def worked(alice: User, projects: list[Project]) -> list[str]:
     make_note(attic, "reset", "2024-02-29", project=projects[0])
     save_set(alice, "", {"max_ncpus_pct": 55})
     token = issue_token(alice, name="sheet", scopes=["read:hosts"], lifetime=None)
+    _, join_token = make_join_token(alice, group="lab", max_hosts=3, lifetime=dt.timedelta(days=1))
     hashes = [bytes(key.key_hash).hex() for key in ClientKey.objects.all()]
     tokens = list(Host.objects.values_list("token", flat=True))
-    return [studio.authenticator, token, alice.password, alice.client_password, *hashes, *tokens]
+    return [studio.authenticator, token, join_token, alice.password, alice.client_password, *hashes, *tokens]
 
 
 def made(user: User) -> zipfile.ZipFile:

@@ -194,13 +194,13 @@ def test_the_list_of_computers_costs_the_same_for_many(
     client.force_login(studio.owner)
     project = make_project()
     report(studio, project, no_work("CPU", timezone.now() - 2 * DAY))
-    # Session, user, whether the address is confirmed; computers, totals, today, when silent; programs, types, projects,
-    # jobs, capped days, notes.
-    with django_assert_num_queries(14):
+    # Session, user, whether the address is confirmed; computers, totals, today, when silent; revoked keys, programs,
+    # types, projects, jobs, capped days, notes; projects that there are.
+    with django_assert_num_queries(16):
         client.get("/computers/")
     for number in range(20):
         report(make_host(studio.owner, f"node-{number}"), project, no_work("CPU", timezone.now() - 2 * DAY))
-    with django_assert_num_queries(14):
+    with django_assert_num_queries(16):
         client.get("/computers/")
 
 

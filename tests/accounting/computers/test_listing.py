@@ -55,9 +55,13 @@ def names(shown: Page) -> list[str]:
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
-        ("?q=FARM", ["farm-1", "farm-2"]),
+        # farm-2 is silent, which needs attention.
+        ("?q=FARM", ["farm-2", "farm-1"]),
+        ("?q=FARM&sort=contact", ["farm-1", "farm-2"]),
         ("?q=home", ["Studio"]),
-        ("?group=farm", ["farm-1", "farm-2"]),
+        ("?group=farm", ["farm-2", "farm-1"]),
+        ("?problem=silent", ["farm-2", "attic"]),
+        ("?problem=not+all+counts", ["Studio"]),
         ("?group=farm&status=active", ["farm-1"]),
         ("?status=silent", ["farm-2", "attic"]),
         ("?status=trouble&q=studio", ["Studio"]),
@@ -109,9 +113,9 @@ def test_a_head_leads_to_the_other_way_round_and_keeps_the_filter(signed_in: Cli
 
 
 def test_all_shown_computers_join_a_group_and_leave_it(signed_in: Client, fleet: dict[str, Host]) -> None:
-    signed_in.post("/computers/group/", {"q": "farm", "name": " rack   a ", "join": "1"})
-    assert names(page(signed_in, "?group=rack a")) == ["farm-1", "farm-2"]
-    signed_in.post("/computers/group/", {"q": "farm-1", "name": "rack a", "leave": "1"})
+    signed_in.post("/computers/change/", {"q": "farm", "name": " rack   a ", "action": "join", "scope": "all"})
+    assert names(page(signed_in, "?group=rack a&sort=name")) == ["farm-1", "farm-2"]
+    signed_in.post("/computers/change/", {"q": "farm-1", "name": "rack a", "action": "leave", "scope": "all"})
     assert names(page(signed_in, "?group=rack a")) == ["farm-2"]
 
 
@@ -120,7 +124,9 @@ def test_a_filter_that_is_wrong_by_now_changes_no_computer(
     signed_in: Client, fleet: dict[str, Host], field: dict[str, str]
 ) -> None:
     """The list had that filter when it was opened; meanwhile, in another window, the group went."""
-    reply = signed_in.post("/computers/group/", {**field, "name": "rack a", "join": "1"}, follow=True)
+    reply = signed_in.post(
+        "/computers/change/", {**field, "name": "rack a", "action": "join", "scope": "all"}, follow=True
+    )
     assert "Nothing was changed." in reply.content.decode()
     assert not Host.objects.filter(groups__contains=["rack a"]).exists()
 
@@ -135,14 +141,14 @@ def test_a_filter_that_is_wrong_by_now_changes_no_computer(
     ],
 )
 def test_a_name_that_cannot_be_is_refused(signed_in: Client, fleet: dict[str, Host], name: str, words: str) -> None:
-    reply = signed_in.post("/computers/group/", {"name": name, "join": "1"}, follow=True)
+    reply = signed_in.post("/computers/change/", {"name": name, "action": "join", "scope": "all"}, follow=True)
     assert words in Page(reply.content.decode()).words
     assert not Host.objects.filter(groups__contains=[name]).exists()
 
 
 def test_nobody_changes_the_groups_of_others(signed_in: Client, bob: User, fleet: dict[str, Host]) -> None:
     theirs = make_host(bob, "farm-9")
-    signed_in.post("/computers/group/", {"q": "farm", "name": "mine", "join": "1"})
+    signed_in.post("/computers/change/", {"q": "farm", "name": "mine", "action": "join", "scope": "all"})
     theirs.refresh_from_db()
     assert theirs.groups == []
 
@@ -150,7 +156,7 @@ def test_nobody_changes_the_groups_of_others(signed_in: Client, bob: User, fleet
 def test_no_computer_is_in_more_than_eight_groups(signed_in: Client, fleet: dict[str, Host]) -> None:
     full = ",".join(f"g{number}" for number in range(8))
     signed_in.post(f"/computers/{fleet['attic'].pk}/settings/", {"name": "", "venue": "", "groups": full})
-    reply = signed_in.post("/computers/group/", {"name": "one more", "join": "1"}, follow=True)
+    reply = signed_in.post("/computers/change/", {"name": "one more", "action": "join", "scope": "all"}, follow=True)
     assert "attic is in 8 groups already" in reply.content.decode()
     assert not Host.objects.filter(groups__contains=["one more"]).exists()
     more = signed_in.post(f"/computers/{fleet['attic'].pk}/settings/", {"name": "", "venue": "", "groups": full + ",z"})

@@ -14,11 +14,15 @@ from django.db.models import Sum
 from django.utils import timezone
 from pytest_django import Settings
 
+from accounting.computers import several
+from accounting.computers.several import Action
 from accounting.engine.amounts import MICRO
 from accounting.ledger import check, partitions, rollup
-from accounting.models import Day, HostLedger, Project, ProjectDay
+from accounting.models import Day, HostLedger, HostProject, Project, ProjectDay
 from accounting.simulation.client import SimulatedComputer
-from portal.models import ClientKey, Host, User
+from portal.computers.new_hosts import take_place
+from portal.models import ClientKey, Host, JoinToken, User
+from portal.people.join_tokens import JoinTokenRefused, make_join_token
 from tests.support.am_rpc import (
     Reply,
     attach,
@@ -206,3 +210,82 @@ def test_a_revoked_key_is_refused_whatever_else_goes_on(alice: User, projects: l
     (replies,) = at_once([[message] * 6])
     assert {reply.error[0] for reply in replies} == {-155}
     assert HostLedger.objects.get(host=host_of(computer)).contacts == 1
+
+
+def test_first_contacts_at_once_never_exceed_the_number_of_a_join_token(alice: User, projects: list[Project]) -> None:
+    token, text = make_join_token(alice, group="lab", max_hosts=5, lifetime=dt.timedelta(days=1))
+    messages = [
+        make_computer(alice, f"pc-{number}", email=token.login, password=text).request(time.time())
+        for number in range(THREADS)
+    ]
+    [replies] = at_once([messages])
+    assert sorted(reply.error[0] != 0 for reply in replies) == [False] * 5 + [True] * (THREADS - 5)
+    token.refresh_from_db()
+    assert (token.joined_hosts, token.hosts.count(), ClientKey.objects.count()) == (5, 5, 5)
+
+
+def test_changes_of_all_computers_and_their_reports_at_once_lose_nothing(alice: User, projects: list[Project]) -> None:
+    computers = [attach(alice, f"pc-{number}") for number in range(8)]
+    for computer in computers:
+        sync(computer)
+        hours_pass(computer, 10)
+        work(computer, projects[0], 6)
+    ids = [host_of(computer).pk for computer in computers]
+    actions = (Action.SUSPEND, Action.RETIRE, Action.PLACE_WORK, Action.NO_NEW_WORK)
+    ready = threading.Barrier(THREADS, timeout=60)
+
+    def change(action: Action) -> int:
+        try:
+            ready.wait()
+            return several.apply(alice, ids, action, project_id=None, group="", now=timezone.now())
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        reports = [pool.submit(_post, computer.request(time.time()), ready) for computer in computers]
+        changes = [pool.submit(change, action) for action in actions]
+        assert [future.result().error for future in reports] == [(0, "")] * 8
+        # A computer that reports is retired no more, and may be so again.
+        assert [future.result() for future in changes] == [8, 8, 8, 8]
+    assert [hours_credited(computer, projects[0]) for computer in computers] == [6.0] * 8
+    rows = HostProject.objects.filter(host__in=ids, listed=True)
+    assert rows.count() == 8 * len(projects)
+    assert not rows.exclude(suspended=True, no_new_work=True).exists()
+    assert set(Host.objects.filter(pk__in=ids).values_list("venue", flat=True)) == {"work"}
+
+
+def test_places_of_a_join_token_are_taken_one_by_one_without_the_owners_lock(alice: User) -> None:
+    token, _ = make_join_token(alice, group="lab", max_hosts=5, lifetime=dt.timedelta(days=1))
+    ready = threading.Barrier(THREADS, timeout=60)
+
+    def take() -> bool:
+        try:
+            ready.wait()
+            return take_place(token.pk, timezone.now()) is not None
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        taken = [future.result() for future in [pool.submit(take) for _ in range(THREADS)]]
+    assert sum(taken) == 5
+
+
+def test_tokens_made_at_once_stay_within_the_limit_of_the_account(alice: User, settings: Settings) -> None:
+    settings.JOIN_TOKEN_HOSTS = 10
+    ready = threading.Barrier(4, timeout=60)
+
+    def make() -> bool:
+        try:
+            ready.wait()
+            make_join_token(User.objects.get(pk=alice.pk), group="lab", max_hosts=4, lifetime=dt.timedelta(days=1))
+        except JoinTokenRefused:
+            return False
+        else:
+            return True
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        made = [future.result() for future in [pool.submit(make) for _ in range(4)]]
+    # Two tokens for 4 computers fit into 10.
+    assert sum(made) == JoinToken.objects.count() == 2

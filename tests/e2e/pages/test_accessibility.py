@@ -48,6 +48,7 @@ PRIVATE = [
     "/connect/?system=android",
     "/computers/",
     "/computers/?status=silent&group=none",
+    "/computers/joining/",
     "/tasks/",
     "/tasks/?state=odd",
     "/projects/",

@@ -180,8 +180,8 @@ def test_outside_a_transaction_it_does_not_work(alice: User) -> None:
     assert not Host.objects.exists()
 
 
-def test_an_account_has_a_limited_number_of_computers(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("portal.computers.identify.MAX_HOSTS", 2)
+def test_an_account_has_a_limited_number_of_computers(alice: User, settings: Settings) -> None:
+    settings.HOSTS_PER_ACCOUNT = 2
     nameless = HostDescription(None, "", "", "", "", "")
     for _ in range(2):
         seen(alice, nameless)

@@ -12,6 +12,7 @@ from allauth.account.models import EmailAddress
 from django.db import connection
 from django.test import Client
 from django.utils import timezone
+from pytest_django import Settings
 
 from portal.models import ClientKey, Host, Session, User
 from portal.people import accounts
@@ -186,31 +187,36 @@ class TestKeys:
         assert len(keys) == 5
         assert ClientKey.objects.filter(revoked_at=None).count() == 5
 
-    def test_a_computer_keeps_its_twenty_newest(self, studio: Host) -> None:
-        first = accounts.issue_client_key(studio.owner, ATTACH, studio)
-        for _ in range(20):
-            accounts.issue_client_key(studio.owner, ATTACH, studio)
+    def test_keys_without_use_make_room_and_keys_in_use_stay(self, studio: Host, settings: Settings) -> None:
+        settings.KEYS_PER_HOST = 3
+        keys = [accounts.issue_client_key(studio.owner, ATTACH, studio) for _ in range(3)]
+        used, unused, newest = (ClientKey.objects.get(key_hash=credentials.key_hash(key)) for key in keys)
+        ClientKey.objects.update(created_at=timezone.now() - dt.timedelta(days=2))
+        ClientKey.objects.filter(pk=used.pk).update(last_used_at=timezone.now())
+        accounts.issue_client_key(studio.owner, ATTACH, studio)
         live = ClientKey.objects.filter(host=studio, revoked_at=None)
-        assert live.count() == 20
-        assert not live.filter(key_hash=credentials.key_hash(first)).exists()
+        assert live.count() == 3
+        assert set(live) >= {used, newest} and unused not in live
 
-    def test_a_key_in_use_outlives_unused_ones(self, studio: Host) -> None:
-        used = accounts.issue_client_key(studio.owner, ATTACH, studio)
-        ClientKey.objects.update(last_used_at=timezone.now())
-        for _ in range(25):
+    def test_a_key_more_is_refused_while_all_are_in_use(self, studio: Host, settings: Settings) -> None:
+        settings.KEYS_PER_HOST = 3
+        for _ in range(3):
             accounts.issue_client_key(studio.owner, ATTACH, studio)
-        assert ClientKey.objects.get(key_hash=credentials.key_hash(used)).revoked_at is None
+        with pytest.raises(accounts.ClientAuthError, match=r"has 3 keys, all in use.* http.*/account/keys/"):
+            accounts.issue_client_key(studio.owner, ATTACH, studio)
+        assert ClientKey.objects.filter(host=studio, revoked_at=None).count() == 3
 
-    def test_a_user_keeps_two_hundred_and_others_lose_nothing(self, alice: User, bob: User) -> None:
+    def test_keys_of_look_ups_have_a_limit_and_end_none_of_a_computer(
+        self, studio: Host, bob: User, settings: Settings
+    ) -> None:
+        settings.UNUSED_KEYS_PER_ACCOUNT = 2
+        alice = studio.owner
         accounts.issue_client_key(bob, LOOKUP)
-        rows = [ClientKey(user=alice, origin=LOOKUP, key_hash=bytes([n]) * 32, hint="x") for n in range(200)]
-        ClientKey.objects.bulk_create(rows)
-        newest = accounts.issue_client_key(alice, LOOKUP)
-        live = ClientKey.objects.filter(user=alice, revoked_at=None)
-        assert live.count() == 200
-        assert live.filter(key_hash=credentials.key_hash(newest)).exists()
-        assert not live.filter(key_hash=bytes([0]) * 32).exists()
-        assert ClientKey.objects.filter(user=bob, revoked_at=None).count() == 1
+        accounts.issue_client_key(alice, ATTACH, studio)
+        keys = [accounts.issue_client_key(alice, LOOKUP) for _ in range(3)]
+        live = set(ClientKey.objects.filter(user=alice, host=None, revoked_at=None).values_list("hint", flat=True))
+        assert live == {key[:6] for key in keys[1:]}
+        assert ClientKey.objects.filter(revoked_at=None).count() == 4
 
     def test_only_its_owner_revokes_a_key(self, alice: User, bob: User) -> None:
         accounts.issue_client_key(alice, LOOKUP)
@@ -245,6 +251,20 @@ class TestTidyingUp:
         self.key(alice, 400, last_used_at=long_ago, revoked_at=long_ago)
         tidy_up()
         assert set(ClientKey.objects.all()) == set(kept)
+
+    def test_replaced_keys_end_with_time_and_those_in_use_do_not(self, studio: Host, settings: Settings) -> None:
+        settings.KEYS_KEPT_DAYS = 100
+        now = timezone.now()
+        retired = Host.objects.create(owner=studio.owner, retired_at=now - dt.timedelta(days=101))
+        rows = [(studio, 200, 150), (studio, 120, 90), (studio, 50, 0), (retired, 300, 200)]
+        for host, made, used in rows:
+            accounts.issue_client_key(studio.owner, ATTACH, host)
+            times = {"created_at": now - dt.timedelta(days=made), "last_used_at": now - dt.timedelta(days=used)}
+            ClientKey.objects.filter(pk=ClientKey.objects.latest("pk").pk).update(**times)
+        replaced, lately, newest, of_retired = ClientKey.objects.order_by("pk")
+        tidy_up()
+        assert set(ClientKey.objects.filter(revoked_at=None)) == {lately, newest}
+        assert set(ClientKey.objects.exclude(revoked_at=None)) == {replaced, of_retired}
 
     def awaited(self, user: User, days: int) -> None:
         """The user asked, so many days ago, to change to another address."""

@@ -104,3 +104,12 @@ def test_two_hundred_keys_cost_no_more_statements_than_one(signed_in: Client, al
             assert signed_in.get(reverse("keys")).status_code == 200
         counts.append(len(seen))
     assert counts[0] == counts[1]
+
+
+def test_hundreds_of_keys_are_on_several_pages(signed_in: Client, alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("portal.people.pages.views.KEYS_A_PAGE", 2)
+    hints = [issue_client_key(alice, ClientKey.Origin.LOOKUP)[:6] for _ in range(3)]
+    first, second = (signed_in.get(f"{reverse('keys')}?page={number}").content.decode() for number in (1, 2))
+    assert [hint in first for hint in hints] == [False, True, True]
+    assert [hint in second for hint in hints] == [True, False, False]
+    assert "Revoke all 3 keys" in first

@@ -58,6 +58,8 @@ MODELS: Final = {
     "portal.host": May(view="M"),
     "portal.clientkey": May(actions={"revoke": ""}),
     "portal.apitoken": May(actions={"revoke": ""}),
+    "portal.hostlimitrequest": May(view="M", actions={"grant": "M", "decline": "M"}),
+    "portal.jointoken": May(actions={"revoke": ""}),
     "portal.requestedwork": May(view="M"),
     "portal.operatingfigure": May(view="MPR"),
     "portal.sitetext": May(view="MR", add="M", change="M", delete="M"),

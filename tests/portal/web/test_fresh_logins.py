@@ -35,12 +35,14 @@ NEEDED: Final = {
     "account/password/set/",
     "account/tokens/",
     "account/tokens/<int:pk>/replace/",
+    "admin/portal/confirmationrequest/<int:pk>/decide/",
     "admin/portal/account/<int:pk>/help/<slug:what>/",
     "admin/portal/user/<id>/password/",
     "admin/scheduler/keychange/new-key/",
     "admin/scheduler/releasedraft/<int:pk>/sign/",
     "admin/scheduler/releasedraft/<int:pk>/store/",
     "admin/scheduler/releasedraft/versions/<int:pk>/<str:action>/",
+    "computers/joining/",
     "project/first-start/",
     "USER",
 }
@@ -59,21 +61,23 @@ NONE_NEEDED: Final = {
         account/2fa/webauthn/keys/<int:pk>/edit/""",
     "It takes access away, or channels of which a mail tells, and gives none.": """
         account/keys/<int:pk>/revoke/ account/keys/revoke/ account/tokens/<int:pk>/revoke/ account/sessions/
-        account/alerts/<int:pk>/remove/""",
+        account/alerts/<int:pk>/remove/ computers/joining/<int:pk>/revoke/""",
     "It is about alerts: it leads none elsewhere.": """
         account/alerts/<int:pk>/choose/ account/alerts/<int:pk>/test/ account/alerts/<int:pk>/resume/""",
     "It needs the keys of the browser that it moves, and no login.": "account/alerts/browser/moved/",
     "It changes what one's pages, mails and computers do: its owner sees that and changes it back.": """
         account/profile/ account/preferences/ account/preferences/shown/ account/email-preferences/
-        account/signature-image/ projects/ projects/keywords/ computers/group/ computers/<int:pk>/settings/
+        account/signature-image/ projects/ projects/keywords/ computers/change/ computers/<int:pk>/settings/
         computers/<int:pk>/projects/ computers/<int:pk>/retire/ computers/<int:pk>/unretire/ computers/<int:pk>/split/
         computers/<int:pk>/merge/ history/files/make/ history/certificates/new/ history/certificates/<int:pk>/change/
+        computers/joining/request/
         project/statistics/ project/teams/new/ project/teams/<int:pk>/change/ project/top/choice/ project/testing/""",
     "It is about one's own experiments.": """
-        laboratory/new/ laboratory/<int:pk>/share/ laboratory/<int:pk>/delete/ emulator/<str:key>/comments/
-        emulator/<str:key>/comments/<int:pk>/delete/ emulator/new/json/ emulator/new/blank/ emulator/<int:pk>/edit/
+        laboratory/new/ laboratory/<int:pk>/share/ laboratory/<int:pk>/delete/ emulator/new/json/
+        emulator/new/blank/ emulator/<int:pk>/edit/
         emulator/<str:key>/runs/<int:number>/decisions/<int:decision>/ emulator/new/form/ emulator/new/files/
-        emulator/new/example/<slug:key>/ emulator/new/computer/<int:pk>/ emulator/<int:pk>/ emulator/<int:pk>/estimate/
+        emulator/new/example/<slug:key>/ emulator/new/computer/<int:pk>/ emulator/<int:pk>/
+        emulator/<int:pk>/estimate/
         emulator/<int:pk>/change/ emulator/<int:pk>/cancel/ emulator/<int:pk>/share/ emulator/<int:pk>/delete/
         emulator/shared/<str:key>/fork/""",
     "It submits and ends jobs of programs that were released, which their owner follows.": """
@@ -84,7 +88,8 @@ NONE_NEEDED: Final = {
         api/v1/experiments/ api/v1/experiments/<int:pk>/ api/v1/batches/ api/v1/batches/<int:pk>/cancel/
         api/v1/batches/<int:pk>/retire/""",
     "Anybody may, without a login.": """
-        language/ look-around/ look-around/leave/ mails/end/<str:token>/ healthz readyz metrics notices.rss notices.php
+        language/ look-around/ look-around/leave/ mails/end/<str:token>/ healthz readyz metrics notices.rss
+        notices.php
         notices/<int:pk>-<slug:mark>.rss""",
     "An operator's change of settings: recorded with its author, shown to all operators, and undone by one click.": """
         admin/portal/change/step/<str:key>/ admin/portal/change/<int:pk>/undo/
@@ -105,7 +110,8 @@ NONE_NEEDED: Final = {
     "It starts work of the site that is safe to repeat.": """
         admin/portal/maintenancerun/start/<slug:name>/ MAINTENANCERUN RETRYENTRY CREDITEXPERIMENT PREVIEW""",
     "It shows things; what it can do is to revoke them, to retire them or to note why one looks.": """
-        CHANGE HOST CLIENTKEY APITOKEN CONSENTEVENT ACCOUNT SUPPORTACTION REQUESTEDWORK OPERATINGFIGURE PROJECTDAY
+        CHANGE HOST CLIENTKEY APITOKEN JOINTOKEN HOSTLIMITREQUEST SIGNEDENTRY CONFIRMATIONREQUEST CONSENTEVENT
+        ACCOUNT SUPPORTACTION REQUESTEDWORK OPERATINGFIGURE PROJECTDAY
         PROJECTTROUBLE PROJECTSTANDING SETTLEMENT TASKSOURCE HOSTCLIENT NOTE HOSTAPPVERSION BATCH WORKUNIT RESULT
         COLLECTEDEXPORT STATISTICSEXPORT STOREDFILE TRICKLE KEYCHANGE admin/ admin/search/ admin/autocomplete/
         admin/jsi18n/ admin/password_change/done/ admin/r/<path:content_type_id>/<path:object_id>/ admin/(?P<url>.*)$

@@ -13,7 +13,8 @@ import pytest
 from django.db import IntegrityError, transaction
 
 from credit.models import App, HostAppVersion, Outcome, Result, ServerState
-from portal.models import Host, User
+from portal.models import Host, JoinToken, User
+from portal.people.join_tokens import make_join_token
 from scheduler.models import HostRecord
 from tests.support.credit_engine_facts import about
 from tests.support.credit_factories import NOON, make_app, make_result, make_version, make_workunit
@@ -65,6 +66,22 @@ def test_a_copy_makes_one_record_and_keeps_it(original: Computer) -> None:
     assert original.hostid == number != copy.hostid
     assert sorted(Host.objects.values_list("pk", flat=True)) == sorted([original.hostid, copy.hostid])
     assert HostRecord.objects.get(host=copy.hostid).rpc_seqno == 2
+
+
+def test_a_copy_is_in_the_groups_of_its_original_and_takes_a_place_of_its_join_token(
+    original: Computer, alice: User
+) -> None:
+    token, _ = make_join_token(alice, group="room 12", max_hosts=2, lifetime=dt.timedelta(days=7))
+    JoinToken.objects.update(expires_at=at(0) + dt.timedelta(days=7))
+    Host.objects.update(groups=["room 12"], join_token=token)
+    copy = copy_of(original, "e" * 32)
+    for minute in range(4, 8):
+        original.ask(now=at(minute))
+        copy.ask(now=at(minute + 0.5))
+    host = Host.objects.get(pk=copy.hostid)
+    assert copy.hostid != original.hostid
+    assert (host.groups, host.join_token) == (["room 12"], token)
+    assert JoinToken.objects.get().joined_hosts == 1
 
 
 def test_a_reattached_client_goes_on_from_zero_too(original: Computer) -> None:

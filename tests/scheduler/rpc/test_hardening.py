@@ -25,7 +25,6 @@ from credit.models import (
     ServerState,
     Workunit,
 )
-from portal.computers import identify
 from portal.models import Host, User
 from portal.wire.scanner import ProtocolError
 from scheduler.engine.request import CPU, GPU_TYPES
@@ -226,10 +225,8 @@ def test_gpus_beyond_what_is_believed_bring_no_more_jobs(app: App, alice: User, 
     assert len(names(computer_of(alice, coprocs=gpu(count=1000, instances=1000)).ask(), "result")) == 2
 
 
-def test_copies_of_a_client_do_not_make_computers_without_end(
-    app: App, alice: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(identify, "MAX_HOSTS", 2)
+def test_copies_of_a_client_do_not_make_computers_without_end(app: App, alice: User, settings: Settings) -> None:
+    settings.HOSTS_PER_ACCOUNT = 2
     original = computer_of(alice)
     for _ in range(3):
         original.ask()

@@ -1,0 +1,1 @@
+"""Adding many computers: limits, requests for more, and join tokens."""
