@@ -146,7 +146,7 @@ def _attachable(url: str) -> str:
 class ProjectAddressForm(forms.ModelForm):
     class Meta:
         model = ProjectAddress
-        fields = ("url", "is_active", "gets_keys")
+        fields = ("url", "is_active", "is_confirmed")
 
     def clean_url(self) -> str:
         url = _attachable(self.cleaned_data["url"])
@@ -163,7 +163,7 @@ class ProjectAddressForm(forms.ModelForm):
 class ProjectAddressInline(TabularInline):
     model = ProjectAddress
     form = ProjectAddressForm
-    fields = ("url", "source", "since", "is_active", "gets_keys")
+    fields = ("url", "source", "since", "is_active", "is_confirmed")
     readonly_fields = ("source", "since")
     extra = 0
 

@@ -58,7 +58,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
-                    "gets_keys",
+                    "is_confirmed",
                     models.BooleanField(
                         default=True,
                         help_text="Only if you know that this address belongs to the project.",

@@ -137,7 +137,7 @@ class ProjectAddress(models.Model):
     """Another address under which clients have a project: it moved, says so itself, or clients or an operator do.
 
     The project's master URL is no row here. ``is_active`` off: an operator says that it is another project, so it is
-    not learnt again. Account keys are only ever sent to an address with ``gets_keys`` or to the master URL's origin.
+    not learnt again. Account keys are only ever sent to an address with ``is_confirmed`` or to the master URL's origin.
     """
 
     class Source(models.TextChoices):
@@ -155,7 +155,7 @@ class ProjectAddress(models.Model):
     is_active = models.BooleanField(
         _("is this project"), default=True, help_text=_("Clear this if it is another project.")
     )
-    gets_keys = models.BooleanField(
+    is_confirmed = models.BooleanField(
         _("account keys may be sent there"),
         default=True,
         help_text=_("Only if you know that this address belongs to the project."),

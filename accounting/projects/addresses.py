@@ -17,7 +17,7 @@ log = structlog.get_logger("projects")
 
 Source = ProjectAddress.Source
 # What an operator or the project itself says is true for account keys, too; computers' reports are not.
-_GET_KEYS: Final = frozenset({Source.MOVED, Source.CONFIG, Source.OPERATOR})
+_CONFIRMING: Final = frozenset({Source.MOVED, Source.CONFIG, Source.OPERATOR})
 
 
 def project_at(url: str) -> Project | None:
@@ -25,7 +25,7 @@ def project_at(url: str) -> Project | None:
     not count.
     """
     key = address_key(url)
-    is_other = Q(addresses__key=key, addresses__is_active=True, addresses__gets_keys=True)
+    is_other = Q(addresses__key=key, addresses__is_active=True, addresses__is_confirmed=True)
     return Project.objects.filter(Q(address_key=key) | is_other).first() if key else None
 
 
@@ -42,8 +42,8 @@ def learn(project: Project, url: str, source: Source) -> ProjectAddress | None:
     address = ProjectAddress.objects.filter(key=key).first()
     if address is None:
         address = _add(project, url, source)
-    elif address.source == Source.CLIENTS and address.is_active and source in _GET_KEYS:
-        address.project, address.source, address.gets_keys = project, source, True
+    elif address.source == Source.CLIENTS and address.is_active and source in _CONFIRMING:
+        address.project, address.source, address.is_confirmed = project, source, True
         address.save()
     else:
         address = None
@@ -56,7 +56,9 @@ def learn(project: Project, url: str, source: Source) -> ProjectAddress | None:
 def _add(project: Project, url: str, source: Source) -> ProjectAddress | None:
     try:
         with transaction.atomic():
-            return ProjectAddress.objects.create(project=project, url=url, source=source, gets_keys=source in _GET_KEYS)
+            return ProjectAddress.objects.create(
+                project=project, url=url, source=source, is_confirmed=source in _CONFIRMING
+            )
     except IntegrityError:
         return None  # another process was faster
 

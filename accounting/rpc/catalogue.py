@@ -47,7 +47,7 @@ class CatalogueProject:
 
     def may_get_key(self, url: str) -> bool:
         """Whether an account key of the project may be sent to this address."""
-        trusted = (self.url, *(other for other, gets_keys in self.others if gets_keys))
+        trusted = (self.url, *(other for other, is_confirmed in self.others if is_confirmed))
         return url == self.url or any(is_same_origin(url, address) for address in trusted)
 
 
@@ -152,7 +152,7 @@ def _entry(project: Project) -> CatalogueProject:
         facts=facts_of(project),
         per_user=project.account_mode == Project.Account.PER_USER,
         shared_account_key=_readable(project),
-        others=tuple((address.url, address.gets_keys) for address in project.addresses.all()),
+        others=tuple((address.url, address.is_confirmed) for address in project.addresses.all()),
         path_ignores_case=project.path_ignores_case,
         is_own=is_own(project.master_url),
     )

@@ -118,14 +118,18 @@ def test_addresses_are_entered_confirmed_and_refused_and_each_change_is_kept(des
     add(desk)
     alpha = Project.objects.get()
     rows = {"addresses-TOTAL_FORMS": "1", "addresses-0-project": str(alpha.pk)}
-    new = {"addresses-0-url": "HTTP://Beta.example.org", "addresses-0-is_active": "on", "addresses-0-gets_keys": "on"}
+    new = {
+        "addresses-0-url": "HTTP://Beta.example.org",
+        "addresses-0-is_active": "on",
+        "addresses-0-is_confirmed": "on",
+    }
     change(desk, alpha, **rows, **new)
     address = alpha.addresses.get()
     assert (address.url, address.source) == ("http://beta.example.org/", "operator")
     refused = {"addresses-INITIAL_FORMS": "1", "addresses-0-id": str(address.pk), "addresses-0-url": address.url}
     change(desk, alpha, **rows, **refused)
     address.refresh_from_db()
-    assert not address.is_active and not address.gets_keys
+    assert not address.is_active and not address.is_confirmed
     assert Change.objects.filter(content_type__model="projectaddress").count() == 2
     page = change(desk, alpha, **{**rows, **new, "addresses-0-url": "https://www.alpha.example.org/science/"})
     assert "This is an address of Alpha." in page.content.decode()

@@ -436,7 +436,7 @@ def test_the_master_url_that_it_states_is_an_address_of_its_own(fake: FakeProjec
         fake.config = re.sub("<master_url>[^<]*<", f"<master_url>{stated}<", fake.config)
         assert ask_again(project, NOW)
     address = project.addresses.get()
-    assert (address.url, address.source, address.gets_keys) == ("https://moved.example.org/science/", "config", True)
+    assert (address.url, address.source, address.is_confirmed) == ("https://moved.example.org/science/", "config", True)
 
 
 def test_the_address_of_another_project_stays_that_ones(fake: FakeProject, project: Project) -> None:
