@@ -18,7 +18,15 @@ class AccountingConfig(AppConfig):
         from accounting.computers.support_problems import read_problems
         from accounting.exchange import exports
         from accounting.ledger.check import LEDGER
-        from accounting.models import Announcement, Badge, Project, ProjectKeyword, ProjectVersion, StatisticsImport
+        from accounting.models import (
+            Announcement,
+            Badge,
+            Project,
+            ProjectAddress,
+            ProjectKeyword,
+            ProjectVersion,
+            StatisticsImport,
+        )
         from accounting.projects import moves, own_project
         from accounting.simulation import demo_projects
         from accounting.statistics.run import IMPORT
@@ -43,5 +51,5 @@ class AccountingConfig(AppConfig):
         audit(Project, secret=["shared_account_key"])
         moves.register()
         signed_log.follow(Project, ["master_url", "url_signature"])
-        for model in (Announcement, Badge, ProjectKeyword, ProjectVersion, StatisticsImport):
+        for model in (Announcement, Badge, ProjectAddress, ProjectKeyword, ProjectVersion, StatisticsImport):
             audit(model)

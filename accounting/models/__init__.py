@@ -16,6 +16,7 @@ from accounting.models.news import Announcement, MailCampaign
 from accounting.models.projects import (
     PROCESSOR_TYPES,
     Project,
+    ProjectAddress,
     ProjectKeyword,
     ProjectProfile,
     ProjectStanding,
@@ -68,6 +69,7 @@ __all__ = [
     "Month",
     "Note",
     "Project",
+    "ProjectAddress",
     "ProjectChange",
     "ProjectDay",
     "ProjectKeyword",

@@ -76,7 +76,7 @@ class Ledger:
         projects = [
             [project, *(row[name] for name in ("reported", "earlier", "handed", "credited", "pending", "dropped")),
              row["listed"], False, False, False, False, [], False, False,
-             row["state"].get("troubles"), row["state"].get("at"), row["state"].get("hostid"), row["restart"]]
+             *(row["state"].get(name) for name in ("troubles", "at", "hostid", "by_owner", "unsummed")), row["restart"]]
             for (owner, project), row in transaction.rows("project")
             if owner == id_
         ]  # fmt: skip

@@ -1,0 +1,71 @@
+"""The addresses under which a project is known: its master URL, and others that have been learnt."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import structlog
+from django.db import IntegrityError, transaction
+from django.db.models import Q
+
+from accounting.engine.addresses import address_key
+from accounting.models import Project, ProjectAddress
+from accounting.rpc import catalogue
+from accounting.wire.requests import canonical_url
+
+log = structlog.get_logger("projects")
+
+Source = ProjectAddress.Source
+# What an operator or the project itself says is true for account keys, too; computers' reports are not.
+_CONFIRMING: Final = frozenset({Source.MOVED, Source.CONFIG, Source.OPERATOR})
+
+
+def project_at(url: str) -> Project | None:
+    """The project with this master URL or another address of its own, in whatever spelling; computers' word alone does
+    not count.
+    """
+    key = address_key(url)
+    is_other = Q(addresses__key=key, addresses__is_active=True, addresses__is_confirmed=True)
+    return Project.objects.filter(Q(address_key=key) | is_other).first() if key else None
+
+
+def learn(project: Project, url: str, source: Source) -> ProjectAddress | None:
+    """Note another address of a project; None if it is nothing new, or another project's.
+
+    One that only computers reported before is the project's that names it, and gets account keys.
+    Raises ValueError for an address that no client would attach to.
+    """
+    url = canonical_url(url)
+    key = address_key(url)
+    if Project.objects.filter(address_key=key).exists():
+        return None
+    address = ProjectAddress.objects.filter(key=key).first()
+    if address is None:
+        address = _add(project, url, source)
+    elif address.source == Source.CLIENTS and address.is_active and source in _CONFIRMING:
+        address.project, address.source, address.is_confirmed = project, source, True
+        address.save()
+    else:
+        address = None
+    if address is not None:
+        log.info("project_address_learnt", project=project.pk, url=url, source=str(source))
+        transaction.on_commit(catalogue.forget)
+    return address
+
+
+def _add(project: Project, url: str, source: Source) -> ProjectAddress | None:
+    try:
+        with transaction.atomic():
+            return ProjectAddress.objects.create(
+                project=project, url=url, source=source, is_confirmed=source in _CONFIRMING
+            )
+    except IntegrityError:
+        return None  # another process was faster
+
+
+def move(project: Project, url: str) -> None:
+    """Give a project another master URL, canonical and signed by the caller; the former one stays known."""
+    project.master_url = url
+    with transaction.atomic():
+        project.save()
+        transaction.on_commit(catalogue.forget)
