@@ -17,6 +17,7 @@ from accounting.models.news import Announcement, MailCampaign
 from accounting.models.projects import (
     PROCESSOR_TYPES,
     Project,
+    ProjectAddress,
     ProjectKeyword,
     ProjectProfile,
     ProjectStanding,
@@ -72,6 +73,7 @@ __all__ = [
     "Month",
     "Note",
     "Project",
+    "ProjectAddress",
     "ProjectChange",
     "ProjectDay",
     "ProjectKeyword",

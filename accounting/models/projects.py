@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.core.validators import MaxValueValidator, MinValueValidator, URLValidator
 from django.db import models
 from django.db.models import CheckConstraint, Q
@@ -9,6 +11,7 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from accounting.engine.addresses import address_key
 from accounting.engine.choice.facts import CPU, MAX_SHARE, TroubleKind
 from portal.templatetags.drawings import DATA_COLOURS
 from portal.wire import keywords
@@ -48,6 +51,15 @@ class Project(models.Model):
 
     name = models.CharField(_("name"), max_length=100, unique=True)
     master_url = models.CharField(_("master URL"), max_length=255, unique=True)
+    # Of the master URL; set whenever the row is saved
+    address_key = models.CharField(max_length=255, unique=True, editable=False)
+    path_ignores_case = models.BooleanField(
+        _("upper and lower case are the same in its address"),
+        default=False,
+        help_text=_(
+            "If set, computers that have it under example.org/Science and example.org/science have one project."
+        ),
+    )
     web_url = models.CharField(
         _("website"), max_length=255, blank=True, validators=[URLValidator(schemes=["http", "https"])]
     )
@@ -95,6 +107,12 @@ class Project(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        self.address_key = address_key(self.master_url)
+        if (fields := kwargs.get("update_fields")) is not None and "master_url" in fields:
+            kwargs["update_fields"] = {*fields, "address_key"}
+        super().save(*args, **kwargs)
+
     @property
     def data_colour(self) -> int:
         """The project's colour in charts and lists: `.data-0` and so on in static/portal/site.css."""
@@ -104,6 +122,47 @@ class Project(models.Model):
     def next_colour(cls) -> int:
         """The colour for a new project: all data colours in turn."""
         return cls.objects.count() % DATA_COLOURS
+
+
+class ProjectAddress(models.Model):
+    """Another address under which clients have a project: it moved, says so itself, or clients or an operator do.
+
+    The project's master URL is no row here. ``is_active`` off: an operator says that it is another project, so it is
+    not learnt again. Account keys are only ever sent to an address with ``gets_keys`` or to the master URL's origin.
+    """
+
+    class Source(models.TextChoices):
+        MOVED = "moved", _("former master URL")
+        CONFIG = "config", _("the project’s configuration")
+        CLIENTS = "clients", _("reported by computers")
+        OPERATOR = "operator", _("entered by an operator")
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="addresses", verbose_name=_("project"))
+    url = models.CharField(_("address"), max_length=255)
+    # Of the URL; set whenever the row is saved
+    key = models.CharField(max_length=255, unique=True, editable=False)
+    source = models.CharField(_("source"), max_length=8, choices=Source, default=Source.OPERATOR, editable=False)
+    since = models.DateTimeField(_("since"), default=timezone.now, editable=False)
+    is_active = models.BooleanField(
+        _("is this project"), default=True, help_text=_("Clear this if it is another project.")
+    )
+    gets_keys = models.BooleanField(
+        _("account keys may be sent there"),
+        default=True,
+        help_text=_("Only if you know that this address belongs to the project."),
+    )
+
+    class Meta:
+        ordering = ["-since"]
+        verbose_name = _("project address")
+        verbose_name_plural = _("project addresses")
+
+    def __str__(self) -> str:
+        return self.url
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        self.key = address_key(self.url)
+        super().save(*args, **kwargs)
 
 
 class ProjectProfile(models.Model):

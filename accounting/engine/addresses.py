@@ -1,0 +1,64 @@
+"""When two addresses are those of one project. Pure.
+
+BOINC clients hold a project's address in many spellings. They look a project up without scheme, `www.`, case and final
+slash (client/client_state.cpp, `lookup_project`), follow from http to https and to a new master URL that a scheduler
+names, and keep what an owner typed. The key leaves out what cannot tell two projects apart.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+_DEFAULT_PORTS: Final = {"http": "80", "https": "443"}
+_SLASHES: Final = re.compile("//+")
+_PORT: Final = re.compile(r"(?P<host>.*?):0*(?P<port>[0-9]*)")
+# Reported addresses are strangers' texts, of at most 255 bytes each.
+_REMEMBERED: Final = 4096
+
+
+class _Parts(NamedTuple):
+    """An address in pieces: ``host`` in lower case without its final dot, ``port`` empty if it is the scheme's."""
+
+    scheme: str
+    host: str
+    port: str
+    path: str
+
+
+def _split(url: str) -> _Parts:
+    scheme, separator, rest = url.strip().partition("://")
+    # Clients take an address without a scheme for one with http.
+    scheme, rest = (scheme.lower(), rest) if separator else ("http", url.strip())
+    host, _, path = _SLASHES.sub("/", rest.lstrip("/")).partition("/")
+    port = ""
+    if match := _PORT.fullmatch(host):
+        host, port = match["host"], match["port"]
+    host = host.lower().removesuffix(".")
+    return _Parts(scheme, host, "" if port == _DEFAULT_PORTS.get(scheme) else port, path.removesuffix("/"))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def address_key(url: str) -> str:
+    """The key of a project's address, the same for all spellings: such as ``example.org/science``.
+
+    Left out are scheme, `www.`, the scheme's own port, the case of the host and its final dot, doubled and final
+    slashes. The path's case stays, as servers tell paths apart by it. Empty for what has no host.
+    """
+    parts = _split(url)
+    host = parts.host.removeprefix("www.") or parts.host
+    if not host:
+        return ""
+    return host + (f":{parts.port}" if parts.port else "") + (f"/{parts.path}" if parts.path else "")
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def is_same_origin(url: str, trusted: str) -> bool:
+    """Whether what may be sent to ``trusted`` may be sent to ``url``: scheme, host and port are the same, or it is the
+    same host by https where ``trusted`` is by http. `www.` makes another host.
+    """
+    one, other = _split(url), _split(trusted)
+    if (one.host, one.port) != (other.host, other.port):
+        return False
+    return one.scheme == other.scheme or (one.scheme, other.scheme, one.port) == ("https", "http", "")

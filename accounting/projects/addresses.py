@@ -1,0 +1,82 @@
+"""The addresses under which a project is known: its master URL, and others that have been learnt."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import structlog
+from django.db import IntegrityError, transaction
+from django.db.models import Q
+
+from accounting.engine.addresses import address_key
+from accounting.models import Project, ProjectAddress
+from accounting.rpc import catalogue
+from accounting.wire.requests import canonical_url
+
+log = structlog.get_logger("projects")
+
+Source = ProjectAddress.Source
+# What an operator or the project itself says is true for account keys, too; computers' reports are not.
+_GET_KEYS: Final = frozenset({Source.MOVED, Source.CONFIG, Source.OPERATOR})
+
+
+def project_at(url: str) -> Project | None:
+    """The project with this master URL or another address of its own, in whatever spelling."""
+    key = address_key(url)
+    is_other = Q(addresses__key=key, addresses__is_active=True)
+    return Project.objects.filter(Q(address_key=key) | is_other).first() if key else None
+
+
+def learn(project: Project, url: str, source: Source) -> ProjectAddress | None:
+    """Note another address of a project; None if it is nothing new, or another project's.
+
+    One that computers reported before gets account keys once the project or an operator names it, too.
+    Raises ValueError for an address that no client would attach to.
+    """
+    url = canonical_url(url)
+    key = address_key(url)
+    if Project.objects.filter(address_key=key).exists():
+        return None
+    address = ProjectAddress.objects.filter(key=key).first()
+    if address is None:
+        address = _add(project, url, source)
+    elif (address.project_id, address.source, address.is_active) == (
+        project.pk,
+        Source.CLIENTS,
+        True,
+    ) and source in _GET_KEYS:
+        address.source, address.gets_keys = source, True
+        address.save()
+    else:
+        address = None
+    if address is not None:
+        log.info("project_address_learnt", project=project.pk, url=url, source=str(source))
+        transaction.on_commit(catalogue.forget)
+    return address
+
+
+def _add(project: Project, url: str, source: Source) -> ProjectAddress | None:
+    try:
+        with transaction.atomic():
+            return ProjectAddress.objects.create(project=project, url=url, source=source, gets_keys=source in _GET_KEYS)
+    except IntegrityError:
+        return None  # another process was faster
+
+
+def move(project: Project, url: str) -> None:
+    """Give a project another master URL, canonical and signed by the caller; the former one stays known.
+
+    Saves the project. Locks nothing: the keys are unique.
+    """
+    former = Project.objects.values_list("master_url", flat=True).get(pk=project.pk)
+    key = address_key(url)
+    with transaction.atomic():
+        ProjectAddress.objects.filter(project=project, key=key).delete()
+        project.master_url = url
+        project.save()
+        if address_key(former) != key:
+            ProjectAddress.objects.update_or_create(
+                key=address_key(former),
+                defaults={"project": project, "url": former, "source": Source.MOVED, "gets_keys": True},
+            )
+        transaction.on_commit(catalogue.forget)
