@@ -105,9 +105,12 @@ class ProjectForm(AccountKeyForm):
 
     def clean_master_url(self) -> str:
         try:
-            return canonical_url(self.cleaned_data["master_url"])
+            url = canonical_url(self.cleaned_data["master_url"])
         except ValueError as error:
             raise ValidationError(gettext("Clients would refuse this: %(error)s.") % {"error": error}) from error
+        if self.instance.is_own and url != self.instance.master_url:
+            raise ValidationError(gettext("This is the site’s own project: its address follows the setting SITE_URL."))
+        return url
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data

@@ -20,6 +20,7 @@ class AdvisoryLock(IntEnum):
     MONTHS = 7_130_004
     BADGES = 7_130_005
     ARCHIVE = 7_130_006
+    PREPARE = 7_130_007
 
 
 WAIT_FOR_LOCK: Final = "SELECT pg_advisory_xact_lock(%s)"

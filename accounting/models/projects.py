@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.core.validators import MaxValueValidator, MinValueValidator, URLValidator
 from django.db import models
 from django.db.models import CheckConstraint, Q
@@ -90,6 +91,8 @@ class Project(models.Model):
             "you."
         ),
     )
+    # The project server of this very site, whatever its address is at the moment (accounting/projects/own_project.py)
+    is_own = models.BooleanField(default=False, editable=False)
     # The project's colour on every page; it never changes. `data_colour` keeps it within the palette.
     colour = models.PositiveSmallIntegerField(default=0, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
@@ -102,6 +105,7 @@ class Project(models.Model):
             CheckConstraint(
                 condition=Q(default_share__gte=0, default_share__lte=MAX_SHARE), name="project_share_range"
             ),
+            models.UniqueConstraint(fields=["is_own"], condition=Q(is_own=True), name="project_own_once"),
         ]
 
     def __str__(self) -> str:
@@ -112,6 +116,16 @@ class Project(models.Model):
         if (fields := kwargs.get("update_fields")) is not None and "master_url" in fields:
             kwargs["update_fields"] = {*fields, "address_key"}
         super().save(*args, **kwargs)
+
+    @property
+    def is_served_here(self) -> bool:
+        """Whether it is this site's own project, and the site has its project server."""
+        return self.is_own and "project" in settings.ROOMS
+
+    @classmethod
+    def served_here(cls) -> models.QuerySet[Project]:
+        """This site's own project, if it serves one; else nothing."""
+        return cls.objects.filter(is_own=True) if "project" in settings.ROOMS else cls.objects.none()
 
     @property
     def data_colour(self) -> int:

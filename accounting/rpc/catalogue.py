@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 import structlog
-from django.conf import settings
 from django.db.models import Q, QuerySet
 
 from accounting.engine.audience import Audience
@@ -111,13 +110,8 @@ def _entry(project: Project) -> CatalogueProject:
         facts=facts_of(project),
         per_user=project.account_mode == Project.Account.PER_USER,
         shared_account_key=_readable(project),
-        is_own=is_own(project.master_url),
+        is_own=project.is_served_here,
     )
-
-
-def is_own(master_url: str) -> bool:
-    """Whether this is the address of the site's own project server."""
-    return master_url == settings.PROJECT_URL and "project" in settings.ROOMS
 
 
 def _readable(project: Project) -> str | None:

@@ -260,8 +260,8 @@ def test_projects_that_were_there_before_the_upgrade_are_asked(project: Project,
     )
 
 
-def test_the_sites_own_project_is_not_asked(project: Project, settings: Settings) -> None:
-    settings.PROJECT_URL = project.master_url
+def test_the_sites_own_project_is_not_asked(project: Project) -> None:
+    Project.objects.filter(pk=project.pk).update(is_own=True)
     assert take_due(NOW + 2 * DAY) == []
 
 
