@@ -11,11 +11,12 @@ import urllib.request
 from contextlib import suppress
 from pathlib import Path
 
+import psycopg
 import pytest
 from pytest_django import Settings
 
 from portal.benchmarks.server import free_port
-from portal.dev import run
+from portal.dev import embedded, run
 from portal.dev.parent_death import ends_with_parent
 from portal.models import User
 from tests.support.site_process import database_url
@@ -233,6 +234,15 @@ class WholeSite:
                     found.append(int(entry.name))
         return found
 
+    def own_projects(self) -> list[str]:
+        """The addresses of this site's own project and of others that look like one."""
+        folder = (self._var_dir / "postgres" / "socket_dir").read_text()
+        with psycopg.connect(host=folder, port=5432, user=embedded.DATABASE, dbname=embedded.DATABASE) as connection:
+            found = connection.execute(
+                "SELECT master_url FROM accounting_project WHERE is_own OR master_url LIKE 'http://127.0.0.1%'"
+            )
+            return [url for (url,) in found]
+
 
 @pytest.mark.e2e
 def test_the_whole_site_starts_twice_and_leaves_nothing_when_killed_or_stopped(tmp_path: Path) -> None:
@@ -244,6 +254,11 @@ def test_the_whole_site_starts_twice_and_leaves_nothing_when_killed_or_stopped(t
         running = b" ".join(Path(f"/proc/{pid}/cmdline").read_bytes() for pid in site.processes())
         for part in (b"granian", b"worker", b"beat", b"portal.dev.supervisor", b"bin/postgres"):
             assert part in running
+        second = WholeSite(var_dir)
+        told, _ = second.process.communicate(timeout=LIMIT_SECS)
+        assert second.process.returncode == 1
+        assert f"process {site.process.pid}, which serves http://127.0.0.1:{site.port}/" in told
+        assert "database" not in told and site.page("/")
     finally:
         code = site.end(signal.SIGKILL)
     assert code == -signal.SIGKILL
@@ -251,6 +266,8 @@ def test_the_whole_site_starts_twice_and_leaves_nothing_when_killed_or_stopped(t
     try:
         again.wait_until_ready()
         assert "Cobblestone" in again.page("/")
+        # On another port the own project goes along; no second one is left at the first.
+        assert again.port != site.port and again.own_projects() == [f"http://127.0.0.1:{again.port}/project/"]
     finally:
         code = again.end(signal.SIGINT)
     assert code == 0
