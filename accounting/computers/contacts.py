@@ -130,7 +130,6 @@ _ORDERS: Final[tuple[tuple[str, Callable[[dict[str, Any]], bool]], ...]] = (
     (_("Attach %(names)s"), lambda said: said.get("order") == "attach"),
     (_("Continue with %(names)s"), lambda said: said.get("order") == "keep"),
     (_("Detach %(names)s when its tasks are finished"), lambda said: said.get("order") == "detach_when_done"),
-    (_("Detach %(names)s"), lambda said: said.get("order") == "detach"),
     (_("No new tasks from %(names)s"), lambda said: bool(said.get("no_new_work"))),
     (_("Drop tasks of %(names)s that have not started"), lambda said: bool(said.get("drop_waiting"))),
     (_("Suspend %(names)s"), lambda said: said.get("suspend") is True),

@@ -337,7 +337,7 @@ def _remarks(row: HostProject, share: float | None) -> list[str]:
         remarks.append(gettext("suspended"))
     if state.get("no_new_work"):
         remarks.append(gettext("no new tasks"))
-    if not state.get("managed", True):
+    if state.get("by_owner"):
         remarks.append(gettext("attached by hand"))
     return remarks
 

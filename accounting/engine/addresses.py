@@ -28,9 +28,8 @@ class _Parts(NamedTuple):
 
 
 def _split(url: str) -> _Parts:
-    scheme, separator, rest = url.strip().partition("://")
-    # Clients take an address without a scheme for one with http.
-    scheme, rest = (scheme.lower(), rest) if separator else ("http", url.strip())
+    scheme, _, rest = url.strip().partition("://")
+    scheme = scheme.lower()
     host, _, path = _SLASHES.sub("/", rest.lstrip("/")).partition("/")
     port = ""
     if match := _PORT.fullmatch(host):
@@ -44,11 +43,11 @@ def address_key(url: str) -> str:
     """The key of a project's address, the same for all spellings: such as ``example.org/science``.
 
     Left out are scheme, `www.`, the scheme's own port, the case of the host and its final dot, doubled and final
-    slashes. The path's case stays, as servers tell paths apart by it. Empty for what has no host.
+    slashes. The path's case stays, as servers tell paths apart by it. Empty for what is no address with http or https.
     """
     parts = _split(url)
     host = parts.host.removeprefix("www.") or parts.host
-    if not host:
+    if not host or parts.scheme not in _DEFAULT_PORTS:
         return ""
     return host + (f":{parts.port}" if parts.port else "") + (f"/{parts.path}" if parts.path else "")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.validators import MaxValueValidator, MinValueValidator, URLValidator
-from django.db import models
+from django.db import models, transaction
 from django.db.models import CheckConstraint, Q
 from django.utils import timezone
 from django.utils.translation import gettext
@@ -112,10 +112,19 @@ class Project(models.Model):
         return self.name
 
     def save(self, *args: Any, **kwargs: Any) -> None:
+        """Save it with the key of its address; a former master URL stays an address of the project."""
         self.address_key = address_key(self.master_url)
         if (fields := kwargs.get("update_fields")) is not None and "master_url" in fields:
             kwargs["update_fields"] = {*fields, "address_key"}
-        super().save(*args, **kwargs)
+        former = Project.objects.filter(pk=self.pk).first() if self.pk is not None else None
+        with transaction.atomic():
+            super().save(*args, **kwargs)
+            if former is not None and former.address_key != self.address_key:
+                ProjectAddress.objects.filter(project=self, key=self.address_key).delete()
+                ProjectAddress.objects.update_or_create(
+                    key=former.address_key,
+                    defaults={"project": self, "url": former.master_url, "source": ProjectAddress.Source.MOVED},
+                )
 
     @property
     def is_served_here(self) -> bool:

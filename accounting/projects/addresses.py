@@ -64,19 +64,8 @@ def _add(project: Project, url: str, source: Source) -> ProjectAddress | None:
 
 
 def move(project: Project, url: str) -> None:
-    """Give a project another master URL, canonical and signed by the caller; the former one stays known.
-
-    Saves the project. Locks nothing: the keys are unique.
-    """
-    former = Project.objects.values_list("master_url", flat=True).get(pk=project.pk)
-    key = address_key(url)
+    """Give a project another master URL, canonical and signed by the caller; the former one stays known."""
+    project.master_url = url
     with transaction.atomic():
-        ProjectAddress.objects.filter(project=project, key=key).delete()
-        project.master_url = url
         project.save()
-        if address_key(former) != key:
-            ProjectAddress.objects.update_or_create(
-                key=address_key(former),
-                defaults={"project": project, "url": former, "source": Source.MOVED, "gets_keys": True},
-            )
         transaction.on_commit(catalogue.forget)

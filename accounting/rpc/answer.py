@@ -16,6 +16,7 @@ import structlog
 from django.conf import settings
 from django.db import transaction
 
+from accounting.engine.addresses import address_key
 from accounting.engine.choice.facts import device_types
 from accounting.engine.choice.troubles import StoredTroubles, note_troubles
 from accounting.engine.ledger import offer, settle
@@ -24,11 +25,12 @@ from accounting.engine.states import Report, Settlement
 from accounting.ledger import partitions
 from accounting.models import HostLedger
 from accounting.rpc import catalogue, contact_log, instructions, store, writes
+from accounting.rpc.attachments import Attachments, attachments_of
 from accounting.rpc.description import describe, description_digest
 from accounting.rpc.recognise import Recognised, recognise
 from accounting.wire.client_tasks import ReportedTasks
 from accounting.wire.replies import AccountManagerReply, render_reply
-from accounting.wire.requests import AccountManagerRequest, ReportedProject, canonical_url
+from accounting.wire.requests import AccountManagerRequest, ReportedProject
 from portal.clients import plain
 from portal.clients.request_handler import best_effort
 from portal.clients.settings_cache import once
@@ -201,15 +203,19 @@ def _settle_and_write(
         if "coprocs" in described.columns:
             account.device_types = device_types(described.columns["coprocs"])
     machine = described.machine if described is not None else None
-    settlement = _settle(request, account, listed, machine, store.to_us(now), recognised)
+    attachments = attachments_of(request, account, listed, projects)
+    reports = _reports(account, listed, attachments)
+    settlement = _settle(request, account, reports, machine, store.to_us(now), recognised)
     troubles = {
         id_: note_troubles(p.no_work, p.nrpc_failures, p.ended, account.troubles.get(id_, (None,))[0], now)
         for id_, p in listed.items()
     }
     shares = instructions.choose_for(account, listed, troubles, projects, now)
+    # What the client has under an address that is not known for it yet must not be attached a second time.
+    shares = {id_: share for id_, share in shares.items() if id_ not in attachments.elsewhere}
     after = account.projects if settlement.stale else _rows_after(account, settlement, listed, shares)
     is_first = recognised is not None and recognised.is_new
-    outcome = instructions.Outcome(settlement, after, listed, shares, projects, is_first)
+    outcome = instructions.Outcome(settlement, after, listed, shares, projects, is_first, attachments)
     reply = instructions.reply_to(request, account, outcome, now=now)
     if settlement.stale:
         return reply
@@ -218,20 +224,29 @@ def _settle_and_write(
         account,
         settlement,
         rows,
-        {id_: _state(project, troubles[id_], now) for id_, project in listed.items()},
+        {id_: _state(id_, project, troubles[id_], outcome, account, now) for id_, project in listed.items()},
         now,
-        request.contact(),
-        contact_log.summarise(request, reply, projects.by_url, troubles),
+        request.contact() | attachments.for_contact(),
+        contact_log.summarise(request, reply, projects.at, troubles),
         described,
         _tasks(request.tasks, projects) if instructions.takes_tasks(account) else None,
     )
     return reply if written else None
 
 
+def _reports(account: store.Account, listed: Listed, attachments: Attachments) -> list[Report]:
+    """What the ledger is told of each project. One that the client has under an address that is not known for it yet
+    goes on, without totals: they will count from where they are now.
+    """
+    reports = [Report(id_, project.totals, project.fault) for id_, project in listed.items()]
+    rows = account.projects
+    return reports + [Report(id_, None) for id_ in attachments.elsewhere if id_ in rows and rows[id_].listed]
+
+
 def _settle(
     request: AccountManagerRequest,
     account: store.Account,
-    listed: Listed,
+    reports: list[Report],
     machine: Machine | None,
     now_us: int,
     recognised: Recognised | None,
@@ -243,7 +258,7 @@ def _settle(
     return settle(
         account.state,
         account.projects,
-        [Report(id_, project.totals, project.fault) for id_, project in listed.items()],
+        reports,
         now_us=now_us,
         client_now=request.client_now,
         old=account.machine,
@@ -279,27 +294,30 @@ def _rows_after(
 
 
 def _listed(request: AccountManagerRequest, projects: catalogue.Catalogue) -> Listed:
-    """The request's known projects, by id. If a project comes twice, the first one counts."""
+    """The request's known projects, by id. If a project comes twice, the one at its master URL counts, else the first.
+
+    A client may have one twice if it attached to it at two addresses; each has totals of its own.
+    """
     listed: dict[int, ReportedProject] = {}
-    for project in request.projects:
-        known = _known(project.url, projects)
-        if known is not None:
-            listed.setdefault(known.id, project)
+    for reported in request.projects:
+        project = projects.at(reported.url)
+        if project is None:
+            continue
+        other = listed.setdefault(project.id, reported)
+        if address_key(other.url) != project.key == address_key(reported.url):
+            listed[project.id] = reported
     return listed
 
 
-def _known(url: str, projects: catalogue.Catalogue) -> catalogue.CatalogueProject | None:
-    """The project that a client has under this URL."""
-    if (known := projects.by_url.get(url)) is not None:
-        return known
-    try:
-        return projects.by_url.get(canonical_url(url))
-    except ValueError:
-        return None
-
-
-def _state(project: ReportedProject, troubles: StoredTroubles, now: dt.datetime) -> dict[str, Any]:
-    """The client's report about a project, for the owner's pages and the next choice."""
+def _state(
+    id_: int,
+    project: ReportedProject,
+    troubles: StoredTroubles,
+    outcome: instructions.Outcome,
+    account: store.Account,
+    now: dt.datetime,
+) -> dict[str, Any]:
+    """The client's report about a project, for the owner's pages and the next reply."""
     return {
         "at": int(now.timestamp()),
         "troubles": troubles,
@@ -311,7 +329,8 @@ def _state(project: ReportedProject, troubles: StoredTroubles, now: dt.datetime)
         "suspended": project.suspended_via_gui,
         "no_new_work": project.dont_request_more_work,
         "ended": project.ended,
-        "managed": project.attached_via_acct_mgr,
+        "by_owner": id_ in outcome.attachments.by_owner,
+        "unsummed": [account.summed_at.get(id_), account.unsummed(id_, outcome.settlement)],
         "hostid": project.hostid,
     }
 
@@ -322,7 +341,7 @@ def _tasks(reported: ReportedTasks | None, projects: catalogue.Catalogue) -> wri
         return None
     kept, seen = [], set()
     for task in reported.tasks:
-        project = _known(task.url, projects)
+        project = projects.at(task.url)
         if project is None or (project.id, task.name) in seen:
             continue
         seen.add((project.id, task.name))

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 import structlog
-from django.db.models import Q, QuerySet
+from django.db.models import Prefetch, Q, QuerySet
 
+from accounting.engine.addresses import address_key, is_same_origin
 from accounting.engine.audience import Audience
 from accounting.engine.choice.facts import ProjectFacts, Trouble, TroubleKind
-from accounting.models import Announcement, Project
+from accounting.models import Announcement, Project, ProjectAddress
 from accounting.models.news import PUBLIC
 from accounting.rpc import account_keys
 from portal.clients.timed_cache import TimedCache
@@ -33,11 +34,20 @@ class CatalogueProject:
     name: str
     url: str
     url_signature: str
+    key: str
     facts: ProjectFacts
     per_user: bool
     shared_account_key: str | None
+    # Other addresses of the project; and whether account keys may be sent there
+    others: tuple[tuple[str, bool], ...] = ()
+    path_ignores_case: bool = False
     # The project server of this very site: every volunteer has an account there
     is_own: bool = False
+
+    def may_get_key(self, url: str) -> bool:
+        """Whether an account key of the project may be sent to this address."""
+        trusted = (self.url, *(other for other, gets_keys in self.others if gets_keys))
+        return url == self.url or any(is_same_origin(url, address) for address in trusted)
 
 
 class Urgent(NamedTuple):
@@ -51,10 +61,12 @@ class Urgent(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Catalogue:
     by_id: dict[int, CatalogueProject]
-    by_url: dict[str, CatalogueProject]
     # Announcements that replies carry; and for whom there are others that are not for everybody
     urgent: tuple[Urgent, ...]
     audiences: tuple[Audience, ...]
+    # By the keys of all their addresses: as they are, and in lower case, None where that is not one project's
+    by_key: dict[str, CatalogueProject] = field(init=False)
+    by_folded_key: dict[str, CatalogueProject | None] = field(init=False)
     # The candidates of the choice, by id
     facts: tuple[ProjectFacts, ...] = field(init=False)
     # Projects where each volunteer has a separate key; and others that have no account to share
@@ -63,11 +75,36 @@ class Catalogue:
 
     def __post_init__(self) -> None:
         projects = sorted(self.by_id.values(), key=lambda project: project.id)
+        by_key = {address_key(url): project for project in projects for url, _ in project.others}
+        by_key |= {project.key: project for project in projects}
+        by_folded: dict[str, CatalogueProject | None] = {}
+        for key, project in by_key.items():
+            is_alone = by_folded.setdefault(key.lower(), project) is project
+            by_folded[key.lower()] = project if is_alone else None
+        object.__setattr__(self, "by_key", by_key)
+        object.__setattr__(self, "by_folded_key", by_folded)
         object.__setattr__(self, "facts", tuple(project.facts for project in projects))
         own = tuple(project for project in projects if project.per_user or project.is_own)
         object.__setattr__(self, "with_own_keys", own)
         lacking = (p.id for p in projects if p not in own and p.shared_account_key is None)
         object.__setattr__(self, "without_account", frozenset(lacking))
+
+    def at(self, url: str) -> CatalogueProject | None:
+        """The project that a client has under this address, in whatever spelling.
+
+        Upper and lower case of the path count, but clients that follow from http to https, or to a new master URL,
+        write all of it in lower case (BOINC's client/cs_scheduler.cpp).
+        """
+        key = address_key(url)
+        if (project := self.by_key.get(key)) is not None:
+            return project
+        folded = key.lower()
+        project = self.by_folded_key.get(folded)
+        return project if project is not None and (project.path_ignores_case or key == folded) else None
+
+    def clients_take_for(self, url: str) -> CatalogueProject | None:
+        """The project that clients would take this one for, as they look projects up without case."""
+        return self.by_folded_key.get(address_key(url).lower())
 
 
 def with_facts(projects: QuerySet[Project]) -> QuerySet[Project]:
@@ -90,15 +127,18 @@ def facts_of(project: Project) -> ProjectFacts:
     )
 
 
+_ADDRESSES: Final = Prefetch("addresses", ProjectAddress.objects.filter(is_active=True))
+
+
 def _load() -> Catalogue:
-    projects = [_entry(project) for project in with_facts(Project.objects.all())]
+    projects = [_entry(project) for project in with_facts(Project.objects.all()).prefetch_related(_ADDRESSES)]
     now = clock.now()
     news = Announcement.objects.filter(Q(ends_at=None) | Q(ends_at__gt=now), published_at__lte=now, is_draft=False)
     # Clients drop what is older; few of them are not for everybody.
     recent = list(news.filter(Q(urgent_until__gt=now) | Q(published_at__gte=now - NEWS_KEPT) & ~PUBLIC)[:MAX_NEWS])
     urgent = [Urgent(a.title, a.urgent_until, a.audience) for a in recent if a.urgent_until and a.urgent_until > now]
     audiences = {a.audience for a in recent if a.published_at >= now - NEWS_KEPT and not a.audience.is_everybody}
-    return Catalogue({p.id: p for p in projects}, {p.url: p for p in projects}, tuple(urgent), tuple(audiences))
+    return Catalogue({p.id: p for p in projects}, tuple(urgent), tuple(audiences))
 
 
 def _entry(project: Project) -> CatalogueProject:
@@ -107,9 +147,12 @@ def _entry(project: Project) -> CatalogueProject:
         name=project.name,
         url=project.master_url,
         url_signature=project.url_signature,
+        key=address_key(project.master_url),
         facts=facts_of(project),
         per_user=project.account_mode == Project.Account.PER_USER,
         shared_account_key=_readable(project),
+        others=tuple((address.url, address.gets_keys) for address in project.addresses.all()),
+        path_ignores_case=project.path_ignores_case,
         is_own=project.is_served_here,
     )
 

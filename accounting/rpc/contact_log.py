@@ -6,7 +6,7 @@ was said about each project, when to call again, messages, and what the client s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Final, Protocol
@@ -58,11 +58,11 @@ NOTHING_ANSWERED: Final = LastAnswer("", 0, 0)
 def summarise(
     request: AccountManagerRequest,
     reply: AccountManagerReply,
-    known: Mapping[str, Known],
+    project_at: Callable[[str], Known | None],
     troubles: Mapping[int, StoredTroubles],
 ) -> str:
-    """The contact in short. ``known``: projects by URL; ``troubles``: the client's with listed ones, by id."""
-    accounts = [_account(entry, known, troubles) for entry in reply.accounts]
+    """The contact in short. ``project_at``: the project at a URL; ``troubles``: the client's with those it lists."""
+    accounts = [_account(entry, project_at(entry.url), troubles) for entry in reply.accounts]
     summary: dict[str, Any] = {
         "delay_secs": reply.repeat_secs,
         "client": request.client_version,
@@ -76,12 +76,11 @@ def summarise(
     return orjson.dumps(summary).decode()
 
 
-def _account(entry: AccountEntry, known: Mapping[str, Known], troubles: Mapping[int, StoredTroubles]) -> dict[str, Any]:
+def _account(entry: AccountEntry, project: Known | None, troubles: Mapping[int, StoredTroubles]) -> dict[str, Any]:
     """The answer about one project; ``project`` is its id, or its URL if this site does not know it."""
-    project = known.get(entry.url)
     said: dict[str, Any] = {"project": entry.url if project is None else project.id}
-    if entry.detach or entry.detach_when_done:
-        said["order"] = "detach" if entry.detach else "detach_when_done"
+    if entry.detach_when_done:
+        said["order"] = "detach_when_done"
     else:
         said["order"] = "attach" if project is None or project.id not in troubles else "keep"
         said["share"] = entry.resource_share

@@ -1,7 +1,9 @@
 """Instructions for a client: its projects and their shares, its owner's wishes, preferences, the next contact.
 
 Source: BOINC protocol, AM RPC reply. A project that is merely left out stays attached. So a project that is not wanted
-any more is named, with an order to detach once its jobs are done.
+any more is named, with an order to detach once its jobs are done: never at once, which would drop them. What its owner
+attached stays, unless they exclude it from the computer. A project that the client has is named by the client's own
+address, and one that is unknown here not at all.
 """
 
 from __future__ import annotations
@@ -21,19 +23,17 @@ from accounting.engine.audience import Reader
 from accounting.engine.choice.facts import CPU, Computer, Trouble, Volunteer
 from accounting.engine.choice.rules import choose_shares
 from accounting.engine.choice.troubles import StoredTroubles, current_troubles
-from accounting.engine.host_wishes import NO_WISHES, HostWishes
+from accounting.engine.host_wishes import NO_WISHES
 from accounting.engine.returns import shortest_way
 from accounting.engine.states import NoteKind, ProjectState, Settlement
-from accounting.rpc import account_keys, catalogue
+from accounting.rpc import catalogue
+from accounting.rpc.attachments import Attachments, account_key, is_key_of_owner
 from accounting.rpc.feed_addresses import feed_path
 from accounting.rpc.store import Account, to_us
 from accounting.wire.replies import AccountEntry, AccountManagerReply, Preferences, PreferenceSet, RssFeed
-from accounting.wire.requests import AccountManagerRequest, ReportedProject, canonical_url
+from accounting.wire.requests import AccountManagerRequest, ReportedProject
 from portal.clients.settings_cache import once
-from portal.people.accounts import weak_key
 
-# Detach orders for unknown projects in one reply; a client with more gets the rest next time.
-MAX_UNKNOWN: Final = 50
 # The first client version that starts its counters from the totals in the reply. Older ones do not know these elements.
 HONOURS_HANDED_SINCE: Final = (8, 3)
 MAX_URGENT: Final = 5
@@ -42,7 +42,9 @@ SAME_SHARE: Final = 1e-3
 
 
 class Outcome(NamedTuple):
-    """The settlement, the host's rows after it, what the request listed, the shares chosen, and all projects."""
+    """The settlement, the host's rows after it, what the request listed, the shares chosen, all projects, and how the
+    client came to those that it has.
+    """
 
     settlement: Settlement
     rows: dict[int, ProjectState]
@@ -50,6 +52,7 @@ class Outcome(NamedTuple):
     shares: dict[int, float]
     projects: catalogue.Catalogue
     first_contact: bool
+    attachments: Attachments
 
 
 def choose_for(
@@ -63,7 +66,7 @@ def choose_for(
     if not account.may_have_keys:
         return {}
     without_account = projects.without_account
-    if lacking := [p.id for p in projects.with_own_keys if _account_key(account, p) is None]:
+    if lacking := [p.id for p in projects.with_own_keys if account_key(account, p) is None]:
         without_account = without_account.union(lacking)
     excluded, paused, excluded_types = [], [], {}
     for id_, wishes in account.wishes.items():
@@ -103,19 +106,6 @@ def _troubles(
         if stored:
             found[id_] = current_troubles(stored, None, is_here=True, now=now)
     return found
-
-
-def _account_key(account: Account, project: catalogue.CatalogueProject) -> str | None:
-    """The account key at a project; None if the volunteer has no account there."""
-    if project.is_own:
-        return weak_key(account.user_id, account.key_hash) if account.key_hash else None
-    if not project.per_user:
-        return project.shared_account_key
-    token = account.account_keys.get(project.id)
-    try:
-        return account_keys.decrypt(token) if token is not None else None
-    except account_keys.UnreadableAccountKey:
-        return None
 
 
 class _Site(NamedTuple):
@@ -180,55 +170,87 @@ def _feeds(account: Account, outcome: Outcome, reader: Reader) -> tuple[RssFeed,
 
 
 def _accounts(request: AccountManagerRequest, account: Account, outcome: Outcome) -> list[AccountEntry]:
-    projects = outcome.projects
     if not account.may_have_keys:
         # What is left out stays as it is: nothing is attached, and nothing that is attached is detached.
-        return _unknown(request, projects)
+        return []
     entries = []
     for id_, share in outcome.shares.items():
-        project = projects.by_id[id_]
-        wishes = account.wishes.get(id_, NO_WISHES)
-        if wishes.excluded or not (id_ in outcome.listed or _is_offered(outcome.rows.get(id_))):
+        if account.wishes.get(id_, NO_WISHES).excluded:
             continue
-        entries.append(_entry(request, account, project, outcome, wishes, share))
+        if id_ in outcome.listed or _is_offered(outcome.rows.get(id_)):
+            entries.append(_entry(request, account, id_, outcome, share))
     for id_, reported in outcome.listed.items():
-        wanted = id_ in outcome.shares and not account.wishes.get(id_, NO_WISHES).excluded
-        if not wanted and reported.attached_via_acct_mgr:
-            drop_waiting = account.wishes.get(id_, NO_WISHES).drop_waiting
-            entries.append(
-                AccountEntry(url=projects.by_id[id_].url, detach_when_done=True, abort_not_started=drop_waiting)
-            )
-    return entries + _unknown(request, projects)
+        wishes = account.wishes.get(id_, NO_WISHES)
+        if id_ in outcome.shares and not wishes.excluded:
+            continue
+        if wishes.excluded or (reported.attached_via_acct_mgr and id_ not in outcome.attachments.by_owner):
+            entries.append(_leave(account, id_, outcome, drop_waiting=wishes.drop_waiting))
+        elif reported.attached_via_acct_mgr:
+            # The owner's own. It may have been told a share, or to detach, before: this takes it back.
+            entries.append(_entry(request, account, id_, outcome, None))
+    return entries
+
+
+def _leave(account: Account, id_: int, outcome: Outcome, *, drop_waiting: bool) -> AccountEntry:
+    total, average = _user_credit(account, id_, outcome)
+    return AccountEntry(
+        url=outcome.listed[id_].url,
+        detach_when_done=True,
+        abort_not_started=drop_waiting,
+        user_total_ec=total,
+        user_avg_ec=average,
+    )
 
 
 def _entry(
-    request: AccountManagerRequest,
-    account: Account,
-    project: catalogue.CatalogueProject,
-    outcome: Outcome,
-    wishes: HostWishes,
-    share: float,
+    request: AccountManagerRequest, account: Account, id_: int, outcome: Outcome, share: float | None
 ) -> AccountEntry:
-    account_key = _account_key(account, project) or ""
+    """What the client is told of a project that it has, or is to attach to; ``share`` None: the project's own."""
+    project, reported = outcome.projects.by_id[id_], outcome.listed.get(id_)
+    wishes = account.wishes.get(id_, NO_WISHES)
+    key = _key_to_send(account, project, outcome)
+    total, average = _user_credit(account, id_, outcome)
     entry = AccountEntry(
-        url=project.url,
-        url_signature=project.url_signature,
-        authenticator=account_key,
+        url=reported.url if reported is not None else project.url,
+        # Needed to attach only
+        url_signature=project.url_signature if reported is None or reported.url == project.url else "",
+        authenticator=key,
         resource_share=share,
-        update=wishes.update_asked or _takes_new_key(outcome.listed.get(project.id), account_key),
+        update=wishes.update_asked or _takes_new_key(reported, key),
         suspend=wishes.suspended if wishes.suspended or wishes.told_suspended else None,
         dont_request_more_work=wishes.no_new_work,
         # Without no_new_work the client would fetch jobs and drop them, again and again.
         abort_not_started=wishes.drop_waiting and wishes.no_new_work,
         no_rsc=tuple(dict.fromkeys((*wishes.no_rsc, *account.excluded_types))),
+        user_total_ec=total,
+        user_avg_ec=average,
     )
     if request.version_tuple >= HONOURS_HANDED_SINCE:
         # A client starts its counters from the totals that it gets at the attach; see the ledger's offer().
-        row = outcome.rows.get(project.id)
+        row = outcome.rows.get(id_)
         entry.totals = (row.handed or row.credited) if row is not None else NO_WORK
-        total, entry.user_avg_ec = account.user_totals.get(project.id, (0, 0.0))
-        entry.user_total_ec = total / MICRO
     return entry
+
+
+def _user_credit(account: Account, id_: int, outcome: Outcome) -> tuple[float, float]:
+    """The volunteer's credit at a project and a day's, which clients show; without it they would show 0.
+
+    The sum of all computers is some minutes old. This one's credit since then is added.
+    """
+    total, average = account.user_totals.get(id_, (0, 0.0))
+    return (total + account.unsummed(id_, outcome.settlement)) / MICRO, average
+
+
+def _key_to_send(account: Account, project: catalogue.CatalogueProject, outcome: Outcome) -> str:
+    """The account key at the project; empty if the client has one of its owner's own, or an address that a stranger may
+    have made up. Clients keep theirs then.
+    """
+    reported = outcome.listed.get(project.id)
+    if reported is not None and (
+        is_key_of_owner(project, reported, account, outcome.attachments) or not project.may_get_key(reported.url)
+    ):
+        return ""
+    return account_key(account, project) or ""
 
 
 def _is_offered(row: ProjectState | None) -> bool:
@@ -240,35 +262,15 @@ def _is_offered(row: ProjectState | None) -> bool:
     return row is not None and row.handed is not None
 
 
-def _takes_new_key(reported: ReportedProject | None, account_key: str) -> bool:
+def _takes_new_key(reported: ReportedProject | None, key: str) -> bool:
     """Whether the client has another account key for a project that it has, and takes this one.
 
     It should use it at once: the project refused its old one, perhaps, and it would wait for up to an hour. Clients
     exchange weak keys only, which have an underscore.
     """
-    if reported is None or not account_key or reported.account_key == account_key:
+    if reported is None or not key or reported.account_key == key:
         return False
-    return "_" in account_key and "_" in (reported.account_key or "_")
-
-
-def _unknown(request: AccountManagerRequest, projects: catalogue.Catalogue) -> list[AccountEntry]:
-    """Detach orders for projects that were attached through us and that we do not (or no longer) know."""
-    urls = dict.fromkeys(
-        url
-        for project in request.projects
-        if project.attached_via_acct_mgr
-        and project.url not in projects.by_url
-        and (url := _canonical(project.url))
-        and url not in projects.by_url
-    )
-    return [AccountEntry(url=url, detach=True) for url in list(urls)[:MAX_UNKNOWN]]
-
-
-def _canonical(url: str) -> str | None:
-    try:
-        return canonical_url(url)
-    except ValueError:
-        return None
+    return "_" in key and "_" in (reported.account_key or "_")
 
 
 def _repeat_secs(account: Account, outcome: Outcome, now: dt.datetime) -> int:
@@ -343,7 +345,7 @@ def _messages(account: Account, outcome: Outcome, reader: Reader, now: dt.dateti
             "This computer gets projects once you have confirmed your e-mail address. Open the link in the e-mail that "
             f"we sent you, or request another one at {settings.SITE_URL}account/email/"
         )
-    elif not outcome.shares:
+    elif not outcome.shares and not outcome.attachments.elsewhere:
         announcements.append(f"There is no project for this computer; see {settings.SITE_URL}projects/ for the reasons")
     return announcements + [
         f"The totals of {projects.by_id[note.project_id].name} could not be read ({note.detail}). Nothing is lost:"

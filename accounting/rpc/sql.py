@@ -30,10 +30,11 @@ SELECT {n}, u.id, u.name, u.email, h.id, h.token, h.ncpus, h.p_fpops, h.coprocs:
          SELECT FROM account_emailaddress e WHERE e.user_id = u.id AND e.email = u.email AND e.verified)), {key},
        (SELECT json_agg(json_build_array(p.project_id, p.reported, p.earlier, p.handed, p.credited, p.pending,
                p.dropped, p.listed, p.suspended, p.told_suspended, p.no_new_work, p.excluded, p.no_rsc, p.update_asked,
-               p.drop_waiting, p.state->'troubles', p.state->'at', p.state->'hostid', p.restart))::text
+               p.drop_waiting, p.state->'troubles', p.state->'at', p.state->'hostid', p.state->'by_owner',
+               p.state->'unsummed', p.restart))::text
           FROM accounting_hostproject p WHERE p.host_id = h.id AND p.user_id = h.owner_id),
        (SELECT json_agg(json_build_array(c.project_id, c.is_chosen, c.resource_share, encode(c.account_key, 'escape'),
-               c.total_ec, c.avg_ec))::text
+               c.total_ec, c.avg_ec, (extract(epoch FROM c.avg_at) * 1000000)::bigint))::text
           FROM accounting_userproject c WHERE c.user_id = u.id),
        (SELECT json_build_array(s.preferences, s.preferences_at, s.keywords_yes, s.keywords_no, s.team_name,
                s.no_project_notices, s.sends_tasks)::text

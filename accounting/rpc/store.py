@@ -14,12 +14,12 @@ from typing import Any, Final, NamedTuple
 import orjson
 from django.conf import settings
 
-from accounting.engine.amounts import Totals
+from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.choice.facts import Wish, device_types
 from accounting.engine.choice.troubles import StoredTroubles
 from accounting.engine.host_wishes import HostWishes
 from accounting.engine.machine import Allowance, Machine
-from accounting.engine.states import HostState, ProjectState
+from accounting.engine.states import HostState, ProjectState, Settlement
 from accounting.rpc import sql as rpc_sql
 from accounting.rpc.contact_log import NOTHING_ANSWERED, LastAnswer
 from portal.clients.wants import Query, Row, Step, Steps, fetch
@@ -76,10 +76,15 @@ class Account:
     troubles: dict[int, tuple[StoredTroubles, int | None]] = field(default_factory=dict)
     # Its numbers at the projects, by our id of the project
     hostids: dict[int, int] = field(default_factory=dict)
+    # Projects that were not attached by us when it last listed them (accounting/rpc/attachments.py)
+    attached_by_owner: set[int] = field(default_factory=set)
     choices: dict[int, Wish] = field(default_factory=dict)
     account_keys: dict[int, bytes] = field(default_factory=dict)
     # (micro-credits in all, credits a day) by project
     user_totals: dict[int, tuple[int, float]] = field(default_factory=dict)
+    # When these were summed up, and this computer's micro-credits since a time when that had been done, by project
+    summed_at: dict[int, int] = field(default_factory=dict)
+    unsummed_since: dict[int, tuple[int | None, int]] = field(default_factory=dict)
     preferences: dict[str, Any] = field(default_factory=dict)
     preferences_at: dt.datetime | None = None
     keywords_yes: tuple[int, ...] = ()
@@ -87,6 +92,13 @@ class Account:
     team_name: str = ""
     no_project_notices: bool = False
     sends_tasks: bool = True
+
+    def unsummed(self, project_id: int, settlement: Settlement) -> int:
+        """This computer's micro-credits at a project that the volunteer's total does not have yet."""
+        summed_at, amount = self.unsummed_since.get(project_id, (None, 0))
+        return settlement.credits.get(project_id, NO_WORK).credit + (
+            amount if summed_at == self.summed_at.get(project_id) else 0
+        )
 
 
 class AccountRow(NamedTuple):
@@ -220,7 +232,8 @@ def _take_projects(account: Account, rows: Iterable[Sequence[Any]]) -> None:
             listed,
             _totals(restart),
         )
-        suspended, told, no_new_work, excluded, no_rsc, update_asked, drop_waiting, troubles, at_secs, hostid = wishes
+        suspended, told, no_new_work, excluded, no_rsc, update_asked, drop_waiting, *state = wishes
+        troubles, at_secs, hostid, by_owner, unsummed = state
         account.wishes[id_] = HostWishes(
             suspended, no_new_work, excluded, tuple(no_rsc), update_asked, drop_waiting, told
         )
@@ -228,11 +241,17 @@ def _take_projects(account: Account, rows: Iterable[Sequence[Any]]) -> None:
             account.troubles[id_] = troubles, at_secs
         if hostid:
             account.hostids[id_] = hostid
+        if by_owner:
+            account.attached_by_owner.add(id_)
+        if unsummed:
+            account.unsummed_since[id_] = tuple(unsummed)
 
 
 def _take_choices(account: Account, rows: Iterable[Sequence[Any]]) -> None:
-    for id_, is_chosen, share, account_key, total_ec, avg_ec in rows:
+    for id_, is_chosen, share, account_key, total_ec, avg_ec, summed_at in rows:
         account.choices[id_] = Wish(is_chosen, share)
+        if summed_at is not None:
+            account.summed_at[id_] = summed_at
         account.user_totals[id_] = (total_ec, avg_ec)
         if account_key:
             account.account_keys[id_] = account_key.encode()

@@ -160,20 +160,28 @@ class SimulatedComputer:
 
     def _take_account(self, account: dict[str, str]) -> None:
         url = account["url"]
-        if "detach" in account or "detach_when_done" in account:
-            self.projects.pop(url, None)
-        elif url in self.projects:
+        attached = self._attached(url)
+        if "detach_when_done" in account:
+            if attached is not None:
+                del self.projects[attached.url]
+        elif attached is not None:
+            attached.managed = True
             # A share counts from the second reply on only.
-            self.projects[url].share = float(account.get("resource_share", 100))
+            attached.share = float(account.get("resource_share", 100))
             # It exchanges weak keys only.
-            if "_" in (key := account.get("authenticator", "")) and "_" in (self.projects[url].account_key or "_"):
-                self.projects[url].account_key = key
+            if "_" in (key := account.get("authenticator", "")) and "_" in (attached.account_key or "_"):
+                attached.account_key = key
         else:
             self.projects[url] = attached = Attachment(
                 url, account_key=account.get("authenticator", ""), hostid=self.hostids.get(url, 1)
             )
             if tuple(map(int, self.version.split(".")[:2])) >= STARTS_FROM_HANDED:
                 attached.totals = [_amount(kind, account.get(kind, "0")) for kind in KINDS]
+
+    def _attached(self, url: str) -> Attachment | None:
+        """The project at this address, as clients look it up: without scheme, `www.` and case."""
+        looked_up = _looked_up(url)
+        return next((project for project in self.projects.values() if _looked_up(project.url) == looked_up), None)
 
     def _login(self) -> str:
         if self.authenticator:
@@ -200,7 +208,8 @@ class SimulatedComputer:
             said |= {"nrpc_failures": 0} | dict(zip(KINDS, totals, strict=True))
         lines = "".join(f"      <{tag}>{value}</{tag}>\n" for tag, value in said.items())
         no_work = "".join(f"    <sched_req_no_work>{type_}</sched_req_no_work>\n" for type_ in project.no_work)
-        return f"   <project>\n{lines}{no_work}      <account_key>{project.account_key}</account_key>\n   </project>\n"
+        key = f"      <account_key>{project.account_key}</account_key>\n" if project.managed else ""
+        return f"   <project>\n{lines}{no_work}{key}   </project>\n"
 
     def _results(self) -> str:
         if not self.asked_for:
@@ -230,6 +239,10 @@ class SimulatedComputer:
             f"   <available_ram>{device.ram_bytes}.000000</available_ram>\n"
             f"   <peak_flops>{device.peak_flops}.000000</peak_flops>\n</{tag}>\n"
         )
+
+
+def _looked_up(url: str) -> str:
+    return url.partition("//")[2].lower().removeprefix("www.").rstrip("/")
 
 
 def _amount(kind: str, text: str) -> int:

@@ -179,7 +179,7 @@ def _parts(projects: Sequence[Attachment], weights: Sequence[float], types: Sequ
 
 
 def _has_programs(url: str, types: Sequence[str]) -> bool:
-    project = catalogue.current().by_url.get(url)
+    project = catalogue.current().at(url)
     versions = project.facts.versions if project is not None else frozenset()
     return not versions or any(type_ in types for _, type_ in versions)
 

@@ -65,7 +65,8 @@ class AccountEntry:
     """One <account>: a project that the client should be attached to, and how.
 
     resource_share None: the project's own. suspend None: leave it as it is. user_total_ec in credits,
-    user_avg_ec in credits a day; totals in KINDS' order and units.
+    user_avg_ec in credits a day; totals in KINDS' order and units. There is no order to detach at once, which would
+    make the client drop its tasks.
     """
 
     url: str
@@ -75,7 +76,6 @@ class AccountEntry:
     update: bool = False
     dont_request_more_work: bool = False
     detach_when_done: bool = False
-    detach: bool = False
     suspend: bool | None = None
     abort_not_started: bool = False
     no_rsc: Iterable[str] = ()
@@ -207,8 +207,6 @@ def _add_account(parts: list[str], account: AccountEntry) -> None:
         parts.append("<dont_request_more_work/>\n")
     if account.detach_when_done:
         parts.append("<detach_when_done/>\n")
-    if account.detach:
-        parts.append("<detach/>\n")
     if account.suspend is not None:
         parts.append(f"<suspend>{int(account.suspend)}</suspend>\n")
     if account.abort_not_started:

@@ -108,7 +108,7 @@ def test_totals_per_project_and_what_waits(signed_in: Client, tower: Host, glaci
 
 
 def test_what_the_client_said_of_a_project(signed_in: Client, tower: Host, glaciers: Project) -> None:
-    state = {"no_work": ["NVIDIA"], "failures": 3, "ended": True, "suspended": True, "managed": False}
+    state = {"no_work": ["NVIDIA"], "failures": 3, "ended": True, "suspended": True, "by_owner": True}
     HostProject.objects.create(host=tower, project=glaciers, listed=True, state=state)
     text = page(signed_in, "host", tower.pk)
     assert (

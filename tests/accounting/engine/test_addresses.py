@@ -47,9 +47,9 @@ def test_all_spellings_of_an_address_have_one_key(pair: tuple[str, str]) -> None
 
 
 @given(addresses())
-def test_a_key_is_its_own_key(pair: tuple[str, str]) -> None:
+def test_a_key_is_the_key_of_the_address_that_it_makes(pair: tuple[str, str]) -> None:
     key = address_key(pair[0])
-    assert address_key(key) == address_key(f"http://{key}/") == key
+    assert address_key(f"https://{key}/") == address_key(f"http://{key}") == key
 
 
 @given(addresses(), addresses())
@@ -92,8 +92,11 @@ def test_other_addresses_have_other_keys(one: str, other: str) -> None:
     assert address_key(one) != address_key(other)
 
 
-@pytest.mark.parametrize("nothing", ["", "http://", " ", "https:///", "http://:80/", "http://./"])
-def test_what_has_no_host_has_no_key(nothing: str) -> None:
+@pytest.mark.parametrize(
+    "nothing",
+    ["", "http://", " ", "https:///", "http://:80/", "http://./", "example.org/", "https:example.org/", "ftp://a.b/"],
+)
+def test_what_is_no_web_address_has_no_key(nothing: str) -> None:
     assert address_key(nothing) == ""
 
 

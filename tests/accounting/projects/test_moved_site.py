@@ -14,6 +14,8 @@ from pytest_django import Settings
 from accounting.models import Project, ProjectAddress
 from accounting.projects import own_project, signing_key
 from accounting.rpc import catalogue
+from portal.models import User
+from tests.support.am_rpc import attach, sync
 
 OLD, NEW = "https://old.example.org/", "https://new.example.org/"
 
@@ -84,6 +86,26 @@ def test_an_address_that_others_can_have_moves_only_when_an_operator_says_so(mis
     # The same address by another scheme is no other one.
     assert former() == ([] if mistaken == "http://old.example.org/" else [(f"{OLD}project/", "moved")])
     assert run("prepare") == "" and "Nothing to move" in run("move_site")
+
+
+@pytest.mark.django_db
+def test_an_attached_computer_keeps_the_project_at_its_old_address_and_a_new_one_gets_the_new(
+    settings: Settings, alice: User, bob: User
+) -> None:
+    at(OLD, settings)
+    run("prepare")
+    Project.objects.update(is_active=True)
+    catalogue.forget()
+    stays = attach(alice)
+    assert list(stays.projects) == [f"{OLD}project/"]
+    at(NEW, settings)
+    run("move_site")
+    for _ in range(2):
+        entries = sync(stays).root.findall("account")
+        assert [entry.findtext("url") for entry in entries] == [f"{OLD}project/"]
+        assert [entry.find("detach") for entry in entries] == [None]
+        assert entries[0].findtext("authenticator")
+    assert list(attach(bob).projects) == [f"{NEW}project/"]
 
 
 @pytest.mark.django_db

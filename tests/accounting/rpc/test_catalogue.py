@@ -30,7 +30,7 @@ class SlowLoad:
         self.times += 1
         self.begun.set()
         assert self.go_on.wait(10)
-        return catalogue.Catalogue({}, {}, (), ())
+        return catalogue.Catalogue({}, (), ())
 
 
 @pytest.fixture

@@ -59,6 +59,9 @@ def wish(computer: SimulatedComputer, project: Project, wishes: HostWishes = NO_
     save_wishes(host_of(computer), {project.pk: wishes})
 
 
+DETACHED = {"url", "detach_when_done", "user_total_ec", "user_avg_ec"}
+
+
 def tags(account: ElementTree.Element) -> set[str]:
     return {element.tag for element in account}
 
@@ -150,7 +153,7 @@ class TestProjects:
         shares = {p.name: reply.account(p).findtext("resource_share") for p in projects}
         assert shares == {"Alpha": "12.5", "Beta": "100", "Gamma": None}
         # It was attached through us, so it is named with an order: merely left out, it would stay.
-        assert tags(reply.account(gamma)) == {"url", "detach_when_done"}
+        assert tags(reply.account(gamma)) == DETACHED
         assert gamma.master_url not in computer.projects
         assert gamma.master_url not in ask(computer, 3).accounts
 
@@ -167,18 +170,19 @@ class TestProjects:
         assert set(reply.accounts) == {alpha.master_url}
         assert set(computer.projects) == {alpha.master_url, beta.master_url, unknown}
 
-    def test_unknown_ones_that_were_attached_through_us_are_detached(self, computer: SimulatedComputer) -> None:
-        gone = "https://gone.example.com/"
-        computer.projects[gone] = Attachment(gone)
-        assert tags(ask(computer, 2).accounts[gone]) == {"url", "detach"}
-        assert gone not in computer.projects
+    @pytest.mark.parametrize("is_managed", [True, False])
+    def test_unknown_ones_are_left_alone(self, computer: SimulatedComputer, is_managed: bool) -> None:
+        unknown = "https://unknown.example.com/"
+        computer.projects[unknown] = Attachment(unknown, managed=is_managed, hostid=77)
+        assert unknown not in ask(computer, 2).accounts
+        assert unknown in computer.projects
 
     def test_one_that_takes_no_more_computers_is_detached_when_done(
         self, computer: SimulatedComputer, projects: list[Project]
     ) -> None:
         Project.objects.filter(pk=projects[0].pk).update(is_active=False)
         catalogue.forget()
-        assert tags(ask(computer, 2).account(projects[0])) == {"url", "detach_when_done"}
+        assert tags(ask(computer, 2).account(projects[0])) == DETACHED
 
     def test_one_without_an_account_is_not_offered(
         self, alice: User, bob: User, projects: list[Project], computer: SimulatedComputer
@@ -187,7 +191,7 @@ class TestProjects:
         Project.objects.filter(pk=alpha.pk).update(account_mode=Project.Account.PER_USER)
         catalogue.forget()
         UserProject.objects.create(user=bob, project=alpha, account_key=account_keys.encrypt("9_bobs"))
-        assert tags(ask(computer, 2).account(alpha)) == {"url", "detach_when_done"}
+        assert tags(ask(computer, 2).account(alpha)) == DETACHED
         his = make_computer(bob, "cellar")
         assert call(his, START).account(alpha).findtext("authenticator") == "9_bobs"
 
@@ -208,7 +212,7 @@ class TestWishes:
     ) -> None:
         alpha = projects[0]
         wish(computer, alpha, HostWishes(excluded=True))
-        assert tags(ask(computer, 2).account(alpha)) == {"url", "detach_when_done"}
+        assert tags(ask(computer, 2).account(alpha)) == DETACHED
         reply = ask(computer, 3)
         assert alpha.master_url not in reply.accounts
         # Not having it is what was wanted: no reason to call again soon.
@@ -328,7 +332,7 @@ class TestNews:
 
 
 class TestTotals:
-    @pytest.mark.parametrize(("version", "count"), [("7.20.5", 0), ("8.2.4", 0), ("8.3.0", 8), ("", 0)])
+    @pytest.mark.parametrize(("version", "count"), [("7.20.5", 2), ("8.2.4", 2), ("8.3.0", 8), ("", 2)])
     def test_elements_that_a_client_does_not_know_are_not_sent(
         self, version: str, count: int, computer: SimulatedComputer, projects: list[Project]
     ) -> None:
@@ -336,20 +340,29 @@ class TestTotals:
         known = tags(ask(computer, 2).account(projects[0]))
         assert len(known & {"user_total_ec", "user_avg_ec", *KINDS}) == count
 
-    def test_the_volunteers_totals_come_after_the_roll_up(
+    def test_the_volunteers_total_has_the_report_just_made_and_never_falls(
         self, computer: SimulatedComputer, projects: list[Project]
     ) -> None:
         alpha, beta, _ = projects
-        computer.version = "8.3.0"
-        work(computer, alpha, 1)
-        ask(computer, 2)
-        assert ask(computer, 3).account(alpha).findtext("user_total_ec") == "0"
-        rollup.roll_up(START + 3 * HOUR)
+        totals = []
+        for hours in (2, 3):
+            work(computer, alpha, 1)
+            totals.append(ask(computer, hours).account(alpha).findtext("user_total_ec"))
+        totals.append(ask(computer, 3.1).account(alpha).findtext("user_total_ec"))
+        rollup.roll_up(START + 3.2 * HOUR)
         account = ask(computer, 4).account(alpha)
-        # An hour of 0.01 credits a second.
-        assert account.findtext("user_total_ec") == "36"
-        assert 0 < float(account.findtext("user_avg_ec", "")) < 36
-        assert ask(computer, 5).account(beta).findtext("user_total_ec") == "0"
+        work(computer, alpha, 1)
+        totals += [account.findtext("user_total_ec"), ask(computer, 5).account(alpha).findtext("user_total_ec")]
+        # An hour of 0.01 credits a second is 36.
+        assert totals == ["36", "72", "72", "72", "108"]
+        assert 0 < float(account.findtext("user_avg_ec", "")) < 72
+        assert ask(computer, 6).account(beta).findtext("user_total_ec") == "0"
+
+    def test_an_order_to_detach_has_the_total_too(self, computer: SimulatedComputer, projects: list[Project]) -> None:
+        alpha = projects[0]
+        work(computer, alpha, 1)
+        wish(computer, alpha, HostWishes(excluded=True))
+        assert ask(computer, 2).account(alpha).findtext("user_total_ec") == "36"
 
     def test_a_client_that_attaches_again_is_handed_what_was_credited(
         self, computer: SimulatedComputer, projects: list[Project]

@@ -180,7 +180,7 @@ def test_everything_that_an_account_can_say() -> None:
     body = rendered_account(
         update=True,
         dont_request_more_work=True,
-        detach=True,
+        detach_when_done=True,
         suspend=True,
         abort_not_started=True,
         no_rsc=["CPU", "intel_gpu"],
@@ -188,10 +188,10 @@ def test_everything_that_an_account_can_say() -> None:
     )
     said = {path.removeprefix("/account/"): text for path, text in flat(body) if path.startswith("/account/")}
     assert [text for path, text in flat(body) if path == "/account/no_rsc"] == ["CPU", "intel_gpu"]
-    assert {name: said[name] for name in ("update", "dont_request_more_work", "detach", "suspend")} == {
+    assert {name: said[name] for name in ("update", "dont_request_more_work", "detach_when_done", "suspend")} == {
         "update": "1",
         "dont_request_more_work": "1",
-        "detach": "1",
+        "detach_when_done": "1",
         "suspend": "1",
     }
     assert said["abort_not_started"] == "1"
@@ -201,9 +201,9 @@ def test_everything_that_an_account_can_say() -> None:
 
 
 def test_an_account_says_nothing_that_it_was_not_asked_to() -> None:
-    body = render_reply(reply(AccountEntry("http://127.0.0.1:8201/", detach=True)))
+    body = render_reply(reply(AccountEntry("http://127.0.0.1:8201/", detach_when_done=True)))
     assert [entry for entry in flat(body) if entry[0].startswith("/account")] == [
-        ("/account/detach", "1"),
+        ("/account/detach_when_done", "1"),
         ("/account/url", "http://127.0.0.1:8201/"),
     ]
 

@@ -23,6 +23,7 @@ import pytest
 from django.conf import settings
 from django.utils import timezone
 
+from accounting.engine.addresses import address_key
 from accounting.engine.choice.facts import ProjectFacts
 from accounting.ledger import partitions
 from accounting.rpc import catalogue as projects
@@ -444,6 +445,7 @@ def _projects() -> projects.Catalogue:
             f"Project {number}",
             url,
             "00",
+            address_key(url),
             ProjectFacts(
                 id=number,
                 share=100.0,
@@ -459,7 +461,7 @@ def _projects() -> projects.Catalogue:
         )
         for number, url in enumerate(URLS, 1)
     ]
-    return projects.Catalogue({each.id: each for each in made}, {each.url: each for each in made}, (), ())
+    return projects.Catalogue({each.id: each for each in made}, (), ())
 
 
 def _programs(read_at: float) -> programs.Catalogue:

@@ -1,0 +1,104 @@
+"""Which of a client's projects it has from us, and which it has under an address that we do not know for them.
+
+An order to detach makes a client drop the project's tasks. So what its owner attached is never detached unless they ask
+for it, and what is not known is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from accounting.rpc import account_keys, catalogue
+from accounting.rpc.store import Account
+from accounting.wire.requests import AccountManagerRequest, ReportedProject
+from portal.people.accounts import weak_key
+
+
+class Attachments(NamedTuple):
+    """``by_owner``: listed projects that we did not attach. ``elsewhere``: projects that the client seems to have under
+    an address that is not known for them, with this address.
+    """
+
+    by_owner: frozenset[int]
+    elsewhere: dict[int, str]
+
+    def for_contact(self) -> dict[str, object]:
+        """What is stored of it with the contact: `accounting.projects.reported_addresses` learns addresses by it."""
+        return {"elsewhere": {str(id_): url for id_, url in self.elsewhere.items()}} if self.elsewhere else {}
+
+
+def attachments_of(
+    request: AccountManagerRequest,
+    account: Account,
+    listed: Mapping[int, ReportedProject],
+    projects: catalogue.Catalogue,
+) -> Attachments:
+    by_owner = frozenset(
+        id_ for id_, reported in listed.items() if _is_by_owner(projects.by_id[id_], reported, account)
+    )
+    elsewhere: dict[int, str] = {}
+    if len(request.projects) > len(listed):
+        for reported in request.projects:
+            if projects.at(reported.url) is None and (id_ := _moved(reported, account, projects)) is not None:
+                elsewhere.setdefault(id_, reported.url)
+    return Attachments(by_owner, {id_: url for id_, url in elsewhere.items() if id_ not in listed})
+
+
+def _is_by_owner(project: catalogue.CatalogueProject, reported: ReportedProject, account: Account) -> bool:
+    """Whether the owner, or another account manager, attached the project.
+
+    A client says that we did as soon as a reply names the project, and from then on; so it is remembered as long as the
+    client has the project. We did only if we offered it. A client that was told to stop using the site, and then to use
+    it again, says that its owner attached all; the key that volunteers share shows which ones were ours.
+    """
+    if not reported.attached_via_acct_mgr:
+        return True
+    if not project.per_user and reported.account_key and reported.account_key == project.shared_account_key:
+        return False
+    row = account.projects.get(project.id)
+    if row is None or not row.listed:
+        return row is None or row.handed is None
+    return project.id in account.attached_by_owner
+
+
+def is_key_of_owner(
+    project: catalogue.CatalogueProject, reported: ReportedProject, account: Account, attachments: Attachments
+) -> bool:
+    """Whether the client has an account of its owner's own at the project, whose key is not to be replaced.
+
+    At the site's own project there is one account: another key of it is as good.
+    """
+    if project.is_own and reported.account_key.startswith(f"{account.user_id}_"):
+        return False
+    return project.id in attachments.by_owner
+
+
+def _moved(reported: ReportedProject, account: Account, projects: catalogue.Catalogue) -> int | None:
+    """The project that a client has under an unknown address, by its number or account key there; None if unknown.
+
+    Also one whose address clients do not tell apart from this one: they would take orders for it.
+    """
+    if (alike := projects.clients_take_for(reported.url)) is not None:
+        return alike.id
+    for id_ in account.projects:
+        if id_ not in projects.by_id:
+            continue
+        if reported.hostid and account.hostids.get(id_) == reported.hostid:
+            return id_
+        if reported.account_key and account_key(account, projects.by_id[id_]) == reported.account_key:
+            return id_
+    return None
+
+
+def account_key(account: Account, project: catalogue.CatalogueProject) -> str | None:
+    """The account key at a project; None if the volunteer has no account there."""
+    if project.is_own:
+        return weak_key(account.user_id, account.key_hash) if account.key_hash else None
+    if not project.per_user:
+        return project.shared_account_key
+    token = account.account_keys.get(project.id)
+    try:
+        return account_keys.decrypt(token) if token is not None else None
+    except account_keys.UnreadableAccountKey:
+        return None
