@@ -1,7 +1,7 @@
 """This site's own project server, as a project that the account manager attaches computers to.
 
-It is known by its mark (``Project.is_own``), not by its address: that follows SITE_URL, by itself from an address of
-one machine, and otherwise when an operator says so (``manage.py move_site``), as SITE_URL may just be mistaken.
+It is known by its mark (``Project.is_own``), not by its address. That follows SITE_URL when an operator says so
+(``manage.py move_site``), as SITE_URL may just be mistaken; with `make run`, from an address of one machine, by itself.
 """
 
 from __future__ import annotations

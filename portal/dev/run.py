@@ -115,7 +115,7 @@ def prepare(var_dir: Path) -> None:
     compile_stale()
     print("Preparing the database…", flush=True)
     manage("migrate", "--verbosity", "0")
-    manage("prepare")
+    manage("prepare", "--follow-address")
     stamp = var_dir / "static.stamp"
     sources = [PROJECT_DIR / "requirements.txt", *(PROJECT_DIR / "static").rglob("*")]
     if not stamp.exists() or stamp.stat().st_mtime < max(path.stat().st_mtime for path in sources):

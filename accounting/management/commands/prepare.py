@@ -27,17 +27,22 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--demo", action="store_true", help="make demo data whatever the database, if it has none")
+        parser.add_argument(
+            "--follow-address",
+            action="store_true",
+            help="let the site's own project follow a changed SITE_URL from an address of one machine (`make run`)",
+        )
 
-    def handle(self, *args: Any, demo: bool, **options: Any) -> None:
+    def handle(self, *args: Any, demo: bool, follow_address: bool, **options: Any) -> None:
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_lock(%s)", [AdvisoryLock.PREPARE.value])
         try:
-            self._prepare(demo or settings.DEMO)
+            self._prepare(demo or settings.DEMO, follow_address)
         finally:
             with connection.cursor() as cursor:
                 cursor.execute("SELECT pg_advisory_unlock(%s)", [AdvisoryLock.PREPARE.value])
 
-    def _prepare(self, demo: bool) -> None:
+    def _prepare(self, demo: bool, follow_address: bool) -> None:
         if signing_key.make_if_missing():
             self.stdout.write(f"Made a signing key: {settings.AM_SIGNING_KEY}. Keep a copy; clients accept no other.")
         if "project" in settings.ROOMS:
@@ -48,16 +53,13 @@ class Command(BaseCommand):
             demo_site.make(self.stdout)
         if own_project.create_if_missing(is_active=demo):
             self.stdout.write(f"This site's own project is in the list of projects: {settings.PROJECT_URL}")
-        else:
-            self._follow_address()
+        elif (move := own_project.pending_move()) is not None:
+            self._follow_address(move, follow_address)
 
-    def _follow_address(self) -> None:
-        """Follow a changed SITE_URL, if nobody elsewhere has the former one; else say what to do."""
-        move = own_project.pending_move()
-        if move is None:
-            return
+    def _follow_address(self, move: own_project.Move, may_follow: bool) -> None:
+        """What a changed SITE_URL means: a command that was started with the wrong settings has another one, too."""
         changed = f"SITE_URL is {settings.SITE_URL}, but this site's own project is at {move.here}."
-        if not own_project.is_of_one_machine(move.here):
+        if not (may_follow and own_project.is_of_one_machine(move.here)):
             self.stdout.write(
                 f"{changed} Nothing was changed.\n"
                 "  If the site has moved, run `manage.py move_site`: docs/how-to/move.md says what else to do.\n"
