@@ -14,6 +14,7 @@ from tests.support.boinc_client import BoincClient
 from tests.support.moved_site import FormerAddress
 from tests.support.own_project import QUICK, Manage, ask_until, attach
 from tests.support.site_process import Site, celery_worker
+from tests.support.wait import wait_until
 
 
 @pytest.mark.usefixtures("nginx")
@@ -26,6 +27,8 @@ def test_clients_keep_their_tasks_and_work_on_through_the_former_address(
     manage.submit("collatz", [{"command_line": f"{10**12 + n} 60000"} for n in range(2)], min_quorum=1)
     ask_until(lambda: len(tasks(client)) == 2, "two tasks", [client], project, site)
     sent = tasks(client)
+    # A download that ends with the site would be tried again after minutes.
+    wait_until(lambda: "EXECUTING" in client.command("--get_tasks"), "the first task to run", 60)
     site.stop()
     code_keys = {name: site.environment[name] for name in ("CODE_SIGNING_KEY", "CODE_SIGNING_KEY_PUBLIC")}
     with (
