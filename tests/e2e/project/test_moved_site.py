@@ -24,7 +24,7 @@ def test_clients_keep_their_tasks_and_work_on_through_the_former_address(
     client = clients["alice"]
     attach(client, site, "alice@example.org", project)
     # Of two tasks the first runs, and is to be uploaded to the address at which it was sent.
-    manage.submit("collatz", [{"command_line": f"{10**12 + n} 60000"} for n in range(2)], min_quorum=1)
+    manage.submit("collatz", [{"command_line": f"{10**12 + n} 20000"} for n in range(2)], min_quorum=1)
     ask_until(lambda: len(tasks(client)) == 2, "two tasks", [client], project, site)
     sent = tasks(client)
     # A download that ends with the site would be tried again after minutes.
