@@ -20,6 +20,7 @@ from unfold.widgets import UnfoldAdminPasswordWidget
 
 from accounting.badges.admin_pages import BadgeAdmin
 from accounting.engine import preferences
+from accounting.engine.addresses import address_key
 from accounting.engine.reconciliation import expected_range
 from accounting.mails.admin_pages import CampaignAdmin
 from accounting.models import (
@@ -30,6 +31,7 @@ from accounting.models import (
     MailCampaign,
     Note,
     Project,
+    ProjectAddress,
     ProjectDay,
     ProjectKeyword,
     ProjectProfile,
@@ -45,6 +47,7 @@ from accounting.news.admin_pages import AnnouncementAdmin
 from accounting.project_setup import views as project_setup
 from accounting.project_setup.forms import clean_key
 from accounting.projects import signing_key
+from accounting.projects.addresses import project_at
 from accounting.rpc import account_keys, catalogue
 from accounting.statistics.admin_pages import StatisticsImportAdmin
 from accounting.wire.requests import canonical_url
@@ -91,6 +94,7 @@ class ProjectForm(AccountKeyForm):
         fields = (
             "name",
             "master_url",
+            "path_ignores_case",
             "web_url",
             "summary",
             "description",
@@ -104,12 +108,11 @@ class ProjectForm(AccountKeyForm):
         )
 
     def clean_master_url(self) -> str:
-        try:
-            url = canonical_url(self.cleaned_data["master_url"])
-        except ValueError as error:
-            raise ValidationError(gettext("Clients would refuse this: %(error)s.") % {"error": error}) from error
+        url = _attachable(self.cleaned_data["master_url"])
         if self.instance.is_own and url != self.instance.master_url:
             raise ValidationError(gettext("This is the site’s own project: its address follows the setting SITE_URL."))
+        if (other := project_at(url)) is not None and other.pk != self.instance.pk:
+            raise ValidationError(gettext("This is an address of %(project)s.") % {"project": other})
         return url
 
     def clean(self) -> dict[str, Any]:
@@ -133,6 +136,38 @@ class ProjectForm(AccountKeyForm):
                 "url_signature", gettext("This is not a signature of this URL made with the site’s signing key.")
             )
         return fresh or pasted
+
+
+def _attachable(url: str) -> str:
+    try:
+        return canonical_url(url)
+    except ValueError as error:
+        raise ValidationError(gettext("Clients would refuse this: %(error)s.") % {"error": error}) from error
+
+
+class ProjectAddressForm(forms.ModelForm):
+    class Meta:
+        model = ProjectAddress
+        fields = ("url", "is_active", "gets_keys")
+
+    def clean_url(self) -> str:
+        url = _attachable(self.cleaned_data["url"])
+        key = address_key(url)
+        other = Project.objects.filter(address_key=key).first()
+        if other is None:
+            same = ProjectAddress.objects.filter(key=key).exclude(pk=self.instance.pk).select_related("project").first()
+            other = same.project if same is not None else None
+        if other is not None:
+            raise ValidationError(gettext("This is an address of %(project)s.") % {"project": other})
+        return url
+
+
+class ProjectAddressInline(TabularInline):
+    model = ProjectAddress
+    form = ProjectAddressForm
+    fields = ("url", "source", "since", "is_active", "gets_keys")
+    readonly_fields = ("source", "since")
+    extra = 0
 
 
 class ProjectKeywordInline(TabularInline):
@@ -167,9 +202,10 @@ class ProjectAdmin(AuditedAdmin):
     list_display = ("name", "master_url", "is_active", "default_share", "account_mode", "has_account", "is_signed")
     list_filter = ("is_active", "account_mode")
     search_fields = ("name", "master_url")
-    inlines = (ProjectKeywordInline, ProjectVersionInline)
+    inlines = (ProjectAddressInline, ProjectKeywordInline, ProjectVersionInline)
     fieldsets = (
-        (None, {"fields": ("name", "master_url", "web_url", "summary", "description", "is_active", "default_share")}),
+        (None, {"fields": ("name", "master_url", "path_ignores_case")}),
+        (None, {"fields": ("web_url", "summary", "description", "is_active", "default_share")}),
         (None, {"fields": ("takes_platforms",)}),
         (_("Downtime"), {"fields": ("down_since", "down_reason")}),
         (

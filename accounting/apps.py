@@ -18,7 +18,15 @@ class AccountingConfig(AppConfig):
         from accounting.computers.support_problems import read_problems
         from accounting.exchange import exports
         from accounting.ledger.check import LEDGER
-        from accounting.models import Announcement, Badge, Project, ProjectKeyword, ProjectVersion, StatisticsImport
+        from accounting.models import (
+            Announcement,
+            Badge,
+            Project,
+            ProjectAddress,
+            ProjectKeyword,
+            ProjectVersion,
+            StatisticsImport,
+        )
         from accounting.projects import own_project
         from accounting.simulation import demo_projects
         from accounting.statistics.run import IMPORT
@@ -40,5 +48,5 @@ class AccountingConfig(AppConfig):
         problem_readers.append(read_problems)
         data_copiers.append(copies.ask_copy)
         audit(Project, secret=["shared_account_key"])
-        for model in (Announcement, Badge, ProjectKeyword, ProjectVersion, StatisticsImport):
+        for model in (Announcement, Badge, ProjectAddress, ProjectKeyword, ProjectVersion, StatisticsImport):
             audit(model)

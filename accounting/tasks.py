@@ -17,6 +17,7 @@ from accounting.ledger.archive import erase as archive
 from accounting.mails import campaigns, send
 from accounting.models import DataCopy, Project
 from accounting.project_setup import asking
+from accounting.project_setup.reported_addresses import learn_reported
 from accounting.reconciliation.refresh import refresh_due
 from accounting.rpc.recognise import forget_old as forget_old_clients
 from accounting.running_tasks import asking as task_asking
@@ -62,6 +63,12 @@ def look_after_copies() -> None:
     """Copies of data, and files of histories, that were given up, and those that are not in the queue."""
     made_files.look_after(copies.KIND, [DataCopy.Content.ALL], clock.now())
     made_files.look_after(exports.KIND, exports.CONTENTS, clock.now())
+
+
+@shared_task
+def learn_addresses() -> None:
+    """Once an hour: other addresses of projects that computers report."""
+    learn_reported(clock.now())
 
 
 @shared_task

@@ -119,8 +119,8 @@ class Project(models.Model):
         former = Project.objects.filter(pk=self.pk).first() if self.pk is not None else None
         with transaction.atomic():
             super().save(*args, **kwargs)
+            ProjectAddress.objects.filter(key=self.address_key).delete()
             if former is not None and former.address_key != self.address_key:
-                ProjectAddress.objects.filter(project=self, key=self.address_key).delete()
                 ProjectAddress.objects.update_or_create(
                     key=former.address_key,
                     defaults={"project": self, "url": former.master_url, "source": ProjectAddress.Source.MOVED},

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from django.db import IntegrityError, transaction
 from django.utils.translation import gettext as _
 
-from accounting.models import Project, ProjectProfile
-from accounting.project_setup.asking import Answer
+from accounting.models import Project, ProjectAddress, ProjectProfile
+from accounting.project_setup.asking import Answer, learn_stated
 from accounting.project_setup.contents import set_keywords, set_versions
 from accounting.projects import signing_key
+from accounting.projects.addresses import learn
 from accounting.rpc import catalogue
 from portal.wire import signing
 
@@ -24,10 +25,13 @@ class AlreadyThere(Exception):
 
 @dataclass(frozen=True, slots=True)
 class NewProject:
-    """What the operator chose of what was found. ``master_url`` in its canonical form."""
+    """What the operator chose of what was found. ``master_url`` in its canonical form; ``asked_url``: where the project
+    answered.
+    """
 
     name: str
     master_url: str
+    asked_url: str
     web_url: str
     summary: str
     default_share: float
@@ -51,6 +55,9 @@ def add_project(chosen: NewProject, found: Answer, now: dt.datetime) -> Project:
     set_versions(project, chosen.versions)
     set_keywords(project, chosen.keywords)
     said = found.config.to_json() if found.config is not None else {}
+    learn(project, chosen.asked_url, ProjectAddress.Source.OPERATOR)
+    if found.config is not None:
+        learn_stated(project, found.config)
     ProjectProfile.objects.create(
         project=project,
         said=said,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
@@ -16,10 +17,11 @@ from urllib.parse import urlsplit
 import structlog
 from django.db import transaction
 
-from accounting.models import Project, ProjectProfile
+from accounting.models import Project, ProjectAddress, ProjectProfile
 from accounting.project_setup import changes, said_history
 from accounting.project_setup.changes import is_down
 from accounting.project_setup.contents import set_versions
+from accounting.projects.addresses import learn
 from accounting.rpc import catalogue
 from accounting.wire.project_config import ProjectConfig, from_json, parse_project_config
 from accounting.wire.server_status import ServerStatus, parse_server_status
@@ -140,12 +142,20 @@ def _note_answer(
                 transaction.on_commit(catalogue.forget)
             profile.seen = profile.seen | {"versions": profile.said["versions"]}
     config = from_json(profile.said)
+    learn_stated(project, config)
     found += _note_state(profile, now, says_down=is_down(config))
     before, profile.status = profile.status, {} if status is None else status.to_json()
     stopped = [", ".join(each.get("stopped", [])) for each in (before, profile.status)]
     if stopped[0] != stopped[1] and before and profile.status:
         found.append((changes.DAEMONS_STOPPED, stopped[0], stopped[1]))
     return found
+
+
+def learn_stated(project: Project, config: ProjectConfig) -> None:
+    """Computers may have the project at the master URL that it states, too."""
+    # What clients would refuse, none of them has.
+    with suppress(ValueError):
+        learn(project, config.master_url, ProjectAddress.Source.CONFIG)
 
 
 def _note_state(profile: ProjectProfile, now: dt.datetime, *, says_down: bool) -> _Said:

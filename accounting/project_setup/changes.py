@@ -10,6 +10,7 @@ from typing import Any, Final
 from django.utils.translation import gettext
 from django.utils.translation import gettext_noop as _
 
+from accounting.engine.addresses import address_key
 from accounting.models import ProjectProfile, processor_name
 from accounting.wire.project_config import ProjectConfig, from_json
 from accounting.wire.requests import canonical_url
@@ -22,7 +23,7 @@ NAME: Final = "name"
 VERSIONS: Final = "versions"
 KEYWORDS: Final = "keywords"
 CODE_KEY: Final = "code_key"
-# What this site keeps a copy of. A new master URL is no such thing: clients would take it for another project.
+# What this site keeps a copy of. A new master URL is no such thing: its signature is for an operator to see.
 TAKEN_OVER: Final = frozenset({NAME, VERSIONS, KEYWORDS})
 # What comes and goes by itself is shown as it is, and is no change.
 _LABELS: Final = {
@@ -47,6 +48,7 @@ CODE_KEY_LABEL: Final = _("Key for signing programs")
 ANSWERS: Final = _("Answers")
 DAEMONS_STOPPED: Final = _("Stopped daemons")
 STATE: Final = _("State reported by the project")
+OTHER_ADDRESS: Final = _("Other address, reported by computers")
 _LONG: Final = frozenset({"terms_of_use", "account_ownership_public_key"})
 _NEGATED: Final = frozenset({"account_creation_disabled", "client_account_creation_disabled"})
 
@@ -158,13 +160,10 @@ def master_url_problem(here: str, config: ProjectConfig) -> str:
     except ValueError as error:
         text = gettext("The project states %(url)s as its master URL, which clients would refuse: %(error)s.")
         return text % {"url": config.master_url, "error": error}
-    if said == here:
+    if address_key(said) == address_key(here):
         return ""
     text = gettext(
-        "The project states %(said)s as its master URL, not %(here)s. Clients identify a project by its exact "
-        "master URL, "
-        "including “www” and https. Under a different one, a computer that already has the project would "
-        "attach it a second "
-        "time or refuse it."
+        "The project states %(said)s as its master URL, not %(here)s. Computers that have it at either address are "
+        "recognised. If the project has moved, change its master URL here, so that new computers attach to the new one."
     )
     return text % {"said": said, "here": here}

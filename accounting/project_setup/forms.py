@@ -23,6 +23,7 @@ from accounting.engine.choice.facts import MAX_SHARE
 from accounting.models import PROCESSOR_TYPES, Project
 from accounting.project_setup.adding import NewProject
 from accounting.project_setup.changes import keyword_text, version_text
+from accounting.projects.addresses import project_at
 from accounting.wire.project_config import ProjectConfig
 from accounting.wire.requests import canonical_url
 from portal.wire import keywords as choice_keywords
@@ -100,6 +101,7 @@ class FoundForm(forms.Form):
 
     def __init__(self, config: ProjectConfig, typed: str, data: Any = None) -> None:
         self._config = config
+        self._typed = typed
         self._versions = {
             f"{platform} {type_}": (platform, type_) for platform, type_ in config.versions if type_ in PROCESSOR_TYPES
         }
@@ -132,7 +134,7 @@ class FoundForm(forms.Form):
 
     def clean_master_url(self) -> str:
         url = str(self.cleaned_data["master_url"])
-        if Project.objects.filter(master_url=url).exists():
+        if project_at(url) is not None:
             raise ValidationError(gettext("This project is already on this site."))
         return url
 
@@ -142,6 +144,7 @@ class FoundForm(forms.Form):
         return NewProject(
             name=given["name"],
             master_url=given["master_url"],
+            asked_url=self._typed,
             web_url=given["web_url"],
             summary=given["summary"],
             default_share=given["default_share"],

@@ -26,6 +26,7 @@ from accounting.project_setup import accounts, asking, reads, steps, texts
 from accounting.project_setup.adding import AlreadyThere, add_project
 from accounting.project_setup.changes import TAKEN_OVER, described, master_url_problem, states
 from accounting.project_setup.forms import FoundForm, KeyForm, LookUpForm, SignatureForm, UrlForm
+from accounting.projects.addresses import project_at
 from accounting.wire.project_config import from_json
 from portal.fetch.fetcher import Version
 from portal.people.access import signed_in
@@ -55,7 +56,7 @@ def add_by_url(request: HttpRequest) -> HttpResponse:
     form = UrlForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         url = form.cleaned_data["url"]
-        there = Project.objects.filter(master_url=url).first()
+        there = project_at(url)
         if there is not None:
             messages.info(request, _("%(project)s is already on this site.") % {"project": there.name})
             return _to_set_up(there.pk)

@@ -21,16 +21,18 @@ _GET_KEYS: Final = frozenset({Source.MOVED, Source.CONFIG, Source.OPERATOR})
 
 
 def project_at(url: str) -> Project | None:
-    """The project with this master URL or another address of its own, in whatever spelling."""
+    """The project with this master URL or another address of its own, in whatever spelling; computers' word alone does
+    not count.
+    """
     key = address_key(url)
-    is_other = Q(addresses__key=key, addresses__is_active=True)
+    is_other = Q(addresses__key=key, addresses__is_active=True, addresses__gets_keys=True)
     return Project.objects.filter(Q(address_key=key) | is_other).first() if key else None
 
 
 def learn(project: Project, url: str, source: Source) -> ProjectAddress | None:
     """Note another address of a project; None if it is nothing new, or another project's.
 
-    One that computers reported before gets account keys once the project or an operator names it, too.
+    One that only computers reported before is the project's that names it, and gets account keys.
     Raises ValueError for an address that no client would attach to.
     """
     url = canonical_url(url)
@@ -40,12 +42,8 @@ def learn(project: Project, url: str, source: Source) -> ProjectAddress | None:
     address = ProjectAddress.objects.filter(key=key).first()
     if address is None:
         address = _add(project, url, source)
-    elif (address.project_id, address.source, address.is_active) == (
-        project.pk,
-        Source.CLIENTS,
-        True,
-    ) and source in _GET_KEYS:
-        address.source, address.gets_keys = source, True
+    elif address.source == Source.CLIENTS and address.is_active and source in _GET_KEYS:
+        address.project, address.source, address.gets_keys = project, source, True
         address.save()
     else:
         address = None

@@ -37,7 +37,7 @@ def _each(app: str, actions: str, models: str) -> tuple[str, ...]:
 # What is about the site as a whole, and about no one volunteer, computer or job.
 _FIGURES: Final = (
     *_each("accounting", "view", "announcement badge mailcampaign project projectday projectkeyword projectstanding"),
-    *_each("accounting", "view", "projecttrouble projectversion statisticsimport tasksource"),
+    *_each("accounting", "view", "projectaddress projecttrouble projectversion statisticsimport tasksource"),
     *_each("credit", "view", "app appversion collectedexport platform statisticsexport workunit"),
     *_each("scheduler", "view", "appkeyword keychange planclass retryentry"),
     *_each("portal", "view", "change operatingfigure sitetext"),
@@ -49,7 +49,7 @@ ROLES: Final = (
         _("Projects that computers may be attached to, news and mails, and what reports lack."),
         (
             *_each("accounting", "view add change", "project announcement badge mailcampaign statisticsimport"),
-            *_each("accounting", "view add change delete", "projectkeyword projectversion"),
+            *_each("accounting", "view add change delete", "projectaddress projectkeyword projectversion"),
             *_each("accounting", "delete", "announcement"),
             *_each("accounting", "view", "hostclient note projectday projectstanding projecttrouble settlement"),
             *_each("accounting", "view", "tasksource"),

@@ -19,17 +19,20 @@ from accounting.models import (
     Announcement,
     HostClient,
     Project,
+    ProjectAddress,
     ProjectDay,
     ProjectStanding,
     StatisticsImport,
     UserProject,
 )
 from accounting.projects import signing_key
+from accounting.projects.addresses import learn
 from accounting.rpc import account_keys, catalogue
-from portal.models import User
+from portal.models import Change, User
 from portal.wire import signing
 from tests.support.accounting_factories import make_host
 
+TABLES = ("addresses", "keywords", "versions")
 SECRET = "42_0123456789abcdef0123456789abcdef"
 
 
@@ -94,6 +97,47 @@ def test_the_same_url_in_another_spelling_is_the_same_project(desk: Client) -> N
     response = add(desk, name="Again", master_url="https://ALPHA.example.org/science")
     assert response.status_code == 200
     assert Project.objects.count() == 1
+
+
+def test_no_project_is_added_at_another_ones_address(desk: Client) -> None:
+    add(desk)
+    learn(Project.objects.get(), "https://beta.example.org/", ProjectAddress.Source.OPERATOR)
+    for url in ("http://www.alpha.example.org/science/", "http://beta.example.org/"):
+        assert "This is an address of Alpha." in add(desk, name="Again", master_url=url).content.decode()
+    assert Project.objects.count() == 1
+
+
+def test_what_only_computers_report_keeps_no_project_from_being_added(desk: Client) -> None:
+    add(desk)
+    learn(Project.objects.get(), "https://beta.example.org/", ProjectAddress.Source.CLIENTS)
+    add(desk, name="Beta", master_url="http://beta.example.org/")
+    assert Project.objects.count() == 2 and not ProjectAddress.objects.exists()
+
+
+def test_addresses_are_entered_confirmed_and_refused_and_each_change_is_kept(desk: Client) -> None:
+    add(desk)
+    alpha = Project.objects.get()
+    rows = {"addresses-TOTAL_FORMS": "1", "addresses-0-project": str(alpha.pk)}
+    new = {"addresses-0-url": "HTTP://Beta.example.org", "addresses-0-is_active": "on", "addresses-0-gets_keys": "on"}
+    change(desk, alpha, **rows, **new)
+    address = alpha.addresses.get()
+    assert (address.url, address.source) == ("http://beta.example.org/", "operator")
+    refused = {"addresses-INITIAL_FORMS": "1", "addresses-0-id": str(address.pk), "addresses-0-url": address.url}
+    change(desk, alpha, **rows, **refused)
+    address.refresh_from_db()
+    assert not address.is_active and not address.gets_keys
+    assert Change.objects.filter(content_type__model="projectaddress").count() == 2
+    page = change(desk, alpha, **{**rows, **new, "addresses-0-url": "https://www.alpha.example.org/science/"})
+    assert "This is an address of Alpha." in page.content.decode()
+
+
+def test_a_former_master_url_stays_an_address(desk: Client) -> None:
+    add(desk)
+    alpha = Project.objects.get()
+    change(desk, alpha, master_url="https://moved.example.org/", path_ignores_case="on")
+    alpha.refresh_from_db()
+    assert signing_key.is_signed("https://moved.example.org/", alpha.url_signature) and alpha.path_ignores_case
+    assert [(a.url, a.source) for a in alpha.addresses.all()] == [("https://alpha.example.org/science/", "moved")]
 
 
 def test_a_changed_url_is_signed_anew(desk: Client) -> None:
@@ -318,7 +362,7 @@ def test_volunteers_and_strangers_have_no_business_here(client: Client, alice: U
 
 def with_row(desk: Client, project: Project, table: str, **row: object) -> HttpResponse:
     """Change the project, with one new row in one of the tables below its form."""
-    counts = {f"{name}-{total}": 0 for name in ("keywords", "versions") for total in ("TOTAL_FORMS", "INITIAL_FORMS")}
+    counts = {f"{name}-{total}": 0 for name in TABLES for total in ("TOTAL_FORMS", "INITIAL_FORMS")}
     new = {f"{table}-0-{field}": value for field, value in row.items()}
     page = reverse("admin:accounting_project_change", args=[project.pk])
     response = desk.post(page, {**counts, **form(), f"{table}-TOTAL_FORMS": 1, **new})

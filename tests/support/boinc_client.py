@@ -111,6 +111,14 @@ class BoincClient(GuardedProgram):
         """Return the master URLs of the attached projects, in the client's order."""
         return re.findall(r"^\s*master URL: (\S+)$", self.command("--get_project_status"), re.MULTILINE)
 
+    def task_names(self) -> list[str]:
+        """Return the names of the tasks that the client has, reported ones not counted."""
+        return re.findall(r"^\s*name: (\S+)$", self.command("--get_tasks"), re.MULTILINE)
+
+    def update_project(self, url: str) -> str:
+        """Let the client contact a project's scheduler now and return boinccmd's answer."""
+        return self.command("--project", url, "update")
+
     def resource_shares(self) -> dict[str, float]:
         """Return the resource share in force for each attached project, by master URL."""
         status = self.command("--get_project_status")

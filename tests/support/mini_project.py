@@ -124,7 +124,8 @@ class MiniProject:
     """A running project server; use it as a context manager.
 
     `job_secs` gives one job for each number, which `program` carries out. A client that names another key than
-    `account_key` gets no work. With a `share`, that is the volunteer's for this project.
+    `account_key` gets no work. With a `share`, that is the volunteer's for this project. `stated_url`: the master URL
+    that it says to have; it can be changed while the project runs.
     """
 
     name: str = "Prime count"
@@ -132,6 +133,7 @@ class MiniProject:
     program: str = PROGRAM
     share: float = 0
     account_key: str = field(default_factory=lambda: secrets.token_hex(16))
+    stated_url: str = ""
     scheduler_requests: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -143,6 +145,7 @@ class MiniProject:
         self.jobs = [Job(f"primes_{number}", secs) for number, secs in enumerate(self.job_secs)]
         self._server = _Server(self)
         self.url = f"http://127.0.0.1:{self._server.server_port}/"
+        self.stated_url = self.stated_url or self.url
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), daemon=True)
 
     def __enter__(self) -> Self:
@@ -211,7 +214,7 @@ class MiniProject:
     def _reply(self, parts: str) -> str:
         return (
             "<scheduler_reply>\n<scheduler_version>720</scheduler_version>\n<dont_use_dcf/>\n"
-            f"<master_url>{self.url}</master_url>\n<request_delay>{REQUEST_DELAY_SECS}</request_delay>\n"
+            f"<master_url>{self.stated_url}</master_url>\n<request_delay>{REQUEST_DELAY_SECS}</request_delay>\n"
             f"<project_name>{self.name}</project_name>\n<userid>1</userid>\n<user_name>Volunteer</user_name>\n"
             f"{parts}</scheduler_reply>\n"
         )

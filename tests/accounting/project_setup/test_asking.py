@@ -397,9 +397,8 @@ def test_nobody_types_the_platforms_of_a_project_that_says_them(
 
 
 def test_a_project_that_was_entered_by_hand_is_asked_from_then_on(fake: FakeProject, desk: Client) -> None:
-    inlines = {
-        f"{name}-{field}": "0" for name in ("keywords", "versions") for field in ("TOTAL_FORMS", "INITIAL_FORMS")
-    }
+    tables, totals = ("addresses", "keywords", "versions"), ("TOTAL_FORMS", "INITIAL_FORMS")
+    inlines = {f"{table}-{total}": "0" for table in tables for total in totals}
     data = {"name": "By hand", "master_url": fake.url, "default_share": "100", "account_mode": "shared", **inlines}
     response = desk.post(reverse("admin:accounting_project_add"), data | {"is_active": "on", "takes_platforms": "on"})
     assert response.status_code == 302
@@ -429,3 +428,19 @@ def test_computers_may_be_attached_while_a_project_is_changed(
     finally:
         pre_save.disconnect(look)
     assert states == [ProjectProfile, Project, ProjectProfile]
+
+
+def test_the_master_url_that_it_states_is_an_address_of_its_own(fake: FakeProject, project: Project) -> None:
+    assert not project.addresses.exists()
+    for stated in ("https://moved.example.org/science/", "http://www.moved.example.org/science", "no address"):
+        fake.config = re.sub("<master_url>[^<]*<", f"<master_url>{stated}<", fake.config)
+        assert ask_again(project, NOW)
+    address = project.addresses.get()
+    assert (address.url, address.source, address.gets_keys) == ("https://moved.example.org/science/", "config", True)
+
+
+def test_the_address_of_another_project_stays_that_ones(fake: FakeProject, project: Project) -> None:
+    other = Project.objects.create(name="Other", master_url="https://other.example.org/")
+    fake.config = re.sub("<master_url>[^<]*<", "<master_url>http://www.other.example.org/<", fake.config)
+    assert ask_again(project, NOW)
+    assert not project.addresses.exists() and not other.addresses.exists()

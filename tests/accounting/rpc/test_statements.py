@@ -10,7 +10,8 @@ from contextlib import ExitStack
 import pytest
 from django.utils import timezone
 
-from accounting.models import Project
+from accounting.models import Project, ProjectAddress
+from accounting.projects.addresses import learn
 from accounting.rpc import account_keys, catalogue
 from accounting.simulation.client import SimulatedComputer, Task
 from portal.benchmarks.statements import count, sent_by, statements, traced
@@ -52,6 +53,22 @@ def test_a_known_host_costs_two_statements_whatever_the_number_of_projects(
     assert len(computer.projects) == number
     for url in computer.projects:
         computer.projects[url].work(computer, 3600, 0, (1, 0))
+    assert statements(lambda: sync(computer)) == 2
+
+
+def test_a_project_at_another_address_or_an_unknown_one_costs_no_statement_more(
+    alice: User, projects: list[Project]
+) -> None:
+    alpha, beta, _ = projects
+    learn(alpha, "https://moved.example.org/", ProjectAddress.Source.CONFIG)
+    computer = attach(alice)
+    for project, url in ((alpha, "http://www.moved.example.org/"), (beta, "https://unknown.example.org/")):
+        attachment = computer.projects.pop(project.master_url)
+        attachment.url = url
+        computer.projects[url] = attachment
+    warm(computer)
+    for attachment in computer.projects.values():
+        attachment.work(computer, 3600, 0, (1, 0))
     assert statements(lambda: sync(computer)) == 2
 
 
