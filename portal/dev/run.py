@@ -25,7 +25,6 @@ from typing import NoReturn
 
 import psycopg
 
-from portal import environment
 from portal.dev import embedded
 from portal.dev.parent_death import ends_with_parent
 from portal.languages.compiling import compile_stale
@@ -258,9 +257,6 @@ def main() -> NoReturn:
     port = read_port()
     var_dir = Path(os.environ.get("VAR_DIR") or PROJECT_DIR / "var").resolve()
     os.environ.update(PORT=str(port), VAR_DIR=str(var_dir), DJANGO_SETTINGS_MODULE="portal.settings")
-    if environment.switch("DEMO", not environment.secret("DATABASE_URL")):
-        # The demo's data: visitors look around in it. Without them there is no such account.
-        os.environ.setdefault("DEMO_ACCOUNT", DEMO_EMAIL)
     # `prepare` has made the checks by then.
     os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
     # The services write into a pipe, which is read here.
@@ -270,7 +266,7 @@ def main() -> NoReturn:
     _ = claim_data(var_dir, port)
     try:
         with claim_port(port):
-            hold_servers()
+            read_settings()
             prepare(var_dir)
             name = serve(port)
     except Stop:
@@ -279,11 +275,13 @@ def main() -> NoReturn:
     sys.exit(f"{name} ended, so the site was stopped. See its output above.")
 
 
-def hold_servers() -> None:
+def read_settings() -> None:
     """Read the settings here too, so that embedded servers, if any, run from the first step to the last."""
     from django.conf import settings
 
-    _ = settings.DATABASES
+    if settings.DEMO:
+        # The demo's data: visitors look around in it. Without them there is no such account.
+        os.environ.setdefault("DEMO_ACCOUNT", DEMO_EMAIL)
 
 
 if __name__ == "__main__":
