@@ -116,6 +116,8 @@ class ProjectForm(AccountKeyForm):
 
     def clean_master_url(self) -> str:
         url = _attachable(self.cleaned_data["master_url"])
+        if self.instance.is_own and url != self.instance.master_url:
+            raise ValidationError(gettext("This is the site’s own project: its address follows the setting SITE_URL."))
         if (other := project_at(url)) is not None and other.pk != self.instance.pk:
             raise ValidationError(gettext("This is an address of %(project)s.") % {"project": other})
         return url
@@ -153,7 +155,7 @@ def _attachable(url: str) -> str:
 class ProjectAddressForm(forms.ModelForm):
     class Meta:
         model = ProjectAddress
-        fields = ("url", "is_active", "is_confirmed")
+        fields = ("url", "is_active")
 
     def clean_url(self) -> str:
         url = _attachable(self.cleaned_data["url"])
@@ -170,7 +172,7 @@ class ProjectAddressForm(forms.ModelForm):
 class ProjectAddressInline(TabularInline):
     model = ProjectAddress
     form = ProjectAddressForm
-    fields = ("url", "source", "since", "is_active", "is_confirmed")
+    fields = ("url", "source", "since", "is_active")
     readonly_fields = ("source", "since")
     extra = 0
 

@@ -13,7 +13,7 @@ from accounting.engine.choice.facts import CPU, Choice, Computer, Volunteer, Wis
 from accounting.engine.choice.rules import choose
 from accounting.engine.choice.troubles import current_troubles
 from accounting.models import AccountSettings, HostLedger, HostProject, Project, UserProject
-from accounting.rpc.catalogue import facts_of, is_own, with_facts
+from accounting.rpc.catalogue import facts_of, with_facts
 from portal.models import Host, User
 from portal.people.access import own_hosts
 
@@ -58,7 +58,7 @@ class Selection:
 
 
 def _lacks_account(project: Project, row: UserProject | None) -> bool:
-    if is_own(project.master_url):
+    if project.is_served_here:
         return False
     if project.account_mode == Project.Account.SHARED:
         return not project.shared_account_key

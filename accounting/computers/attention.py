@@ -6,7 +6,7 @@ The pages show it (home, the list of computers, the page of one), and mails tell
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
@@ -45,6 +45,7 @@ class Concern(StrEnum):
     NOT_COUNTED = "not all counts"
     SEVERAL = "several clients"
     SECOND_RECORD = "second record"
+    CANNOT_REPORT = "cannot report"
 
 
 CONCERN_NAMES: Final = {
@@ -56,6 +57,7 @@ CONCERN_NAMES: Final = {
     Concern.NOT_COUNTED: gettext_noop("not counted in full"),
     Concern.SEVERAL: gettext_noop("several clients"),
     Concern.SECOND_RECORD: gettext_noop("second record"),
+    Concern.CANNOT_REPORT: gettext_noop("reports no credit"),
 }
 """In words, for the list of computers."""
 
@@ -132,10 +134,14 @@ def read_attention(user: User, hosts: Sequence[Host], now: dt.datetime, silent_a
     in_use = [host for host in hosts if host.retired_at is None and host.merged_into_id is None]
     today = now.astimezone(dt.UTC).date()
     first = today - dt.timedelta(days=WEEK_DAYS - 1)
+    ledgers = HostLedger.objects.filter(host__in=[host.pk for host in in_use])
+    rows = list(ledgers.values_list("pk", "excluded_types", "contact__reports_credit"))
+    excluded = {pk: types for pk, types, _ in rows}
     return [
         *_silent(in_use, now, silent_after),
         *_without_key(in_use),
-        *_without_work([host for host in in_use if now - host.last_contact_at < silent_after], now),
+        *_cannot_report(in_use, {pk for pk, _, reports in rows if reports is False}),
+        *_without_work([host for host in in_use if now - host.last_contact_at < silent_after], excluded, now),
         *_failing(user, in_use, first, today),
         *_capped(user, in_use, first, today),
         *_not_counted(in_use, first),
@@ -193,12 +199,29 @@ def _days_text(days: int) -> str:
     return text % {"number": count(days)}
 
 
-def _without_work(hosts: Sequence[Host], now: dt.datetime) -> list[Attention]:
+def _cannot_report(hosts: Iterable[Host], unable: Collection[int]) -> list[Attention]:
+    return [
+        Attention(
+            Concern.CANNOT_REPORT,
+            host.pk,
+            host.name,
+            gettext("has a BOINC client that does not report its work, so no credit is estimated for it."),
+            gettext("What can I do?"),
+            gettext(
+                "Install BOINC 7.8 or newer, which reports it. Until then its tasks go on, and its projects grant "
+                "their credit."
+            ),
+        )
+        for host in hosts
+        if host.pk in unable
+    ]
+
+
+def _without_work(hosts: Sequence[Host], excluded: Mapping[int, list[str]], now: dt.datetime) -> list[Attention]:
     by_host: dict[int, list[AtProject]] = {}
     programs: dict[int, set[str]] = {}
     for project_id, type_ in ProjectVersion.objects.values_list("project_id", "processor_type"):
         programs.setdefault(project_id, set()).add(type_)
-    excluded = dict(HostLedger.objects.filter(host__in=[host.pk for host in hosts]).values_list("pk", "excluded_types"))
     rows = HostProject.objects.filter(host__in=[host.pk for host in hosts], listed=True)
     for row in rows.select_related("project").only(
         "host_id", "project__name", "state", "no_rsc", "suspended", "no_new_work"

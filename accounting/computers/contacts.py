@@ -125,6 +125,10 @@ _MESSAGES: Final = (
         "The totals of %(project)s could not be read (%(reason)s). Nothing is lost: they count as soon as a report can "
         "be read"
     ),
+    _(
+        "BOINC on this computer does not report its work to the account manager, so no credit is estimated for it. Its "
+        "tasks go on, and its projects grant their credit. BOINC 7.8 and newer versions report it"
+    ),
 )
 _ORDERS: Final[tuple[tuple[str, Callable[[dict[str, Any]], bool]], ...]] = (
     (_("Attach %(names)s"), lambda said: said.get("order") == "attach"),

@@ -300,7 +300,14 @@ def read_host_page(user: User, host: Host, now: dt.datetime) -> HostPage:
     ]
     lines.sort(key=lambda line: (-(line.share or 0), -line.credit, line.project.name.casefold()))
     contacts = read_contacts(host, selection.projects)
-    shown = (Concern.KEY_ENDED, Concern.NO_WORK, Concern.FAILING_JOBS, Concern.CAPPED, Concern.SEVERAL)
+    shown = (
+        Concern.KEY_ENDED,
+        Concern.CANNOT_REPORT,
+        Concern.NO_WORK,
+        Concern.FAILING_JOBS,
+        Concern.CAPPED,
+        Concern.SEVERAL,
+    )
     return HostPage(
         host=host,
         is_active=is_in_contact(host, now),

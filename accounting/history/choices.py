@@ -154,11 +154,9 @@ class _Places:
 def _read_places(user: User) -> _Places:
     hosts = Host.objects.filter(owner=user, merged_into=None).only("pk", "given_name", "domain_name")
     mine = HostProject.objects.filter(host__owner=user).values("project_id")
-    projects = Project.objects.filter(pk__in=mine).order_by("name").values_list("pk", "name", "master_url")
+    projects = Project.objects.filter(pk__in=mine).order_by("name").values_list("pk", "name", "is_own")
     found = [(pk, name) for pk, name, _ in projects]
-    own = next((pk for pk, _, url in projects if url == settings.PROJECT_URL), None)
-    if "project" not in settings.ROOMS:
-        own = None
+    own = next((pk for pk, _, is_own in projects if is_own and "project" in settings.ROOMS), None)
     names = sorted(((host.pk, host.name) for host in hosts), key=lambda each: each[1].casefold())
     return _Places(names, found, [] if own is None else read_apps(), own)
 

@@ -19,6 +19,7 @@ class AdvisoryLock(IntEnum):
     STANDINGS = 7_130_003
     MONTHS = 7_130_004
     BADGES = 7_130_005
+    PREPARE = 7_130_007
 
 
 WAIT_FOR_LOCK: Final = "SELECT pg_advisory_xact_lock(%s)"

@@ -61,6 +61,8 @@ class Migration(migrations.Migration):
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
                 ("name", models.CharField(max_length=100, unique=True)),
                 ("master_url", models.CharField(max_length=255, unique=True)),
+                ("address_key", models.CharField(editable=False, max_length=255, unique=True)),
+                ("path_ignores_case", models.BooleanField(default=False)),
                 (
                     "web_url",
                     models.CharField(
@@ -88,6 +90,7 @@ class Migration(migrations.Migration):
                 ("shared_account_key", models.BinaryField(blank=True, null=True)),
                 ("url_signature", models.TextField(blank=True)),
                 ("takes_platforms", models.BooleanField(default=False)),
+                ("is_own", models.BooleanField(default=False, editable=False)),
                 ("colour", models.PositiveSmallIntegerField(default=0, editable=False)),
                 ("created_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
             ],
@@ -97,7 +100,10 @@ class Migration(migrations.Migration):
                     models.CheckConstraint(
                         condition=models.Q(("default_share__gte", 0), ("default_share__lte", 1000000.0)),
                         name="project_share_range",
-                    )
+                    ),
+                    models.UniqueConstraint(
+                        condition=models.Q(("is_own", True)), fields=("is_own",), name="project_own_once"
+                    ),
                 ],
             },
         ),
@@ -1152,6 +1158,26 @@ class Migration(migrations.Migration):
                         nulls_distinct=False,
                     )
                 ],
+            },
+        ),
+        migrations.CreateModel(
+            name="ProjectAddress",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="addresses", to="accounting.project"
+                    ),
+                ),
+                ("url", models.CharField(max_length=255)),
+                ("key", models.CharField(editable=False, max_length=255, unique=True)),
+                ("source", models.CharField(default="operator", editable=False, max_length=8)),
+                ("since", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
+                ("is_active", models.BooleanField(default=True)),
+            ],
+            options={
+                "ordering": ["-since"],
             },
         ),
         migrations.CreateModel(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.core.validators import MaxValueValidator, MinValueValidator, URLValidator
 from django.db import models, transaction
 from django.db.models import CheckConstraint, Q
@@ -91,6 +92,8 @@ class Project(models.Model):
             "you."
         ),
     )
+    # The project server of this very site, whatever its address is at the moment (accounting/projects/own_project.py)
+    is_own = models.BooleanField(default=False, editable=False)
     # The project's colour on every page; it never changes. `data_colour` keeps it within the palette.
     colour = models.PositiveSmallIntegerField(default=0, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
@@ -103,6 +106,7 @@ class Project(models.Model):
             CheckConstraint(
                 condition=Q(default_share__gte=0, default_share__lte=MAX_SHARE), name="project_share_range"
             ),
+            models.UniqueConstraint(fields=["is_own"], condition=Q(is_own=True), name="project_own_once"),
         ]
 
     def __str__(self) -> str:
@@ -126,15 +130,23 @@ class Project(models.Model):
             ProjectAddress.objects.filter(key=self.address_key).delete()
             if former is not None and former.address_key != self.address_key:
                 address = {"url": former.master_url, "source": ProjectAddress.Source.MOVED}
-                ProjectAddress.objects.update_or_create(
-                    key=former.address_key, defaults={**address, "project": self, "is_confirmed": not is_elsewhere}
-                )
+                ProjectAddress.objects.update_or_create(key=former.address_key, defaults={**address, "project": self})
 
     def _drop_keys(self, former: Project) -> None:
         """Without the keys, unless one was just entered."""
         if self.shared_account_key and bytes(self.shared_account_key) == bytes(former.shared_account_key or b""):
             self.shared_account_key = None
         self.user_projects.exclude(account_key=None).update(account_key=None)
+
+    @property
+    def is_served_here(self) -> bool:
+        """Whether it is this site's own project, and the site has its project server."""
+        return self.is_own and "project" in settings.ROOMS
+
+    @classmethod
+    def served_here(cls) -> models.QuerySet[Project]:
+        """This site's own project, if it serves one; else nothing."""
+        return cls.objects.filter(is_own=True) if "project" in settings.ROOMS else cls.objects.none()
 
     @property
     def data_colour(self) -> int:
@@ -151,7 +163,7 @@ class ProjectAddress(models.Model):
     """Another address under which clients have a project: it moved, says so itself, or clients or an operator do.
 
     The project's master URL is no row here. ``is_active`` off: an operator says that it is another project, so it is
-    not learnt again. Account keys are only ever sent to an address with ``is_confirmed`` or to the master URL's origin.
+    not learnt again. Account keys are only ever sent to the master URL's origin.
     """
 
     class Source(models.TextChoices):
@@ -168,11 +180,6 @@ class ProjectAddress(models.Model):
     since = models.DateTimeField(_("since"), default=timezone.now, editable=False)
     is_active = models.BooleanField(
         _("is this project"), default=True, help_text=_("Clear this if it is another project.")
-    )
-    is_confirmed = models.BooleanField(
-        _("account keys may be sent there"),
-        default=True,
-        help_text=_("Only if you know that this address belongs to the project."),
     )
 
     class Meta:

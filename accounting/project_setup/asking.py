@@ -15,7 +15,6 @@ from typing import Final, Protocol
 from urllib.parse import urlsplit
 
 import structlog
-from django.conf import settings
 from django.db import transaction
 
 from accounting.models import Project, ProjectAddress, ProjectProfile
@@ -184,7 +183,7 @@ def take_due(now: dt.datetime) -> list[int]:
         profiles = (
             ProjectProfile.objects.select_for_update(skip_locked=True, of=("self",))
             .filter(ask_after__lte=now, project__is_active=True)
-            .exclude(project__master_url=settings.PROJECT_URL)
+            .exclude(project__is_own=True)
             .order_by("ask_after")[:MAX_PROJECTS_PER_RUN]
         )
         taken = list(profiles)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import structlog
 from django.db import IntegrityError, transaction
 from django.db.models import Q
@@ -16,8 +14,6 @@ from accounting.wire.requests import canonical_url
 log = structlog.get_logger("projects")
 
 Source = ProjectAddress.Source
-# What an operator or the project itself says is true for account keys, too; computers' reports are not.
-_CONFIRMING: Final = frozenset({Source.MOVED, Source.CONFIG, Source.OPERATOR})
 
 
 def project_at(url: str) -> Project | None:
@@ -25,14 +21,14 @@ def project_at(url: str) -> Project | None:
     not count.
     """
     key = address_key(url)
-    is_other = Q(addresses__key=key, addresses__is_active=True, addresses__is_confirmed=True)
-    return Project.objects.filter(Q(address_key=key) | is_other).first() if key else None
+    named = ProjectAddress.objects.filter(key=key, is_active=True).exclude(source=Source.CLIENTS).values("project")
+    return Project.objects.filter(Q(address_key=key) | Q(pk__in=named)).first() if key else None
 
 
 def learn(project: Project, url: str, source: Source) -> ProjectAddress | None:
     """Note another address of a project; None if it is nothing new, or another project's.
 
-    One that only computers reported before is the project's that names it, and gets account keys.
+    One that only computers reported before is the project's that names it.
     Raises ValueError for an address that no client would attach to.
     """
     url = canonical_url(url)
@@ -42,8 +38,8 @@ def learn(project: Project, url: str, source: Source) -> ProjectAddress | None:
     address = ProjectAddress.objects.filter(key=key).first()
     if address is None:
         address = _add(project, url, source)
-    elif address.source == Source.CLIENTS and address.is_active and source in _CONFIRMING:
-        address.project, address.source, address.is_confirmed = project, source, True
+    elif address.source == Source.CLIENTS and address.is_active and source != Source.CLIENTS:
+        address.project, address.source = project, source
         address.save()
     else:
         address = None
@@ -56,9 +52,7 @@ def learn(project: Project, url: str, source: Source) -> ProjectAddress | None:
 def _add(project: Project, url: str, source: Source) -> ProjectAddress | None:
     try:
         with transaction.atomic():
-            return ProjectAddress.objects.create(
-                project=project, url=url, source=source, is_confirmed=source in _CONFIRMING
-            )
+            return ProjectAddress.objects.create(project=project, url=url, source=source)
     except IntegrityError:
         return None  # another process was faster
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 import structlog
-from django.conf import settings
 from django.db.models import Prefetch, Q, QuerySet
 
 from accounting.engine.addresses import address_key, is_same_origin
@@ -39,16 +38,15 @@ class CatalogueProject:
     facts: ProjectFacts
     per_user: bool
     shared_account_key: str | None
-    # Other addresses of the project; and whether account keys may be sent there
-    others: tuple[tuple[str, bool], ...] = ()
+    # Other addresses of the project
+    others: tuple[str, ...] = ()
     path_ignores_case: bool = False
     # The project server of this very site: every volunteer has an account there
     is_own: bool = False
 
     def may_get_key(self, url: str) -> bool:
-        """Whether an account key of the project may be sent to this address."""
-        trusted = (self.url, *(other for other, is_confirmed in self.others if is_confirmed))
-        return url == self.url or any(is_same_origin(url, address) for address in trusted)
+        """Whether an account key may be sent to this address: it was entered for the server of the master URL."""
+        return url == self.url or is_same_origin(url, self.url)
 
 
 class Urgent(NamedTuple):
@@ -76,7 +74,7 @@ class Catalogue:
 
     def __post_init__(self) -> None:
         projects = sorted(self.by_id.values(), key=lambda project: project.id)
-        by_key = {address_key(url): project for project in projects for url, _ in project.others}
+        by_key = {address_key(url): project for project in projects for url in project.others}
         by_key |= {project.key: project for project in projects}
         by_folded: dict[str, CatalogueProject | None] = {}
         for key, project in by_key.items():
@@ -152,15 +150,10 @@ def _entry(project: Project) -> CatalogueProject:
         facts=facts_of(project),
         per_user=project.account_mode == Project.Account.PER_USER,
         shared_account_key=_readable(project),
-        others=tuple((address.url, address.is_confirmed) for address in project.addresses.all()),
+        others=tuple(address.url for address in project.addresses.all()),
         path_ignores_case=project.path_ignores_case,
-        is_own=is_own(project.master_url),
+        is_own=project.is_served_here,
     )
-
-
-def is_own(master_url: str) -> bool:
-    """Whether this is the address of the site's own project server."""
-    return master_url == settings.PROJECT_URL and "project" in settings.ROOMS
 
 
 def _readable(project: Project) -> str | None:

@@ -35,6 +35,7 @@ from accounting.wire.requests import AccountManagerRequest, ReportedProject
 from portal.clients.settings_cache import once
 
 # The first client version that starts its counters from the totals in the reply. Older ones do not know these elements.
+_WEEK_US: Final = 7 * 86_400 * MICRO
 HONOURS_HANDED_SINCE: Final = (8, 3)
 MAX_URGENT: Final = 5
 NOTICES_POLL_SECS: Final = 86_400
@@ -143,7 +144,7 @@ def reply_to(
         repeat_secs=_repeat_secs(account, outcome, now),
         user_name=account.user_name,
         team_name=account.team_name,
-        messages=_messages(account, outcome, reader, now),
+        messages=_messages(request, account, outcome, reader, now),
         host_token=account.token,
         keywords_yes=account.keywords_yes,
         keywords_no=account.keywords_no,
@@ -335,7 +336,9 @@ def _is_settled(account: Account, outcome: Outcome) -> bool:
     return True
 
 
-def _messages(account: Account, outcome: Outcome, reader: Reader, now: dt.datetime) -> list[str]:
+def _messages(
+    request: AccountManagerRequest, account: Account, outcome: Outcome, reader: Reader, now: dt.datetime
+) -> list[str]:
     """Messages for the client's log: urgent announcements, and problems that its owner should act upon."""
     projects = outcome.projects
     urgent = (each.title for each in projects.urgent if now < each.until and each.audience.may_fit(reader))
@@ -347,12 +350,22 @@ def _messages(account: Account, outcome: Outcome, reader: Reader, now: dt.dateti
         )
     elif not outcome.shares and not outcome.attachments.elsewhere:
         announcements.append(f"There is no project for this computer; see {settings.SITE_URL}projects/ for the reasons")
+    if not request.reports_credit and is_new_week(account.state.last_at_us, to_us(now)):
+        announcements.append(
+            "BOINC on this computer does not report its work to the account manager, so no credit is estimated for it."
+            " Its tasks go on, and its projects grant their credit. BOINC 7.8 and newer versions report it"
+        )
     return announcements + [
         f"The totals of {projects.by_id[note.project_id].name} could not be read ({note.detail}). Nothing is lost:"
         " they count as soon as a report can be read"
         for note in outcome.settlement.notes
         if note.kind == NoteKind.INVALID and note.project_id in projects.by_id
     ]
+
+
+def is_new_week(last_at_us: int | None, now_us: int) -> bool:
+    """Whether a week has begun since the last contact, so that a message is not repeated at each of them."""
+    return last_at_us is None or last_at_us // _WEEK_US < now_us // _WEEK_US
 
 
 def _preferences(account: Account) -> Preferences | None:

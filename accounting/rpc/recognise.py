@@ -19,7 +19,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 
@@ -282,7 +281,7 @@ def _record_of(client: HostClient, cpid: str, own: Host | None, now: dt.datetime
 
 def _at_own_project(host: Host, hostids: Mapping[int, int]) -> Host | None:
     """The record of a client that the site's own project told apart and the account manager does not know yet."""
-    own = Project.objects.filter(master_url=settings.PROJECT_URL).first()
+    own = Project.served_here().first()
     number = hostids.get(own.pk, 0) if own is not None else 0
     if HostProject.objects.filter(**of(host), project=own, state__hostid=number).exists():
         # The record's client has had this number before: it tells no two clients apart.

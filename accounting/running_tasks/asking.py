@@ -13,7 +13,6 @@ from typing import Final
 from urllib.parse import urlencode
 
 import structlog
-from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 
@@ -47,7 +46,7 @@ def due_projects(now: dt.datetime) -> list[int]:
     found = (
         Project.objects.filter(Q(task_source=None) | Q(task_source__ask_after__lte=now), profile__isnull=False)
         .filter(pk__in=FollowedTask.objects.filter(ask_after__lte=now).values("project"))
-        .exclude(master_url=settings.PROJECT_URL if "project" in settings.ROOMS else "")
+        .exclude(pk__in=Project.served_here())
     )
     return list(found.order_by("task_source__ask_after", "pk").values_list("pk", flat=True)[:PROJECTS_PER_RUN])
 

@@ -6,7 +6,6 @@ import datetime as dt
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import QuerySet
 
@@ -34,7 +33,7 @@ def follow(now: dt.datetime) -> None:
     for _ in range(_MAX_ROUNDS):
         if take_lists() < _LISTS_AT_ONCE:
             break
-    own = own_project()
+    own = Project.served_here().first()
     if own is not None:
         for _ in range(_MAX_ROUNDS):
             if settle_own(own, now) < _TASKS_AT_ONCE:
@@ -48,13 +47,6 @@ def take_lists() -> int:
     with connection.cursor() as cursor:
         cursor.execute(sql.FOLLOW, params)
         return int(cursor.rowcount)
-
-
-def own_project() -> Project | None:
-    """This site's own project; None if it has none, or it is not in the list."""
-    if "project" not in settings.ROOMS:
-        return None
-    return Project.objects.filter(master_url=settings.PROJECT_URL).first()
 
 
 def due_tasks(project_id: int, now: dt.datetime) -> QuerySet[FollowedTask]:

@@ -14,7 +14,6 @@ from django.utils.translation import gettext
 from accounting.engine.client_tasks import FINAL, Standing, TaskState
 from accounting.models import FollowedTask, HostLedger, Project, TaskList
 from accounting.models.owner import of
-from accounting.rpc.catalogue import is_own
 from accounting.running_tasks import sql
 from accounting.running_tasks.follow import own_status
 from accounting.running_tasks.links import base_of, task_url, web_base
@@ -161,7 +160,7 @@ def _read_ended(host: Host, listed: Collection[tuple[int, str]]) -> list[EndedLi
     rows = FollowedTask.objects.filter(**of(host)).select_related("project__profile", "project__task_source")
     newest = rows.order_by("-last_seen_at", "-pk")[: MAX_ENDED + len(listed)]
     tasks = [task for task in newest if (task.project_id, task.name) not in listed][:MAX_ENDED]
-    open_here = {task.name for task in tasks if is_own(task.project.master_url) and task.standing not in FINAL}
+    open_here = {task.name for task in tasks if task.project.is_served_here and task.standing not in FINAL}
     known = tasks_by_name(open_here) if open_here else {}
     ended = []
     for task in tasks:
@@ -183,6 +182,6 @@ def _read_ended(host: Host, listed: Collection[tuple[int, str]]) -> list[EndedLi
 
 def _text(project: Project, standing: Standing) -> str:
     source = getattr(project, "task_source", None)
-    if standing == Standing.OPEN and not is_own(project.master_url) and (source is None or source.problem):
+    if standing == Standing.OPEN and not project.is_served_here and (source is None or source.problem):
         return gettext(BY_STATISTICS)
     return gettext(STANDINGS[standing]) if standing in STANDINGS else ""

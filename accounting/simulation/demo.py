@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
-from django.conf import settings
-
 from accounting.badges import award
 from accounting.certificates import registry
 from accounting.certificates.facts import CertificateRequest, read_scopes
@@ -131,7 +129,7 @@ def _make_own_project() -> Project | None:
     """This site's own project, which takes no computers yet, with the programs of its demo app."""
     if not own_project.create_if_missing(is_active=False):
         return None
-    project = Project.objects.get(master_url=settings.PROJECT_URL)
+    project = Project.objects.get(is_own=True)
     for platform, type_ in OWN_PROGRAMS:
         project.versions.create(platform=platform, processor_type=type_)
     return project

@@ -62,9 +62,8 @@ _TABLES_LIMITS: Final = Limits(wire_bytes=MAX_TABLES_BYTES, body_bytes=MAX_TABLE
 
 def follow_projects(now: dt.datetime) -> None:
     """Begin to read the statistics of projects that are there; which they are, an operator may change."""
-    own_url = settings.PROJECT_URL if "project" in settings.ROOMS else ""
     with connection.cursor() as cursor:
-        cursor.execute(sql.FOLLOW, {"now": now, "own_url": own_url})
+        cursor.execute(sql.FOLLOW, {"now": now, "has_project": "project" in settings.ROOMS})
 
 
 def wanted() -> QuerySet[StatisticsImport]:
@@ -197,7 +196,7 @@ def _fetch(found: StatisticsImport, now: dt.datetime) -> _Export | None:
 
 def is_own(found: StatisticsImport, project: Project) -> bool:
     """Whether it is this site's own project: no request is needed, and its address may be a private one."""
-    return "project" in settings.ROOMS and project.master_url == settings.PROJECT_URL and not found.url
+    return project.is_served_here and not found.url
 
 
 def _own_export(project_id: int, now: dt.datetime) -> _Export:

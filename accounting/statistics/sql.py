@@ -148,6 +148,6 @@ INSERT INTO accounting_statisticsimport (project_id, is_on, url, account_email, 
        hosts_kept, users_read, users_kept, granted, next_at, trouble, failures)
 SELECT p.id, true, '', '', '', '', 0, 0, 0, 0, 0, %(now)s, '', 0
   FROM accounting_project p
- WHERE p.is_active AND (p.master_url = %(own_url)s
+ WHERE p.is_active AND (p.is_own AND %(has_project)s
        OR EXISTS (SELECT FROM accounting_projectprofile f WHERE f.project_id = p.id AND f.said_at IS NOT NULL))
 ON CONFLICT (project_id) DO NOTHING"""

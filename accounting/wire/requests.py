@@ -30,6 +30,9 @@ MAX_OPAQUE: Final = 1024
 """Characters kept of <opaque>; the client's own buffer has 256 bytes."""
 MAX_URL: Final = 255
 
+REPORTS_CREDIT_SINCE: Final = (7, 7, 1)
+"""The first version of BOINC's client that reports totals; the first one that was released is 7.8."""
+
 _ROOT: Final = b"acct_mgr_request"
 _TEXTS: Final = frozenset(
     {
@@ -154,6 +157,17 @@ class AccountManagerRequest:
         """The client's version as numbers; (0, 0, 0) if it is not of the form a.b.c."""
         return _version_tuple(self.client_version)
 
+    @property
+    def reports_credit(self) -> bool:
+        """Whether the client can report what it did: it is new enough and, once it has had a reply, sends totals.
+
+        Before the first reply, which says that this site takes totals, no client sends any.
+        """
+        if (0, 0, 0) < self.version_tuple < REPORTS_CREDIT_SINCE:
+            return False
+        has_had_reply = self.host_token is not None and bool(self.projects)
+        return not has_had_reply or any(project.totals is not None or project.fault for project in self.projects)
+
     def hardware(self) -> Hardware | None:
         """Read <host_info>: costly, so only when the digest is not the one stored. None if absent."""
         return parse_hardware(self.host_info) if self.host_info else None
@@ -161,9 +175,10 @@ class AccountManagerRequest:
     def contact(self) -> dict[str, object]:
         """What changes at every contact, for storing as JSON: run mode, free disk, time and net statistics.
 
-        In bytes, seconds and bytes/s. Values that are not finite numbers of a sane size are left out.
+        In bytes, seconds and bytes/s. Values that are not finite numbers of a sane size are left out. Also that the
+        client cannot report credit, if it cannot.
         """
-        return {
+        return ({} if self.reports_credit else {"reports_credit": False}) | {
             "run_mode": self.run_mode,
             "d_free": float_or_none(free_disk(self.host_info), 0, 1e18),
             "time_stats": _numbers(_TIME_STATS, self.time_stats, _MAX_SECS),

@@ -6,6 +6,7 @@ session after STOP_LIMIT_SECS is killed.
 """
 
 import contextlib
+import fcntl
 import os
 import queue
 import shlex
@@ -21,6 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
+
+import psycopg
 
 from portal.dev import embedded
 from portal.dev.parent_death import ends_with_parent
@@ -59,6 +62,35 @@ def read_port() -> int:
     return int(text)
 
 
+def claim_data(var_dir: Path, port: int) -> int:
+    """Hold the data folder for this process until it ends. SystemExit if another has it; nothing there changes then.
+
+    The kernel frees the lock however the process ends. Its number and port are in the file for those who come later.
+    """
+    try:
+        var_dir.mkdir(parents=True, exist_ok=True)
+        claim = os.open(var_dir / "run.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        sys.exit(f"The data folder cannot be used: {error}. Set VAR_DIR to a folder of yours.")
+    try:
+        fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        sys.exit(refusal_of_data(var_dir, os.read(claim, 100).decode("ascii", "replace").split()))
+    os.ftruncate(claim, 0)
+    os.pwrite(claim, f"{os.getpid()} {port}\n".encode("ascii"), 0)
+    return claim
+
+
+def refusal_of_data(var_dir: Path, holder: list[str]) -> str:
+    """Why a second site cannot run on the same data, and what to do; ``holder``: the number and port of the first."""
+    pid, port = (*holder, "?", "?")[:2]  # it may not have written them yet
+    return (
+        f"Another `make run` uses {var_dir}: process {pid}, which serves http://{HOST}:{port}/. Nothing was changed.\n"
+        f"Use that site, or end it first: Ctrl-C where it was started, or `kill {pid}`.\n"
+        "For a second site, choose another folder and port: VAR_DIR=… PORT=… make run"
+    )
+
+
 def claim_port(port: int) -> socket.socket:
     """A bound socket that makes another `make run` see the port as taken; SystemExit when it is in use.
 
@@ -82,7 +114,7 @@ def prepare(var_dir: Path) -> None:
     compile_stale()
     print("Preparing the database…", flush=True)
     manage("migrate", "--verbosity", "0")
-    manage("prepare")
+    manage("prepare", "--follow-address")
     stamp = var_dir / "static.stamp"
     sources = [PROJECT_DIR / "requirements.txt", *(PROJECT_DIR / "static").rglob("*")]
     if not stamp.exists() or stamp.stat().st_mtime < max(path.stat().st_mtime for path in sources):
@@ -187,8 +219,19 @@ def wait_for_end(ended: "queue.SimpleQueue[str]") -> str:
 
 def greet(port: int) -> None:
     show(f"\n  Cobblestone is ready:  http://{HOST}:{port}/")
-    show(f"  Demo login:            {DEMO_EMAIL} / cobblestone")
+    if has_demo_account():
+        show(f"  Demo login:            {DEMO_EMAIL} / cobblestone")
     show("  Ctrl-C ends it.\n")
+
+
+def has_demo_account() -> bool:
+    """Whether the demo is on and its volunteer is there: `prepare` makes none where there is an account already."""
+    from django.conf import settings
+
+    if not settings.DEMO:
+        return False
+    with psycopg.connect(settings.DATABASE_URL) as connection:
+        return bool(connection.execute("SELECT 1 FROM portal_user WHERE email = %s", [DEMO_EMAIL]).fetchone())
 
 
 def stop(services: list[Service]) -> None:
@@ -214,18 +257,16 @@ def main() -> NoReturn:
     port = read_port()
     var_dir = Path(os.environ.get("VAR_DIR") or PROJECT_DIR / "var").resolve()
     os.environ.update(PORT=str(port), VAR_DIR=str(var_dir), DJANGO_SETTINGS_MODULE="portal.settings")
-    if not os.environ.get("DATABASE_URL"):
-        # The demo's data: visitors look around in it. Without them there is no such account.
-        os.environ.setdefault("DEMO_ACCOUNT", DEMO_EMAIL)
     # `prepare` has made the checks by then.
     os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
     # The services write into a pipe, which is read here.
     os.environ.setdefault("LOG_FORMAT", "console" if sys.stdout.isatty() else "json")
     # The Procfile says "python" and means this one.
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    _ = claim_data(var_dir, port)
     try:
         with claim_port(port):
-            hold_servers()
+            read_settings()
             prepare(var_dir)
             name = serve(port)
     except Stop:
@@ -234,11 +275,13 @@ def main() -> NoReturn:
     sys.exit(f"{name} ended, so the site was stopped. See its output above.")
 
 
-def hold_servers() -> None:
+def read_settings() -> None:
     """Read the settings here too, so that embedded servers, if any, run from the first step to the last."""
     from django.conf import settings
 
-    _ = settings.DATABASES
+    if settings.DEMO:
+        # The demo's data: visitors look around in it. Without them there is no such account.
+        os.environ.setdefault("DEMO_ACCOUNT", DEMO_EMAIL)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,8 @@ from portal.wire import signing
 
 MIN_SECRET_CHARS = 32
 _LOOPBACK = ("localhost", "::1")
+# Clients and the list of projects have room for 255 in the address of the site's own project.
+MAX_SITE_URL_CHARS = 200
 
 
 @checks.register()
@@ -30,11 +32,14 @@ def check_site_url(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[Ch
     """Clients keep the address that they attached to for good, so it must have the form they turn it into."""
     url = settings.SITE_URL
     found: list[CheckMessage] = []
-    if not re.fullmatch(r"https?://[a-z0-9-]+(\.[a-z0-9-]+)+(:\d{1,5})?/([^/?#\s]+/)*", url):
+    if len(url) > MAX_SITE_URL_CHARS or not re.fullmatch(
+        r"https?://[a-z0-9-]+(\.[a-z0-9-]+)+(:\d{1,5})?/([^/?#\s]+/)*", url
+    ):
         found.append(
             checks.Error(
                 f"SITE_URL {url!r} is not an address that BOINC clients can attach to.",
-                hint="Give http:// or https://, a host in lower case with a dot in it, and a slash at the end.",
+                hint="Give http:// or https://, a host in lower case with a dot in it, and a slash at the end: at most"
+                f" {MAX_SITE_URL_CHARS} characters.",
                 id="cobblestone.E001",
             )
         )

@@ -182,6 +182,11 @@ class SchedulerRequest:
         return self.wants_work and not self.sends_no_work
 
     @property
+    def lists_no_task(self) -> bool:
+        """Whether the client says that it has no tasks but those that it reports now."""
+        return self.other_results is not None and not (self.other_results or self.unread_results or self.is_cut)
+
+    @property
     def has_weak_key(self) -> bool:
         """Weak keys are `<account number>_<digest>`: a computer that has one need not be trusted with the account."""
         return "_" in self.authenticator

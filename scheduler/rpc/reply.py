@@ -35,7 +35,6 @@ def _said_to_all() -> dict[str, Any]:
     """What every reply says of the project."""
     return {
         "project_name": settings.SITE_NAME,
-        "master_url": settings.PROJECT_URL,
         "download_url": addresses.download_url(""),
         "upload_url": addresses.upload_url(),
         # A clock that is a little fast must not make a client ask too soon.
@@ -56,6 +55,8 @@ def reply_to(
 
     return SchedulerReply(
         **_said_to_all(),
+        # From 8.0 on, clients that have the project at another address take this one and drop all its tasks.
+        master_url=settings.PROJECT_URL if request.lists_no_task else "",
         person=Person(
             account.user_id,
             account.user_name,

@@ -124,8 +124,9 @@ class JobCard:
 class SchedulerReply:
     """All that one reply says.
 
-    ``next_rpc_secs``: the client asks again after so long at the latest; 0: when it has a reason. ``preferences``: the
-    elements of newer general preferences. ``signed_anew_xml``: if the key changes, files that the client may still be
+    ``master_url``: empty if the client is to stay with the address that it has. ``next_rpc_secs``: the client asks
+    again after so long at the latest; 0: when it has a reason. ``preferences``: the elements of newer general
+    preferences. ``signed_anew_xml``: if the key changes, files that the client may still be
     fetching.
     """
 
@@ -154,11 +155,9 @@ class SchedulerReply:
 def render_reply(reply: SchedulerReply) -> bytes:
     person, host = reply.person, reply.host
     parts = [
-        f"""<scheduler_reply>
-<scheduler_version>{SCHEDULER_VERSION}</scheduler_version>
-<dont_use_dcf/>
-<master_url>{reply.master_url}</master_url>
-<request_delay>{reply.request_delay_secs}</request_delay>
+        f"<scheduler_reply>\n<scheduler_version>{SCHEDULER_VERSION}</scheduler_version>\n<dont_use_dcf/>\n",
+        f"<master_url>{reply.master_url}</master_url>\n" if reply.master_url else "",
+        f"""<request_delay>{reply.request_delay_secs}</request_delay>
 <project_name>{escape(reply.project_name)}</project_name>
 {"".join(map(_notice, reply.notices))}<userid>{person.id}</userid>
 <user_name>{escape(person.name)}</user_name>

@@ -114,22 +114,18 @@ def test_what_only_computers_report_keeps_no_project_from_being_added(desk: Clie
     assert Project.objects.count() == 2 and not ProjectAddress.objects.exists()
 
 
-def test_addresses_are_entered_confirmed_and_refused_and_each_change_is_kept(desk: Client) -> None:
+def test_addresses_are_entered_and_refused_and_each_change_is_kept(desk: Client) -> None:
     add(desk)
     alpha = Project.objects.get()
     rows = {"addresses-TOTAL_FORMS": "1", "addresses-0-project": str(alpha.pk)}
-    new = {
-        "addresses-0-url": "HTTP://Beta.example.org",
-        "addresses-0-is_active": "on",
-        "addresses-0-is_confirmed": "on",
-    }
+    new = {"addresses-0-url": "HTTP://Beta.example.org", "addresses-0-is_active": "on"}
     change(desk, alpha, **rows, **new)
     address = alpha.addresses.get()
     assert (address.url, address.source) == ("http://beta.example.org/", "operator")
     refused = {"addresses-INITIAL_FORMS": "1", "addresses-0-id": str(address.pk), "addresses-0-url": address.url}
     change(desk, alpha, **rows, **refused)
     address.refresh_from_db()
-    assert not address.is_active and not address.is_confirmed
+    assert not address.is_active
     assert Change.objects.filter(content_type__model="projectaddress").count() == 2
     page = change(desk, alpha, **{**rows, **new, "addresses-0-url": "https://www.alpha.example.org/science/"})
     assert "This is an address of Alpha." in page.content.decode()

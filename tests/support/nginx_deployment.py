@@ -43,6 +43,14 @@ http {{
 """
 
 
+def main_configuration(folder: Path) -> str:
+    """nginx's main file for a process that writes below ``folder`` and includes the site's file there."""
+    user = "user root;\n" if os.geteuid() == 0 else ""  # else others may not read the test's folder
+    limits = re.search(r"```\n(worker_rlimit_nofile .*?)```", INSTALLATION.read_text(), re.S)
+    assert limits is not None
+    return _MAIN.format(user=user, limits=limits[1], folder=folder, address_header=ADDRESS_HEADER)
+
+
 class Program(GuardedProgram):
     """A program that serves on a loopback port of its own."""
 
@@ -126,11 +134,7 @@ def write_configuration(
     folder: Path, port: int, web_ports: Sequence[int], client_ports: Sequence[int], replaced: Mapping[str, str]
 ) -> None:
     """nginx's files for services on these ports; ``replaced``: what else of deploy/nginx.conf becomes what."""
-    user = "user root;\n" if os.geteuid() == 0 else ""  # else others may not read the test's folder
-    limits = re.search(r"```\n(worker_rlimit_nofile .*?)```", INSTALLATION.read_text(), re.S)
-    assert limits is not None
-    main = _MAIN.format(user=user, limits=limits[1], folder=folder, address_header=ADDRESS_HEADER)
-    (folder / "nginx.conf").write_text(main)
+    (folder / "nginx.conf").write_text(main_configuration(folder))
     text = (DEPLOY / "nginx.conf").read_text()
     text = re.sub(r"server \{\n    listen 80;.*?\n\}\n", "", text, flags=re.DOTALL)
     text = re.sub(r"    (listen \[::\]|ssl_).*\n", "", text)

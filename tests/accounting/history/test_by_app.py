@@ -7,7 +7,6 @@ import json
 from typing import Any
 
 import pytest
-from django.conf import settings
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -49,7 +48,7 @@ ON_GPU: dict[str, Any] = {"processor_type": ProcessorType.NVIDIA}
 @pytest.fixture
 def own(studio: Host) -> Project:
     """The site's own project, for which Alice's computer has an estimate of another amount on the day of `NOON`."""
-    project = make_project("Own project", master_url=settings.PROJECT_URL)
+    project = make_project("Own project", is_own=True)
     credit(studio, project, "2026-11-20", (77_000_000, 0, 1_000_000, 0, 9, 0))
     return project
 
@@ -161,7 +160,7 @@ def test_apps_are_offered_to_who_computes_for_the_own_project(signed_in: Client,
     make_app()
     credit(studio, make_project("Foreign"), "2026-11-20", (1_000_000, 0, 0, 0, 0, 0))
     assert not shown(signed_in, "")[1].all("select", id="app")
-    credit(studio, make_project("Own", master_url=settings.PROJECT_URL), "2026-11-20", (1, 0, 0, 0, 0, 0))
+    credit(studio, make_project("Own", is_own=True), "2026-11-20", (1, 0, 0, 0, 0, 0))
     assert shown(signed_in, "")[1].all("select", id="app")
 
 

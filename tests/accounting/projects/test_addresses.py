@@ -42,7 +42,7 @@ def test_a_project_that_moves_keeps_its_former_address(tidewater: Project) -> No
     learn(tidewater, NEW, Source.CLIENTS)
     move(tidewater, NEW)
     assert Project.objects.get().master_url == NEW
-    assert list(tidewater.addresses.values_list("url", "source", "is_confirmed")) == [(OLD, Source.MOVED, True)]
+    assert list(tidewater.addresses.values_list("url", "source")) == [(OLD, Source.MOVED)]
     move(tidewater, OLD)
     assert list(tidewater.addresses.values_list("url", "source")) == [(NEW, Source.MOVED)]
 
@@ -61,12 +61,12 @@ def test_an_address_of_another_project_is_not_learnt(tidewater: Project) -> None
     assert project_at(NEW) == other
 
 
-def test_an_address_that_computers_reported_is_confirmed_once_the_project_names_it(tidewater: Project) -> None:
-    reported = learn(tidewater, NEW, Source.CLIENTS)
-    assert reported is not None and not reported.is_confirmed
-    assert learn(tidewater, NEW, Source.CLIENTS) is None
+def test_an_address_that_computers_reported_is_the_projects_word_once_the_project_names_it(tidewater: Project) -> None:
+    learn(tidewater, NEW, Source.CLIENTS)
+    assert learn(tidewater, NEW, Source.CLIENTS) is None and project_at(NEW) is None
     learn(tidewater, NEW, Source.CONFIG)
-    assert list(tidewater.addresses.values_list("source", "is_confirmed")) == [(Source.CONFIG, True)]
+    assert list(tidewater.addresses.values_list("source", flat=True)) == [Source.CONFIG]
+    assert project_at(NEW) == tidewater
 
 
 def test_what_an_operator_refused_is_not_learnt_again(tidewater: Project) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from django.db import IntegrityError
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -51,6 +52,33 @@ def test_it_is_put_in_the_list_once(own: Project, settings: Settings) -> None:
     assert (own.master_url, own.name) == (settings.PROJECT_URL, settings.SITE_NAME)
     assert own.url_signature
     assert not own_project.create_if_missing(is_active=True)
+    with pytest.raises(IntegrityError, match="project_own_once"):
+        Project.objects.create(name="Second", master_url="https://second.example.org/", is_own=True)
+
+
+def test_a_project_that_was_added_by_the_sites_address_is_the_own_one(db: None, settings: Settings) -> None:
+    by_hand = Project.objects.create(name="By hand", master_url=settings.PROJECT_URL.replace("http:", "https:"))
+    assert own_project.create_if_missing(is_active=True)
+    by_hand.refresh_from_db()
+    assert by_hand.is_served_here and by_hand.name == "By hand"
+    assert Project.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("taken", "name"),
+    [
+        ((), "Cobblestone"),
+        (("Cobblestone",), "Cobblestone jobs"),
+        (("Cobblestone", "Cobblestone jobs"), "Cobblestone jobs 2"),
+    ],
+)
+def test_its_name_is_the_sites_as_far_as_that_is_free(
+    taken: tuple[str, ...], name: str, signing_keys: None, db: None
+) -> None:
+    for number, other in enumerate(taken):
+        Project.objects.create(name=other, master_url=f"https://p{number}.example.org/")
+    own_project.create_if_missing(is_active=True)
+    assert Project.objects.get(is_own=True).name == name
 
 
 def test_a_site_without_a_project_server_has_none(signing_keys: None, settings: Settings, db: None) -> None:

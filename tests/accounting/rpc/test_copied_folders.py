@@ -8,7 +8,6 @@ import itertools
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from pytest_django import Settings
 
 from accounting.engine.amounts import MICRO
 from accounting.ledger import check
@@ -157,10 +156,10 @@ def test_a_client_that_attaches_again_beside_a_copy_with_its_id_gets_its_own_rec
 
 
 def test_a_copy_that_the_own_project_told_apart_gets_the_record_that_the_project_made(
-    alice: User, projects: list[Project], settings: Settings
+    alice: User, projects: list[Project]
 ) -> None:
     alpha, own = projects[:2]
-    settings.PROJECT_URL = own.master_url
+    Project.objects.filter(pk=own.pk).update(is_own=True)
     one = machine(alice, ONE)
     one.report(START)
     record = one.host
@@ -179,11 +178,9 @@ def test_a_copy_that_the_own_project_told_apart_gets_the_record_that_the_project
     assert Host.objects.count() == 2
 
 
-def test_a_number_at_the_own_project_that_did_not_change_moves_nobody(
-    alice: User, projects: list[Project], settings: Settings
-) -> None:
+def test_a_number_at_the_own_project_that_did_not_change_moves_nobody(alice: User, projects: list[Project]) -> None:
     alpha, own = projects[:2]
-    settings.PROJECT_URL = own.master_url
+    Project.objects.filter(pk=own.pk).update(is_own=True)
     one = machine(alice, ONE)
     one.report(START)
     record = one.host

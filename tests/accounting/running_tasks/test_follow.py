@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 
 import pytest
-from django.conf import settings as site_settings
 
 from accounting.account_data import erasure
 from accounting.computers.merge import merge
@@ -29,7 +28,7 @@ DAY = dt.timedelta(days=1)
 @pytest.fixture
 def own() -> Project:
     """This site's own project."""
-    return make_project(master_url=site_settings.PROJECT_URL)
+    return make_project(is_own=True)
 
 
 def followed() -> dict[str, FollowedTask]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 
 import pytest
-from django.conf import settings as site_settings
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -92,7 +91,7 @@ def test_nobody_sees_anothers_tasks(signed_in: Client, studio: Host, bob: User, 
 
 
 def test_the_computers_page_says_what_became_of_tasks(studio: Host, now: dt.datetime) -> None:
-    own, elsewhere = make_project(master_url=site_settings.PROJECT_URL), make_project()
+    own, elsewhere = make_project(is_own=True), make_project()
     app = make_app()
     granted = make_success(make_workunit(app), studio, validate_state=ValidateState.VALID, granted_credit=12.5)
     pending = make_success(make_workunit(app), studio)

@@ -50,7 +50,7 @@ def test_the_sites_own_project_is_read_without_a_request_or_consent(settings: Se
     """Its volunteers see their own credit here, and nobody else's; what is published stays as it was."""
     settings.STATISTICS_DIR, settings.STATISTICS_IMPORT_DIR = tmp_path / "out", tmp_path / "in"
     settings.FETCH_ALLOWED_NETWORKS = []
-    project = Project.objects.create(name="Itself", master_url=settings.PROJECT_URL)
+    project = Project.objects.create(name="Itself", master_url=settings.PROJECT_URL, is_own=True)
     run.follow_projects(timezone.now())
     fill(2)
     claim(project, one_in=1)
@@ -73,7 +73,7 @@ def test_what_is_written_of_everybody_is_private_and_never_stays(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
     settings.STATISTICS_IMPORT_DIR = tmp_path / "in"
-    project = Project.objects.create(name="Itself", master_url=settings.PROJECT_URL)
+    project = Project.objects.create(name="Itself", master_url=settings.PROJECT_URL, is_own=True)
     run.follow_projects(timezone.now())
     fill(1)
     if fault == "nothing new":

@@ -11,11 +11,15 @@ import urllib.request
 from contextlib import suppress
 from pathlib import Path
 
+import psycopg
 import pytest
+from pytest_django import Settings
 
 from portal.benchmarks.server import free_port
-from portal.dev import run
+from portal.dev import embedded, run
 from portal.dev.parent_death import ends_with_parent
+from portal.models import User
+from tests.support.site_process import database_url
 from tests.support.wait import wait_for_lock
 
 # A supervisor gives its server a minute to write everything; then it is killed.
@@ -122,6 +126,35 @@ def test_a_port_can_be_claimed_once_and_still_served_on() -> None:
                 pass
 
 
+def test_a_data_folder_has_one_site_at_a_time_and_the_second_is_told_of_the_first(tmp_path: Path) -> None:
+    code = "import sys, pathlib; from portal.dev import run;"
+    code += "held = run.claim_data(pathlib.Path(sys.argv[1]), 18500); print('held', flush=True); sys.stdin.read()"
+    command = [sys.executable, "-c", code, str(tmp_path / "new")]
+    first = subprocess.Popen(command, cwd=run.PROJECT_DIR, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert first.stdout and first.stdout.readline() == "held\n"
+    with pytest.raises(SystemExit) as refused:
+        run.claim_data(tmp_path / "new", 18501)
+    told = str(refused.value)
+    assert f"process {first.pid}, which serves http://127.0.0.1:18500/" in told and f"`kill {first.pid}`" in told
+    first.kill()
+    first.communicate()
+    os.close(run.claim_data(tmp_path / "new", 18501))
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("demo", "account", "is_shown"),
+    [(True, run.DEMO_EMAIL, True), (False, run.DEMO_EMAIL, False), (True, "a@b.org", False)],
+)
+def test_the_demo_login_is_shown_where_it_works(
+    demo: bool, account: str, is_shown: bool, settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    User.objects.create_user(account, "cobblestone")
+    settings.DEMO, settings.DATABASE_URL = demo, database_url()
+    run.greet(8000)
+    assert ("Demo login" in capsys.readouterr().out) == is_shown
+
+
 @pytest.mark.parametrize("text", ["0", "65536", "-1", "http", "8000.5", "8 000"])
 def test_a_port_out_of_range_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("PORT", text)
@@ -172,7 +205,7 @@ class WholeSite:
         lines = []
         for line in self.process.stdout:
             lines.append(line)
-            if "Demo login:" in line:
+            if "Ctrl-C ends it." in line:
                 return
             if "does not answer" in line:
                 break
@@ -201,6 +234,15 @@ class WholeSite:
                     found.append(int(entry.name))
         return found
 
+    def own_projects(self) -> list[str]:
+        """The addresses of this site's own project and of others that look like one."""
+        folder = (self._var_dir / "postgres" / "socket_dir").read_text()
+        with psycopg.connect(host=folder, port=5432, user=embedded.DATABASE, dbname=embedded.DATABASE) as connection:
+            found = connection.execute(
+                "SELECT master_url FROM accounting_project WHERE is_own OR master_url LIKE 'http://127.0.0.1%'"
+            )
+            return [url for (url,) in found]
+
 
 @pytest.mark.e2e
 def test_the_whole_site_starts_twice_and_leaves_nothing_when_killed_or_stopped(tmp_path: Path) -> None:
@@ -212,6 +254,11 @@ def test_the_whole_site_starts_twice_and_leaves_nothing_when_killed_or_stopped(t
         running = b" ".join(Path(f"/proc/{pid}/cmdline").read_bytes() for pid in site.processes())
         for part in (b"granian", b"worker", b"beat", b"portal.dev.supervisor", b"bin/postgres"):
             assert part in running
+        second = WholeSite(var_dir)
+        told, _ = second.process.communicate(timeout=LIMIT_SECS)
+        assert second.process.returncode == 1
+        assert f"process {site.process.pid}, which serves http://127.0.0.1:{site.port}/" in told
+        assert "database" not in told and site.page("/")
     finally:
         code = site.end(signal.SIGKILL)
     assert code == -signal.SIGKILL
@@ -219,6 +266,8 @@ def test_the_whole_site_starts_twice_and_leaves_nothing_when_killed_or_stopped(t
     try:
         again.wait_until_ready()
         assert "Cobblestone" in again.page("/")
+        # On another port the own project goes along; no second one is left at the first.
+        assert again.port != site.port and again.own_projects() == [f"http://127.0.0.1:{again.port}/project/"]
     finally:
         code = again.end(signal.SIGINT)
     assert code == 0

@@ -44,6 +44,7 @@ def test_a_canonical_address_is_accepted(settings: Settings, url: str) -> None:
         "https://portal.example.org//am/",
         "https://portal.example.org/?x=1/",
         "https://user@portal.example.org/",
+        f"https://{'a.' * 91}example.org/",  # 202 characters
         "",
     ],
 )

@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 import pytest
+from django.conf import settings as site_settings
 from django.test import Client
 from pytest_django import Settings
 
@@ -84,6 +85,23 @@ def test_preferences_that_need_not_be_the_persons_are_not_kept(app: App, alice: 
     post(body)
     assert not UserPreferences.objects.exists()
     assert "global_preferences" not in computer_of(alice).ask()
+
+
+def test_the_projects_address_is_named_only_to_a_computer_that_has_no_task_to_lose(app: App, alice: User) -> None:
+    """A client from 8.0 on that has the project at another address takes this one, and drops the project's tasks."""
+    for _ in range(2):
+        make_result(make_workunit(app, fpops_est=7.2e12, fpops_bound=1e16))
+    computer = computer_of(alice)
+    # Tasks of the same reply come after the change.
+    first = computer.ask(instances=2)
+    assert (value(first, "master_url"), len(computer.jobs)) == (site_settings.PROJECT_URL, 2)
+    assert "<master_url>" not in computer.ask()
+    one, other = computer.jobs
+    assert "<master_url>" not in computer.ask(results=result_xml(one, state=3, exit_status=1))
+    reply = computer.ask(results=result_xml(other, state=3, exit_status=1))
+    assert (value(reply, "master_url"), names(reply, "result_ack")) == (site_settings.PROJECT_URL, [other])
+    silent = computer.request().replace(b"<other_results>\n</other_results>", b"")
+    assert b"other_results" not in silent and "<master_url>" not in post(silent)
 
 
 def test_a_computer_has_one_job_at_a_time_of_an_app_that_hardly_computes(app: App, alice: User) -> None:
