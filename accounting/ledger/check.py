@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from accounting.ledger import sql
 from accounting.ledger.archive import check as archive
+from accounting.models import Day
 from portal.maintenance.jobs import Job
 
 
@@ -51,4 +52,5 @@ LEDGER: Final = Job(
     _("Ledger"),
     _("Checks that the account manager's totals follow from its days."),
     differences,
+    size=lambda: f"{Day.objects.count():,} rows of the ledger",
 )

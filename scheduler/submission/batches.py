@@ -130,4 +130,5 @@ BATCH_NUMBERS: Final = Job(
     _("After the database was restored from a backup: gives new batches numbers that no lost batch had."),
     lambda: [f"The next batch has a number above {leave_gap()}."],
     is_check=False,
+    after_restore=True,
 )
