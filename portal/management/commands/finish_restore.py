@@ -11,9 +11,9 @@ from portal.maintenance import restores
 
 class Command(BaseCommand):
     help = (
-        "Run it after the database was restored, before the site starts: it gives new batches numbers that no lost one"
-        " had, does all checks, names the last commit, and counts what was checked. Exit code 1 if a check finds a"
-        " difference."
+        "Run it after the database was restored, before the site starts: it gives new data names and numbers that no"
+        " lost data had, does all checks, names the last commit, and counts what was checked. Exit code 1 if a check"
+        " finds a difference."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
