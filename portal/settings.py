@@ -16,7 +16,7 @@ from django.templatetags.static import static
 
 from portal import environment as env
 from portal.clients.site_paths import paths_of
-from portal.databases.connections import WatchedConnection
+from portal.databases.connections import CONNECT_SECS, WatchedConnection
 from portal.fixed_settings import ACCOUNT_FORMS as ACCOUNT_FORMS
 from portal.fixed_settings import ADMIN_COLORS as ADMIN_COLORS
 from portal.fixed_settings import ADMIN_CONTENT_SECURITY_POLICY as ADMIN_CONTENT_SECURITY_POLICY
@@ -269,8 +269,8 @@ _database["OPTIONS"] = {
     "pool": {
         "min_size": 1,
         "max_size": DB_POOL_MAX,
-        "timeout": 10,
-        "reconnect_timeout": 5,
+        "timeout": CONNECT_SECS,
+        "reconnect_timeout": 2,
         "connection_class": WatchedConnection,
     },
     "application_name": "cobblestone",

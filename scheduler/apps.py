@@ -33,7 +33,7 @@ class SchedulerConfig(AppConfig):
         from scheduler.models import AppKeyword, PlanClass
         from scheduler.releases import rollout, second_person, testers
         from scheduler.releases import steps as release_steps
-        from scheduler.submission.batches import BATCH_NUMBERS
+        from scheduler.submission.generations import NAMES
 
         supplied.texts.extend(SUPPLIED)
         archives.append(archived_credit)
@@ -50,7 +50,7 @@ class SchedulerConfig(AppConfig):
                 Page(_("Apps and credit"), _("New code-signing key"), "admin:new_key", "scheduler.add_keychange")
             )
             jobs.add(FILES)
-            jobs.add(BATCH_NUMBERS)
+            jobs.add(NAMES)
         tested_versions.append(rollout.tested_ids)
         audit(PlanClass)
         audit(AppKeyword)

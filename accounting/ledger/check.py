@@ -9,6 +9,7 @@ from django.db import connection
 from django.utils.translation import gettext_lazy as _
 
 from accounting.ledger import sql
+from accounting.models import Day
 from portal.maintenance.jobs import Job
 
 
@@ -49,4 +50,5 @@ LEDGER: Final = Job(
     _("Ledger"),
     _("Checks that the account manager's totals follow from its days."),
     differences,
+    size=lambda: f"{Day.objects.count():,} rows of the ledger",
 )

@@ -10,6 +10,7 @@ from django.db import connection, transaction
 from django.utils.translation import gettext_lazy as _
 
 from credit.engine.explanation import DEFAULT_RULES
+from credit.models import Result
 from credit.statistics import sql
 from portal.maintenance.jobs import Job
 
@@ -93,4 +94,5 @@ CREDIT: Final = Job(
         "follow from the results."
     ),
     differences,
+    size=lambda: f"{Result.objects.count():,} results",
 )

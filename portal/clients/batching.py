@@ -38,7 +38,7 @@ from portal.clients.wants import (
     Transaction,
     Turn,
 )
-from portal.databases.connections import WatchedAsyncConnection
+from portal.databases.connections import CONNECT_SECS, WatchedAsyncConnection
 from portal.databases.watch import is_down
 
 Pool = AsyncConnectionPool[Connection]
@@ -55,8 +55,7 @@ BATCH_SECS: Final = 45.0
 """For a batch: longer than the database's own limit for a statement, which a server that has stopped does not keep."""
 MAX_WAITING_APART: Final = 200
 """Transactions and slow queries that wait for a connection at most; more are refused."""
-CONNECT_SECS: Final = 10.0
-RECONNECT_SECS: Final = 5.0
+RECONNECT_SECS: Final = 2.0
 """A pool that tries to connect waits longer after each attempt; after so long it begins anew."""
 THREADS: Final = 8
 MAX_CALLS: Final = 200

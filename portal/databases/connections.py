@@ -18,6 +18,9 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from portal.databases import watch
 from portal.databases.sockets import Connection, Peer, cut, peer_of
 
+CONNECT_SECS: Final = 1.4
+"""How long a request waits for a connection. One that needs two, as the second was lost, is still answered in 3 s."""
+
 
 class Registry:
     """The connections of this process to several hosts."""

@@ -18,6 +18,8 @@ class Job:
     """Something that a command does, too.
 
     ``run`` gives what it finds, a sentence each. ``is_check``: each is a difference, and none means that all is well.
+    ``after_restore``: whether it has to be done after the database was restored.
+    ``size``: how much it reads, in words, if it checks the data, as is done after a restore.
     """
 
     command: str
@@ -25,6 +27,8 @@ class Job:
     about: StrOrPromise
     run: Callable[[], Iterable[str]]
     is_check: bool = True
+    after_restore: bool = False
+    size: Callable[[], str] | None = None
 
 
 jobs: Final[dict[str, Job]] = {}

@@ -13,3 +13,8 @@ SELECT objid::bigint FROM pg_locks
  WHERE locktype = 'advisory' AND classid = {LOCK} AND objsubid = 2 AND granted
    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 """
+# Locks nothing: numbers of sequences are taken outside of transactions.
+LEAVE_GAP: Final = """
+SELECT setval(pg_get_serial_sequence(%(table)s, 'id'),
+              greatest(nextval(pg_get_serial_sequence(%(table)s, 'id')) + %(gap)s, %(minutes)s))
+"""

@@ -24,13 +24,24 @@ Row = TypeVar("Row", StoredFile, Upload, KeptOutput)
 
 def differences() -> Iterator[str]:
     """A sentence for each file that is missing, or is not what its row says."""
-    yield from _compare("program or input", StoredFile.objects.filter(deleted_at=None))
-    # Those of workunits that are done may be deleted, but for the kept ones.
-    needed = Upload.objects.exclude(completed_at=None).filter(
+    yield from _compare("program or input", _stored())
+    yield from _compare("upload", _needed())
+    yield from _compare("kept output", KeptOutput.objects.all())
+
+
+def _stored() -> QuerySet[StoredFile]:
+    return StoredFile.objects.filter(deleted_at=None)
+
+
+def _needed() -> QuerySet[Upload]:
+    """Those of workunits that are done may be deleted, but for the kept ones."""
+    return Upload.objects.exclude(completed_at=None).filter(
         result__file_delete_state=FileDeleteState.INIT, result__workunit__file_delete_state=FileDeleteState.INIT
     )
-    yield from _compare("upload", needed)
-    yield from _compare("kept output", KeptOutput.objects.all())
+
+
+def _size() -> str:
+    return f"{_stored().count() + _needed().count() + KeptOutput.objects.count():,} files"
 
 
 def fault(row: StoredFile | Upload | KeptOutput) -> str:
@@ -69,4 +80,5 @@ FILES: Final = Job(
         "are read: with many files this takes hours."
     ),
     differences,
+    size=_size,
 )

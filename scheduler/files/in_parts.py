@@ -95,8 +95,7 @@ class IncomingParts(Incoming):
 
     def begin(self) -> bool:
         asked = self._asked
-        place = uploads.find(asked.name)
-        uploads.check(place, asked)
+        place = uploads.find_asked(asked)
         if uploads.is_here(place, asked):
             return False
         self._upload_id = self._take_place(place)

@@ -66,8 +66,7 @@ class IncomingFile(Incoming):
 
     def begin(self) -> bool:
         asked = self._asked
-        place = uploads.find(asked.name)
-        uploads.check(place, asked)
+        place = uploads.find_asked(asked)
         if uploads.is_here(place, asked):
             tidy(asked.name)
             return False

@@ -16,6 +16,7 @@ from credit.engine.states import FileDeleteState, Outcome, ServerState, Workunit
 from credit.models import Result
 from portal.clients.wants import Call
 from scheduler.engine.outputs import split_upload_name
+from scheduler.files import lost
 from scheduler.files.certificates import is_certified
 from scheduler.models import Upload
 from scheduler.wire.uploads import REFUSED, FileUpload
@@ -96,16 +97,25 @@ class Incoming(ABC):
         """The body has ended: put the file into the storage. UploadError if it is not whole."""
 
 
-def find(name: str) -> Place:
-    """UploadError if no result delivers a file of this name."""
+def find(name: str, *, is_ours: bool = False) -> Place:
+    """UploadError if no result delivers a file of this name. ``is_ours``: a certificate shows that one was sent."""
     parts = split_upload_name(name)
     if parts is None:
         raise UploadError(REFUSED, _NOT_HERE)
     result = Result.objects.filter(name=parts[0]).select_related("workunit").first()
+    if is_ours and (result is None or result.server_state == ServerState.UNSENT):
+        result = lost.take_back(parts[0])
     if result is None or result.server_state == ServerState.UNSENT or parts[1] >= len(result.workunit.output_files):
         raise UploadError(REFUSED, _NOT_HERE)
     max_nbytes = int(result.workunit.output_files[parts[1]]["max_nbytes"])
     return Place(result, max_nbytes, Upload.objects.filter(name=name).first())
+
+
+def find_asked(asked: FileUpload) -> Place:
+    """The place of a file that is being sent. UploadError if no result delivers it, or if it may not be uploaded."""
+    place = find(asked.name, is_ours=is_certified(asked.name, asked.max_nbytes, asked.certificate))
+    check(place, asked)
+    return place
 
 
 def check(place: Place, asked: FileUpload) -> None:

@@ -152,6 +152,14 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="Generation",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                ("mark", models.CharField(max_length=8, unique=True)),
+                ("begun_at", models.DateTimeField()),
+            ],
+        ),
+        migrations.CreateModel(
             name="HostRecord",
             fields=[
                 (

@@ -8,7 +8,7 @@ from scheduler.models.archive import ArchivedTask, ArchivedWorkunit
 from scheduler.models.files import IncomingPart, KeptOutput, StoredFile, Upload, VersionFile
 from scheduler.models.hosts import HostRecord, LoginToken, UserPreferences
 from scheduler.models.programs import BetaTest, BetaTester, DraftFile, KeyChange, PlanClass, ReleaseDraft
-from scheduler.models.work import JobLease, RetryEntry, Step, SubmissionDraft, Trickle, new_request_id
+from scheduler.models.work import Generation, JobLease, RetryEntry, Step, SubmissionDraft, Trickle, new_request_id
 
 __all__ = [
     "AppKeyword",
@@ -17,6 +17,7 @@ __all__ = [
     "BetaTest",
     "BetaTester",
     "DraftFile",
+    "Generation",
     "HostRecord",
     "IncomingPart",
     "JobLease",

@@ -18,6 +18,19 @@ def new_request_id() -> str:
     return f"web-{secrets.token_hex(16)}"
 
 
+class Generation(models.Model):
+    """Begun by each restore of the database: the names of all jobs that are sent from then on end in its mark.
+
+    The mark is made of the time, so that none comes twice, whatever backup is restored next.
+    """
+
+    mark = models.CharField(max_length=8, unique=True)
+    begun_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return self.mark
+
+
 class SubmissionDraft(models.Model):
     """Jobs that were uploaded in the browser and are looked at before they are submitted.
 

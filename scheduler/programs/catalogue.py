@@ -20,7 +20,7 @@ from portal.wire import keywords
 from scheduler.engine.containers import DOCKER, WSL
 from scheduler.engine.facts import AppFacts, PlanClass, Version
 from scheduler.files import addresses
-from scheduler.models import AppKeyword, BetaTester
+from scheduler.models import AppKeyword, BetaTester, Generation
 from scheduler.models import PlanClass as PlanClassRow
 from scheduler.programs import code_signing
 from scheduler.programs.sql import READ_QUEUES
@@ -51,6 +51,8 @@ class Catalogue:
     ``heads``: where the queue of each app begins, (-priority, id), as far as this process has seen. What was sent lies
     before it: that is gone, but PostgreSQL would look at all of it again as long as any old transaction runs.
 
+    ``generation``: the mark of names since the last restore of the database, and when that was; None: it never was.
+
     ``read_at``: by the process's own clock; of two catalogues the newer one counts.
 
     ``about_project_xml``: links for volunteers, and the processor types that there is no program for;
@@ -67,6 +69,7 @@ class Catalogue:
     version_xml: dict[int, str] = field(default_factory=dict)
     heads: dict[int, tuple[int, int]] = field(default_factory=dict)
     code_keys: code_signing.KeyChain = field(default_factory=code_signing.KeyChain)
+    generation: tuple[str, float] | None = None
     gui_urls_xml: str = ""
     about_project_xml: str = ""
     read_at: float = field(default_factory=time.monotonic)
@@ -103,7 +106,12 @@ def _load() -> Catalogue:
 
 
 def _read() -> Catalogue:
-    catalogue = Catalogue(code_keys=code_signing.chain(), gui_urls_xml=render_gui_urls(addresses.gui_urls()))
+    generation = Generation.objects.last()
+    catalogue = Catalogue(
+        code_keys=code_signing.chain(),
+        gui_urls_xml=render_gui_urls(addresses.gui_urls()),
+        generation=None if generation is None else (generation.mark, generation.begun_at.timestamp()),
+    )
     with connection.cursor() as cursor:
         cursor.execute(READ_QUEUES, [LOOKED_AT])
         queues = {row[0]: row[1:] for row in cursor.fetchall()}

@@ -158,7 +158,7 @@ def _answer(
     if not written.has_all_trickles:
         trickles.log.warning("trickles_dropped", host=host.id, nmessages=len(request.trickles))
         answered.notices.append(Notice(trickles.SOME_DROPPED, is_notice=True))
-    answered.aborts, answered.aborts_if_not_started = reports.unneeded(account, host.id, request)
+    answered.aborts, answered.aborts_if_not_started = reports.unneeded(account, host.id, request, known.generation, now)
     return answered
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from django.conf import settings
@@ -88,11 +90,11 @@ def add_key(
         reply.notices.append(Notice(OTHER_KEY, is_notice=True))
 
 
-def add_jobs(reply: SchedulerReply, work: Dispatch, sent: set[int], now: dt.datetime) -> None:
-    """The jobs that were really sent, and those that are sent again, with their apps and versions, each once."""
+def add_jobs(reply: SchedulerReply, work: Dispatch, sent: Mapping[int, str], now: dt.datetime) -> None:
+    """The jobs that were really sent, by their present names, and those that are sent again; apps and versions once."""
     known = work.catalogue
     jobs = [
-        (each.job, each.choice, now.timestamp() + each.job.delay_bound_secs)
+        (replace(each.job, name=sent[each.job.id]), each.choice, now.timestamp() + each.job.delay_bound_secs)
         for each in work.selection.sent
         if each.job.id in sent
     ]

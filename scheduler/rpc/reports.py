@@ -27,6 +27,8 @@ _NOT_DOWNLOADED: Final = 1
 _NOT_UPLOADED: Final = 7
 EXIT_ABORTED_BY_PROJECT: Final = 202
 MAX_FAULTS: Final = 20
+FORGOTTEN_SECS: Final = 90 * 86_400.0
+"""After a restore of the database: for so long computers may have jobs that it has forgotten."""
 _REPORTED: Final = frozenset({Outcome.SUCCESS, Outcome.CLIENT_ERROR, Outcome.VALIDATE_ERROR})
 _LATE: Final = frozenset({Outcome.NO_REPLY, Outcome.CLIENT_DETACHED})
 
@@ -46,17 +48,28 @@ def judge(account: Account, host_id: int, request: SchedulerRequest, now: dt.dat
     reports: dict[int, Report] = {}
     for said in request.results:
         known = account.results.get(said.name)
-        if known is None or known.id in reports or not _can_count(known, host_id):
+        if known is None or known.id in reports or not _can_count(known, host_id, said):
             continue
         reports[known.id] = _judged(known, said, now)
     return list(reports.values())
 
 
-def _can_count(known: KnownResult, host_id: int) -> bool:
+def _can_count(known: KnownResult, host_id: int, said: ReportedResult) -> bool:
     if known.host_id != host_id:
-        return False
+        return _was_forgotten(known) and _shows_outputs(known, said)
     is_late = known.server_state == ServerState.OVER and known.outcome in _LATE
     return known.server_state == ServerState.IN_PROGRESS or is_late
+
+
+def _was_forgotten(known: KnownResult) -> bool:
+    """Whether a restored database does not know whom it was sent to: its outputs have come (`scheduler.files.lost`)."""
+    return known.host_id is None and known.sent_at is None and known.outcome == Outcome.NO_REPLY
+
+
+def _shows_outputs(known: KnownResult, said: ReportedResult) -> bool:
+    """Whether the computer has made the outputs that have come: others do not know their MD5."""
+    here = {file.name: file.md5 for file in said.files}
+    return bool(known.uploads) and all(here.get(upload.name) == upload.md5 for upload in known.uploads)
 
 
 def _judged(known: KnownResult, said: ReportedResult, now: dt.datetime) -> Report:
@@ -104,7 +117,7 @@ def _wrong_files(said: ReportedResult, received: Iterable[Mapping[str, Any]]) ->
 
 
 def _time_faults(known: KnownResult, said: ReportedResult, now: dt.datetime) -> list[str]:
-    out_secs = now.timestamp() - (known.sent_at or now.timestamp())
+    out_secs = now.timestamp() - (known.sent_at or 0.0)
     if said.elapsed_secs is not None and said.elapsed_secs > out_secs:
         return [f"final_elapsed_time is {said.elapsed_secs:.0f} s, but the job was out for {out_secs:.0f} s only"]
     return []
@@ -223,17 +236,32 @@ def named_until(account: Account, host: KnownHost, request: SchedulerRequest, no
     return min((known.sent_at or 0.0 for known in lost(account, host.id, request)), default=now.timestamp())
 
 
-def unneeded(account: Account, host_id: int, request: SchedulerRequest) -> tuple[list[str], list[str]]:
+def unneeded(
+    account: Account, host_id: int, request: SchedulerRequest, generation: tuple[str, float] | None, now: dt.datetime
+) -> tuple[list[str], list[str]]:
     """Names of jobs on the computer to abort at once, and of those to abort unless they are already running.
 
-    At once: those of a workunit that was cancelled or failed, of others, and unknown ones. Unless begun: those of a
-    workunit that is decided, whose result can still get credit if it comes.
+    At once: those of a workunit that was cancelled or failed, of others, and unknown ones, unless they can have been
+    sent before the database was restored. Unless begun: those of a workunit that is decided, whose result can still get
+    credit if it comes.
     """
-    now, unless_begun = [], []
+    at_once, unless_begun = [], []
     for name in sorted(request.other_results or ()):
         known = account.results.get(name)
-        if known is None or known.host_id != host_id or known.error_mask or known.outcome == Outcome.DIDNT_NEED:
-            now.append(name)
+        if known is None:
+            if not _may_be_forgotten(name, generation, now):
+                at_once.append(name)
+        elif (known.host_id != host_id and not _was_forgotten(known)) or (
+            known.error_mask or known.outcome == Outcome.DIDNT_NEED
+        ):
+            at_once.append(name)
         elif known.is_decided:
             unless_begun.append(name)
-    return now, unless_begun
+    return at_once, unless_begun
+
+
+def _may_be_forgotten(name: str, generation: tuple[str, float] | None, now: dt.datetime) -> bool:
+    if generation is None:
+        return False
+    mark, begun_at = generation
+    return not name.endswith(f"_r{mark}") and now.timestamp() - begun_at < FORGOTTEN_SECS

@@ -81,6 +81,8 @@ READ_BY_WEAK_KEY: Final = Statement(
     )
 )
 
+_OWNER: Final = "(SELECT owner_id FROM portal_host WHERE id = %(host_id)s::bigint)"
+_SPEED: Final = "(SELECT p_fpops FROM portal_host WHERE id = %(host_id)s::bigint)"
 REPORT: Final = Statement(f"""
 WITH n AS (
   SELECT * FROM jsonb_to_recordset(%(rows)s::jsonb) AS n(id bigint, workunit_id bigint, outcome smallint,
@@ -97,9 +99,17 @@ done AS (
          cpu_secs = n.cpu_secs, fpops_cumulative = n.fpops_cumulative, fpops_per_cpu_sec = n.fpops_per_cpu_sec,
          peak_working_set_bytes = n.peak_working_set_bytes, peak_swap_bytes = n.peak_swap_bytes,
          peak_disk_bytes = n.peak_disk_bytes, stderr_text = n.stderr_text, report_faults = n.report_faults,
-         outputs = n.outputs, output_digest = decode(n.output_digest, 'hex')
+         outputs = n.outputs, output_digest = decode(n.output_digest, 'hex'),
+         host_id = %(host_id)s::bigint,
+         user_id = CASE WHEN r.sent_at IS NULL THEN {_OWNER} ELSE r.user_id END,
+         peak_flops = CASE WHEN r.sent_at IS NULL THEN {_SPEED} ELSE r.peak_flops END,
+         p_fpops = CASE WHEN r.sent_at IS NULL THEN {_SPEED} ELSE r.p_fpops END
     FROM n
-   WHERE r.id = ANY (ARRAY[n.id]) AND r.host_id = %(host_id)s::bigint AND (SELECT count(*) FROM locked) > 0
+   WHERE r.id = ANY (ARRAY[n.id]) AND (SELECT count(*) FROM locked) > 0
+     -- Its own, or one that a restored database has forgotten to have sent, and whose outputs have come.
+     AND (r.host_id = %(host_id)s::bigint
+          OR (r.host_id IS NULL AND r.sent_at IS NULL AND NOT EXISTS (
+              SELECT FROM credit_result o WHERE o.workunit_id = r.workunit_id AND o.user_id = {_OWNER})))
      AND (r.server_state = {ServerState.IN_PROGRESS}
           OR (r.server_state = {ServerState.OVER} AND r.outcome IN ({Outcome.NO_REPLY}, {Outcome.CLIENT_DETACHED})
               AND n.outcome <> {Outcome.CLIENT_DETACHED} AND r.validate_state = {ValidateState.INIT}))
@@ -295,7 +305,7 @@ _PARTS: Final = {
      -- Between the picking's snapshot and its lock another computer of this person may have got a copy.
      AND NOT (n.one_per_user AND n.user_id = ANY (ARRAY(
               SELECT coalesce(o.user_id, 0) FROM credit_result o WHERE o.workunit_id = r.workunit_id)))
-  RETURNING r.id, r.workunit_id, r.sent_at, n.must_replicate""",
+  RETURNING r.id, r.name, r.workunit_id, r.sent_at, n.must_replicate""",
     "replicated": f"""
   UPDATE credit_workunit w
      SET transition_at = sent.sent_at, min_quorum = greatest(w.min_quorum, 2),
@@ -381,11 +391,11 @@ def write(*parts: str, only_locked: bool) -> Statement:
     """Write these of the ``_PARTS``, each from a list of rows: one with nothing to do costs as much as one that has.
 
     ``only_locked``: only for the computers that `RESERVE` has noted, just before and in the same transaction.
-    The result: the jobs that were sent, with ``only_locked`` these computers, and those some of whose messages were
-    dropped.
+    The result: the names of the jobs that were sent, by their ids; with ``only_locked`` these computers, and those some
+    of whose messages were dropped.
     """
     named = ",\n".join(f"{part} AS ({_part(part, only_locked=only_locked)})" for part in parts)
-    sent = "ARRAY(SELECT id FROM sent)" if "sent" in parts else "'{}'::bigint[]"
+    sent = "(SELECT jsonb_object_agg(id, name)::text FROM sent)" if "sent" in parts else "NULL"
     locked = "current_setting('cobblestone.locked')::bigint[]" if only_locked else "NULL"
     dropped = "ARRAY(SELECT host_id FROM weighed WHERE is_dropped)" if "weighed" in parts else "'{}'::bigint[]"
     return Statement(f"WITH {named}\nSELECT {sent}, {locked}, {dropped}")

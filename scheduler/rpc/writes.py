@@ -43,9 +43,9 @@ class Outdated(Exception):
 
 
 class Written(NamedTuple):
-    """The jobs that were sent, and whether all trickle-up messages were taken."""
+    """The names of the jobs that were sent, by their ids, and whether all trickle-up messages were taken."""
 
-    sent: set[int]
+    sent: dict[int, str]
     has_all_trickles: bool
 
 
@@ -100,9 +100,12 @@ class WriteQuery(Query):
     def found(several: Sequence[WriteQuery], rows: Sequence[Row]) -> list[Written | None]:
         """What was written for each; None if nothing was, as what was read or is ready is outdated."""
         [(sent, locked, dropped)] = rows
-        all_sent = set(sent)
+        names = {int(id_): name for id_, name in orjson.loads(sent or "{}").items()}
         return [
-            Written(all_sent & {job["id"] for job in each.rows.get("sent", ())}, each.host_id not in dropped)
+            Written(
+                {job["id"]: names[job["id"]] for job in each.rows.get("sent", ()) if job["id"] in names},
+                each.host_id not in dropped,
+            )
             if locked is None or each.host_id in locked
             else None
             for each in several

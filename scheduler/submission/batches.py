@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from django.core.files.storage import default_storage
 from django.db import connection, transaction
 from django.db.models import QuerySet
-from django.utils.translation import gettext_lazy as _
 
 from credit.engine.states import WorkunitError
 from credit.models import Batch
-from portal.maintenance.jobs import Job
 from portal.models import User
 from scheduler.models import KeptOutput
 from scheduler.submission import sql
-
-GAP: Final = 1_000_000
-"""In the numbers of batches: more than were made since any backup."""
 
 
 class NotFinished(Exception):
@@ -105,13 +100,6 @@ def cancel(batch: Batch, now: dt.datetime, workunit_ids: list[int] | None = None
         return int(cursor.rowcount)
 
 
-def leave_gap() -> int:
-    """New batches get numbers above the one that is returned, far from any that was used."""
-    with connection.cursor() as cursor:
-        cursor.execute(sql.LEAVE_GAP, {"gap": GAP})
-        return int(cursor.fetchone()[0])
-
-
 def retire(batch: Batch) -> int:
     """Delete the kept outputs of a finished batch; how many. Raises NotFinished. Safe to repeat."""
     if not read_progress([batch])[0].is_finished:
@@ -122,12 +110,3 @@ def retire(batch: Batch) -> int:
         output.delete()
         count += 1
     return count
-
-
-BATCH_NUMBERS: Final = Job(
-    "renumber_batches",
-    _("Numbers of batches"),
-    _("After the database was restored from a backup: gives new batches numbers that no lost batch had."),
-    lambda: [f"The next batch has a number above {leave_gap()}."],
-    is_check=False,
-)

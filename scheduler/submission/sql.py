@@ -41,6 +41,8 @@ withdrawn AS (
 UPDATE credit_workunit w SET error_mask = %(cancelled)s, need_validate = false, transition_at = %(now)s
   FROM open WHERE w.id = open.id
 """
+MARK: Final = "coalesce((SELECT '_r' || mark FROM scheduler_generation ORDER BY id DESC LIMIT 1), '')"
+"""What the names of results end in since the last restore of the database."""
 # For {columns} and {values}: those of `scheduler.submission.create_work`. Locks nothing; the caller has the workunits
 # locked, or nobody else sees them yet.
 CREATE_RESULTS: Final = """
@@ -51,8 +53,8 @@ CREATE_RESULTS: Final = """
                generate_series(wanted.first, wanted.first + wanted.n - 1) AS number
          ORDER BY w.id, number
         """
-# Locks nothing: numbers of sequences are taken outside of transactions.
-LEAVE_GAP: Final = """
-SELECT setval(pg_get_serial_sequence('credit_batch', 'id'),
-              nextval(pg_get_serial_sequence('credit_batch', 'id')) + %(gap)s)
+# Locks results that are not sent. Computers may have got them before the database was restored.
+RENAME_UNSENT: Final = f"""
+UPDATE credit_result SET name = regexp_replace(name, '_r[0-9a-f]{{8}}$', '') || {MARK}
+ WHERE server_state = {ServerState.UNSENT}
 """

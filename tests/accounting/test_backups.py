@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-import os
-import subprocess
+import re
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -21,61 +20,16 @@ from credit.models import Result, UserCredit
 from portal.models import Host, User
 from scheduler.submission.submit import submit
 from tests.support.am_rpc import HOUR, START, call, hours_credited, make_computer, work
+from tests.support.backups import Backups, succeed
 from tests.support.credit_factories import NOON, make_app, make_version
 from tests.support.finished_jobs import DEFAULTS
-from tests.support.guarded_program import GuardedProgram
-from tests.support.own_server import PROGRAMS, OwnServer
+from tests.support.own_server import OwnServer
 from tests.support.second_database import in_database
-from tests.support.site_process import CHECKOUT
 from tests.support.validator_runs import done, validate, volunteers
 from tests.support.wait import wait_until
 
-SCRIPT = CHECKOUT / "deploy" / "cobblestone-backup"
 DRILL = "drill"
 BOOKS: tuple[type[Model], ...] = (User, Host, Day, HostLedger, HostProject, UserCredit, Result)
-
-
-class Backups:
-    """The script, for one folder, and one server if backups are made."""
-
-    def __init__(self, folder: Path, server: OwnServer | None = None, **settings: str) -> None:
-        self.folder = folder
-        self.folder.mkdir()
-        variables = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
-        self._environment = (
-            variables | {"BACKUP_DIR": str(folder), "PATH": f"{PROGRAMS}:{os.environ['PATH']}"} | settings
-        )
-        if server is not None:
-            self._environment |= {"PGHOST": str(server.folder), "PGPORT": "5432", "PGUSER": server.user}
-
-    def start(self, *words: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [SCRIPT, *words], env=self._environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-
-    def run(self, *words: str) -> str:
-        return succeed(self.start(*words))
-
-    def refuse(self, *words: str) -> tuple[int, str]:
-        process = self.start(*words)
-        _, complaint = process.communicate()
-        assert process.returncode != 0
-        return process.returncode, complaint
-
-    def receiving(self) -> GuardedProgram:
-        return GuardedProgram("wal", [str(SCRIPT), "wal"], self.folder / "log", self._environment, self.folder)
-
-    def bases(self) -> list[str]:
-        return sorted(path.name for path in (self.folder / "base").iterdir())
-
-    def wal(self) -> list[str]:
-        return sorted(path.name for path in (self.folder / "wal").iterdir())
-
-
-def succeed(process: subprocess.Popen[str]) -> str:
-    said, complaint = process.communicate()
-    assert process.returncode == 0, said + complaint
-    return said
 
 
 def books() -> dict[str, list[dict[str, Any]]]:
@@ -83,10 +37,12 @@ def books() -> dict[str, list[dict[str, Any]]]:
     return {model.__name__: list(model._default_manager.order_by("pk").values()) for model in BOOKS}
 
 
-def everything_adds_up() -> None:
-    for command in ("check_ledger", "check_credit", "check_files"):
-        # Each raises CommandError if there is a difference.
-        call_command(command, stdout=StringIO())
+def everything_adds_up() -> str:
+    """The last line of what finishes a restore."""
+    lines = StringIO()
+    # Raises CommandError if there is a difference.
+    call_command("finish_restore", stdout=lines)
+    return lines.getvalue().splitlines()[-1]
 
 
 class Volunteer:
@@ -155,19 +111,18 @@ def test_a_database_is_restored_to_the_moment_before_a_disaster(
             volunteer.works()
             last = books()
             assert last["Day"] != wanted["Day"]
-            wait_until(
-                lambda: broken.ask("SELECT flush_lsn >= pg_current_wal_flush_lsn() FROM pg_stat_replication"),
-                "the last of the WAL to be received",
-                30,
-            )
+            backups.wait_for_wal(broken)
             broken.kill()
             receiver.stop()
 
     restored = OwnServer()
-    backups.run("restore", str(restored.data), moment.isoformat())
+    said = backups.run("restore", str(restored.data), moment.isoformat())
+    (commit,) = re.findall(r"the last commit, at (.*)\+00\n", said)
     with restored, in_database(DRILL, str(restored.folder)):
         assert books() == wanted
-        everything_adds_up()
+        rows, results = len(wanted["Day"]), len(wanted["Result"])
+        everything = f"{rows} rows of the ledger, {results} results, 1 files"
+        assert everything_adds_up() == f"Last commit at {commit} UTC; {everything}: checks clean."
         assert volunteer.credited_hours() == acknowledged_hours
         # What it reported after the moment was lost, and comes again: its totals count from when it was attached.
         volunteer.syncs()
@@ -181,13 +136,11 @@ def test_a_database_is_restored_to_the_moment_before_a_disaster(
         assert books() == last
 
 
-def exposed_time(file: Path) -> float:
+def exposed(file: Path) -> dict[str, float]:
     """What node_exporter would read; everybody may."""
     assert file.stat().st_mode & 0o777 == 0o644
-    (family,) = text_string_to_metric_families(file.read_text())
-    (sample,) = family.samples
-    assert (sample.name, sample.labels) == ("cobblestone_base_backup_finished_seconds", {})
-    return sample.value
+    families = text_string_to_metric_families(file.read_text())
+    return {sample.name: sample.value for family in families for sample in family.samples if not sample.labels}
 
 
 def finished_at(backups: Backups) -> float:
@@ -207,10 +160,13 @@ def test_backups_that_are_no_longer_needed_go_with_their_wal(tmp_path: Path) -> 
             backups.run("base")
             assert len(first) == len(backups.bases()) == 1 and first != backups.bases()
             assert not set(before) & set(backups.wal())
-            assert exposed_time(metrics) == finished_at(backups)
-            metrics.unlink()
-            assert backups.run("check").endswith("the WAL is up to date\n")
-            assert exposed_time(metrics) == finished_at(backups)
+            finished = {"cobblestone_base_backup_finished_seconds": finished_at(backups)}
+            assert exposed(metrics) == finished
+            server.ask("CREATE TABLE last_commit ()")
+            backups.wait_for_wal(server)
+            moment = dt.datetime.fromisoformat(backups.run("check").strip().split(", at ")[1])
+            last_commit = {"cobblestone_wal_last_commit_seconds": int(moment.timestamp())}
+            assert exposed(metrics) == finished | last_commit
             receiver.stop()
 
 
@@ -218,6 +174,9 @@ def stored(folder: Path, finished_at: str) -> Backups:
     """A folder with what looks like a backup, for what refuses before it reads it."""
     backups = Backups(folder)
     (folder / "base" / finished_at).mkdir(parents=True)
+    (folder / "base" / finished_at / "backup_manifest").write_text(
+        '{"WAL-Ranges": [{"Start-LSN": "0/2000028", "End-LSN": "0/2000100"}]}'
+    )
     (folder / "wal").mkdir()
     return backups
 
@@ -225,7 +184,7 @@ def stored(folder: Path, finished_at: str) -> Backups:
 def test_the_check_fails_if_a_backup_or_the_wal_is_old(tmp_path: Path) -> None:
     assert "is older than 26 hours" in stored(tmp_path / "old", "2026-03-01T01:30:00Z").refuse("check")[1]
     now = f"{dt.datetime.now(dt.UTC):%Y-%m-%dT%H:%M:%SZ}"
-    assert "no WAL has come" in stored(tmp_path / "without", now).refuse("check")[1]
+    assert "there is no WAL in" in stored(tmp_path / "without", now).refuse("check")[1]
     empty = Backups(tmp_path / "empty")
     (tmp_path / "empty" / "base").mkdir()
     assert "there is no base backup" in empty.refuse("check")[1]

@@ -196,8 +196,8 @@ def test_the_last_runs_are_kept(browser: Client, messages: list[int]) -> None:
     assert MaintenanceRun.objects.count() == runs.KEPT_RUNS
 
 
-def test_numbers_of_batches_are_moved_on_and_that_is_no_difference(browser: Client, messages: list[int]) -> None:
-    assert "The next batch has a number above 1" in start(browser, "renumber_batches", messages)
+def test_jobs_are_renamed_and_that_is_no_difference(browser: Client, messages: list[int]) -> None:
+    assert "Names of jobs that are sent from now on end in _r" in start(browser, "rename_jobs", messages)
     assert list(figures.take(timezone.now())) == []
 
 

@@ -153,7 +153,8 @@ BUGS = [
         "a job is told to a computer though its row could not be had",
         "scheduler.rpc.writes:write",
         "raise Outdated",
-        "written = Written({job['id'] for job in rows.get('sent', ())}, True)",
+        "written = Written({job['id']: f\"work{job['workunit_id']}_{job['id'] - 5000}\" "
+        "for job in rows.get('sent', ())}, True)",
     ),
     Bug(
         "a reported job is acknowledged and not stored",

@@ -235,7 +235,7 @@ class Queue:
             part: [row for row in json.loads(text) if locked is None or row["host_id"] in locked]
             for part, text in params.items()
         }
-        sent = []
+        sent: dict[int, str] = {}
         for row in parts.get("sent", ()):
             known = transaction.get("result", row["id"])
             assert known is not None
@@ -250,7 +250,7 @@ class Queue:
             transaction.update(
                 "result", row["id"], server_state=ServerState.IN_PROGRESS, nsent=known["nsent"] + 1, **said
             )
-            sent.append(row["id"])
+            sent[row["id"]] = known["name"]
         for part in ("added", "judged", "begun"):
             for row in parts.get(part, ()):
                 self._write_version(transaction, row)
@@ -259,7 +259,7 @@ class Queue:
         for row in (*parts.get("host", ()), *parts.get("described_host", ())):
             transaction.store.serial += 1
             transaction.update("host", row["host_id"], version=transaction.store.serial)
-        return [(sent, locked, [])]
+        return [(json.dumps(sent), locked, [])]
 
     def _write_version(self, transaction: Transaction, row: Row) -> None:
         key = [row.get("app_id"), row.get("app_version_id") or 0, row.get("processor_type")]

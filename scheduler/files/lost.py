@@ -1,0 +1,34 @@
+"""Results that were sent, and that a restored database does not know, or takes for not sent."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from django.db import transaction
+
+from credit.models import Outcome, Result, ServerState, Workunit
+from portal.databases import clock
+
+_NAME: Final = re.compile(r"(.+)_[0-9]{1,4}(?:_r[0-9a-f]{8})?")
+
+
+@transaction.atomic
+def take_back(name: str) -> Result | None:
+    """The result, as one that is late: it counts for the computer that reports it. None if its workunit is lost, too.
+
+    Its upload certificate shows that it was sent, so only one whose outputs come is taken back. Locks the workunit.
+    """
+    match = _NAME.fullmatch(name)
+    workunit = match and Workunit.objects.select_for_update(no_key=True).filter(name=match[1]).first()
+    if not workunit:
+        return None
+    late = {"server_state": ServerState.OVER, "outcome": Outcome.NO_REPLY}
+    result, _ = Result.objects.select_related("workunit").get_or_create(
+        name=name, defaults={"workunit": workunit, "app_id": workunit.app_id, **late}
+    )
+    if Result.objects.filter(pk=result.pk, server_state=ServerState.UNSENT).update(**late):
+        # Another one is needed in its place, if this one does not come.
+        Workunit.objects.filter(pk=workunit.pk).update(transition_at=clock.now())
+        result.server_state, result.outcome = ServerState.OVER, Outcome.NO_REPLY
+    return result

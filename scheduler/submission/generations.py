@@ -1,0 +1,43 @@
+"""Names of jobs that no restore repeats: computers may still have jobs from before the database was restored."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Final
+
+from django.db import connection, transaction
+from django.utils.translation import gettext_lazy as _
+
+from credit.models import Batch
+from portal.databases import clock
+from portal.maintenance import restores
+from portal.maintenance.jobs import Job
+from scheduler.models import Generation
+from scheduler.submission import sql
+
+
+@transaction.atomic
+def begin_generation(now: dt.datetime) -> str:
+    """Mark the names of all jobs that will be sent; the mark.
+
+    Locks the results that are not sent: nobody gets one of them meanwhile. New batches get numbers far from any that
+    was used, as names of workunits and input files begin with them.
+    """
+    generation = Generation.objects.create(mark=f"{int(now.timestamp()):08x}", begun_at=now)
+    restores.leave_gap(Batch, now)
+    with connection.cursor() as cursor:
+        cursor.execute(sql.RENAME_UNSENT)
+    return generation.mark
+
+
+NAMES: Final = Job(
+    "rename_jobs",
+    _("Names of jobs"),
+    _(
+        "After the database was restored from a backup: gives new batches, and all jobs that are not sent yet, names "
+        "that no lost job had."
+    ),
+    lambda: [f"Names of jobs that are sent from now on end in _r{begin_generation(clock.now())}."],
+    is_check=False,
+    after_restore=True,
+)
