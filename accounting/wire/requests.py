@@ -369,13 +369,8 @@ def _numbers(names: Mapping[bytes, str], raw: bytes, high: float) -> dict[str, f
     """Name -> number for each element of these names whose value is a number from -1 (unknown) to high."""
     numbers = {}
     for tag, text in _NUMBER.findall(raw, 0, _MAX_STATS):
-        if tag in names:
-            try:
-                number = float(text)
-            except ValueError:
-                continue
-            if -1 <= number <= high:
-                numbers[names[tag]] = number
+        if tag in names and (number := float_or_none(text, -1, high)) is not None:
+            numbers[names[tag]] = number
     return numbers
 
 

@@ -18,6 +18,10 @@ CREDIT_PER_DAY: Final = 200
 GFLOP_DAY: Final = 86400e9
 MAX_CREDIT: Final = 1e15
 """The most credit that one job can be granted, whatever an app says."""
+LEAST_CREDIT: Final = 1e-100
+"""Less is none: quotients of grants must be numbers that a database can hold."""
+MIN_ELAPSED_SECS: Final = 1e-6
+"""A shorter run time is none, as in BOINC's server."""
 
 
 def credit_of(pfc: float) -> float:
