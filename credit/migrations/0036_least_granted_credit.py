@@ -5,20 +5,27 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('credit', '0035_grants_by_day'),
-        ('portal', '0032_waiting_mails'),
+        ("credit", "0035_grants_by_day"),
+        ("portal", "0032_waiting_mails"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.RemoveConstraint(
-            model_name='result',
-            name='result_granted_credit_range',
+            model_name="result",
+            name="result_granted_credit_range",
         ),
         migrations.AddConstraint(
-            model_name='result',
-            constraint=models.CheckConstraint(condition=models.Q(('granted_credit__isnull', True), ('granted_credit', 0), models.Q(('granted_credit__gte', 1e-100), ('granted_credit__lte', 1000000000000000.0)), _connector='OR'), name='result_granted_credit_range'),
+            model_name="result",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("granted_credit__isnull", True),
+                    ("granted_credit", 0),
+                    models.Q(("granted_credit__gte", 1e-100), ("granted_credit__lte", 1000000000000000.0)),
+                    _connector="OR",
+                ),
+                name="result_granted_credit_range",
+            ),
         ),
     ]
