@@ -125,6 +125,10 @@ _MESSAGES: Final = (
         "The totals of %(project)s could not be read (%(reason)s). Nothing is lost: they count as soon as a report can "
         "be read"
     ),
+    _(
+        "The sum %(sum)s that this client keeps for %(project)s is not a number, and stays so until the project is "
+        "detached and attached again, once its tasks are finished. Until then it does not count; all else does"
+    ),
 )
 _ORDERS: Final[tuple[tuple[str, Callable[[dict[str, Any]], bool]], ...]] = (
     (_("Attach %(names)s"), lambda said: said.get("order") == "attach"),

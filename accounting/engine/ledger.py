@@ -35,16 +35,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
 from math import isfinite
 from typing import Final
 
 from accounting.engine.amounts import NO_WORK, Totals
+from accounting.engine.differences import difference, in_part
 from accounting.engine.machine import (
     DAY_US,
     HOUR_US,
     NO_ALLOWANCE,
-    SECOND_US,
     Allowance,
     Capacity,
     Ceilings,
@@ -54,14 +53,21 @@ from accounting.engine.machine import (
     most_cpu_credit,
     most_gpu_credit,
 )
-from accounting.engine.returns import Earlier, is_return, not_reached, with_last
 from accounting.engine.sharing import distribute
-from accounting.engine.states import DayFlag, HostState, Intake, Note, NoteKind, ProjectState, Report, Settlement
+from accounting.engine.states import (
+    NO_KINDS,
+    DayFlag,
+    HostState,
+    Intake,
+    Note,
+    NoteKind,
+    ProjectState,
+    Report,
+    Settlement,
+)
 
 STALE_WITHIN_US: Final = HOUR_US
 LEVEL_KEPT_US: Final = 30 * DAY_US
-# A client's totals move once a minute: a difference may hold two minutes more than the time between reports.
-RETURN_SLACK_US: Final = 120 * SECOND_US
 # What a client reports as its speed when the benchmark failed or was skipped.
 DEFAULT_FPOPS: Final = 1_000_000_000
 
@@ -164,7 +170,11 @@ def _take_reports(intake: Intake, reports: Sequence[Report]) -> None:
         if report.totals is None:
             rows[project_id] = _without_totals(intake, state, report.fault)
             continue
-        delta, earlier, restart = _difference(intake, state, report.totals)
+        totals, broken = report.totals, NO_KINDS
+        if report.unreadable or state.broken:
+            totals, delta, earlier, restart, broken = in_part(intake, state, report, report.totals)
+        else:
+            delta, earlier, restart = difference(intake, state, totals)
         dropped = state.dropped
         if delta != NO_WORK:
             earned = _limited_by_run_time(intake, project_id, delta)
@@ -173,7 +183,7 @@ def _take_reports(intake: Intake, reports: Sequence[Report]) -> None:
             if earned != NO_WORK:
                 intake.deltas[project_id] = earned
         rows[project_id] = ProjectState(
-            project_id, report.totals, earlier, state.credited, state.pending, dropped, None, True, restart
+            project_id, totals, earlier, state.credited, state.pending, dropped, None, True, restart, broken
         )
     for project_id, state in rows.items():
         if project_id in seen:
@@ -198,74 +208,7 @@ def _without_totals(intake: Intake, state: ProjectState, fault: str | None) -> P
 
 
 def _without_known_totals(state: ProjectState) -> ProjectState:
-    return replace(state, reported=None, earlier=(), restart=None)
-
-
-def _difference(intake: Intake, state: ProjectState, totals: Totals) -> tuple[Totals, Earlier, Totals | None]:
-    """What was done since the last totals, and the marks W and B that are left (accounting rules 3 and 4)."""
-    last, earlier, restart = state.reported, state.earlier, state.restart
-    if last is None or not intake.is_same_client:
-        return totals.minus(_baseline(intake, state, totals)), (), None
-    unused = NO_WORK
-    if not state.listed:
-        # Attached again: a reset to the base. Its old totals may come back with the folder that it had before.
-        base = _baseline(intake, state, totals)
-        if base != last:
-            earlier = with_last(earlier, last)
-        if intake.honours_handed and state.handed is not None and not_reached(base, [state.handed]):
-            # A copy of its folder may have started from these, and report later.
-            unused = state.handed
-        last = restart = base
-    delta = totals.minus(last)
-    if min(delta) < 0:
-        _note(intake, state.project_id, DayFlag.RESET, NoteKind.RESET)
-        return NO_WORK, with_last(earlier, last), totals
-    returned_to = _returned_to(intake, totals, last, earlier, restart)
-    if returned_to:
-        _note(intake, state.project_id, DayFlag.RETURNED, NoteKind.RETURNED)
-        delta = totals.minus(reduce(Totals.larger, returned_to, last)).larger(NO_WORK)
-        # Those that it has now are not a continuation of the last ones, which may come back in turn.
-        earlier, restart = with_last(earlier, last), totals
-    earlier = with_last(earlier, unused)
-    return delta, earlier, restart if not_reached(totals, earlier) else None
-
-
-def _returned_to(
-    intake: Intake, totals: Totals, last: Totals, earlier: Earlier, restart: Totals | None
-) -> tuple[Totals, ...]:
-    """The earlier totals that have come back, or been passed by those that have."""
-    ahead = not_reached(last, earlier)
-    if not ahead or restart is None:
-        return ()
-    if _is_too_much(intake, totals.minus(last)):
-        return ahead
-    return tuple(each for each in ahead if is_return(totals, last, each, restart))
-
-
-def _baseline(intake: Intake, state: ProjectState, totals: Totals) -> Totals:
-    """Where a new attachment starts: what the client had before we could know (accounting rules, rule 3)."""
-    if state.handed is None or (state.listed and state.reported is None) or not intake.is_same_client:
-        if totals != NO_WORK:
-            _note(intake, state.project_id, DayFlag.BASELINE, NoteKind.BASELINE, totals.credit)
-        return totals
-    if intake.honours_handed and min(totals.minus(state.handed)) >= 0:
-        return state.handed
-    return NO_WORK
-
-
-def _note(intake: Intake, project_id: int, flag: DayFlag, kind: NoteKind, amount: int = 0) -> None:
-    intake.flag(project_id, flag)
-    intake.notes.append(Note(kind, project_id, amount=amount))
-
-
-def _is_too_much(intake: Intake, delta: Totals) -> bool:
-    """Whether a machine cannot have done this since its last report: then old totals have come back.
-
-    Credit is not asked: clients with several GPUs claim too much of it, honestly, and rule 5 ties it to the
-    time.
-    """
-    most = allowance(intake.capacity, intake.elapsed_us + RETURN_SLACK_US)
-    return delta.cpu_time > most.cpu_time or delta.gpu_time > most.gpu_time or delta.njobs * SECOND_US > most.jobs
+    return replace(state, reported=None, earlier=(), restart=None, broken=NO_KINDS)
 
 
 def _limited_by_run_time(intake: Intake, project_id: int, delta: Totals) -> Totals:

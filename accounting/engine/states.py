@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntFlag, StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.machine import NO_ALLOWANCE, Allowance, Capacity
+
+NO_KINDS: Final[frozenset[str]] = frozenset()
 
 
 class DayFlag(IntFlag):
@@ -23,6 +25,7 @@ class DayFlag(IntFlag):
     SPEED_UNKNOWN = 8
     RETURNED = 16
     PENDING_PAID = 32
+    SUM_BROKEN = 64
 
 
 class NoteKind(StrEnum):
@@ -34,6 +37,8 @@ class NoteKind(StrEnum):
     RETURNED = "returned"
     EC_ABOVE_TIME = "ec_above_time"
     DROPPED = "dropped"
+    SUM_BROKEN = "sum_broken"
+    SUM_RESTARTED = "sum_restarted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +79,27 @@ class ProjectState:
     handed: Totals | None = None
     listed: bool = False
     restart: Totals | None = None
+    broken: frozenset[str] = NO_KINDS
+
+
+class Unreadable(NamedTuple):
+    """One of the six totals that is no usable number. ``is_lasting``: it is a sum with nan or infinity in it."""
+
+    kind: str
+    fault: str
+    is_lasting: bool = False
 
 
 class Report(NamedTuple):
-    """What a request says of one project: totals, or none (not every client sends them), or their fault."""
+    """What a request says of one project: totals, or none (not every client sends them), or their fault.
+
+    Where only some of the totals cannot be used, they are in ``unreadable``, and 0 in ``totals``.
+    """
 
     project_id: int
     totals: Totals | None
     fault: str | None = None
+    unreadable: tuple[Unreadable, ...] = ()
 
 
 @dataclass(slots=True)

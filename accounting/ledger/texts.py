@@ -79,6 +79,23 @@ _TEXTS: Final[dict[str, NoteText]] = {
         _("If this happens every day, measure the speed again: boinccmd --run_benchmarks."),
         is_loss=True,
     ),
+    NoteKind.SUM_BROKEN: NoteText(
+        _("The client’s sum of %(sum)s for %(project)s is not a number."),
+        _(
+            "Such a sum does not become right by itself, so what it adds up does not count. Everything else that the "
+            "client reports counts as before."
+        ),
+        _(
+            "Update BOINC and the drivers of this computer’s GPUs. Once the project’s tasks are finished, detach it "
+            "and attach it again: the sum then starts again, and counts."
+        ),
+        is_loss=True,
+    ),
+    NoteKind.SUM_RESTARTED: NoteText(
+        _("The client’s sum of %(sum)s for %(project)s is a number again."),
+        _("It counts from this number on. What the client added up while its sum was not a number does not count."),
+        _NOTHING_TO_DO,
+    ),
     NoteKind.DROPPED: NoteText(
         _("This computer reported %(amount)s more than it could have done since its last reports."),
         _("Anything more than one day of work beyond what is possible does not count."),
@@ -103,6 +120,17 @@ _AMOUNTS: Final = {
 }
 
 
+# What the client adds up, by the name of the sum
+_SUMS: Final = {
+    "cpu_ec": _("credit for CPU work"),
+    "gpu_ec": _("credit for GPU work"),
+    "cpu_time": _("CPU time"),
+    "gpu_time": _("GPU time"),
+    "njobs_success": _("finished tasks"),
+    "njobs_error": _("failed tasks"),
+}
+
+
 # What the owner should know of a day (accounting rules).
 _FLAG_WORDS: Final = {
     DayFlag.CAPPED: _("more was reported than the computer could have done; the rest is waiting"),
@@ -111,6 +139,7 @@ _FLAG_WORDS: Final = {
     DayFlag.SPEED_UNKNOWN: _("speed not measured, so it was assumed"),
     DayFlag.BASELINE: _("earlier work was reported, which does not count here"),
     DayFlag.PENDING_PAID: _("waiting work was credited"),
+    DayFlag.SUM_BROKEN: _("a sum that the client keeps is or was not a number"),
 }
 
 
@@ -126,6 +155,7 @@ def explain(note: Note, project_name: str = "") -> NoteText:
         "project": project_name or gettext("A project"),
         "amount": _amount(note),
         "detail": note.detail or note.kind,
+        "sum": gettext(_SUMS[note.detail]) if note.detail in _SUMS else "",
     }
     to_do = gettext(text.to_do) if text.to_do else ""
     return NoteText(said, gettext(text.meaning), to_do, text.is_loss)

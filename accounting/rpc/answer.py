@@ -243,7 +243,7 @@ def _settle(
     return settle(
         account.state,
         account.projects,
-        [Report(id_, project.totals, project.fault) for id_, project in listed.items()],
+        [Report(id_, each.totals, each.fault, each.unreadable) for id_, each in listed.items()],
         now_us=now_us,
         client_now=request.client_now,
         old=account.machine,

@@ -346,11 +346,19 @@ def _messages(account: Account, outcome: Outcome, reader: Reader, now: dt.dateti
     elif not outcome.shares:
         announcements.append(f"There is no project for this computer; see {settings.SITE_URL}projects/ for the reasons")
     return announcements + [
-        f"The totals of {projects.by_id[note.project_id].name} could not be read ({note.detail}). Nothing is lost:"
-        " they count as soon as a report can be read"
+        _NOTE_MESSAGES[note.kind].format(name=projects.by_id[note.project_id].name, detail=note.detail)
         for note in outcome.settlement.notes
-        if note.kind == NoteKind.INVALID and note.project_id in projects.by_id
+        if note.kind in _NOTE_MESSAGES and note.project_id in projects.by_id
     ]
+
+
+# accounting/computers/contacts.py translates them.
+_NOTE_MESSAGES: Final = {
+    NoteKind.INVALID: "The totals of {name} could not be read ({detail}). Nothing is lost: they count as soon as a"
+    " report can be read",
+    NoteKind.SUM_BROKEN: "The sum {detail} that this client keeps for {name} is not a number, and stays so until the"
+    " project is detached and attached again, once its tasks are finished. Until then it does not count; all else does",
+}
 
 
 def _preferences(account: Account) -> Preferences | None:

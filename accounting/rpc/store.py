@@ -19,7 +19,7 @@ from accounting.engine.choice.facts import Wish, device_types
 from accounting.engine.choice.troubles import StoredTroubles
 from accounting.engine.host_wishes import HostWishes
 from accounting.engine.machine import Allowance, Machine
-from accounting.engine.states import HostState, ProjectState
+from accounting.engine.states import NO_KINDS, HostState, ProjectState
 from accounting.rpc import sql as rpc_sql
 from accounting.rpc.contact_log import NOTHING_ANSWERED, LastAnswer
 from portal.clients.wants import Query, Row, Step, Steps, fetch
@@ -208,7 +208,7 @@ def _totals(values: Sequence[int] | None) -> Totals | None:
 
 
 def _take_projects(account: Account, rows: Iterable[Sequence[Any]]) -> None:
-    for id_, reported, earlier, handed, credited, pending, dropped, listed, *wishes, restart in rows:
+    for id_, reported, earlier, handed, credited, pending, dropped, listed, *wishes, restart, broken in rows:
         account.projects[id_] = ProjectState(
             id_,
             _totals(reported),
@@ -219,6 +219,7 @@ def _take_projects(account: Account, rows: Iterable[Sequence[Any]]) -> None:
             _totals(handed),
             listed,
             _totals(restart),
+            frozenset(broken) if broken else NO_KINDS,
         )
         suspended, told, no_new_work, excluded, no_rsc, update_asked, drop_waiting, troubles, at_secs, hostid = wishes
         account.wishes[id_] = HostWishes(

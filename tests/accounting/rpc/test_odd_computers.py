@@ -1,0 +1,117 @@
+"""Reports of computers whose client or driver says what cannot be: what is credited, and what the owner is told."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+import time
+from pathlib import Path
+from typing import Final
+
+import pytest
+from django.db.models import F
+
+from accounting.engine.amounts import MICRO
+from accounting.ledger.texts import explain
+from accounting.models import Day, HostLedger, HostProject, Note, Project
+from accounting.projects import signing_key
+from accounting.rpc import account_keys, catalogue
+from portal.models import User
+from portal.wire import credentials
+from tests.support.am_rpc import Reply, post
+
+pytestmark = pytest.mark.django_db
+
+DATA: Final = Path(__file__).parents[2] / "data" / "account_manager"
+URL: Final = "https://tidewater.example.org/science/"
+DAY: Final = dt.timedelta(days=1)
+
+
+@pytest.fixture
+def tidewater(signing_keys: None) -> Project:
+    catalogue.forget()
+    return Project.objects.create(
+        name="Tidewater",
+        master_url=URL,
+        url_signature=signing_key.sign_url(URL) or "",
+        shared_account_key=account_keys.encrypt("1_key"),
+    )
+
+
+class Client:
+    """The client whose request is in a file. It is attached to the project by its first request."""
+
+    def __init__(self, name: str, owner: User) -> None:
+        self.request = (DATA / f"{name}.xml").read_bytes()
+        password = credentials.client_password_hash(f"{owner.name.lower()}'s secret", owner.email)
+        login = f"<name>{owner.email}</name><password_hash>{password}</password_hash>".encode()
+        first = re.sub(rb"<project>.*?</project>|<opaque>.*?</opaque>", b"", self.request, flags=re.DOTALL)
+        reply = post(first.replace(b"<authenticator>@KEY@</authenticator>", login))
+        self.key = reply.text("authenticator")
+        [self.token] = re.findall(r"<host>(\w+)</host>", reply.raw.decode())
+
+    def report_after(self, days: float, **totals: str) -> Reply:
+        """The client reports the file's totals, but for these, so many days after its last report."""
+        moved = HostLedger.objects.filter(host__token=self.token).update(last_at=F("last_at") - days * DAY)
+        assert moved == 1
+        message = self.request.replace(b"@KEY@", self.key.encode()).replace(b"@HOST@", self.token.encode())
+        message = re.sub(rb"<now>[^<]*<", b"<now>%f<" % time.time(), message)
+        for kind, text in totals.items():
+            message = re.sub(rb"<%b>[^<]*<" % kind.encode(), f"<{kind}>{text}<".encode(), message)
+        reply = post(message)
+        assert reply.error == (0, "")
+        return reply
+
+
+def booked(project: Project) -> dict[str, float]:
+    """What was credited of each kind, in credits, seconds and jobs; the days must have the same."""
+    row = HostProject.objects.get(project=project)
+    days = Day.objects.filter(project=project)
+    kinds = ("cpu_ec", "gpu_ec", "cpu_time", "gpu_time", "njobs_success", "njobs_error")
+    assert [int(sum(getattr(day, kind) for day in days)) for kind in kinds] == row.credited
+    return {
+        kind: amount / (1 if kind.startswith("njobs") else MICRO)
+        for kind, amount in zip(kinds, row.credited, strict=True)
+    }
+
+
+@pytest.mark.parametrize("name", ["gpu-credit-nan", "gpu-credit-inf"])
+def test_a_sum_that_is_no_number_costs_only_itself_until_it_is_one_again(
+    name: str, alice: User, tidewater: Project
+) -> None:
+    client = Client(name, alice)
+    reply = client.report_after(1)
+    # 8 CPUs for a day: 691,200 s at 4 GFLOPS, 8 × 800 credits
+    assert booked(tidewater) == {
+        "cpu_ec": 6_400, "gpu_ec": 0, "cpu_time": 691_200, "gpu_time": 86_400, "njobs_success": 10, "njobs_error": 0,
+    }  # fmt: skip
+    assert "The sum gpu_ec" in reply.messages[-1] and "Nothing is lost" not in reply.messages[-1]
+    # A day later the same again, from a client whose sum can never become right
+    client.report_after(1, cpu_ec="12800.000000", cpu_time="1382400.000000", gpu_time="172800.000000")
+    assert (booked(tidewater)["cpu_ec"], booked(tidewater)["gpu_time"]) == (12_800, 172_800)
+    # It was mended: the sum is less than before it broke, which is no reset of the others.
+    client.report_after(
+        1, cpu_ec="19200", cpu_time="2073600", gpu_ec="7.5", gpu_time="259200", peak_flops="4320000000000"
+    )
+    assert (booked(tidewater)["cpu_ec"], booked(tidewater)["gpu_ec"]) == (19_200, 0)
+    # A quarter of a day more at 4.32 TFLOPS: 0.2 × 4.32e12 / 432e9 = 2 credits a second
+    client.report_after(1, cpu_ec="19200", cpu_time="2073600", gpu_ec="43207.5", gpu_time="280800",
+                        peak_flops="4320000000000")  # fmt: skip
+    assert (booked(tidewater)["gpu_ec"], booked(tidewater)["gpu_time"]) == (43_200, 280_800)
+    notes = {note.kind: explain(note, "Tidewater").happened for note in Note.objects.filter(project=tidewater)}
+    assert notes == {
+        "sum_broken": "The client’s sum of credit for GPU work for Tidewater is not a number.",
+        "sum_restarted": "The client’s sum of credit for GPU work for Tidewater is a number again.",
+    }
+
+
+def test_a_total_that_may_yet_be_read_keeps_its_pair_waiting_and_nothing_is_lost(
+    alice: User, tidewater: Project
+) -> None:
+    client = Client("gpu-credit-nan", alice)
+    client.report_after(1, gpu_ec="0", cpu_ec="unreadable")
+    # The CPUs' time waits for the CPUs' credit, which it is worth; GPUs and jobs do not.
+    assert (booked(tidewater)["cpu_time"], booked(tidewater)["gpu_time"]) == (0, 86_400)
+    assert booked(tidewater)["njobs_success"] == 10
+    client.report_after(1, gpu_ec="0", cpu_ec="12800", cpu_time="1382400")
+    assert (booked(tidewater)["cpu_ec"], booked(tidewater)["cpu_time"]) == (12_800, 1_382_400)
