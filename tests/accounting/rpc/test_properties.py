@@ -89,7 +89,12 @@ class Mirror:
         gpus = [(c.count, int(c.peak_flops or 0)) for c in described.coprocs]
         hardware = (described.ncpus or 0, int(described.p_fpops or 0), gpus)
         lines = [
-            (projects[p.url], dict(zip(KINDS, p.totals, strict=True)) if p.totals else None, p.fault)
+            (
+                projects[p.url],
+                dict(zip(KINDS, p.totals, strict=True)) if p.totals else None,
+                p.fault,
+                {each.kind: each.is_lasting for each in p.unreadable},
+            )
             for p in request.projects
         ]
         credit = self.ledger.rpc(
