@@ -213,12 +213,24 @@ def _without_known_totals(state: ProjectState) -> ProjectState:
 
 def _limited_by_run_time(intake: Intake, project_id: int, delta: Totals) -> Totals:
     """The difference with its credit cut to what its run time is worth (accounting rules, rule 5)."""
+    most_gpu_ec = most_gpu_credit(intake.capacity, delta.gpu_time)
     cpu_ec = min(delta.cpu_ec, most_cpu_credit(intake.capacity, delta.cpu_time))
-    gpu_ec = min(delta.gpu_ec, most_gpu_credit(intake.capacity, delta.gpu_time))
+    gpu_ec = min(delta.gpu_ec, most_gpu_ec)
+    if excess := delta.cpu_ec - cpu_ec:
+        _note_excess(intake, project_id, DayFlag.CAPPED, NoteKind.EC_ABOVE_TIME, "cpu_ec", excess)
+    if excess := delta.gpu_ec - gpu_ec:
+        # Honest clients multiply the credit of a GPU by the number of GPUs.
+        is_known = delta.gpu_ec <= most_gpu_ec * intake.capacity.gpu_instances
+        flag = DayFlag.SEVERAL_GPUS if is_known else DayFlag.CAPPED
+        kind = NoteKind.SEVERAL_GPUS if is_known else NoteKind.EC_ABOVE_TIME
+        _note_excess(intake, project_id, flag, kind, "gpu_ec", excess)
     if cpu_ec == delta.cpu_ec and gpu_ec == delta.gpu_ec:
         return delta
-    intake.flag(project_id, DayFlag.CAPPED)
-    for kind, excess in (("cpu_ec", delta.cpu_ec - cpu_ec), ("gpu_ec", delta.gpu_ec - gpu_ec)):
-        if excess:
-            intake.notes.append(Note(NoteKind.EC_ABOVE_TIME, project_id, kind, excess, kind))
     return delta._replace(cpu_ec=cpu_ec, gpu_ec=gpu_ec)
+
+
+def _note_excess(
+    intake: Intake, project_id: int, flag: DayFlag, note: NoteKind, kind_of_amount: str, excess: int
+) -> None:
+    intake.flag(project_id, flag)
+    intake.notes.append(Note(note, project_id, kind_of_amount, excess, kind_of_amount))

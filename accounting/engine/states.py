@@ -26,6 +26,7 @@ class DayFlag(IntFlag):
     RETURNED = 16
     PENDING_PAID = 32
     SUM_BROKEN = 64
+    SEVERAL_GPUS = 128
 
 
 class NoteKind(StrEnum):
@@ -36,6 +37,7 @@ class NoteKind(StrEnum):
     RESET = "reset"
     RETURNED = "returned"
     EC_ABOVE_TIME = "ec_above_time"
+    SEVERAL_GPUS = "several_gpus"
     DROPPED = "dropped"
     SUM_BROKEN = "sum_broken"
     SUM_RESTARTED = "sum_restarted"

@@ -75,9 +75,17 @@ _TEXTS: Final[dict[str, NoteText]] = {
     ),
     NoteKind.EC_ABOVE_TIME: NoteText(
         _("%(project)s claimed %(amount)s more than its run time allows at the speed of this computer."),
-        _("That part does not count; everything else does. Clients with several GPUs are known to claim too much."),
+        _("That part does not count; everything else does."),
         _("If this happens every day, measure the speed again: boinccmd --run_benchmarks."),
         is_loss=True,
+    ),
+    NoteKind.SEVERAL_GPUS: NoteText(
+        _("%(project)s claimed %(amount)s more than the run time of this computer’s GPUs is worth."),
+        _(
+            "BOINC clients multiply the credit of a GPU by the number of GPUs, which is a known error of theirs. The "
+            "work counts in full; only what was multiplied is left out."
+        ),
+        _NOTHING_TO_DO,
     ),
     NoteKind.SUM_BROKEN: NoteText(
         _("The client’s sum of %(sum)s for %(project)s is not a number."),
@@ -133,12 +141,13 @@ _SUMS: Final = {
 
 # What the owner should know of a day (accounting rules).
 _FLAG_WORDS: Final = {
-    DayFlag.CAPPED: _("more was reported than the computer could have done; the rest is waiting"),
+    DayFlag.CAPPED: _("more was reported than the computer could have done; the rest is waiting, or was left out"),
     DayFlag.RESET: _("totals started from zero again"),
     DayFlag.RETURNED: _("old totals came back"),
     DayFlag.SPEED_UNKNOWN: _("speed not measured, so it was assumed"),
     DayFlag.BASELINE: _("earlier work was reported, which does not count here"),
     DayFlag.PENDING_PAID: _("waiting work was credited"),
+    DayFlag.SEVERAL_GPUS: _("the client counted the credit of several GPUs too often; the surplus was left out"),
     DayFlag.SUM_BROKEN: _("a sum that the client keeps is or was not a number"),
 }
 

@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from django.db import connection
 from django.db.models import F
 
+from accounting.choosing.sql import LAST_WEEK
 from accounting.engine.amounts import MICRO
+from accounting.engine.states import DayFlag
 from accounting.ledger.texts import explain
 from accounting.models import Day, HostLedger, HostProject, Note, Project
 from accounting.projects import signing_key
@@ -115,3 +118,29 @@ def test_a_total_that_may_yet_be_read_keeps_its_pair_waiting_and_nothing_is_lost
     assert booked(tidewater)["njobs_success"] == 10
     client.report_after(1, gpu_ec="0", cpu_ec="12800", cpu_time="1382400")
     assert (booked(tidewater)["cpu_ec"], booked(tidewater)["cpu_time"]) == (12_800, 1_382_400)
+
+
+def test_a_client_that_multiplies_the_credit_of_its_gpus_is_no_capped_one(alice: User, tidewater: Project) -> None:
+    Client("two-gpus-honest", alice).report_after(1)
+    # 16 CPUs of 5 GFLOPS: 16 × 1,000. Two GPUs of 12 TFLOPS: 172,800 s × 0.2 × 12e12 / 432e9, and reported twice.
+    # A few millionths more are allowed for rounding.
+    assert booked(tidewater)["gpu_ec"] == pytest.approx(960_000, abs=1e-5)
+    assert booked(tidewater)["cpu_ec"] == 16_000
+    day = Day.objects.get(project=tidewater)
+    assert day.flags == DayFlag.SEVERAL_GPUS
+    note = Note.objects.get()
+    assert (note.kind, explain(note).is_loss) == ("several_gpus", False)
+    assert float(note.amount) == pytest.approx(960_000 * MICRO, abs=10)
+    # From the next day on it counts in the balance of shares, as capped computers do not.
+    midnight = dt.datetime.combine(day.day + DAY, dt.time(), dt.UTC)
+    params = {"midnight": midnight, "today": day.day + DAY, "first": day.day, "here_since": midnight - 3 * DAY}
+    with connection.cursor() as cursor:
+        cursor.execute(LAST_WEEK, params)
+        [(_, project, *credits, _)] = cursor.fetchall()
+    assert (project, *map(float, credits)) == (tidewater.pk, 16_000, pytest.approx(960_000))
+
+
+def test_more_than_the_number_of_gpus_explains_is_capped(alice: User, tidewater: Project) -> None:
+    Client("two-gpus-honest", alice).report_after(1, gpu_ec="1920001")
+    assert Day.objects.get(project=tidewater).flags == DayFlag.CAPPED
+    assert Note.objects.get().kind == "ec_above_time"
