@@ -38,8 +38,9 @@ from dataclasses import replace
 from math import isfinite
 from typing import Final
 
-from accounting.engine.amounts import NO_WORK, Totals
+from accounting.engine.amounts import NO_WORK, Processor, Totals
 from accounting.engine.differences import difference, in_part
+from accounting.engine.hardware_models import DEFAULT_FPOPS, NOTHING_USUAL, Replaced, Usual, judge
 from accounting.engine.machine import (
     DAY_US,
     HOUR_US,
@@ -68,8 +69,6 @@ from accounting.engine.states import (
 
 STALE_WITHIN_US: Final = HOUR_US
 LEVEL_KEPT_US: Final = 30 * DAY_US
-# What a client reports as its speed when the benchmark failed or was skipped.
-DEFAULT_FPOPS: Final = 1_000_000_000
 
 
 def offer(state: ProjectState | None, project_id: int) -> ProjectState:
@@ -98,6 +97,7 @@ def settle(
     own_last_at_us: int | None = None,
     honours_handed: bool,
     ceilings: Ceilings,
+    usual: Usual = NOTHING_USUAL,
 ) -> Settlement:
     """What a request with these reports changes; the arguments stay as they are.
 
@@ -105,21 +105,26 @@ def settle(
     ``new`` are the hardware as stored and as this request describes it. ``is_same_client`` says that the request
     is of the client whose totals are in ``projects``: else they are no start for its own. ``own_last_at_us`` is
     when it last reported, if another client has reported for the host since. ``honours_handed`` says that the
-    client starts its counters from the totals of our reply.
+    client starts its counters from the totals of our reply. ``usual``: how fast processors of known models are.
     """
     if client_now is not None and not isfinite(client_now):
         client_now = None
     if _is_stale(host, now_us, client_now):
         return Settlement(True, host)
+    old, replaced_before = judge(old, usual)
+    new, replaced = judge(new, usual)
+    current = old if new is None else new
+    replaced = replaced_before if new is None else replaced
     machine = larger_capacity(old, new, ceilings)
     # A new host has no known time of work. If our clock was set back, no time has passed.
     since_us = now_us if host.last_at_us is None else min(host.last_at_us, now_us)
     level = NO_ALLOWANCE if host.last_at_us is None else _grown(host.level, machine, since_us, now_us)
     own_us = now_us - (since_us if own_last_at_us is None else min(own_last_at_us, since_us))
     intake = Intake(machine, own_us, is_same_client, honours_handed, dict(projects))
+    intake.has_replaced_gpu = any(each.processor is Processor.GPU for each in replaced)
     _take_reports(intake, reports)
     level, credits = distribute(intake, level)
-    current = new if new is not None else old
+    _tell_replaced(intake, replaced, credits)
     if current is not None and current.p_fpops == DEFAULT_FPOPS:
         for project_id in credits:
             intake.flag(project_id, DayFlag.SPEED_UNKNOWN)
@@ -131,6 +136,17 @@ def settle(
         intake.flags,
         intake.notes,
     )
+
+
+def _tell_replaced(intake: Intake, replaced: Sequence[Replaced], credits: Mapping[int, Totals]) -> None:
+    """Marks days whose credit was counted at other speeds than the computer's own, and says which."""
+    if not replaced or not credits:
+        return
+    for project_id in credits:
+        intake.flag(project_id, DayFlag.SPEED_REPLACED)
+    for each in replaced:
+        detail = f"{each.processor.value}|{each.reported}|{each.assumed}|{each.model}"
+        intake.notes.append(Note(NoteKind.SPEED_REPLACED, None, detail=detail))
 
 
 def _is_stale(host: HostState, now_us: int, client_now: float | None) -> bool:
@@ -221,7 +237,9 @@ def _limited_by_run_time(intake: Intake, project_id: int, delta: Totals) -> Tota
     if excess := delta.gpu_ec - gpu_ec:
         # Honest clients multiply the credit of a GPU by the number of GPUs.
         is_known = delta.gpu_ec <= most_gpu_ec * intake.capacity.gpu_instances
-        flag = DayFlag.SEVERAL_GPUS if is_known else DayFlag.CAPPED
+        # What a peak that is not believed added up is no sign of a computer that does too much.
+        capped = DayFlag.SPEED_REPLACED if intake.has_replaced_gpu else DayFlag.CAPPED
+        flag = DayFlag.SEVERAL_GPUS if is_known else capped
         kind = NoteKind.SEVERAL_GPUS if is_known else NoteKind.EC_ABOVE_TIME
         _note_excess(intake, project_id, flag, kind, "gpu_ec", excess)
     if cpu_ec == delta.cpu_ec and gpu_ec == delta.gpu_ec:

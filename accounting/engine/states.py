@@ -27,6 +27,7 @@ class DayFlag(IntFlag):
     PENDING_PAID = 32
     SUM_BROKEN = 64
     SEVERAL_GPUS = 128
+    SPEED_REPLACED = 256
 
 
 class NoteKind(StrEnum):
@@ -38,6 +39,7 @@ class NoteKind(StrEnum):
     RETURNED = "returned"
     EC_ABOVE_TIME = "ec_above_time"
     SEVERAL_GPUS = "several_gpus"
+    SPEED_REPLACED = "speed_replaced"
     DROPPED = "dropped"
     SUM_BROKEN = "sum_broken"
     SUM_RESTARTED = "sum_restarted"
@@ -131,6 +133,7 @@ class Intake:
     deltas: dict[int, Totals] = field(default_factory=dict)
     flags: dict[int, int] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
+    has_replaced_gpu: bool = False
 
     def flag(self, project_id: int, flag: DayFlag) -> None:
         self.flags[project_id] = self.flags.get(project_id, 0) | flag.value

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_noop as _
 from accounting.engine.amounts import KINDS
 from accounting.engine.states import DayFlag, NoteKind
 from accounting.models import Note, Project
-from portal.templatetags.display import count, credit_text, duration_text
+from portal.templatetags.display import count, credit_text, duration_text, speed
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +87,11 @@ _TEXTS: Final[dict[str, NoteText]] = {
         ),
         _NOTHING_TO_DO,
     ),
+    NoteKind.SPEED_REPLACED: NoteText(
+        _("The speed that the client reports for %(model)s cannot be right (%(reported)s). %(assumed)s count instead."),
+        _("That is usual for this model, or 1 GFLOPS for processors of which nothing is known."),
+        _("Update BOINC and the drivers of this computer’s GPUs, and measure its speed: boinccmd --run_benchmarks."),
+    ),
     NoteKind.SUM_BROKEN: NoteText(
         _("The client’s sum of %(sum)s for %(project)s is not a number."),
         _(
@@ -148,6 +153,7 @@ _FLAG_WORDS: Final = {
     DayFlag.BASELINE: _("earlier work was reported, which does not count here"),
     DayFlag.PENDING_PAID: _("waiting work was credited"),
     DayFlag.SEVERAL_GPUS: _("the client counted the credit of several GPUs too often; the surplus was left out"),
+    DayFlag.SPEED_REPLACED: _("the reported speed could not be right, so the usual speed of the model was used"),
     DayFlag.SUM_BROKEN: _("a sum that the client keeps is or was not a number"),
 }
 
@@ -164,10 +170,21 @@ def explain(note: Note, project_name: str = "") -> NoteText:
         "project": project_name or gettext("A project"),
         "amount": _amount(note),
         "detail": note.detail or note.kind,
+        **(_replaced_speed(note.detail) if note.kind == NoteKind.SPEED_REPLACED else {}),
         "sum": gettext(_SUMS[note.detail]) if note.detail in _SUMS else "",
     }
     to_do = gettext(text.to_do) if text.to_do else ""
     return NoteText(said, gettext(text.meaning), to_do, text.is_loss)
+
+
+def _replaced_speed(detail: str) -> dict[str, str]:
+    """What ``accounting.engine.ledger`` keeps of a speed that is not believed."""
+    _processor, reported, assumed, model = detail.split("|", 3) if "|" in detail else ("", "0", "0", "")
+    return {
+        "model": model or gettext("its processors"),
+        "reported": speed(int(reported)) if int(reported) else gettext("none was measured"),
+        "assumed": speed(int(assumed)),
+    }
 
 
 def _amount(note: Note) -> str:

@@ -18,6 +18,7 @@ from django.db import transaction
 
 from accounting.engine.choice.facts import device_types
 from accounting.engine.choice.troubles import StoredTroubles, note_troubles
+from accounting.engine.hardware_models import Usual
 from accounting.engine.ledger import offer, settle
 from accounting.engine.machine import Ceilings, Machine
 from accounting.engine.states import Report, Settlement
@@ -201,7 +202,7 @@ def _settle_and_write(
         if "coprocs" in described.columns:
             account.device_types = device_types(described.columns["coprocs"])
     machine = described.machine if described is not None else None
-    settlement = _settle(request, account, listed, machine, store.to_us(now), recognised)
+    settlement = _settle(request, account, listed, machine, store.to_us(now), recognised, projects.usual)
     troubles = {
         id_: note_troubles(p.no_work, p.nrpc_failures, p.ended, account.troubles.get(id_, (None,))[0], now)
         for id_, p in listed.items()
@@ -235,6 +236,7 @@ def _settle(
     machine: Machine | None,
     now_us: int,
     recognised: Recognised | None,
+    usual: Usual,
 ) -> Settlement:
     """What the totals change; ``machine``: the hardware, if the request describes another one than before."""
     if recognised is not None and recognised.is_late:
@@ -252,6 +254,7 @@ def _settle(
         own_last_at_us=store.to_us(own_last_at) if own_last_at is not None else None,
         honours_handed=request.version_tuple >= instructions.HONOURS_HANDED_SINCE,
         ceilings=_ceilings(),
+        usual=usual,
     )
 
 

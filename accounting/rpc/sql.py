@@ -22,7 +22,7 @@ from portal.clients.wants import Statement
 # small, and by "merged_into_id IS NULL" nearly all computers.
 # The JSON is sent as text: totals may have more digits than 64 bits hold, and JSON's numbers would lose them.
 _READ: Final = """
-SELECT {n}, u.id, u.name, u.email, h.id, h.token, h.ncpus, h.p_fpops, h.coprocs::text,
+SELECT {n}, u.id, u.name, u.email, h.id, h.token, h.ncpus, h.p_fpops, h.p_model, h.coprocs::text,
        encode(h.hardware_digest, 'hex'), h.venue, (extract(epoch FROM l.last_at) * 1000000)::bigint, l.client_now,
        array_to_json(l.level)::text, l.contacts, h.platform_name, array_to_json(l.excluded_types)::text,
        l.answer_digest, l.answers_logged, l.same_answers, h.host_cpid,

@@ -100,6 +100,7 @@ class AccountRow(NamedTuple):
     token: str
     ncpus: int
     p_fpops: float | None
+    p_model: str
     coprocs: str
     hardware_digest: str
     venue: str
@@ -166,7 +167,7 @@ def _account(row: AccountRow, key_hash: bytes) -> Account:
         user_name=row.user_name or row.email.split("@")[0],
         host_id=row.host_id,
         token=row.token,
-        machine=_machine(row.ncpus, float(row.p_fpops or 0), devices),
+        machine=_machine(row.ncpus, float(row.p_fpops or 0), row.p_model, devices),
         hardware_digest=bytes.fromhex(row.hardware_digest),
         venue=row.venue,
         contacts=row.contacts,
@@ -195,12 +196,12 @@ def _account(row: AccountRow, key_hash: bytes) -> Account:
     return account
 
 
-def _machine(ncpus: int, p_fpops: float, devices: list[dict[str, Any]]) -> Machine | None:
+def _machine(ncpus: int, p_fpops: float, p_model: str, devices: list[dict[str, Any]]) -> Machine | None:
     """The stored hardware as the ledger sees it; None for a host whose hardware was never reported."""
     if not ncpus and not devices:
         return None
     gpus = tuple((int(d.get("count") or 0), int(d.get("peak_flops") or 0)) for d in devices)
-    return Machine(ncpus, int(p_fpops), gpus)
+    return Machine(ncpus, int(p_fpops), gpus, p_model, tuple(str(d.get("name") or "") for d in devices))
 
 
 def _totals(values: Sequence[int] | None) -> Totals | None:

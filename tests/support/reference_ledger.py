@@ -78,6 +78,24 @@ def speeds_of(hardware: Hardware | None) -> Speeds:
     )
 
 
+def believed(hardware: Hardware | None, usual: dict[str, int]) -> tuple[Hardware | None, set[tuple[str, int, int]]]:
+    """The hardware with the speeds that count, and those that do not: device, reported, assumed."""
+    if hardware is None:
+        return None, set()
+    wrong = set()
+
+    def speed(device: str, flops: int, otherwise: int) -> int:
+        normal = usual.get(device)
+        is_far = normal is not None and not (normal / 4 <= flops <= normal * 4) and flops != 10**9
+        better = (normal or otherwise) if flops <= 0 or is_far else flops
+        if better != flops and better:
+            wrong.add((device, max(0, flops), better))
+        return better
+
+    ncpus, flops, gpus = hardware
+    return (ncpus, speed("cpu", flops, 10**9), [(count, speed("gpu", peak, 0)) for count, peak in gpus]), wrong
+
+
 def at_least(totals: Amounts, others: Amounts) -> bool:
     return all(totals[kind] >= others[kind] for kind in KINDS)
 
@@ -106,6 +124,7 @@ class ReferenceHost:
         same: bool = True,
         own_last_at: int | None = None,
         honours: bool = False,
+        usual: dict[str, int] | None = None,
     ) -> dict[int, Amounts] | None:
         """The credit of each project that got some; None if the message was stale. ``now`` in micro-seconds."""
         self.notes = []
@@ -113,6 +132,9 @@ class ReferenceHost:
             near = -3600 * MICRO < now - self.last_at < 3600 * MICRO
             if client_now < self.client_now and near:
                 return None
+        old, wrong = believed(old, usual or {})
+        if new is not None:
+            new, wrong = believed(new, usual or {})
         speeds = self._faster(speeds_of(old), speeds_of(new))
         seconds = self._fill(speeds, now)
         if own_last_at is not None:
@@ -146,7 +168,10 @@ class ReferenceHost:
             elif first_of_each[project][2] is None or not same:
                 # Else the totals were no numbers, and the project is listed if it was before.
                 row.listed = True
-        return self._credit(deltas, speeds)
+        credit = self._credit(deltas, speeds)
+        if credit:
+            self.notes += [("speed_replaced", None, None, 0) for _ in wrong]
+        return credit
 
     def offer(self, project: int) -> None:
         """Our reply offers a project that the request did not list."""

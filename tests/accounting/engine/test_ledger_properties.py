@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accounting.engine.amounts import KINDS, NO_WORK, Totals
+from accounting.engine.amounts import KINDS, NO_WORK, Processor, Totals
+from accounting.engine.hardware_models import Usual
 from accounting.engine.ledger import offer, settle
 from accounting.engine.machine import ALLOWANCE_KINDS, Ceilings, Machine
 from accounting.engine.states import HostState, ProjectState, Report, Settlement, Unreadable
@@ -74,6 +75,7 @@ class Step:
     hardware: Hardware | None
     lines: list[Line]
     offers: list[int]
+    usual: dict[str, int]
 
 
 lines = st.builds(
@@ -97,6 +99,7 @@ steps = st.builds(
     st.sampled_from(HARDWARE),
     st.lists(lines, max_size=5),
     st.lists(st.sampled_from(PROJECTS), max_size=3),
+    st.sampled_from([{}, {"cpu": 5_000_000_000, "gpu": 10**13}, {"cpu": 10**9 + 1}, {"gpu": 10**12}]),
 )
 
 
@@ -104,7 +107,7 @@ def machine_of(hardware: Hardware | None) -> Machine | None:
     if hardware is None:
         return None
     ncpus, flops, gpus = hardware
-    return Machine(ncpus, flops, tuple(gpus))
+    return Machine(ncpus, flops, tuple(gpus), "A CPU", ("A GPU",) * len(gpus))
 
 
 def as_dict(totals: Totals | None) -> dict[str, int] | None:
@@ -196,6 +199,7 @@ class Comparison:
             same=step.is_same,
             own_last_at=None if step.silent_us is None else self.now_us - step.silent_us,
             honours=step.honours,
+            usual=step.usual,
         )
         self.compare(got, expected)
         if not got.stale:
@@ -232,6 +236,7 @@ class Comparison:
             own_last_at_us=None if step.silent_us is None else self.now_us - step.silent_us,
             honours_handed=step.honours,
             ceilings=Ceilings(),
+            usual=Usual({(Processor(kind), f"a {kind}"): flops for kind, flops in step.usual.items()}),
         )
         assert arguments == before, "settle changed its arguments"
         return settlement

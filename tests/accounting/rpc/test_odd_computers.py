@@ -11,15 +11,17 @@ from typing import Final
 import pytest
 from django.db import connection
 from django.db.models import F
+from django.utils import timezone
 
 from accounting.choosing.sql import LAST_WEEK
 from accounting.engine.amounts import MICRO
 from accounting.engine.states import DayFlag
+from accounting.ledger.models_seen import learn
 from accounting.ledger.texts import explain
-from accounting.models import Day, HostLedger, HostProject, Note, Project
+from accounting.models import Day, HostLedger, HostProject, ModelSpeed, Note, Project
 from accounting.projects import signing_key
 from accounting.rpc import account_keys, catalogue
-from portal.models import User
+from portal.models import Host, User
 from portal.wire import credentials
 from tests.support.am_rpc import Reply, post
 
@@ -144,3 +146,49 @@ def test_more_than_the_number_of_gpus_explains_is_capped(alice: User, tidewater:
     Client("two-gpus-honest", alice).report_after(1, gpu_ec="1920001")
     assert Day.objects.get(project=tidewater).flags == DayFlag.CAPPED
     assert Note.objects.get().kind == "ec_above_time"
+
+
+def computers_of_other_owners(number: int, name: str, flops: float) -> None:
+    for index in range(number):
+        owner = User.objects.create_user(f"owner{index}@example.org", "s")
+        gpu = {"type": "ATI", "name": name, "count": 1, "peak_flops": flops * (1 + index / 100)}
+        Host.objects.create(owner=owner, last_contact_at=timezone.now(), coprocs=[gpu])
+
+
+def test_an_impossible_peak_is_replaced_by_what_is_usual_for_the_model(alice: User, tidewater: Project) -> None:
+    computers_of_other_owners(5, "ATI X", 1.127e12 / 1.02)
+    assert learn(timezone.now()) == 1
+    Client("gpu-peak-impossible", alice).report_after(1)
+    # A day at the median of 1.127 TFLOPS: 86,400 s × 0.2 × 1.127e12 / 432e9
+    assert booked(tidewater)["gpu_ec"] == pytest.approx(45_080, abs=0.01)
+    assert booked(tidewater)["cpu_ec"] == 6_400
+    assert Day.objects.get(project=tidewater).flags == DayFlag.SPEED_REPLACED
+    told = [explain(note).happened for note in Note.objects.filter(kind="speed_replaced")]
+    assert told == [
+        "The speed that the client reports for ATI X cannot be right (43\u202f980\xa0TFLOPS). 1.13\xa0TFLOPS count instead."
+    ]
+
+
+@pytest.mark.parametrize("name", ["benchmark-zero", "benchmark-inf", "benchmark-nan", "benchmark-minus-one"])
+def test_without_a_usable_benchmark_a_processor_counts_as_its_model_or_as_one_gflops(
+    name: str, alice: User, tidewater: Project
+) -> None:
+    client = Client(name, alice)
+    client.report_after(1)
+    # 4 CPUs for a day at 1 GFLOPS: 4 × 200
+    assert (booked(tidewater)["cpu_ec"], booked(tidewater)["cpu_time"]) == (800, 345_600)
+    assert Day.objects.get(project=tidewater).flags == DayFlag.SPEED_REPLACED | DayFlag.SPEED_UNKNOWN
+    [note] = Note.objects.all()
+    assert "Sim CPU cannot be right (none was measured)" in explain(note).happened
+    assert "--run_benchmarks" in explain(note).to_do
+    # Once others have measured such a processor, its speed counts: 4 GFLOPS are 4 × 800 a day.
+    ModelSpeed.objects.create(processor="cpu", name="sim cpu", flops=4_000_000_000, as_of=timezone.now())
+    catalogue.forget()
+    client.report_after(1, cpu_ec="4000", cpu_time="691200")
+    assert booked(tidewater)["cpu_ec"] == 4_000
+
+
+def test_the_last_word_on_an_unknown_model_is_the_ceilings(alice: User, tidewater: Project) -> None:
+    Client("gpu-peak-impossible", alice).report_after(1)
+    # 500 TFLOPS: 86,400 s × 0.2 × 500e12 / 432e9
+    assert booked(tidewater)["gpu_ec"] == pytest.approx(20_000_000)
