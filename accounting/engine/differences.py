@@ -128,12 +128,13 @@ def _returned_to(
 
 def _baseline(intake: Intake, state: ProjectState, totals: Totals) -> Totals:
     """Where a new attachment starts: what the client had before we could know (accounting rules, rule 3)."""
-    if _starts_from_reported(intake, state):
+    handed = state.handed
+    if handed is None or _starts_from_reported(intake, state):
         if totals != NO_WORK:
             _note(intake, state.project_id, DayFlag.BASELINE, NoteKind.BASELINE, totals.credit)
         return totals
-    if intake.honours_handed and min(totals.minus(state.handed)) >= 0:
-        return state.handed
+    if intake.honours_handed and min(totals.minus(handed)) >= 0:
+        return handed
     return NO_WORK
 
 

@@ -358,7 +358,7 @@ def _totals(six: Sequence[bytes | None]) -> tuple[Totals | None, str | None, tup
             amounts[kind] = parse_count(text) if kind in JOB_KINDS else parse_amount(text)
         except ValueError as error:
             # Jobs are whole numbers in clients, too, and never become one.
-            is_lasting = bool(text) and kind not in JOB_KINDS and _NOT_FINITE.fullmatch(text.strip()) is not None
+            is_lasting = text is not None and kind not in JOB_KINDS and _NOT_FINITE.fullmatch(text.strip()) is not None
             unreadable.append(Unreadable(kind, f"{kind} is {error}", is_lasting))
     if len(unreadable) == len(KINDS):
         return None, unreadable[0].fault, ()

@@ -98,9 +98,9 @@ def client(operator: User) -> Client:
 @pytest.fixture
 def reported(operator: User) -> None:
     """Jobs that were reported with all these numbers, and checked as far as there is anything to check."""
-    for number, (rule_set, system) in enumerate(SYSTEMS):
+    for index, (rule_set, system) in enumerate(SYSTEMS):
         app = make_app(
-            f"app{number}",
+            f"app{index}",
             rule_set=rule_set,
             credit_system=system,
             fixed_credit_per_flop=1e-300,
