@@ -51,6 +51,13 @@ FIGURES: Final = (
         about=_("Reports not counted in full because they exceeded what the computer could have done (UTC day)."),
     ),
     Figure(
+        "am.replaced_speeds",
+        _("Speeds not believed today"),
+        link=f"admin:accounting_note_changelist?kind__exact={NoteKind.SPEED_REPLACED}",
+        link_text=_("Notes"),
+        about=_("Computers whose benchmark or GPU is far from what is usual for the model, or not known (UTC day)."),
+    ),
+    Figure(
         "am.first_contacts", _("First contacts in 24 hours"), link=_HOSTS, about=_("New computers, by either protocol.")
     ),
     Figure(
@@ -162,6 +169,8 @@ def take(now: dt.datetime) -> Iterator[Sample]:
         day, week, month, new = cursor.fetchone()
         cursor.execute(_CAPPED, [now.astimezone(dt.UTC).date(), NoteKind.DROPPED.value])
         capped = cursor.fetchone()[0]
+        cursor.execute(_CAPPED, [now.astimezone(dt.UTC).date(), NoteKind.SPEED_REPLACED.value])
+        yield Sample("am.replaced_speeds", cursor.fetchone()[0])
         cursor.execute(_KEYS)
         keys = cursor.fetchone()[0]
         cursor.execute(MONTHS_AHEAD, [now.astimezone(dt.UTC).date()])

@@ -12,7 +12,7 @@ from accounting.alerts import deliver, evaluation
 from accounting.badges import award
 from accounting.choosing import standings
 from accounting.exchange import exports, made_files
-from accounting.ledger import partitions, rollup
+from accounting.ledger import models_seen, partitions, rollup
 from accounting.mails import campaigns, send
 from accounting.models import DataCopy, Project
 from accounting.project_setup import asking
@@ -37,6 +37,12 @@ def create_partitions() -> None:
 def roll_up() -> None:
     rollup.roll_up(clock.now())
     standings.refresh(clock.now())
+
+
+@shared_task
+def learn_models() -> None:
+    """Every six hours: how fast processors of each model usually are."""
+    models_seen.learn(clock.now())
 
 
 @shared_task

@@ -76,6 +76,10 @@ AM_MAX_NCPUS = env.integer("AM_MAX_NCPUS", 1024, low=1, high=100_000)
 AM_MAX_CPU_FLOPS = env.number("AM_MAX_CPU_FLOPS", 200e9, low=1e6, high=1e13)
 AM_MAX_GPUS = env.integer("AM_MAX_GPUS", 64, low=0, high=1000)
 AM_MAX_GPU_FLOPS = env.number("AM_MAX_GPU_FLOPS", 500e12, low=1e6, high=5e15)
+# A speed more than so many times more or less than is usual for the processor's model is not believed; a model's usual
+# speed is taken from computers of so many owners.
+AM_MODEL_FACTOR = env.number("AM_MODEL_FACTOR", 4, low=1.5, high=1000)
+AM_MODEL_OWNERS = env.integer("AM_MODEL_OWNERS", 5, low=3, high=10_000)
 # Failed logins by the client protocols, per account and per address, within the window.
 CLIENT_LOGIN_FAILURES = env.integer("CLIENT_LOGIN_FAILURES", 10, low=1, high=1_000_000)
 CLIENT_LOGIN_FAILURE_WINDOW_SECS = env.integer("CLIENT_LOGIN_FAILURE_WINDOW_SECS", 600, low=1, high=7 * 86400)

@@ -31,7 +31,7 @@ MIN_FAILED_JOBS: Final = 3
 # Honest computers report late once in a while, too; then what waits is soon credited.
 MIN_CAPPED_DAYS: Final = 2
 FAILING_FRACTION: Final = 0.2
-_LOSSES: Final = (NoteKind.INVALID, NoteKind.DROPPED, NoteKind.EC_ABOVE_TIME)
+_LOSSES: Final = (NoteKind.INVALID, NoteKind.SUM_BROKEN, NoteKind.DROPPED, NoteKind.EC_ABOVE_TIME)
 
 
 class Concern(StrEnum):

@@ -129,6 +129,10 @@ _MESSAGES: Final = (
         "BOINC on this computer does not report its work to the account manager, so no credit is estimated for it. Its "
         "tasks go on, and its projects grant their credit. BOINC 7.8 and newer versions report it"
     ),
+    _(
+        "The sum %(sum)s that this client keeps for %(project)s is not a number, and stays so until the project is "
+        "detached and attached again, once its tasks are finished. Until then it does not count; all else does"
+    ),
 )
 _ORDERS: Final[tuple[tuple[str, Callable[[dict[str, Any]], bool]], ...]] = (
     (_("Attach %(names)s"), lambda said: said.get("order") == "attach"),

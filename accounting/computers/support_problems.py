@@ -18,6 +18,8 @@ from portal.operators.support import Problem
 SHOWN_FOR: Final = dt.timedelta(days=30)
 _TEXTS: Final[dict[str, str]] = {
     NoteKind.INVALID: _("The totals of a project could not be read"),
+    NoteKind.SPEED_REPLACED: _("A speed that cannot be right was reported"),
+    NoteKind.SUM_BROKEN: _("A sum that the client keeps is not a number"),
     NoteKind.RETURNED: _("A project’s old totals came back"),
     NoteKind.EC_ABOVE_TIME: _("More credit was claimed than the run time allows"),
     NoteKind.DROPPED: _("More was reported than the computer could have done"),

@@ -35,16 +35,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
 from math import isfinite
 from typing import Final
 
-from accounting.engine.amounts import NO_WORK, Totals
+from accounting.engine.amounts import NO_WORK, Processor, Totals
+from accounting.engine.differences import difference, in_part
+from accounting.engine.hardware_models import DEFAULT_FPOPS, NOTHING_USUAL, Replaced, Usual, judge
 from accounting.engine.machine import (
     DAY_US,
     HOUR_US,
     NO_ALLOWANCE,
-    SECOND_US,
     Allowance,
     Capacity,
     Ceilings,
@@ -54,16 +54,21 @@ from accounting.engine.machine import (
     most_cpu_credit,
     most_gpu_credit,
 )
-from accounting.engine.returns import Earlier, is_return, not_reached, with_last
 from accounting.engine.sharing import distribute
-from accounting.engine.states import DayFlag, HostState, Intake, Note, NoteKind, ProjectState, Report, Settlement
+from accounting.engine.states import (
+    NO_KINDS,
+    DayFlag,
+    HostState,
+    Intake,
+    Note,
+    NoteKind,
+    ProjectState,
+    Report,
+    Settlement,
+)
 
 STALE_WITHIN_US: Final = HOUR_US
 LEVEL_KEPT_US: Final = 30 * DAY_US
-# A client's totals move once a minute: a difference may hold two minutes more than the time between reports.
-RETURN_SLACK_US: Final = 120 * SECOND_US
-# What a client reports as its speed when the benchmark failed or was skipped.
-DEFAULT_FPOPS: Final = 1_000_000_000
 
 
 def offer(state: ProjectState | None, project_id: int) -> ProjectState:
@@ -92,6 +97,7 @@ def settle(
     own_last_at_us: int | None = None,
     honours_handed: bool,
     ceilings: Ceilings,
+    usual: Usual = NOTHING_USUAL,
 ) -> Settlement:
     """What a request with these reports changes; the arguments stay as they are.
 
@@ -99,21 +105,26 @@ def settle(
     ``new`` are the hardware as stored and as this request describes it. ``is_same_client`` says that the request
     is of the client whose totals are in ``projects``: else they are no start for its own. ``own_last_at_us`` is
     when it last reported, if another client has reported for the host since. ``honours_handed`` says that the
-    client starts its counters from the totals of our reply.
+    client starts its counters from the totals of our reply. ``usual``: how fast processors of known models are.
     """
     if client_now is not None and not isfinite(client_now):
         client_now = None
     if _is_stale(host, now_us, client_now):
         return Settlement(True, host)
+    old, replaced_before = judge(old, usual)
+    new, replaced = judge(new, usual)
+    current = old if new is None else new
+    replaced = replaced_before if new is None else replaced
     machine = larger_capacity(old, new, ceilings)
     # A new host has no known time of work. If our clock was set back, no time has passed.
     since_us = now_us if host.last_at_us is None else min(host.last_at_us, now_us)
     level = NO_ALLOWANCE if host.last_at_us is None else _grown(host.level, machine, since_us, now_us)
     own_us = now_us - (since_us if own_last_at_us is None else min(own_last_at_us, since_us))
     intake = Intake(machine, own_us, is_same_client, honours_handed, dict(projects))
+    intake.has_replaced_gpu = any(each.processor is Processor.GPU for each in replaced)
     _take_reports(intake, reports)
     level, credits = distribute(intake, level)
-    current = new if new is not None else old
+    _tell_replaced(intake, replaced, credits)
     if current is not None and current.p_fpops == DEFAULT_FPOPS:
         for project_id in credits:
             intake.flag(project_id, DayFlag.SPEED_UNKNOWN)
@@ -125,6 +136,17 @@ def settle(
         intake.flags,
         intake.notes,
     )
+
+
+def _tell_replaced(intake: Intake, replaced: Sequence[Replaced], credits: Mapping[int, Totals]) -> None:
+    """Marks days whose credit was counted at other speeds than the computer's own, and says which."""
+    if not replaced or not credits:
+        return
+    for project_id in credits:
+        intake.flag(project_id, DayFlag.SPEED_REPLACED)
+    for each in replaced:
+        detail = f"{each.processor.value}|{each.reported}|{each.assumed}|{each.model}"
+        intake.notes.append(Note(NoteKind.SPEED_REPLACED, None, detail=detail))
 
 
 def _is_stale(host: HostState, now_us: int, client_now: float | None) -> bool:
@@ -164,7 +186,11 @@ def _take_reports(intake: Intake, reports: Sequence[Report]) -> None:
         if report.totals is None:
             rows[project_id] = _without_totals(intake, state, report.fault)
             continue
-        delta, earlier, restart = _difference(intake, state, report.totals)
+        totals, broken = report.totals, NO_KINDS
+        if report.unreadable or state.broken:
+            totals, delta, earlier, restart, broken = in_part(intake, state, report, report.totals)
+        else:
+            delta, earlier, restart = difference(intake, state, totals)
         dropped = state.dropped
         if delta != NO_WORK:
             earned = _limited_by_run_time(intake, project_id, delta)
@@ -173,7 +199,7 @@ def _take_reports(intake: Intake, reports: Sequence[Report]) -> None:
             if earned != NO_WORK:
                 intake.deltas[project_id] = earned
         rows[project_id] = ProjectState(
-            project_id, report.totals, earlier, state.credited, state.pending, dropped, None, True, restart
+            project_id, totals, earlier, state.credited, state.pending, dropped, None, True, restart, broken
         )
     for project_id, state in rows.items():
         if project_id in seen:
@@ -198,84 +224,31 @@ def _without_totals(intake: Intake, state: ProjectState, fault: str | None) -> P
 
 
 def _without_known_totals(state: ProjectState) -> ProjectState:
-    return replace(state, reported=None, earlier=(), restart=None)
-
-
-def _difference(intake: Intake, state: ProjectState, totals: Totals) -> tuple[Totals, Earlier, Totals | None]:
-    """What was done since the last totals, and the marks W and B that are left (accounting rules 3 and 4)."""
-    last, earlier, restart = state.reported, state.earlier, state.restart
-    if last is None or not intake.is_same_client:
-        return totals.minus(_baseline(intake, state, totals)), (), None
-    unused = NO_WORK
-    if not state.listed:
-        # Attached again: a reset to the base. Its old totals may come back with the folder that it had before.
-        base = _baseline(intake, state, totals)
-        if base != last:
-            earlier = with_last(earlier, last)
-        if intake.honours_handed and state.handed is not None and not_reached(base, [state.handed]):
-            # A copy of its folder may have started from these, and report later.
-            unused = state.handed
-        last = restart = base
-    delta = totals.minus(last)
-    if min(delta) < 0:
-        _note(intake, state.project_id, DayFlag.RESET, NoteKind.RESET)
-        return NO_WORK, with_last(earlier, last), totals
-    returned_to = _returned_to(intake, totals, last, earlier, restart)
-    if returned_to:
-        _note(intake, state.project_id, DayFlag.RETURNED, NoteKind.RETURNED)
-        delta = totals.minus(reduce(Totals.larger, returned_to, last)).larger(NO_WORK)
-        # Those that it has now are not a continuation of the last ones, which may come back in turn.
-        earlier, restart = with_last(earlier, last), totals
-    earlier = with_last(earlier, unused)
-    return delta, earlier, restart if not_reached(totals, earlier) else None
-
-
-def _returned_to(
-    intake: Intake, totals: Totals, last: Totals, earlier: Earlier, restart: Totals | None
-) -> tuple[Totals, ...]:
-    """The earlier totals that have come back, or been passed by those that have."""
-    ahead = not_reached(last, earlier)
-    if not ahead or restart is None:
-        return ()
-    if _is_too_much(intake, totals.minus(last)):
-        return ahead
-    return tuple(each for each in ahead if is_return(totals, last, each, restart))
-
-
-def _baseline(intake: Intake, state: ProjectState, totals: Totals) -> Totals:
-    """Where a new attachment starts: what the client had before we could know (accounting rules, rule 3)."""
-    if state.handed is None or (state.listed and state.reported is None) or not intake.is_same_client:
-        if totals != NO_WORK:
-            _note(intake, state.project_id, DayFlag.BASELINE, NoteKind.BASELINE, totals.credit)
-        return totals
-    if intake.honours_handed and min(totals.minus(state.handed)) >= 0:
-        return state.handed
-    return NO_WORK
-
-
-def _note(intake: Intake, project_id: int, flag: DayFlag, kind: NoteKind, amount: int = 0) -> None:
-    intake.flag(project_id, flag)
-    intake.notes.append(Note(kind, project_id, amount=amount))
-
-
-def _is_too_much(intake: Intake, delta: Totals) -> bool:
-    """Whether a machine cannot have done this since its last report: then old totals have come back.
-
-    Credit is not asked: clients with several GPUs claim too much of it, honestly, and rule 5 ties it to the
-    time.
-    """
-    most = allowance(intake.capacity, intake.elapsed_us + RETURN_SLACK_US)
-    return delta.cpu_time > most.cpu_time or delta.gpu_time > most.gpu_time or delta.njobs * SECOND_US > most.jobs
+    return replace(state, reported=None, earlier=(), restart=None, broken=NO_KINDS)
 
 
 def _limited_by_run_time(intake: Intake, project_id: int, delta: Totals) -> Totals:
     """The difference with its credit cut to what its run time is worth (accounting rules, rule 5)."""
+    most_gpu_ec = most_gpu_credit(intake.capacity, delta.gpu_time)
     cpu_ec = min(delta.cpu_ec, most_cpu_credit(intake.capacity, delta.cpu_time))
-    gpu_ec = min(delta.gpu_ec, most_gpu_credit(intake.capacity, delta.gpu_time))
+    gpu_ec = min(delta.gpu_ec, most_gpu_ec)
+    if excess := delta.cpu_ec - cpu_ec:
+        _note_excess(intake, project_id, DayFlag.CAPPED, NoteKind.EC_ABOVE_TIME, "cpu_ec", excess)
+    if excess := delta.gpu_ec - gpu_ec:
+        # Honest clients multiply the credit of a GPU by the number of GPUs.
+        is_known = delta.gpu_ec <= most_gpu_ec * intake.capacity.gpu_instances
+        # What a peak that is not believed added up is no sign of a computer that does too much.
+        capped = DayFlag.SPEED_REPLACED if intake.has_replaced_gpu else DayFlag.CAPPED
+        flag = DayFlag.SEVERAL_GPUS if is_known else capped
+        kind = NoteKind.SEVERAL_GPUS if is_known else NoteKind.EC_ABOVE_TIME
+        _note_excess(intake, project_id, flag, kind, "gpu_ec", excess)
     if cpu_ec == delta.cpu_ec and gpu_ec == delta.gpu_ec:
         return delta
-    intake.flag(project_id, DayFlag.CAPPED)
-    for kind, excess in (("cpu_ec", delta.cpu_ec - cpu_ec), ("gpu_ec", delta.gpu_ec - gpu_ec)):
-        if excess:
-            intake.notes.append(Note(NoteKind.EC_ABOVE_TIME, project_id, kind, excess, kind))
     return delta._replace(cpu_ec=cpu_ec, gpu_ec=gpu_ec)
+
+
+def _note_excess(
+    intake: Intake, project_id: int, flag: DayFlag, note: NoteKind, kind_of_amount: str, excess: int
+) -> None:
+    intake.flag(project_id, flag)
+    intake.notes.append(Note(note, project_id, kind_of_amount, excess, kind_of_amount))

@@ -36,11 +36,15 @@ NO_ALLOWANCE = Allowance(0, 0, 0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Hardware as a client describes it: CPU instances, FLOPS of one, and GPUs as (count, peak FLOPS)."""
+    """Hardware as a client describes it: CPU instances, FLOPS of one, and GPUs as (count, peak FLOPS); names of models,
+    as far as they are known.
+    """
 
     ncpus: int
     p_fpops: int
     gpus: tuple[tuple[int, int], ...] = ()
+    cpu_model: str = ""
+    gpu_models: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

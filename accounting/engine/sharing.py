@@ -154,6 +154,7 @@ def _apply(intake: Intake, ids: list[int], splits: list[_Split]) -> dict[int, To
             row.handed,
             row.listed,
             row.restart,
+            row.broken,
         )
     for kind, split in zip(KINDS, splits, strict=True):
         lost = sum(split.dropped)

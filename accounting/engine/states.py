@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntFlag, StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.machine import NO_ALLOWANCE, Allowance, Capacity
+
+NO_KINDS: Final[frozenset[str]] = frozenset()
 
 
 class DayFlag(IntFlag):
@@ -23,6 +25,9 @@ class DayFlag(IntFlag):
     SPEED_UNKNOWN = 8
     RETURNED = 16
     PENDING_PAID = 32
+    SUM_BROKEN = 64
+    SEVERAL_GPUS = 128
+    SPEED_REPLACED = 256
 
 
 class NoteKind(StrEnum):
@@ -33,7 +38,11 @@ class NoteKind(StrEnum):
     RESET = "reset"
     RETURNED = "returned"
     EC_ABOVE_TIME = "ec_above_time"
+    SEVERAL_GPUS = "several_gpus"
+    SPEED_REPLACED = "speed_replaced"
     DROPPED = "dropped"
+    SUM_BROKEN = "sum_broken"
+    SUM_RESTARTED = "sum_restarted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +83,27 @@ class ProjectState:
     handed: Totals | None = None
     listed: bool = False
     restart: Totals | None = None
+    broken: frozenset[str] = NO_KINDS
+
+
+class Unreadable(NamedTuple):
+    """One of the six totals that is no usable number. ``is_lasting``: it is a sum with nan or infinity in it."""
+
+    kind: str
+    fault: str
+    is_lasting: bool = False
 
 
 class Report(NamedTuple):
-    """What a request says of one project: totals, or none (not every client sends them), or their fault."""
+    """What a request says of one project: totals, or none (not every client sends them), or their fault.
+
+    Where only some of the totals cannot be used, they are in ``unreadable``, and 0 in ``totals``.
+    """
 
     project_id: int
     totals: Totals | None
     fault: str | None = None
+    unreadable: tuple[Unreadable, ...] = ()
 
 
 @dataclass(slots=True)
@@ -111,6 +133,7 @@ class Intake:
     deltas: dict[int, Totals] = field(default_factory=dict)
     flags: dict[int, int] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
+    has_replaced_gpu: bool = False
 
     def flag(self, project_id: int, flag: DayFlag) -> None:
         self.flags[project_id] = self.flags.get(project_id, 0) | flag.value

@@ -54,7 +54,7 @@ _HALVES: Final[dict[Show, tuple[Callable[[Totals], int], Callable[[Totals], int]
 }
 
 # Days with one of these get a sign in the chart.
-_MARKED: Final = DayFlag.CAPPED | DayFlag.RESET | DayFlag.RETURNED | DayFlag.SPEED_UNKNOWN
+_MARKED: Final = DayFlag.CAPPED | DayFlag.RESET | DayFlag.RETURNED | DayFlag.SPEED_UNKNOWN | DayFlag.SUM_BROKEN
 
 
 @dataclass(frozen=True, slots=True)

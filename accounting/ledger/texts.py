@@ -14,7 +14,7 @@ from django.utils.translation import gettext_noop as _
 from accounting.engine.amounts import KINDS
 from accounting.engine.states import DayFlag, NoteKind
 from accounting.models import Note, Project
-from portal.templatetags.display import count, credit_text, duration_text
+from portal.templatetags.display import count, credit_text, duration_text, speed
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +75,39 @@ _TEXTS: Final[dict[str, NoteText]] = {
     ),
     NoteKind.EC_ABOVE_TIME: NoteText(
         _("%(project)s claimed %(amount)s more than its run time allows at the speed of this computer."),
-        _("That part does not count; everything else does. Clients with several GPUs are known to claim too much."),
+        _("That part does not count; everything else does."),
         _("If this happens every day, measure the speed again: boinccmd --run_benchmarks."),
         is_loss=True,
+    ),
+    NoteKind.SEVERAL_GPUS: NoteText(
+        _("%(project)s claimed %(amount)s more than the run time of this computer’s GPUs is worth."),
+        _(
+            "BOINC clients multiply the credit of a GPU by the number of GPUs, which is a known error of theirs. The "
+            "work counts in full; only what was multiplied is left out."
+        ),
+        _NOTHING_TO_DO,
+    ),
+    NoteKind.SPEED_REPLACED: NoteText(
+        _("The speed that the client reports for %(model)s cannot be right (%(reported)s). %(assumed)s count instead."),
+        _("That is usual for this model, or 1 GFLOPS for processors of which nothing is known."),
+        _("Update BOINC and the drivers of this computer’s GPUs, and measure its speed: boinccmd --run_benchmarks."),
+    ),
+    NoteKind.SUM_BROKEN: NoteText(
+        _("The client’s sum of %(sum)s for %(project)s is not a number."),
+        _(
+            "Such a sum does not become right by itself, so what it adds up does not count. Everything else that the "
+            "client reports counts as before."
+        ),
+        _(
+            "Update BOINC and the drivers of this computer’s GPUs. Once the project’s tasks are finished, detach it "
+            "and attach it again: the sum then starts again, and counts."
+        ),
+        is_loss=True,
+    ),
+    NoteKind.SUM_RESTARTED: NoteText(
+        _("The client’s sum of %(sum)s for %(project)s is a number again."),
+        _("It counts from this number on. What the client added up while its sum was not a number does not count."),
+        _NOTHING_TO_DO,
     ),
     NoteKind.DROPPED: NoteText(
         _("This computer reported %(amount)s more than it could have done since its last reports."),
@@ -103,14 +133,28 @@ _AMOUNTS: Final = {
 }
 
 
+# What the client adds up, by the name of the sum
+_SUMS: Final = {
+    "cpu_ec": _("credit for CPU work"),
+    "gpu_ec": _("credit for GPU work"),
+    "cpu_time": _("CPU time"),
+    "gpu_time": _("GPU time"),
+    "njobs_success": _("finished tasks"),
+    "njobs_error": _("failed tasks"),
+}
+
+
 # What the owner should know of a day (accounting rules).
 _FLAG_WORDS: Final = {
-    DayFlag.CAPPED: _("more was reported than the computer could have done; the rest is waiting"),
+    DayFlag.CAPPED: _("more was reported than the computer could have done; the rest is waiting, or was left out"),
     DayFlag.RESET: _("totals started from zero again"),
     DayFlag.RETURNED: _("old totals came back"),
     DayFlag.SPEED_UNKNOWN: _("speed not measured, so it was assumed"),
     DayFlag.BASELINE: _("earlier work was reported, which does not count here"),
     DayFlag.PENDING_PAID: _("waiting work was credited"),
+    DayFlag.SEVERAL_GPUS: _("the client counted the credit of several GPUs too often; the surplus was left out"),
+    DayFlag.SPEED_REPLACED: _("the reported speed could not be right, so the usual speed of the model was used"),
+    DayFlag.SUM_BROKEN: _("a sum that the client keeps is or was not a number"),
 }
 
 
@@ -126,9 +170,21 @@ def explain(note: Note, project_name: str = "") -> NoteText:
         "project": project_name or gettext("A project"),
         "amount": _amount(note),
         "detail": note.detail or note.kind,
+        **(_replaced_speed(note.detail) if note.kind == NoteKind.SPEED_REPLACED else {}),
+        "sum": gettext(_SUMS[note.detail]) if note.detail in _SUMS else "",
     }
     to_do = gettext(text.to_do) if text.to_do else ""
     return NoteText(said, gettext(text.meaning), to_do, text.is_loss)
+
+
+def _replaced_speed(detail: str) -> dict[str, str]:
+    """What ``accounting.engine.ledger`` keeps of a speed that is not believed."""
+    _processor, reported, assumed, model = detail.split("|", 3) if "|" in detail else ("", "0", "0", "")
+    return {
+        "model": model or gettext("its processors"),
+        "reported": speed(int(reported)) if int(reported) else gettext("none was measured"),
+        "assumed": speed(int(assumed)),
+    }
 
 
 def _amount(note: Note) -> str:

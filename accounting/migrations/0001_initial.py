@@ -1,3 +1,4 @@
+import accounting.engine.amounts
 import accounting.engine.client_tasks
 import accounting.models.ledger
 import accounting.models.owner
@@ -505,6 +506,34 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="ModelSpeed",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                ("processor", models.CharField(max_length=3)),
+                ("name", models.CharField(max_length=120)),
+                ("flops", models.BigIntegerField()),
+                ("as_of", models.DateTimeField()),
+            ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("processor", "name"), name="modelspeed_model"),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("flops__gt", 0),
+                            (
+                                "processor__in",
+                                [
+                                    accounting.engine.amounts.Processor["CPU"],
+                                    accounting.engine.amounts.Processor["GPU"],
+                                ],
+                            ),
+                        ),
+                        name="modelspeed_range",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
             name="SignatureImage",
             fields=[
                 (
@@ -991,6 +1020,12 @@ class Migration(migrations.Migration):
                     "restart",
                     django.contrib.postgres.fields.ArrayField(
                         base_field=models.DecimalField(decimal_places=0, max_digits=22), null=True, size=6
+                    ),
+                ),
+                (
+                    "broken",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(max_length=16), default=list, size=None
                     ),
                 ),
                 (

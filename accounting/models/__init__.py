@@ -10,7 +10,17 @@ from accounting.models.asked import ProjectChange
 from accounting.models.files import DataCopy, DataCopyPart
 
 # Migrations name the two functions that begin with an underscore.
-from accounting.models.ledger import Answer, Day, HostClient, HostLedger, HostProject, Note, _no_allowance, _zeros
+from accounting.models.ledger import (
+    Answer,
+    Day,
+    HostClient,
+    HostLedger,
+    HostProject,
+    ModelSpeed,
+    Note,
+    _no_allowance,
+    _zeros,
+)
 from accounting.models.months import BestDay, ClosedMonths, Month
 from accounting.models.news import Announcement, MailCampaign
 from accounting.models.projects import (
@@ -66,6 +76,7 @@ __all__ = [
     "HostLedger",
     "HostProject",
     "MailCampaign",
+    "ModelSpeed",
     "Month",
     "Note",
     "Project",

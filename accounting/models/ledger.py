@@ -9,6 +9,8 @@ from django.db.models.lookups import Exact
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from accounting.engine.amounts import Processor
+from accounting.engine.hardware_models import MAX_NAME
 from accounting.engine.returns import EARLIER_KEPT
 from accounting.models.amounts import Amounts
 from accounting.models.owner import HostOwner
@@ -89,6 +91,8 @@ class HostProject(models.Model):
     )
     # The totals at the last reset, while the client is below earlier ones
     restart = ArrayField(models.DecimalField(max_digits=22, decimal_places=0), size=6, null=True)
+    # The kinds of amounts whose sum was no number, and begins again with the first that is one
+    broken = ArrayField(models.CharField(max_length=16), default=list)
     handed = ArrayField(models.BigIntegerField(), size=6, null=True)
     credited = ArrayField(models.BigIntegerField(), size=6, default=_zeros)
     pending = ArrayField(models.BigIntegerField(), size=6, default=_zeros)
@@ -227,3 +231,22 @@ class Note(models.Model):
 
     def __str__(self) -> str:
         return f"{self.day} {self.kind}"
+
+
+class ModelSpeed(models.Model):
+    """The usual speed of one processor of a model, as computers of several owners report it."""
+
+    processor = models.CharField(max_length=3)
+    # As accounting.engine.hardware_models.model_name writes it
+    name = models.CharField(max_length=MAX_NAME)
+    flops = models.BigIntegerField()
+    as_of = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["processor", "name"], name="modelspeed_model"),
+            CheckConstraint(condition=Q(processor__in=list(Processor), flops__gt=0), name="modelspeed_range"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.flops / 1e9:g} GFLOPS"

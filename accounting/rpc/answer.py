@@ -20,6 +20,7 @@ from django.db import transaction
 from accounting.engine.addresses import address_key
 from accounting.engine.choice.facts import device_types
 from accounting.engine.choice.troubles import StoredTroubles, note_troubles
+from accounting.engine.hardware_models import Usual
 from accounting.engine.ledger import offer, settle
 from accounting.engine.machine import Ceilings, Machine
 from accounting.engine.states import Report, Settlement
@@ -238,7 +239,7 @@ def _settle_and_write(
     machine = described.machine if described is not None else None
     attachments = attachments_of(request, account, listed, projects)
     reports = _reports(account, listed, attachments)
-    settlement = _settle(request, account, reports, machine, store.to_us(now), recognised)
+    settlement = _settle(request, account, reports, machine, store.to_us(now), recognised, projects.usual)
     troubles = {
         id_: note_troubles(p.no_work, p.nrpc_failures, p.ended, account.troubles.get(id_, (None,))[0], now)
         for id_, p in listed.items()
@@ -271,7 +272,7 @@ def _reports(account: store.Account, listed: Listed, attachments: Attachments) -
     """What the ledger is told of each project. One that the client has under an address that is not known for it yet
     goes on, without totals: they will count from where they are now.
     """
-    reports = [Report(id_, project.totals, project.fault) for id_, project in listed.items()]
+    reports = [Report(id_, project.totals, project.fault, project.unreadable) for id_, project in listed.items()]
     rows = account.projects
     return reports + [Report(id_, None) for id_ in attachments.elsewhere if id_ in rows and rows[id_].listed]
 
@@ -283,6 +284,7 @@ def _settle(
     machine: Machine | None,
     now_us: int,
     recognised: Recognised | None,
+    usual: Usual,
 ) -> Settlement:
     """What the totals change; ``machine``: the hardware, if the request describes another one than before."""
     if recognised is not None and recognised.is_late:
@@ -300,6 +302,7 @@ def _settle(
         own_last_at_us=store.to_us(own_last_at) if own_last_at is not None else None,
         honours_handed=request.version_tuple >= instructions.HONOURS_HANDED_SINCE,
         ceilings=_ceilings(),
+        usual=usual,
     )
 
 

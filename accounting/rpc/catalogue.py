@@ -12,6 +12,8 @@ from django.db.models import Prefetch, Q, QuerySet
 from accounting.engine.addresses import address_key, is_same_origin
 from accounting.engine.audience import Audience
 from accounting.engine.choice.facts import ProjectFacts, Trouble, TroubleKind
+from accounting.engine.hardware_models import NOTHING_USUAL, Usual
+from accounting.ledger.models_seen import usual
 from accounting.models import Announcement, Project, ProjectAddress
 from accounting.models.news import PUBLIC
 from accounting.rpc import account_keys
@@ -63,6 +65,8 @@ class Catalogue:
     # Announcements that replies carry; and for whom there are others that are not for everybody
     urgent: tuple[Urgent, ...]
     audiences: tuple[Audience, ...]
+    # How fast processors of known models are
+    usual: Usual = NOTHING_USUAL
     # By the keys of all their addresses: as they are, and in lower case, None where that is not one project's
     by_key: dict[str, CatalogueProject] = field(init=False)
     by_folded_key: dict[str, CatalogueProject | None] = field(init=False)
@@ -137,7 +141,7 @@ def _load() -> Catalogue:
     recent = list(news.filter(Q(urgent_until__gt=now) | Q(published_at__gte=now - NEWS_KEPT) & ~PUBLIC)[:MAX_NEWS])
     urgent = [Urgent(a.title, a.urgent_until, a.audience) for a in recent if a.urgent_until and a.urgent_until > now]
     audiences = {a.audience for a in recent if a.published_at >= now - NEWS_KEPT and not a.audience.is_everybody}
-    return Catalogue({p.id: p for p in projects}, tuple(urgent), tuple(audiences))
+    return Catalogue({p.id: p for p in projects}, tuple(urgent), tuple(audiences), usual())
 
 
 def _entry(project: Project) -> CatalogueProject:

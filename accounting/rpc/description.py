@@ -83,12 +83,13 @@ def describe(request: AccountManagerRequest) -> Description:
         "client_version": request.client_version,
         "platform_name": request.platform_name,
     }
-    names = {"host_cpid": request.host_cpid, "domain_name": request.domain_name}
-    columns = said | {column: name for column, name in names.items() if name}
+    of_client = {"host_cpid": request.host_cpid, "domain_name": request.domain_name}
+    columns = said | {column: name for column, name in of_client.items() if name}
     if hardware is None:
         return Description(columns, None)
     gpus = tuple((c.count, int(c.peak_flops or 0)) for c in hardware.coprocs)
-    machine = Machine(hardware.ncpus or 0, int(hardware.p_fpops or 0), gpus)
+    names = tuple(each.name for each in hardware.coprocs)
+    machine = Machine(hardware.ncpus or 0, int(hardware.p_fpops or 0), gpus, hardware.p_model, names)
     return Description(columns | _hardware_columns(hardware), machine)
 
 

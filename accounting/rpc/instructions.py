@@ -356,16 +356,24 @@ def _messages(
             " Its tasks go on, and its projects grant their credit. BOINC 7.8 and newer versions report it"
         )
     return announcements + [
-        f"The totals of {projects.by_id[note.project_id].name} could not be read ({note.detail}). Nothing is lost:"
-        " they count as soon as a report can be read"
+        _NOTE_MESSAGES[note.kind].format(name=projects.by_id[note.project_id].name, detail=note.detail)
         for note in outcome.settlement.notes
-        if note.kind == NoteKind.INVALID and note.project_id in projects.by_id
+        if note.kind in _NOTE_MESSAGES and note.project_id in projects.by_id
     ]
 
 
 def is_new_week(last_at_us: int | None, now_us: int) -> bool:
     """Whether a week has begun since the last contact, so that a message is not repeated at each of them."""
     return last_at_us is None or last_at_us // _WEEK_US < now_us // _WEEK_US
+
+
+# accounting/computers/contacts.py translates them.
+_NOTE_MESSAGES: Final = {
+    NoteKind.INVALID: "The totals of {name} could not be read ({detail}). Nothing is lost: they count as soon as a"
+    " report can be read",
+    NoteKind.SUM_BROKEN: "The sum {detail} that this client keeps for {name} is not a number, and stays so until the"
+    " project is detached and attached again, once its tasks are finished. Until then it does not count; all else does",
+}
 
 
 def _preferences(account: Account) -> Preferences | None:

@@ -37,7 +37,7 @@ FORGOTTEN_AFTER: Final = dt.timedelta(days=180)
 
 _NUMBER_KEY: Final = re.compile(r".* (\d{1,18}) (\d{1,18})", re.DOTALL)
 _TOTALS: Final = ("reported", "handed")
-_NO_TOTALS: Final[dict[str, Any]] = {"reported": None, "handed": None, "restart": None, "earlier": []}
+_NO_TOTALS: Final[dict[str, Any]] = {"reported": None, "handed": None, "restart": None, "earlier": [], "broken": []}
 _WISHES: Final = ("suspended", "told_suspended", "no_new_work", "excluded", "no_rsc", "drop_waiting")
 
 
@@ -266,7 +266,7 @@ def _record_of(client: HostClient, cpid: str, own: Host | None, now: dt.datetime
     for id_, totals in books["projects"].items():
         like = wishes.get(int(id_))
         # Old totals that may come back are perhaps the other client's: its own only grew.
-        kept = {name: totals[name] for name in (*_TOTALS, "listed")}
+        kept = {name: totals[name] for name in (*_TOTALS, "listed", "broken")}
         HostProject.objects.create(
             host=record,
             project_id=int(id_),
@@ -300,6 +300,7 @@ def _books(host: Host) -> dict[str, Any]:
                 **{name: _whole(getattr(row, name)) for name in (*_TOTALS, "restart")},
                 "earlier": [_whole(each) for each in row.earlier],
                 "listed": row.listed,
+                "broken": row.broken,
             }
             for row in HostProject.objects.filter(**of(host))
         },

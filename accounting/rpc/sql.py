@@ -22,7 +22,7 @@ from portal.clients.wants import Statement
 # small, and by "merged_into_id IS NULL" nearly all computers.
 # The JSON is sent as text: totals may have more digits than 64 bits hold, and JSON's numbers would lose them.
 _READ: Final = """
-SELECT {n}, u.id, u.name, u.email, h.id, h.token, h.ncpus, h.p_fpops, h.coprocs::text,
+SELECT {n}, u.id, u.name, u.email, h.id, h.token, h.ncpus, h.p_fpops, h.p_model, h.coprocs::text,
        encode(h.hardware_digest, 'hex'), h.venue, (extract(epoch FROM l.last_at) * 1000000)::bigint, l.client_now,
        array_to_json(l.level)::text, l.contacts, h.platform_name, array_to_json(l.excluded_types)::text,
        l.answer_digest, l.answers_logged, l.same_answers, h.host_cpid,
@@ -31,7 +31,7 @@ SELECT {n}, u.id, u.name, u.email, h.id, h.token, h.ncpus, h.p_fpops, h.coprocs:
        (SELECT json_agg(json_build_array(p.project_id, p.reported, p.earlier, p.handed, p.credited, p.pending,
                p.dropped, p.listed, p.suspended, p.told_suspended, p.no_new_work, p.excluded, p.no_rsc, p.update_asked,
                p.drop_waiting, p.state->'troubles', p.state->'at', p.state->'hostid', p.state->'by_owner',
-               p.state->'unsummed', p.restart))::text
+               p.state->'unsummed', p.restart, p.broken))::text
           FROM accounting_hostproject p WHERE p.host_id = h.id AND p.user_id = h.owner_id),
        (SELECT json_agg(json_build_array(c.project_id, c.is_chosen, c.resource_share, encode(c.account_key, 'escape'),
                c.total_ec, c.avg_ec, (extract(epoch FROM c.avg_at) * 1000000)::bigint))::text
@@ -88,21 +88,22 @@ hosts AS (
 projects AS (
   INSERT INTO accounting_hostproject AS p (host_id, project_id, user_id, reported, earlier, handed, credited, pending,
          dropped, listed, state, suspended, told_suspended, no_new_work, excluded, no_rsc, update_asked, drop_waiting,
-         restart)
+         restart, broken)
   SELECT n.host_id, n.id, n.user_id, n.reported::numeric[], n.earlier::numeric[], n.handed::bigint[],
          n.credited::bigint[], n.pending::bigint[], n.dropped::numeric[], n.listed, coalesce(n.state, '{{}}')::jsonb,
-         false, n.told_suspended, false, false, '{{}}', n.told_update, false, n.restart::numeric[]
+         false, n.told_suspended, false, false, '{{}}', n.told_update, false, n.restart::numeric[],
+         n.broken::varchar[]
     FROM unnest(%(p_host_id)s::bigint[], %(p_user_id)s::bigint[], %(p_id)s::bigint[], %(p_reported)s::text[],
          %(p_earlier)s::text[], %(p_handed)s::text[], %(p_credited)s::text[], %(p_pending)s::text[],
          %(p_dropped)s::text[], %(p_listed)s::boolean[], %(p_state)s::text[], %(p_told_suspended)s::boolean[],
-         %(p_told_update)s::boolean[], %(p_restart)s::text[])
+         %(p_told_update)s::boolean[], %(p_restart)s::text[], %(p_broken)s::text[])
          AS n(host_id, user_id, id, reported, earlier, handed, credited, pending, dropped, listed, state,
-              told_suspended, told_update, restart)
+              told_suspended, told_update, restart, broken)
    WHERE n.host_id IN (SELECT host_id FROM ledger)
   ON CONFLICT (host_id, project_id, user_id) DO UPDATE
      SET reported = excluded.reported, earlier = excluded.earlier, restart = excluded.restart,
-         handed = excluded.handed, credited = excluded.credited, pending = excluded.pending, dropped = excluded.dropped,
-         listed = excluded.listed,
+         broken = excluded.broken, handed = excluded.handed, credited = excluded.credited, pending = excluded.pending,
+         dropped = excluded.dropped, listed = excluded.listed,
          state = CASE WHEN excluded.listed THEN excluded.state ELSE p.state END,
          told_suspended = excluded.told_suspended,
          -- The reply carries what was asked when this request was read; a later wish stays for the next one.

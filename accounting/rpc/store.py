@@ -19,7 +19,7 @@ from accounting.engine.choice.facts import Wish, device_types
 from accounting.engine.choice.troubles import StoredTroubles
 from accounting.engine.host_wishes import HostWishes
 from accounting.engine.machine import Allowance, Machine
-from accounting.engine.states import HostState, ProjectState, Settlement
+from accounting.engine.states import NO_KINDS, HostState, ProjectState, Settlement
 from accounting.rpc import sql as rpc_sql
 from accounting.rpc.contact_log import NOTHING_ANSWERED, LastAnswer
 from portal.clients.wants import Query, Row, Step, Steps, fetch
@@ -112,6 +112,7 @@ class AccountRow(NamedTuple):
     token: str
     ncpus: int
     p_fpops: float | None
+    p_model: str
     coprocs: str
     hardware_digest: str
     venue: str
@@ -178,7 +179,7 @@ def _account(row: AccountRow, key_hash: bytes) -> Account:
         user_name=row.user_name or row.email.split("@")[0],
         host_id=row.host_id,
         token=row.token,
-        machine=_machine(row.ncpus, float(row.p_fpops or 0), devices),
+        machine=_machine(row.ncpus, float(row.p_fpops or 0), row.p_model, devices),
         hardware_digest=bytes.fromhex(row.hardware_digest),
         venue=row.venue,
         contacts=row.contacts,
@@ -207,12 +208,12 @@ def _account(row: AccountRow, key_hash: bytes) -> Account:
     return account
 
 
-def _machine(ncpus: int, p_fpops: float, devices: list[dict[str, Any]]) -> Machine | None:
+def _machine(ncpus: int, p_fpops: float, p_model: str, devices: list[dict[str, Any]]) -> Machine | None:
     """The stored hardware as the ledger sees it; None for a host whose hardware was never reported."""
     if not ncpus and not devices:
         return None
     gpus = tuple((int(d.get("count") or 0), int(d.get("peak_flops") or 0)) for d in devices)
-    return Machine(ncpus, int(p_fpops), gpus)
+    return Machine(ncpus, int(p_fpops), gpus, p_model, tuple(str(d.get("name") or "") for d in devices))
 
 
 def _totals(values: Sequence[int] | None) -> Totals | None:
@@ -220,7 +221,7 @@ def _totals(values: Sequence[int] | None) -> Totals | None:
 
 
 def _take_projects(account: Account, rows: Iterable[Sequence[Any]]) -> None:
-    for id_, reported, earlier, handed, credited, pending, dropped, listed, *wishes, restart in rows:
+    for id_, reported, earlier, handed, credited, pending, dropped, listed, *wishes, restart, broken in rows:
         account.projects[id_] = ProjectState(
             id_,
             _totals(reported),
@@ -231,6 +232,7 @@ def _take_projects(account: Account, rows: Iterable[Sequence[Any]]) -> None:
             _totals(handed),
             listed,
             _totals(restart),
+            frozenset(broken) if broken else NO_KINDS,
         )
         suspended, told, no_new_work, excluded, no_rsc, update_asked, drop_waiting, *state = wishes
         troubles, at_secs, hostid, by_owner, unsummed = state

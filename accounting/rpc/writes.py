@@ -221,6 +221,7 @@ def _project_params(several: Sequence[Write]) -> dict[str, str]:
         "p_reported": _amounts([row.reported for row in rows]),
         "p_earlier": _lists([row.earlier for row in rows]),
         "p_restart": _amounts([row.restart for row in rows]),
+        "p_broken": texts([f"{{{','.join(sorted(row.broken))}}}" for row in rows]),
         "p_handed": _amounts([row.handed for row in rows]),
         "p_credited": _amounts([row.credited for row in rows]),
         "p_pending": _amounts([row.pending for row in rows]),

@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import Final, cast
 
 from accounting.engine.amounts import JOB_KINDS, KINDS, Totals, parse_amount, parse_count
+from accounting.engine.states import Unreadable
 from accounting.wire.client_tasks import ReportedTasks, parse_tasks
 from portal.wire.hardware import Hardware, free_disk, hardware_digest, parse_hardware
 from portal.wire.scanner import Fields, ProtocolError, TagScanner, as_int, as_text, clip, flag, float_or_none, row_of
@@ -91,6 +92,8 @@ _TIME_STATS: Final = {
 # The other averages hold nonsense on fast networks.
 _NET_STATS: Final = {b"bwup": "bwup", b"bwdown": "bwdown"}
 _MAX_SECS: Final = 1e11
+# As clients print a sum with nan or infinity in it, which it then keeps; those of Windows in other words.
+_NOT_FINITE: Final = re.compile(rb"[+-]?(?:nan(?:\([a-z]*\))?|inf(?:inity)?|1\.#\w+)", re.IGNORECASE)
 _MAX_BYTES_PER_SEC: Final = 1e12
 _MAX_STATS: Final = 1 << 14
 """Bytes of a statistics section that are looked at; a client's has under 1,000."""
@@ -101,7 +104,8 @@ class ReportedProject:
     """One <project> of the request: a project that the client is attached to, by us or otherwise.
 
     `totals` is None when the client sent none (it does not know yet that we are dynamic) or sent some that
-    cannot be used; in the second case `fault` says which and why. Durations in seconds.
+    cannot be used; in the second case `fault` says which and why. If others can be used, `unreadable` says so, and
+    they are 0. Durations in seconds.
     """
 
     url: str
@@ -120,6 +124,7 @@ class ReportedProject:
     no_work: tuple[str, ...] = ()
     totals: Totals | None = None
     fault: str | None = None
+    unreadable: tuple[Unreadable, ...] = ()
 
 
 @dataclass(slots=True)
@@ -310,7 +315,7 @@ def _project(fields: Fields) -> ReportedProject:
 def _reported(texts: Sequence[bytes | None], account_key: bytes | None, no_work: Sequence[bytes]) -> ReportedProject:
     """Make a project from the texts of _PROJECT_TAGS, in that order; None for a tag that was not sent."""
     url, name, suspended, hostid, not_started, in_progress, managed, no_new, detach, ended, share, failures = texts[:12]
-    totals, fault = _totals(texts[12:])
+    totals, fault, unreadable = _totals(texts[12:])
     return ReportedProject(
         # Longer than a URL can be, so that a cut one is still known as too long.
         url=clip(url or b"", 2 * MAX_URL),
@@ -329,40 +334,50 @@ def _reported(texts: Sequence[bytes | None], account_key: bytes | None, no_work:
         no_work=_no_work(no_work) if no_work else (),
         totals=totals,
         fault=fault,
+        unreadable=unreadable,
     )
 
 
-def _totals(six: Sequence[bytes | None]) -> tuple[Totals | None, str | None]:
-    """Return the six totals, or None and why they cannot be used; (None, None) when none was sent."""
+def _totals(six: Sequence[bytes | None]) -> tuple[Totals | None, str | None, tuple[Unreadable, ...]]:
+    """Return the six totals, or None and why they cannot be used; (None, None) when none was sent.
+
+    At last those that cannot be used, if others can.
+    """
     if None not in six:
         cpu_ec, cpu_time, gpu_ec, gpu_time, success, error = cast("Sequence[bytes]", six)
         try:
-            return Totals(
-                parse_amount(cpu_ec),
-                parse_amount(gpu_ec),
-                parse_amount(cpu_time),
-                parse_amount(gpu_time),
-                parse_count(success),
-                parse_count(error),
-            ), None
+            return (
+                Totals(
+                    parse_amount(cpu_ec),
+                    parse_amount(gpu_ec),
+                    parse_amount(cpu_time),
+                    parse_amount(gpu_time),
+                    parse_count(success),
+                    parse_count(error),
+                ),
+                None,
+                (),
+            )
         except ValueError:
             pass
-    return None, _fault(dict(zip(_PRINTED_KINDS, six, strict=True)))
-
-
-def _fault(totals: Mapping[str, bytes | None]) -> str | None:
-    """The first fault of totals that cannot be used; None if there are no totals."""
-    if all(text is None for text in totals.values()):
-        return None
+    texts = dict(zip(_PRINTED_KINDS, six, strict=True))
+    if all(text is None for text in six):
+        return None, None, ()
+    amounts = dict.fromkeys(KINDS, 0)
+    unreadable = []
     for kind in KINDS:
-        text = totals[kind]
-        if text is None:
-            return f"{kind} is missing, though other totals are there"
+        text = texts[kind]
         try:
-            parse_count(text) if kind in JOB_KINDS else parse_amount(text)
+            if text is None:
+                raise ValueError("missing, though other totals are there")
+            amounts[kind] = parse_count(text) if kind in JOB_KINDS else parse_amount(text)
         except ValueError as error:
-            return f"{kind} is {error}"
-    return None
+            # Jobs are whole numbers in clients, too, and never become one.
+            is_lasting = text is not None and kind not in JOB_KINDS and _NOT_FINITE.fullmatch(text.strip()) is not None
+            unreadable.append(Unreadable(kind, f"{kind} is {error}", is_lasting))
+    if len(unreadable) == len(KINDS):
+        return None, unreadable[0].fault, ()
+    return Totals(**amounts), None, tuple(unreadable)
 
 
 def _no_work(texts: Sequence[bytes]) -> tuple[str, ...]:
@@ -384,13 +399,8 @@ def _numbers(names: Mapping[bytes, str], raw: bytes, high: float) -> dict[str, f
     """Name -> number for each element of these names whose value is a number from -1 (unknown) to high."""
     numbers = {}
     for tag, text in _NUMBER.findall(raw, 0, _MAX_STATS):
-        if tag in names:
-            try:
-                number = float(text)
-            except ValueError:
-                continue
-            if -1 <= number <= high:
-                numbers[names[tag]] = number
+        if tag in names and (number := float_or_none(text, -1, high)) is not None:
+            numbers[names[tag]] = number
     return numbers
 
 

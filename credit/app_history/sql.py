@@ -5,8 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 from credit.engine.facts import ProcessorType
+from credit.engine.rules import MIN_ELAPSED_SECS
 from credit.engine.states import Outcome
 
+MAX_RUN_SECS: Final = 1e11
+MOST_MICRO: Final = 9 * 10**18
+"""The most that a sum of 1e-6 credits or seconds may be: what a bigint holds."""
+RUN_SECS: Final = f"""(CASE WHEN r.elapsed_secs >= {MIN_ELAPSED_SECS:.6f} THEN greatest(0, least(r.elapsed_secs,
+    {MAX_RUN_SECS:.0f}, extract(epoch FROM r.received_at - r.sent_at)::float8)) ELSE 0 END)"""
+"""The run time of a result ``r``. No job runs longer than it was out, whatever is reported."""
 _ON_GPU: Final = f"r.processor_type <> '{ProcessorType.CPU}' AS on_gpu"
 _GRANTED_ON: Final = "(coalesce(r.granted_at, r.received_at) AT TIME ZONE 'UTC')::date"
 _REPORTED_ON: Final = "(r.received_at AT TIME ZONE 'UTC')::date"
@@ -16,7 +23,7 @@ SELECT {{columns}}, {_ON_GPU}, {_GRANTED_ON} AS day,
        0 AS nsucceeded, 0 AS nfailed
   FROM {{results}} WHERE {{of}} AND {_GRANTED_ON} BETWEEN {{first}} AND {{last}}
  UNION ALL
-SELECT {{columns}}, {_ON_GPU}, {_REPORTED_ON}, 0, coalesce(r.elapsed_secs, 0),
+SELECT {{columns}}, {_ON_GPU}, {_REPORTED_ON}, 0, {RUN_SECS},
        (r.outcome = {Outcome.SUCCESS.value})::int, (r.outcome <> {Outcome.SUCCESS.value})::int
   FROM {{results}} WHERE {{of}} AND {_REPORTED_ON} BETWEEN {{first}} AND {{last}}"""
 """Of results ``r``: the credit of each on the UTC day of the grant, and its run time and outcome on that of the report.
@@ -35,7 +42,7 @@ SELECT r.host_id, r.on_gpu, r.day, r.credit, r.elapsed_secs, r.nsucceeded, r.nfa
   FROM credit_archivedday r WHERE {_MINE} AND r.day BETWEEN %(first)s AND %(last)s"""
 # Whole numbers of 1e-6 credits and seconds, as other histories have them.
 _AMOUNTS: Final = ", ".join(
-    f"round(coalesce(sum({column}) FILTER (WHERE {kind}), 0) * 1e6)::bigint"
+    f"least(round(coalesce(sum({column}) FILTER (WHERE {kind}), 0) * 1e6), {MOST_MICRO})::bigint"
     for column in ("credit", "elapsed_secs")
     for kind in ("NOT on_gpu", "on_gpu")
 )

@@ -8,7 +8,7 @@ from credit.engine.claims.deployed import deployed_pfc
 from credit.engine.claims.published import default_pfc
 from credit.engine.explanation import ClaimRule, Explanation, Grant, GrantRule
 from credit.engine.facts import AppFacts, CreditSystem, ReplicaRule, ResultFacts, WorkunitFacts
-from credit.engine.rules import MAX_CREDIT, credit_of
+from credit.engine.rules import LEAST_CREDIT, MAX_CREDIT, credit_of
 
 
 def grant(app: AppFacts, workunit: WorkunitFacts, claims: Sequence[Explanation]) -> Grant:
@@ -68,5 +68,5 @@ def _at_most(app: AppFacts, credit: float, rule: GrantRule) -> Grant:
         most = MAX_CREDIT
     if credit > most:
         return Grant(most, rule, True)
-    # Below 0 or not a number, which only broken facts can cause; the workunit must be decided all the same.
-    return Grant(credit if credit >= 0 else 0.0, rule)
+    # Below it or not a number, which only broken facts can cause; the workunit must be decided all the same.
+    return Grant(credit if credit >= LEAST_CREDIT else 0.0, rule)

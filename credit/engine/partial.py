@@ -16,7 +16,7 @@ from credit.engine.claims.deployed import deployed_claim, effective_peak_flops
 from credit.engine.claims.published import published_claim
 from credit.engine.explanation import ClaimRule, Explanation, Grant, GrantRule
 from credit.engine.facts import AppFacts, CreditSystem, ResultFacts, WorkunitFacts
-from credit.engine.rules import MAX_CREDIT, credit_of
+from credit.engine.rules import MAX_CREDIT, MIN_ELAPSED_SECS, credit_of
 
 MAX_SAVED_SECS: Final = 30 * 86400.0
 """Time of a computer's processors that was not credited for so long is no longer credited by trickle-up messages."""
@@ -74,7 +74,7 @@ def claim_partial(
     ``result`` is the job in progress with what was credited already; its run time is not read. Only for the third
     credit system: the others count what is known at the end.
     """
-    if app.credit_system is not CreditSystem.CREDITNEW or not 0 <= elapsed_secs < inf:
+    if app.credit_system is not CreditSystem.CREDITNEW or not MIN_ELAPSED_SECS <= elapsed_secs < inf:
         return None
     peak, _ = effective_peak_flops(result, app.rules)
     if not 0 < peak < inf:

@@ -20,6 +20,10 @@ MAX_CREDIT: Final = 1e15
 """The most credit that one job can be granted, whatever an app says."""
 MAX_STATISTIC: Final = 1e30
 """Sums and averages of credit and of normalised PFC stay below it: only broken statistics come near."""
+LEAST_CREDIT: Final = 1e-100
+"""Less is none: quotients of grants must be numbers that a database can hold."""
+MIN_ELAPSED_SECS: Final = 1e-6
+"""A shorter run time is none, as in BOINC's server."""
 
 
 def credit_of(pfc: float) -> float:

@@ -30,7 +30,7 @@ def take(now: dt.datetime) -> Iterator[Sample]:
             yield Sample(f"status.{owners}_with_credit", total)
             yield Sample(f"status.{owners}_with_recent_credit", recent)
             if owners == "users":
-                yield Sample("status.current_floating_point_speed", daily / _PER_GFLOPS)
+                yield Sample("status.current_floating_point_speed", float(daily) / _PER_GFLOPS)
         cursor.execute(sql.RESULTS_TO_DELETE)
         yield Sample("status.results_waiting_for_deletion", cursor.fetchone()[0])
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from credit.app_history.sql import RUN_SECS
 from credit.engine.explanation import ClaimRule
 from credit.engine.rules import CREDIT_PER_DAY, GFLOP_DAY
 from credit.engine.states import AssimilateState, FileDeleteState, Outcome, ServerState, ValidateState
@@ -137,9 +138,9 @@ _SUSPICIOUS: Final = (ClaimRule.ABOVE_BOUND, ClaimRule.IMPOSSIBLE, ClaimRule.ZER
 _NEWEST: Final = f"""
 WITH newest AS MATERIALIZED (
   SELECT * FROM (
-    SELECT id, workunit_id, app_id, app_version_id, user_id, granted_credit, claim_rule, is_approximate, elapsed_secs,
-           validate_state
-      FROM credit_result WHERE received_at > %(now)s - interval '1 day' AND received_at <= %(now)s
+    SELECT id, workunit_id, app_id, app_version_id, user_id, granted_credit, claim_rule, is_approximate, validate_state,
+           {RUN_SECS} AS run_secs
+      FROM credit_result r WHERE received_at > %(now)s - interval '1 day' AND received_at <= %(now)s
      ORDER BY received_at DESC LIMIT {SAMPLE_SIZE}) AS found)
 """
 # Of the newest results of the last day. Credit is compared with what the job's estimate is worth.
@@ -160,7 +161,7 @@ SELECT app_id, 100.0 * count(*) FILTER (WHERE is_approximate) / count(*),
 """
 RUN_TIMES: Final = f"""
 {_NEWEST}
-SELECT app_id, avg(elapsed_secs) / 3600, min(elapsed_secs) / 3600, max(elapsed_secs) / 3600, count(DISTINCT user_id)
+SELECT app_id, avg(run_secs) / 3600, min(run_secs) / 3600, max(run_secs) / 3600, count(DISTINCT user_id)
   FROM newest WHERE validate_state = {ValidateState.VALID} GROUP BY app_id
 """
 ON_PROBATION: Final = """
@@ -205,7 +206,7 @@ SELECT DISTINCT ON (app_id, bucket) app_id, extract(epoch FROM taken_at)::float8
 # expavg_credit is as of expavg_at; its half-life is seven days.
 CREDITED: Final = """
 SELECT count(*) FILTER (WHERE total_credit > 1), count(*) FILTER (WHERE recent > 1), coalesce(sum(recent), 0)
-  FROM (SELECT total_credit, expavg_credit * power(0.5, greatest(
-               extract(epoch FROM %(now)s - coalesce(expavg_at, %(now)s)), 0) / 604800.0)::float8 AS recent
+  FROM (SELECT total_credit, expavg_credit::numeric * power(0.5, greatest(
+               extract(epoch FROM %(now)s - coalesce(expavg_at, %(now)s)), 0) / 604800.0) AS recent
           FROM {table}) AS owners
 """

@@ -1866,7 +1866,8 @@ class Migration(migrations.Migration):
                     models.CheckConstraint(
                         condition=models.Q(
                             ("granted_credit__isnull", True),
-                            models.Q(("granted_credit__gte", 0), ("granted_credit__lte", 1000000000000000.0)),
+                            ("granted_credit", 0),
+                            models.Q(("granted_credit__gte", 1e-100), ("granted_credit__lte", 1000000000000000.0)),
                             _connector="OR",
                         ),
                         name="result_granted_credit_range",

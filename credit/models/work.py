@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from credit.engine.facts import ProcessorType
-from credit.engine.rules import MAX_CREDIT, MAX_STATISTIC
+from credit.engine.rules import LEAST_CREDIT, MAX_CREDIT, MAX_STATISTIC
 from credit.engine.states import AssimilateState, FileDeleteState, Outcome, ServerState, ValidateState, WorkunitError
 from credit.models.apps import PROCESSOR_TYPES, App, AppVersion
 from credit.models.claims import StoredClaim
@@ -317,7 +317,9 @@ class Result(StoredClaim):
                 name="result_checked_when_success",
             ),
             CheckConstraint(
-                condition=Q(granted_credit__isnull=True) | Q(granted_credit__gte=0, granted_credit__lte=MAX_CREDIT),
+                condition=Q(granted_credit__isnull=True)
+                | Q(granted_credit=0)
+                | Q(granted_credit__gte=LEAST_CREDIT, granted_credit__lte=MAX_CREDIT),
                 name="result_granted_credit_range",
             ),
             CheckConstraint(

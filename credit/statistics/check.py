@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from decimal import Decimal
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -77,7 +78,11 @@ def _differences() -> Iterator[str]:
             yield f"result {result}: its parts make {parts} credits, but it got {credit} while it ran"
         cursor.execute(sql.WRONG_CLAIMS, [[rule.value for rule in sorted(DEFAULT_RULES)]])
         for result, stored, computed in cursor.fetchall():
-            yield f"result {result}: claimed {stored} FLOPs, but its numbers make {computed}"
+            yield f"result {result}: claimed {_float(stored)} FLOPs, but its numbers make {_float(computed)}"
+
+
+def _float(number: Decimal | None) -> float | None:
+    return None if number is None else float(number)
 
 
 def _archived(owner: Owner) -> list[list[int] | list[float]]:

@@ -11,6 +11,7 @@ from credit.engine.states import ValidateState
 TOLERANCE: Final = 1e-9
 """Relative: sums of floats in another order differ in their last digits."""
 ROUNDED: Final = 1e-12
+SMALLEST: Final = "1e-300"
 MAX_RAW_PFC: Final = 1e200
 """Claims of more FLOPs are not worked out again: with their factors they may be more than a number can be."""
 
@@ -153,21 +154,30 @@ SELECT r.id, r.partial_credit, p.credit
   JOIN credit_result r ON r.id = p.result_id
  WHERE p.begin = 0 AND abs(p.credit - r.partial_credit) > {TOLERANCE} * greatest(r.partial_credit, 1) ORDER BY 1
 """
+# In decimals, which neither overflow nor underflow: no stored number, not even NaN or infinity, can end the statement.
 WRONG_CLAIMS: Final = f"""
-WITH claimed AS (
-  SELECT r.id, r.claimed_pfc, r.claimed_credit,
-         CASE WHEN r.claim_rule = ANY (%s) THEN coalesce(r.min_avg_pfc, 1) * w.fpops_est
-              ELSE coalesce(r.raw_pfc, 0) * coalesce(r.version_scale, 1) * coalesce(r.host_scale, 1)
-                   -- The other credit systems count whole jobs.
-                   + CASE WHEN r.claim_rule < {ClaimRule.PEAK_FLOPS.value} THEN r.partial_credit ELSE 0 END
-                     * {GFLOP_DAY:.0f}::float8 / {CREDIT_PER_DAY} END AS pfc
+WITH numbers AS (
+  SELECT r.id, r.claim_rule, w.fpops_est::numeric, r.claimed_pfc::numeric, r.claimed_credit::numeric,
+         coalesce(r.min_avg_pfc, 1)::numeric AS min_avg_pfc, coalesce(r.raw_pfc, 0)::numeric AS raw_pfc,
+         coalesce(r.version_scale, 1)::numeric AS version_scale, coalesce(r.host_scale, 1)::numeric AS host_scale,
+         r.partial_credit::numeric
     FROM credit_result r JOIN credit_workunit w ON w.id = r.workunit_id
    WHERE r.claim_rule IS NOT NULL AND r.claim_rule <> {ClaimRule.LEFT_OUT.value}
-     AND abs(coalesce(r.raw_pfc, 0)) < {MAX_RAW_PFC:g}::float8)
+     AND (abs(coalesce(r.raw_pfc, 0)) < {MAX_RAW_PFC:g}::float8 OR r.raw_pfc = 'NaN')),
+claimed AS (
+  SELECT id, claimed_pfc, claimed_credit,
+         CASE WHEN claim_rule = ANY (%s) THEN min_avg_pfc * fpops_est
+              ELSE raw_pfc * version_scale * host_scale
+                   -- The other credit systems count whole jobs.
+                   + CASE WHEN claim_rule < {ClaimRule.PEAK_FLOPS.value} THEN partial_credit ELSE 0 END
+                     * {GFLOP_DAY:.0f} / {CREDIT_PER_DAY} END AS pfc
+    FROM numbers)
 SELECT id, claimed_pfc, pfc FROM claimed
  WHERE claimed_pfc IS NULL OR claimed_credit IS NULL
-    OR abs(claimed_pfc - pfc) > {TOLERANCE} * greatest(abs(pfc), 1e-300)
-    OR abs(claimed_credit - claimed_pfc * {CREDIT_PER_DAY} / {GFLOP_DAY:.0f}::float8)
-       > {TOLERANCE} * greatest(abs(claimed_credit), 1e-300)
+    -- PostgreSQL takes NaN for greater than infinity, and equal to itself.
+    OR greatest(abs(claimed_pfc), abs(claimed_credit), abs(pfc)) >= 'Infinity'
+    OR abs(claimed_pfc - pfc) > {TOLERANCE} * greatest(abs(pfc), {SMALLEST})
+    OR abs(claimed_credit - claimed_pfc * {CREDIT_PER_DAY} / {GFLOP_DAY:.0f})
+       > {TOLERANCE} * greatest(abs(claimed_credit), {SMALLEST})
  ORDER BY 1
 """

@@ -17,6 +17,7 @@ _SITE: Final = {
 }
 _ACCOUNT_MANAGER: Final = {
     "create-partitions": ("accounting.tasks.create_partitions", 6 * 3600),
+    "learn-models": ("accounting.tasks.learn_models", 6 * 3600),
     "roll-up": ("accounting.tasks.roll_up", 600),
     "reconcile": ("accounting.tasks.reconcile", 600),
     "send-mails": ("accounting.tasks.send_mails", 3600),

@@ -37,6 +37,8 @@ _ENTITY = re.compile(r"&(?:(lt|gt|amp|quot|apos)|#(\d{1,7}));")
 _ENTITIES: Final = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 _INTEGER = re.compile(rb"([+-]?\d{1,19})(?:\.0*+)?")
 _SLASH: Final = ord("/")
+LEAST_NUMBER: Final = 1e-9
+"""No time, size or speed is nearer to 0. So products of what is stored are numbers that a database can hold."""
 
 
 class ProtocolError(Exception):
@@ -328,11 +330,16 @@ def as_int(field: str, raw: bytes, low: int, high: int) -> int:
 
 
 def as_float(field: str, raw: bytes, low: float, high: float) -> float:
-    """Return a decimal number from low to high, both finite, or raise ProtocolError (nan, inf, hex, 1e400 …)."""
+    """Return a decimal number from low to high, both finite, or raise ProtocolError (nan, inf, hex, 1e400 …).
+
+    One that is nearer to 0 than ``LEAST_NUMBER`` is 0.
+    """
     try:
         number = float(raw)
     except ValueError:
         number = nan
+    if -LEAST_NUMBER < number < LEAST_NUMBER:
+        number = 0.0
     # nan is in no range; underscores between digits are allowed by Python only.
     if low <= number <= high and b"_" not in raw:
         return number

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from credit.engine.rules import MIN_ELAPSED_SECS
 from portal.wire.scanner import ProtocolError, TagScanner, as_float, as_int, clip, float_or_none
 from scheduler.engine.request import ReportedFile, ReportedResult, SchedulerRequest, TrickleUp
 from scheduler.wire.request_fields import END, MAX_BYTES, MAX_FLOPS, MAX_INT, MAX_NAME, MAX_SECS, NAMES
@@ -45,8 +46,8 @@ def take_result(request: SchedulerRequest, scan: TagScanner, is_cut: bool) -> bo
     result.exit_status = _noted_int(result, "exit_status", exit_status, -(2**31), MAX_INT)
     if result.exit_status > MAX_INT:
         result.exit_status -= 2**32
-    result.cpu_secs = _noted(result, "final_cpu_time", values, MAX_SECS)
-    result.elapsed_secs = _noted(result, "final_elapsed_time", values, MAX_SECS)
+    result.cpu_secs = _run_time(_noted(result, "final_cpu_time", values, MAX_SECS))
+    result.elapsed_secs = _run_time(_noted(result, "final_elapsed_time", values, MAX_SECS))
     result.fpops_cumulative = _noted(result, "fpops_cumulative", values, _MAX_FLOP_COUNT)
     result.fpops_per_cpu_sec = _noted(result, "fpops_per_cpu_sec", values, MAX_FLOPS)
     for column, name in (
@@ -105,6 +106,11 @@ def _noted(result: ReportedResult, name: str, values: dict[bytes, bytes], high: 
     except ProtocolError as error:
         result.faults.append(f"{error.field} is {error.limit_or_reason}")
         return None
+
+
+def _run_time(secs: float | None) -> float | None:
+    """A run time; one that is too short to be one counts as none."""
+    return 0.0 if secs is not None and secs < MIN_ELAPSED_SECS else secs
 
 
 def _file(fields: dict[bytes, bytes]) -> ReportedFile:

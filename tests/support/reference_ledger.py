@@ -14,7 +14,7 @@ from math import floor
 Amounts = dict[str, int]
 Gpus = Sequence[tuple[int, int]]
 Hardware = tuple[int, int, Gpus]  # CPU instances, FLOPS of one, (count, peak FLOPS) of each kind of GPU
-Line = tuple[int, Amounts | None, str | None]  # project, totals, fault
+Line = tuple[int, Amounts | None, str | None, dict[str, bool]]  # project, totals, fault; unreadable: for good?
 
 KINDS = ["cpu_ec", "gpu_ec", "cpu_time", "gpu_time", "njobs_success", "njobs_error"]
 MICRO = 10**6
@@ -42,6 +42,8 @@ class Row:
     dropped: Amounts = field(default_factory=nothing)
     handed: Amounts | None = None
     listed: bool = False
+    # Kinds whose sum is no number, and counts from the first number that it is again
+    lost: set[str] = field(default_factory=set)
 
 
 @dataclass
@@ -76,6 +78,24 @@ def speeds_of(hardware: Hardware | None) -> Speeds:
     )
 
 
+def believed(hardware: Hardware | None, usual: dict[str, int]) -> tuple[Hardware | None, set[tuple[str, int, int]]]:
+    """The hardware with the speeds that count, and those that do not: device, reported, assumed."""
+    if hardware is None:
+        return None, set()
+    wrong = set()
+
+    def speed(device: str, flops: int, otherwise: int) -> int:
+        normal = usual.get(device)
+        is_far = normal is not None and not (normal / 4 <= flops <= normal * 4) and flops != 10**9
+        better = (normal or otherwise) if flops <= 0 or is_far else flops
+        if better != flops and better:
+            wrong.add((device, max(0, flops), better))
+        return better
+
+    ncpus, flops, gpus = hardware
+    return (ncpus, speed("cpu", flops, 10**9), [(count, speed("gpu", peak, 0)) for count, peak in gpus]), wrong
+
+
 def at_least(totals: Amounts, others: Amounts) -> bool:
     return all(totals[kind] >= others[kind] for kind in KINDS)
 
@@ -104,6 +124,7 @@ class ReferenceHost:
         same: bool = True,
         own_last_at: int | None = None,
         honours: bool = False,
+        usual: dict[str, int] | None = None,
     ) -> dict[int, Amounts] | None:
         """The credit of each project that got some; None if the message was stale. ``now`` in micro-seconds."""
         self.notes = []
@@ -111,6 +132,9 @@ class ReferenceHost:
             near = -3600 * MICRO < now - self.last_at < 3600 * MICRO
             if client_now < self.client_now and near:
                 return None
+        old, wrong = believed(old, usual or {})
+        if new is not None:
+            new, wrong = believed(new, usual or {})
         speeds = self._faster(speeds_of(old), speeds_of(new))
         seconds = self._fill(speeds, now)
         if own_last_at is not None:
@@ -122,15 +146,15 @@ class ReferenceHost:
         for line in lines:
             first_of_each.setdefault(line[0], line)
         deltas = {}
-        for project, totals, fault in first_of_each.values():
+        for project, totals, fault, unreadable in first_of_each.values():
             row = self.rows.setdefault(project, Row())
             if totals is None:
                 if fault is not None:
                     self.notes.append(("invalid", project, None, 0))
                 if not same:
-                    row.R, row.W, row.B = None, [], None
+                    row.R, row.W, row.B, row.lost = None, [], None, set()
             else:
-                delta = self._delta(project, row, totals, speeds, seconds, honours, same)
+                totals, delta = self._readable_delta(project, row, totals, unreadable, speeds, seconds, honours, same)
                 for kind in KINDS:
                     self.work[kind] += delta[kind]
                 deltas[project] = self._worth(project, row, delta, speeds)
@@ -140,11 +164,14 @@ class ReferenceHost:
             if project not in first_of_each:
                 row.listed = False
                 if not same:
-                    row.R, row.W, row.B = None, [], None
+                    row.R, row.W, row.B, row.lost = None, [], None, set()
             elif first_of_each[project][2] is None or not same:
                 # Else the totals were no numbers, and the project is listed if it was before.
                 row.listed = True
-        return self._credit(deltas, speeds)
+        credit = self._credit(deltas, speeds)
+        if credit:
+            self.notes += [("speed_replaced", None, None, 0) for _ in wrong]
+        return credit
 
     def offer(self, project: int) -> None:
         """Our reply offers a project that the request did not list."""
@@ -174,6 +201,47 @@ class ReferenceHost:
                 filled = self.level[kind] + floor(rate * now) - floor(rate * since)
                 self.level[kind] = min(filled, floor(30 * DAY * MICRO * rate))
         return Fraction(now - since, MICRO)
+
+    def _readable_delta(
+        self,
+        project: int,
+        row: Row,
+        totals: Amounts,
+        unreadable: dict[str, bool],
+        speeds: Speeds,
+        seconds: Fraction,
+        honours: bool,
+        same: bool,
+    ) -> tuple[Amounts, Amounts]:
+        """Rules 3 and 4 for the totals that are numbers; the others stand still."""
+        for_good = {kind for kind in unreadable if unreadable[kind]}
+        # No credit without its time, and no time before the credit that may still be read
+        still = set(unreadable)
+        for one in ("cpu", "gpu"):
+            if f"{one}_time" in unreadable:
+                still.add(f"{one}_ec")
+                if unreadable[f"{one}_time"]:
+                    for_good.add(f"{one}_ec")
+            if f"{one}_ec" in still - for_good:
+                still.add(f"{one}_time")
+        lost = still & (for_good | row.lost)
+        goes_on = row.R is not None and row.listed and same
+        if goes_on and row.R is not None:
+            for kind in row.lost - still:
+                # As if it had always been this number
+                for marks in (row.R, *row.W, *([row.B] if row.B else [])):
+                    marks[kind] = totals[kind]
+                self.notes.append(("sum_restarted", project, None, 0))
+        self.notes += [("sum_broken" if kind in lost else "invalid", project, None, 0) for kind in unreadable]
+        assumed = row.R if goes_on else row.handed if honours else None
+        filled = {kind: (assumed[kind] if assumed else 0) if kind in still else totals[kind] for kind in KINDS}
+        is_base_unknown = not goes_on and (not same or row.handed is None or (row.listed and row.R is None))
+        noted = len(self.notes)
+        delta = self._delta(project, row, filled, speeds, seconds, honours, same)
+        jumped = any(note[0] in ("reset", "returned") for note in self.notes[noted:])
+        row.lost = still if jumped or is_base_unknown else lost
+        reached = {kind: filled[kind] - (delta[kind] if kind in still else 0) for kind in KINDS}
+        return reached, {kind: 0 if kind in still else delta[kind] for kind in KINDS}
 
     def _delta(
         self,
@@ -283,7 +351,9 @@ class ReferenceHost:
             excess = delta[credit] - worth[credit]
             row.dropped[credit] += excess
             if excess:
-                self.notes.append(("ec_above_time", project, credit, excess))
+                # As often as there are GPUs: a known error of clients
+                is_known = credit == "gpu_ec" and delta[credit] <= most * speeds.per_second["gpu_time"]
+                self.notes.append(("several_gpus" if is_known else "ec_above_time", project, credit, excess))
         return worth
 
     def _credit(self, deltas: dict[int, Amounts], speeds: Speeds) -> dict[int, Amounts]:

@@ -13,10 +13,7 @@ from typing import Final
 from credit.engine.claims.published import add_partial_credit, default_claim, default_pfc
 from credit.engine.explanation import ClaimRule, Explanation
 from credit.engine.facts import AppFacts, ResultFacts, WorkunitFacts
-from credit.engine.rules import Rules, credit_of
-
-MIN_ELAPSED_SECS: Final = 1e-6
-"""Below this, CPU time is used instead of run time."""
+from credit.engine.rules import MIN_ELAPSED_SECS, Rules, credit_of
 
 
 def deployed_claim(app: AppFacts, workunit: WorkunitFacts, result: ResultFacts) -> Explanation:
@@ -94,6 +91,7 @@ def _normalised(app: AppFacts, result: ResultFacts, raw: float, distrusted: bool
 
 
 def _elapsed(result: ResultFacts) -> float:
+    """The run time; where there is none, the CPU time."""
     elapsed = result.elapsed_secs
     return result.cpu_secs if elapsed < MIN_ELAPSED_SECS else elapsed
 

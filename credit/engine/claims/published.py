@@ -12,7 +12,7 @@ from typing import Final
 from credit.engine.explanation import ClaimRule, Explanation
 from credit.engine.facts import AppFacts, HostVersionFacts, ResultFacts, VersionFacts, WorkunitFacts
 from credit.engine.probation import fails_often, is_on_probation
-from credit.engine.rules import CREDIT_PER_DAY, GFLOP_DAY, Rules, credit_of, pfc_of
+from credit.engine.rules import CREDIT_PER_DAY, GFLOP_DAY, MIN_ELAPSED_SECS, Rules, credit_of, pfc_of
 
 _LAST_WITHOUT_SAMPLE: Final = ClaimRule.ZERO_ELAPSED
 _VERSION_AND_HOST: Final = ClaimRule.VERSION_AND_HOST
@@ -65,7 +65,7 @@ def published_claim(app: AppFacts, workunit: WorkunitFacts, result: ResultFacts,
     # Before the run time is cut: a claim of 1e304 FLOPs gets the default, not the whole time that the job was out.
     if raw > workunit.fpops_bound:
         return default_claim(ClaimRule.ABOVE_BOUND, app, workunit, result, raw if raw < inf else None, on_probation)
-    if not raw:
+    if elapsed < MIN_ELAPSED_SECS or not raw:
         return default_claim(ClaimRule.ZERO_ELAPSED, app, workunit, result, 0.0, on_probation)
     out = result.received_at - result.sent_at
     is_cut = elapsed > out

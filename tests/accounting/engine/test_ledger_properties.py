@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accounting.engine.amounts import KINDS, NO_WORK, Totals
+from accounting.engine.amounts import KINDS, NO_WORK, Processor, Totals
+from accounting.engine.hardware_models import Usual
 from accounting.engine.ledger import offer, settle
 from accounting.engine.machine import ALLOWANCE_KINDS, Ceilings, Machine
-from accounting.engine.states import HostState, ProjectState, Report, Settlement
+from accounting.engine.states import HostState, ProjectState, Report, Settlement, Unreadable
 from tests.support.reference_ledger import Hardware, ReferenceHost, Row
 
 MICRO = 1_000_000
@@ -59,6 +60,7 @@ class Line:
     amounts: Totals
     flops: int
     index: int
+    unreadable: tuple[tuple[str, bool], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,7 @@ class Step:
     hardware: Hardware | None
     lines: list[Line]
     offers: list[int]
+    usual: dict[str, int]
 
 
 lines = st.builds(
@@ -82,6 +85,9 @@ lines = st.builds(
     growth,
     st.sampled_from([1_000_000_000, 4_000_000_000, 5_123_456_789]),
     st.integers(0, 5),
+    st.one_of(
+        st.just(()), st.just(()), st.lists(st.tuples(st.sampled_from(KINDS), st.booleans()), max_size=2).map(tuple)
+    ),
 )
 steps = st.builds(
     Step,
@@ -93,6 +99,7 @@ steps = st.builds(
     st.sampled_from(HARDWARE),
     st.lists(lines, max_size=5),
     st.lists(st.sampled_from(PROJECTS), max_size=3),
+    st.sampled_from([{}, {"cpu": 5_000_000_000, "gpu": 10**13}, {"cpu": 10**9 + 1}, {"gpu": 10**12}]),
 )
 
 
@@ -100,7 +107,7 @@ def machine_of(hardware: Hardware | None) -> Machine | None:
     if hardware is None:
         return None
     ncpus, flops, gpus = hardware
-    return Machine(ncpus, flops, tuple(gpus))
+    return Machine(ncpus, flops, tuple(gpus), "A CPU", ("A GPU",) * len(gpus))
 
 
 def as_dict(totals: Totals | None) -> dict[str, int] | None:
@@ -118,6 +125,7 @@ def plain(state: ProjectState) -> Row:
         dict(zip(KINDS, state.dropped, strict=True)),
         as_dict(state.handed),
         state.listed,
+        set(state.broken),
     )
 
 
@@ -177,10 +185,13 @@ class Comparison:
             client_now = self.client.clock = self.client.clock + step.client_step
             if not math.isfinite(self.client.clock):
                 self.client.clock = 1e9
-        reports = [Report(line.project, *self.client.tell(line, self.rows)) for line in step.lines]
+        reports = [self.report(line) for line in step.lines]
         got = self.settle(reports, step, client_now)
         expected = self.reference.rpc(
-            [(report.project_id, as_dict(report.totals), report.fault) for report in reports],
+            [
+                (each.project_id, as_dict(each.totals), each.fault, {u.kind: u.is_lasting for u in each.unreadable})
+                for each in reports
+            ],
             now=self.now_us,
             client_now=client_now if client_now is not None and math.isfinite(client_now) else None,
             old=self.hardware,
@@ -188,6 +199,7 @@ class Comparison:
             same=step.is_same,
             own_last_at=None if step.silent_us is None else self.now_us - step.silent_us,
             honours=step.honours,
+            usual=step.usual,
         )
         self.compare(got, expected)
         if not got.stale:
@@ -203,6 +215,14 @@ class Comparison:
                 self.rows[project] = offer(self.rows.get(project), project)
                 self.reference.offer(project)
 
+    def report(self, line: Line) -> Report:
+        totals, fault = self.client.tell(line, self.rows)
+        if totals is None:
+            return Report(line.project, totals, fault)
+        kinds = dict(line.unreadable)
+        totals = totals._replace(**dict.fromkeys(kinds, 0))
+        return Report(line.project, totals, None, tuple(Unreadable(kind, kind, kinds[kind]) for kind in kinds))
+
     def settle(self, reports: list[Report], step: Step, client_now: float | None) -> Settlement:
         arguments = (self.host, self.rows, reports)
         before = copy.deepcopy(arguments)
@@ -216,6 +236,7 @@ class Comparison:
             own_last_at_us=None if step.silent_us is None else self.now_us - step.silent_us,
             honours_handed=step.honours,
             ceilings=Ceilings(),
+            usual=Usual({(Processor(kind), f"a {kind}"): flops for kind, flops in step.usual.items()}),
         )
         assert arguments == before, "settle changed its arguments"
         return settlement
@@ -261,9 +282,9 @@ class Comparison:
             return
         for row in again.changed:
             before = self.rows[row.project_id]
-            kept = (row.reported, row.earlier, row.restart, row.handed, row.listed, row.dropped)
+            kept = (row.reported, row.earlier, row.restart, row.handed, row.listed, row.dropped, row.broken)
             marks = (before.earlier, before.restart, before.handed)
-            assert kept == (before.reported, *marks, before.listed, before.dropped)
+            assert kept == (before.reported, *marks, before.listed, before.dropped, before.broken)
             for c, q, c0, q0 in zip(row.credited, row.pending, before.credited, before.pending, strict=True):
                 assert c + q == c0 + q0
                 assert q <= q0

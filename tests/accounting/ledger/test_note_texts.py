@@ -30,7 +30,7 @@ def test_each_kind_has_words_of_its_own(kind: NoteKind) -> None:
 
 def test_what_does_not_count_is_marked_as_a_loss() -> None:
     losses = {kind for kind in NoteKind if explain(note(kind)).is_loss}
-    assert losses == {NoteKind.INVALID, NoteKind.EC_ABOVE_TIME, NoteKind.DROPPED}
+    assert losses == {NoteKind.INVALID, NoteKind.SUM_BROKEN, NoteKind.EC_ABOVE_TIME, NoteKind.DROPPED}
     assert all(explain(note(kind)).to_do for kind in losses)
 
 

@@ -89,7 +89,12 @@ class Mirror:
         gpus = [(c.count, int(c.peak_flops or 0)) for c in described.coprocs]
         hardware = (described.ncpus or 0, int(described.p_fpops or 0), gpus)
         lines = [
-            (projects[p.url], dict(zip(KINDS, p.totals, strict=True)) if p.totals else None, p.fault)
+            (
+                projects[p.url],
+                dict(zip(KINDS, p.totals, strict=True)) if p.totals else None,
+                p.fault,
+                {each.kind: each.is_lasting for each in p.unreadable},
+            )
             for p in request.projects
         ]
         credit = self.ledger.rpc(
@@ -137,7 +142,7 @@ class Watched:
         if message is None:
             message = computer.request(now.timestamp())
             if step.action == "total is no number" and chosen.master_url in projects and computer.dynamic:
-                message = with_total(message, chosen, KINDS[step.choice % 6], b"nan")
+                message = with_total(message, chosen, KINDS[step.choice % 6], b"nan" if step.jobs % 2 else b"x")
             self.sent.append(message)
         self.totals.append({url: list(attached.totals) for url, attached in projects.items()})
         return message
@@ -201,6 +206,7 @@ def plain(row: HostProject) -> Row:
         amounts(row.dropped),
         amounts(row.handed) if row.handed is not None else None,
         row.listed,
+        set(row.broken),
     )
 
 

@@ -98,7 +98,7 @@ def test_notes_cost_no_statement_more(alice: User, projects: list[Project]) -> N
     spoilt = with_total(computer.request(time.time()), projects[0], "cpu_time", b"nan")
     post(spoilt)  # prepares the statement with notes
     assert statements(lambda: post(with_total(computer.request(time.time()), projects[0], "cpu_time", b"nan"))) == 2
-    assert kinds_noted(computer) == ["invalid"]
+    assert kinds_noted(computer) == ["sum_broken"]
 
 
 def test_a_list_of_tasks_costs_no_statement_more(alice: User, projects: list[Project]) -> None:

@@ -171,7 +171,7 @@ def test_mutated_requests_raise_nothing_but_protocol_errors(seed: int, monkeypat
             refused += 1
         else:
             check_bounds(request, body)
-            faulty += any(project.fault for project in request.projects)
+            faulty += any(project.fault or project.unreadable for project in request.projects)
         check_work(body)
     # The mutations reach both sides: most requests survive, some are refused, some have a faulty total.
     assert 0.03 < refused / MUTATED < 0.5

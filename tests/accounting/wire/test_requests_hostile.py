@@ -1,15 +1,18 @@
 """Account-manager requests that are not well-formed, not honest, or too large."""
 
+import re
+
 import pytest
 
-from accounting.engine.amounts import KINDS
+from accounting.engine.amounts import KINDS, Totals
+from accounting.engine.states import Unreadable
 from accounting.wire.requests import AccountManagerRequest, canonical_url, parse_request
 from portal.wire.scanner import ProtocolError
 from tests.support.am_requests import SentProject, SentRequest
 
 TOKEN = "0123456789abcdef0123456789abcdef"
 WORK = (1.0, 2.0, 3.0, 4.0, 5, 6)
-WORK_MICRO = (1_000_000, 2_000_000, 3_000_000, 4_000_000, 5, 6)
+WORK_MICRO = Totals(1_000_000, 2_000_000, 3_000_000, 4_000_000, 5, 6)
 
 
 def two_projects(name: bytes) -> bytes:
@@ -244,19 +247,36 @@ BAD = [
 
 @pytest.mark.parametrize("text", BAD)
 @pytest.mark.parametrize("kind", KINDS[:4])
-def test_a_bad_amount_is_that_projects_fault_and_no_more(kind: str, text: bytes) -> None:
+def test_a_bad_amount_is_a_fault_of_its_own_and_no_more(kind: str, text: bytes) -> None:
     (project,) = with_element(kind, text).projects
-    assert project.totals is None
-    assert project.fault == f"{kind} is not a finite decimal number from 0 to below 1e15"
+    assert (project.totals, project.fault) == (WORK_MICRO._replace(**{kind: 0}), None)
+    fault = f"{kind} is not a finite decimal number from 0 to below 1e15"
+    # A sum with nan or infinity in it never becomes right.
+    assert project.unreadable == (Unreadable(kind, fault, text.strip(b"- ") in (b"nan", b"inf")),)
     assert project.url == "http://project.example.org/"
 
 
 @pytest.mark.parametrize("text", [*BAD, b"99999999999", b"2147483648", b"1.5"])
 @pytest.mark.parametrize("kind", KINDS[4:])
-def test_a_bad_count_of_jobs_is_that_projects_fault_and_no_more(kind: str, text: bytes) -> None:
+def test_a_bad_count_of_jobs_is_a_fault_of_its_own_and_no_more(kind: str, text: bytes) -> None:
     (project,) = with_element(kind, text).projects
-    assert project.totals is None
-    assert project.fault == f"{kind} is not an integer from 0 to below 2147483648"
+    assert (project.totals, project.fault) == (WORK_MICRO._replace(**{kind: 0}), None)
+    assert project.unreadable == (Unreadable(kind, f"{kind} is not an integer from 0 to below 2147483648"),)
+
+
+@pytest.mark.parametrize("text", [b"-nan(ind)", b"nan(snan)", b"1.#INF", b"-1.#IND00", b"1.#QNAN", b"Infinity"])
+def test_clients_of_windows_write_a_sum_that_is_no_number_in_other_words(text: bytes) -> None:
+    (project,) = with_element("gpu_ec", text).projects
+    assert [each.is_lasting for each in project.unreadable] == [True]
+
+
+def test_totals_of_which_none_can_be_read_are_the_projects_fault() -> None:
+    printed = SentRequest([SentProject(totals=WORK)]).printed()
+    for kind in KINDS:
+        printed = re.sub(rb"<%b>[^<]*<" % kind.encode(), rb"<%b>x<" % kind.encode(), printed)
+    (project,) = parse_request(printed).projects
+    assert (project.totals, project.unreadable) == (None, ())
+    assert project.fault == "cpu_ec is not a finite decimal number from 0 to below 1e15"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -265,7 +285,8 @@ def test_totals_of_which_one_is_missing_are_a_fault(kind: str) -> None:
     tag = kind.encode()
     start, end = body.index(b"<%s>" % tag), body.index(b"</%s>" % tag) + len(tag) + 3
     first, second = parse_request(body[:start] + body[end:]).projects
-    assert (first.totals, first.fault) == (None, f"{kind} is missing, though other totals are there")
+    assert (first.totals, first.fault) == (WORK_MICRO._replace(**{kind: 0}), None)
+    assert first.unreadable == (Unreadable(kind, f"{kind} is missing, though other totals are there"),)
     assert (second.totals, second.fault) == (WORK_MICRO, None)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from io import StringIO
+from math import inf, nan
 
 import psycopg
 import pytest
@@ -61,6 +62,22 @@ def test_a_planted_difference_is_found(app: App, model: type[Model], change: dic
     with pytest.raises(CommandError, match="differences") as caught:
         call_command("check_credit", stdout=StringIO())
     assert caught.value.returncode == 1
+
+
+@pytest.mark.parametrize("number", [5e-324, 1e-310, 1e-200, 1e199, 1e304, nan, inf, -inf, -1e304])
+@pytest.mark.parametrize(
+    "column", ["raw_pfc", "claimed_pfc", "claimed_credit", "version_scale", "host_scale", "min_avg_pfc"]
+)
+def test_no_stored_number_ends_the_check(app: App, column: str, number: float) -> None:
+    first, second, *_ = Result.objects.order_by("pk")
+    Result.objects.filter(pk=first.pk).update(**{column: number})
+    Result.objects.filter(pk=second.pk).update(claimed_credit=1)
+    lines = differences()
+    assert any(line.startswith(f"result {second.pk}: claimed") for line in lines), "it goes on"
+    # Of claims of 1e200 FLOPs and more, factors may make more than a number can be: they are not worked out again.
+    is_too_much = column == "raw_pfc" and not abs(number) < 1e200 and number == number
+    if not is_too_much and column != "min_avg_pfc":
+        assert any(line.startswith(f"result {first.pk}: claimed") for line in lines), "it names the row"
 
 
 def test_a_canonical_result_has_to_be_the_workunits_own(app: App) -> None:

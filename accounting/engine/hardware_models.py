@@ -1,0 +1,106 @@
+"""Speeds judged by the model of a processor: what is far from the others of its model is a fault of a driver or a
+benchmark (accounting rules, "Speeds by model"). Pure: no clock, no Django.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from statistics import median
+from typing import Final, NamedTuple
+
+from accounting.engine.amounts import Processor
+from accounting.engine.machine import Machine
+
+# What a client reports as its speed when the benchmark failed or was skipped, and what counts where there is none.
+DEFAULT_FPOPS: Final = 1_000_000_000
+MAX_NAME: Final = 120
+_NOISE: Final = re.compile(r"\((?:r|tm|c)\)|\[family .*?\]|\b(?:nvidia|amd|ati technologies inc\.?)\b", re.IGNORECASE)
+
+Model = tuple[Processor, str]
+Speeds = Mapping[Model, int]
+
+
+class Usual(NamedTuple):
+    """The usual speed of one processor of each model, in FLOPS, and how many times more or less is believed."""
+
+    speeds: Speeds
+    factor: float = 4.0
+
+
+NOTHING_USUAL: Final = Usual({})
+
+
+class Replaced(NamedTuple):
+    """A speed that is not believed, 0 if none was reported, and the one that counts instead; in FLOPS."""
+
+    processor: Processor
+    model: str
+    reported: int
+    assumed: int
+
+
+class Seen(NamedTuple):
+    """The speed of one processor of a model as one of the owner's computers reports it."""
+
+    model: Model
+    owner_id: int
+    flops: float
+
+
+def model_name(text: str) -> str:
+    """A model's name without marks, vendors and steppings, which drivers and versions write or leave out."""
+    return " ".join(_NOISE.sub(" ", text).lower().split())[:MAX_NAME]
+
+
+def judge(machine: Machine | None, usual: Usual) -> tuple[Machine | None, tuple[Replaced, ...]]:
+    """The machine with speeds that can be believed, and those that were replaced, each once."""
+    if machine is None:
+        return None, ()
+    replaced: list[Replaced] = []
+    p_fpops = _believed(Processor.CPU, machine.cpu_model, machine.p_fpops, DEFAULT_FPOPS, usual, replaced)
+    names = machine.gpu_models or ("",) * len(machine.gpus)
+    gpus = tuple(
+        (count, _believed(Processor.GPU, name, peak, 0, usual, replaced))
+        for name, (count, peak) in zip(names, machine.gpus, strict=True)
+    )
+    if not replaced:
+        return machine, ()
+    return replace(machine, p_fpops=p_fpops, gpus=gpus), tuple(dict.fromkeys(replaced))
+
+
+def _believed(
+    processor: Processor, name: str, reported: int, fallback: int, usual: Usual, replaced: list[Replaced]
+) -> int:
+    model = usual.speeds.get((processor, model_name(name))) if name else None
+    if reported <= 0:
+        assumed = model or fallback
+    elif model is None or reported == DEFAULT_FPOPS or model <= reported * usual.factor <= model * usual.factor**2:
+        return reported
+    else:
+        assumed = model
+    if assumed:
+        replaced.append(Replaced(processor, name[:MAX_NAME], max(reported, 0), assumed))
+    return assumed
+
+
+def usual_speeds(seen: Iterable[Seen], shipped: Speeds, *, min_owners: int, factor: float) -> dict[Model, int]:
+    """The usual speed of each model: the median over owners of the median of each owner's computers.
+
+    So one account counts once, however many computers it has. A model needs so many owners. One that is shipped keeps
+    that speed, unless the owners' is near it.
+    """
+    by_owner: dict[Model, dict[int, list[float]]] = {}
+    for model, owner_id, flops in seen:
+        if flops > 0 and flops != DEFAULT_FPOPS:
+            by_owner.setdefault(model, {}).setdefault(owner_id, []).append(flops)
+    speeds = dict(shipped)
+    for model, owners in by_owner.items():
+        if len(owners) < min_owners:
+            continue
+        middle = int(median(median(flops) for flops in owners.values()))
+        known = shipped.get(model)
+        if known is None or known <= middle * factor <= known * factor**2:
+            speeds[model] = middle
+    return speeds
