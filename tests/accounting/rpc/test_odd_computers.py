@@ -23,6 +23,7 @@ from accounting.projects import signing_key
 from accounting.rpc import catalogue
 from portal.models import Host, User
 from portal.wire import credentials
+from tests.support.accounting_factories import make_project
 from tests.support.am_rpc import Reply, post
 
 pytestmark = pytest.mark.django_db
@@ -35,12 +36,7 @@ DAY: Final = dt.timedelta(days=1)
 @pytest.fixture
 def tidewater(signing_keys: None) -> Project:
     catalogue.forget()
-    return Project.objects.create(
-        name="Tidewater",
-        master_url=URL,
-        url_signature=signing_key.sign_url(URL) or "",
-        account_key="1_key",
-    )
+    return make_project("Tidewater", "1_key", master_url=URL, url_signature=signing_key.sign_url(URL) or "")
 
 
 class Client:
