@@ -1025,7 +1025,7 @@ class Migration(migrations.Migration):
                 (
                     "broken",
                     django.contrib.postgres.fields.ArrayField(
-                        base_field=models.CharField(max_length=16), default=list, size=None
+                        base_field=models.CharField(max_length=16), db_default=[], default=list, size=None
                     ),
                 ),
                 (

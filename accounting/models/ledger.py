@@ -92,7 +92,7 @@ class HostProject(models.Model):
     # The totals at the last reset, while the client is below earlier ones
     restart = ArrayField(models.DecimalField(max_digits=22, decimal_places=0), size=6, null=True)
     # The kinds of amounts whose sum was no number, and begins again with the first that is one
-    broken = ArrayField(models.CharField(max_length=16), default=list)
+    broken = ArrayField(models.CharField(max_length=16), default=list, db_default=[])
     handed = ArrayField(models.BigIntegerField(), size=6, null=True)
     credited = ArrayField(models.BigIntegerField(), size=6, default=_zeros)
     pending = ArrayField(models.BigIntegerField(), size=6, default=_zeros)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django import forms
 from django.db import models
-from django.utils.text import capfirst, format_lazy
+from django.utils.text import capfirst
 from django.utils.translation import gettext, gettext_lazy, gettext_noop
 from django.utils.translation import gettext_lazy as _
 
@@ -32,8 +32,6 @@ from credit.models.apps import RULE_SETS
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
 
-# With the names that charts have
-_RULE_SETS: Final = [(name, format_lazy("{}: {}", name.value, label)) for name, label in RULE_SETS.items()]
 _CHECKS: Final = (("off", _("off")), ("on", _("on")))
 _LIMIT: Final = "limit_"
 _CHEATING: Final = gettext_noop("Computers that cheat")
@@ -83,7 +81,7 @@ class ExperimentForm(forms.Form):
     """Every combination of the rule sets, ways and checks that are chosen is a variant."""
 
     title = forms.CharField(label=_("Title"), max_length=100, initial=_("Experiment"))
-    rule_sets = _several(_("Rule sets"), _RULE_SETS, [RuleSet.PUBLISHED, RuleSet.DEPLOYED])
+    rule_sets = _several(_("Rule sets"), list(RULE_SETS.items()), [RuleSet.PUBLISHED, RuleSet.DEPLOYED])
     replications = _several(_("Replication"), [(way, gettext_lazy(way)) for way in WAYS], [SINGLE])
     checks = _several(_("Host-scale probation (host_scale_check)"), _CHECKS, ["on"])
     compares_limits = forms.BooleanField(

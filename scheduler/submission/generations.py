@@ -23,7 +23,10 @@ def begin_generation(now: dt.datetime) -> str:
     Locks the results that are not sent: nobody gets one of them meanwhile. New batches get numbers far from any that
     was used, as names of workunits and input files begin with them.
     """
-    generation = Generation.objects.create(mark=f"{int(now.timestamp()):08x}", begun_at=now)
+    latest = Generation.objects.order_by("mark").values_list("mark", flat=True).last()
+    # Two within a second have different marks.
+    number = max(int(now.timestamp()), int(latest, 16) + 1 if latest else 0)
+    generation = Generation.objects.create(mark=f"{number:08x}", begun_at=now)
     restores.leave_gap(Batch, now)
     with connection.cursor() as cursor:
         cursor.execute(sql.RENAME_UNSENT)

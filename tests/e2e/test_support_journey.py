@@ -39,6 +39,7 @@ def test_a_lost_second_factor_is_removed_and_the_owner_reads_why(page: Page, sit
     Host.objects.create(owner=owner, domain_name="attic-pc", client_version="8.2.4")
     Authenticator.objects.create(user=owner, type=Authenticator.Type.TOTP, data={})
     give_role(sign_up(page, "support@example.org"), "Support")
+    sign_in(page, "support@example.org")
     nmails = len(site.mails_to("dora@example.org"))
 
     page.goto("/admin/portal/account/?q=attic-pc")

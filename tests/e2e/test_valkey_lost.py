@@ -32,7 +32,7 @@ from tests.support.site_process import Site, celery_beat, celery_worker
 from tests.support.wait import wait_until
 
 PROCESSES = "cobblestone:processes"
-ERASED = ":2:metrics:task:accounting.tasks.erase:succeeded"
+ERASED = ":1:metrics:task:accounting.tasks.erase:succeeded"
 pytestmark = pytest.mark.django_db(transaction=True)
 
 

@@ -92,6 +92,7 @@ def test_no_table_about_a_volunteer_is_forgotten(alice: User, worked: list[str])
         "AccountBlock",  # operators' reasons; whoever is blocked gets no copy
         "BestDay",  # of days that are in it
         "Change",  # what operators changed
+        "ConfirmationRequest",  # what operators asked one another to confirm
         "MaintenanceRun",  # what operators started
         "LogEntry",  # what operators did
         "Month",  # sums of days that are in it

@@ -40,6 +40,8 @@ def form_of(project: Project, **changed: str) -> dict[str, str]:
         "keywords-INITIAL_FORMS": "0",
         "versions-TOTAL_FORMS": "0",
         "versions-INITIAL_FORMS": "0",
+        "addresses-TOTAL_FORMS": "0",
+        "addresses-INITIAL_FORMS": "0",
         **changed,
     }
 

@@ -15,6 +15,7 @@ from pytest_django import Settings
 from portal.computers.identify import SAME_NAME_AFTER, HostDescription, identify
 from portal.models import Host, User
 from portal.wire.scanner import ProtocolError
+from tests.support.sessions import sign_in_lately
 
 NOW = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
 SECOND = dt.timedelta(seconds=1)
@@ -215,7 +216,7 @@ def test_an_account_adds_a_limited_number_of_computers_a_day(alice: User, bob: U
 
 
 def test_an_operator_gives_a_laboratory_a_limit_of_its_own(client: Client, alice: User, operator: User) -> None:
-    client.force_login(operator)
+    sign_in_lately(client, operator)
     address = reverse("admin:portal_user_change", args=[alice.pk])
     form = {"email": alice.email, "name": alice.name, "is_active": "on", "new_hosts_per_day": "40"}
     assert client.post(address, form).status_code == 302

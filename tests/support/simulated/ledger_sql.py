@@ -76,15 +76,16 @@ class Ledger:
         projects = [
             [project, *(row[name] for name in ("reported", "earlier", "handed", "credited", "pending", "dropped")),
              row["listed"], False, False, False, False, [], False, False,
-             *(row["state"].get(name) for name in ("troubles", "at", "hostid", "by_owner", "unsummed")), row["restart"]]
+             *(row["state"].get(name) for name in ("troubles", "at", "hostid", "by_owner", "unsummed")), row["restart"],
+             row["broken"]]
             for (owner, project), row in transaction.rows("project")
             if owner == id_
         ]  # fmt: skip
         return (
             number, host["owner"], f"user {host['owner']}", f"u{host['owner']}@example.org", id_, host["token"],
-            host["ncpus"], host["p_fpops"], json.dumps(host["coprocs"]), host["hardware_digest"].removeprefix("\\x"),
-            "", ledger["last_at_us"], ledger["client_now"], json.dumps(ledger["level"]), ledger["contacts"],
-            host["platform_name"], "[]", ledger["answer_digest"], ledger["answers_logged"], ledger["same_answers"],
+            host["ncpus"], host["p_fpops"], "", json.dumps(host["coprocs"]),
+            host["hardware_digest"].removeprefix("\\x"), "", ledger["last_at_us"], ledger["client_now"],
+            json.dumps(ledger["level"]), ledger["contacts"], host["platform_name"], "[]", ledger["answer_digest"], ledger["answers_logged"], ledger["same_answers"],
             host["host_cpid"], True, key["id"], id_, key["used_at"], json.dumps(projects) if projects else None,
             None, None,
         )  # fmt: skip
@@ -140,9 +141,8 @@ class Ledger:
                 before = transaction.get("project", (host_id, id_)) or {"state": {}}
                 after = json.loads(state) if listed and state else before["state"]
                 row = dict(zip(SIX, amounts, strict=True))
-                transaction.put(
-                    "project", (host_id, id_), {"earlier": earlier, "listed": listed, "state": after, **row}
-                )
+                row |= {"earlier": earlier, "listed": listed, "state": after, "broken": []}
+                transaction.put("project", (host_id, id_), row)
 
     def _write_days(self, transaction: Transaction, params: dict[str, Any], written: dict[int, Row]) -> None:
         names = ("host_id", "user_id", "id", *AMOUNTS)
