@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from io import StringIO
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -42,6 +43,13 @@ TASKS: Final = b"""<results><result><name>t</name><fraction_done>0</fraction_don
 def with_number(request: bytes, number: str, totals: bytes) -> bytes:
     request = request.replace(b"</acct_mgr_request>", TASKS + b"</acct_mgr_request>")
     return re.sub(rb"<(%b|%b)>[^<]*</\1>" % (_MEASURED, totals), rb"<\1>%b</\1>" % number.encode(), request)
+
+
+@pytest.fixture(autouse=True)
+def _folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What tasks write and read is not the site's own."""
+    monkeypatch.setattr(settings, "STATISTICS_DIR", tmp_path / "statistics")
+    monkeypatch.setattr(settings, "STATISTICS_IMPORT_DIR", tmp_path / "import")
 
 
 @pytest.fixture

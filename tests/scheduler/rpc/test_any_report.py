@@ -83,6 +83,13 @@ def work_of(computer: Computer, number: str) -> None:
     computer.read(post(with_number(computer.request(1, extra=EXTRA), number)))
 
 
+@pytest.fixture(autouse=True)
+def _folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What tasks write and read is not the site's own."""
+    monkeypatch.setattr(settings, "STATISTICS_DIR", tmp_path / "statistics")
+    monkeypatch.setattr(settings, "STATISTICS_IMPORT_DIR", tmp_path / "import")
+
+
 @pytest.fixture
 def operator() -> User:
     return User.objects.create_superuser("operator@example.org", "a secret")

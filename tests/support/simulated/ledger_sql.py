@@ -85,8 +85,9 @@ class Ledger:
             number, host["owner"], f"user {host['owner']}", f"u{host['owner']}@example.org", id_, host["token"],
             host["ncpus"], host["p_fpops"], "", json.dumps(host["coprocs"]),
             host["hardware_digest"].removeprefix("\\x"), "", ledger["last_at_us"], ledger["client_now"],
-            json.dumps(ledger["level"]), ledger["contacts"], host["platform_name"], "[]", ledger["answer_digest"], ledger["answers_logged"], ledger["same_answers"],
-            host["host_cpid"], True, key["id"], id_, key["used_at"], json.dumps(projects) if projects else None,
+            json.dumps(ledger["level"]), ledger["contacts"], host["platform_name"], "[]", ledger["answer_digest"],
+            ledger["answers_logged"], ledger["same_answers"], host["host_cpid"], True, key["id"], id_, key["used_at"],
+            json.dumps(projects) if projects else None,
             None, None,
         )  # fmt: skip
 
