@@ -76,14 +76,16 @@ class Ledger:
         projects = [
             [project, *(row[name] for name in ("reported", "earlier", "handed", "credited", "pending", "dropped")),
              row["listed"], False, False, False, False, [], False, False,
-             *(row["state"].get(name) for name in ("troubles", "at", "hostid", "by_owner", "unsummed")), row["restart"]]
+             *(row["state"].get(name) for name in ("troubles", "at", "hostid", "by_owner", "unsummed")), row["restart"],
+             row["broken"]]
             for (owner, project), row in transaction.rows("project")
             if owner == id_
         ]  # fmt: skip
         return (
             number, host["owner"], f"user {host['owner']}", f"u{host['owner']}@example.org", id_, host["token"],
-            host["ncpus"], host["p_fpops"], json.dumps(host["coprocs"]), host["hardware_digest"].removeprefix("\\x"),
-            "", ledger["last_at_us"], ledger["client_now"], json.dumps(ledger["level"]), ledger["contacts"],
+            host["ncpus"], host["p_fpops"], "", json.dumps(host["coprocs"]),
+            host["hardware_digest"].removeprefix("\\x"), "", ledger["last_at_us"], ledger["client_now"],
+            json.dumps(ledger["level"]), ledger["contacts"],
             host["platform_name"], "[]", ledger["answer_digest"], ledger["answers_logged"], ledger["same_answers"],
             host["host_cpid"], True, key["id"], id_, key["used_at"], json.dumps(projects) if projects else None,
             None, None,
@@ -133,15 +135,22 @@ class Ledger:
 
     def _write_projects(self, transaction: Transaction, params: dict[str, Any], written: dict[int, Row]) -> None:
         six = [_amounts(params[f"p_{name}"]) for name in SIX]
-        rest = (_lists(params["p_earlier"]), _array(params["p_listed"]), _array(params["p_state"]))
+        rest = (
+            _lists(params["p_earlier"]),
+            _array(params["p_listed"]),
+            _array(params["p_state"]),
+            [each[1:-1].split(",") if each != "{}" else [] for each in _array(params["p_broken"])],
+        )
         hosts, ids = _array(params["p_host_id"]), _array(params["p_id"])
-        for host_id, id_, earlier, listed, state, *amounts in zip(hosts, ids, *rest, *six, strict=True):
+        for host_id, id_, earlier, listed, state, broken, *amounts in zip(hosts, ids, *rest, *six, strict=True):
             if host_id in written:
                 before = transaction.get("project", (host_id, id_)) or {"state": {}}
                 after = json.loads(state) if listed and state else before["state"]
                 row = dict(zip(SIX, amounts, strict=True))
                 transaction.put(
-                    "project", (host_id, id_), {"earlier": earlier, "listed": listed, "state": after, **row}
+                    "project",
+                    (host_id, id_),
+                    {"earlier": earlier, "listed": listed, "state": after, "broken": broken, **row},
                 )
 
     def _write_days(self, transaction: Transaction, params: dict[str, Any], written: dict[int, Row]) -> None:
