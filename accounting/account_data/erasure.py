@@ -47,7 +47,7 @@ def _erase(user_id: int, now: dt.datetime) -> bool:
         if user is None:
             return False
         hosts = Host.objects.filter(owner=user)
-        list(HostLedger.objects.select_for_update().filter(user=user, host__in=hosts).order_by("pk").values_list("pk"))
+        list(HostLedger.objects.select_for_update().filter(host__in=hosts).order_by("pk").values_list("pk"))
         list(hosts.select_for_update(no_key=True).order_by("pk").values_list("pk"))
         end_sessions(user)
         for prepare in erasure_hooks:

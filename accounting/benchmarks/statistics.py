@@ -33,17 +33,17 @@ execute_from_command_line(["manage.py", "import_statistics"])
 print(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
 """
 _CLAIM: Final = """
-INSERT INTO accounting_hostproject (host_id, user_id, project_id, credited, pending, dropped, earlier, listed, state,
-       suspended, told_suspended, no_new_work, excluded, no_rsc, update_asked, drop_waiting)
-SELECT id, owner_id, %(project)s, '{0,0,0,0,0,0}', '{0,0,0,0,0,0}', '{0,0,0,0,0,0}', '{}', true,
-       json_build_object('hostid', id), false, false, false, false, '{}', false, false
+INSERT INTO accounting_hostproject (host_id, project_id, credited, pending, dropped, earlier, listed, state,
+       suspended, told_suspended, no_new_work, excluded, no_rsc, update_asked, drop_waiting, broken)
+SELECT id, %(project)s, '{0,0,0,0,0,0}', '{0,0,0,0,0,0}', '{0,0,0,0,0,0}', '{}', true,
+       json_build_object('hostid', id), false, false, false, false, '{}', false, false, '{}'
   FROM portal_host WHERE id %% %(one_in)s = 0"""
 # The other accounts are somebody else's.
 _STRANGERS: Final = "UPDATE portal_user SET cross_project_id = md5(email) WHERE id %% %s <> 0"
 _LEDGERS: Final = """
-INSERT INTO accounting_hostledger (host_id, user_id, contacts, level, excluded_types, contact, answer_digest,
+INSERT INTO accounting_hostledger (host_id, contacts, level, excluded_types, contact, answer_digest,
        answers_logged, same_answers)
-SELECT host_id, user_id, 0, '{0,0,0,0,0}', '{}', '{}', '', 0, 0 FROM accounting_hostproject"""
+SELECT host_id, 0, '{0,0,0,0,0}', '{}', '{}', '', 0, 0 FROM accounting_hostproject"""
 
 
 def claim(project: Project, one_in: int) -> None:

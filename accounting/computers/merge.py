@@ -26,7 +26,6 @@ from accounting.engine.merge_rules import Lifetime, Record, Refusal, Rule, in_or
 from accounting.ledger.locks import lock_ledgers
 from accounting.ledger.sql import LOCK_MONTHS
 from accounting.models import DataCopy, Day, GrantedTotal, HostClient, HostProject, Note
-from accounting.models.owner import of
 from accounting.reconciliation.merge import merge_settlements
 from accounting.running_tasks import follow
 from portal.computers.groups import MAX_GROUPS
@@ -123,7 +122,7 @@ def candidates(host: Host) -> list[Candidate]:
 def preview(owner_id: int, host_id: int, other_id: int) -> Preview:
     """A preview of merging the two; raises MergeRefused."""
     older, newer, older_life, newer_life = _judge(owner_id, host_id, other_id)
-    totals = list(HostProject.objects.filter(**of(older)).values_list("credited", "pending"))
+    totals = list(HostProject.objects.filter(host=older).values_list("credited", "pending"))
     credited = reduce(Totals.plus, (Totals(*amounts) for amounts, _ in totals), NO_WORK)
     return Preview(
         older=older,
@@ -132,7 +131,7 @@ def preview(owner_id: int, host_id: int, other_id: int) -> Preview:
         newer_active=lifetime_text(newer_life),
         days=_days_of(older),
         projects=len(totals),
-        notes=Note.objects.filter(**of(older)).count(),
+        notes=Note.objects.filter(host=older).count(),
         keys=ClientKey.objects.filter(host=older, revoked_at=None).count(),
         credit=credited.credit,
         run_time=credited.run_time,
@@ -175,13 +174,13 @@ def merge(owner_id: int, host_id: int, other_id: int) -> Host:
             cursor.execute(sql.MOVE_MONTHS, {"owner": owner_id, "older": older.pk, "newer": newer.pk})
             cursor.execute(sql.MOVE_DAYS, {"owner": owner_id, "older": older.pk, "newer": newer.pk})
             cursor.execute(sql.MOVE_GRANTED_DAYS, {"owner": owner_id, "older": older.pk, "newer": newer.pk})
-            cursor.execute(sql.MOVE_NOTES, {"owner": owner_id, "older": older.pk, "newer": newer.pk})
-        GrantedTotal.objects.filter(**of(older)).update(host=newer)
+            cursor.execute(sql.MOVE_NOTES, {"older": older.pk, "newer": newer.pk})
+        GrantedTotal.objects.filter(host=older).update(host=newer)
         # A file of the older one's history that is not made yet would be empty.
         unfinished = DataCopy.objects.filter(user=owner_id, state__in=[DataCopy.State.WAITING, DataCopy.State.WORKING])
         unfinished.filter(only_host=older.pk).update(only_host=newer.pk)
         _move_totals(older, newer)
-        follow.move(owner_id, older.pk, newer.pk)
+        follow.move(older.pk, newer.pk)
         for hook in merge_hooks:
             hook(older.pk, newer.pk)
         ClientKey.objects.filter(host=older).update(host=newer)
@@ -200,8 +199,8 @@ def merge(owner_id: int, host_id: int, other_id: int) -> Host:
 
 def _move_clients(older: Host, newer: Host) -> None:
     """What is known of clients that reported as the older record, but not of those that are one computer now."""
-    known = HostClient.objects.filter(**of(newer)).values("cpid")
-    HostClient.objects.filter(**of(older)).exclude(cpid__in=known).exclude(cpid=newer.host_cpid).update(host=newer)
+    known = HostClient.objects.filter(host=newer).values("cpid")
+    HostClient.objects.filter(host=older).exclude(cpid__in=known).exclude(cpid=newer.host_cpid).update(host=newer)
     gone = Q(host=older) | Q(host=newer, record=newer) | Q(host=newer, record__merged_into=newer)
     HostClient.objects.filter(gone).delete()
 
@@ -212,8 +211,8 @@ def _move_totals(older: Host, newer: Host) -> None:
     What the client reported last belongs to the record in use, so nothing else of its rows changes. A
     project that it does not have yet comes with the owner's wishes.
     """
-    kept = {row.project_id: row for row in HostProject.objects.filter(**of(newer))}
-    moved = list(HostProject.objects.filter(**of(older)))
+    kept = {row.project_id: row for row in HostProject.objects.filter(host=newer)}
+    moved = list(HostProject.objects.filter(host=older))
     sums = []
     for old in moved:
         row = kept.get(old.project_id) or HostProject(
@@ -229,11 +228,11 @@ def _move_totals(older: Host, newer: Host) -> None:
         row.pending = _added(row.pending, old.pending)
         row.dropped = _added(row.dropped, old.dropped)
         sums.append(row)
-    HostProject.objects.filter(**of(older)).delete()
+    HostProject.objects.filter(host=older).delete()
     HostProject.objects.bulk_create(
         sums,
         update_conflicts=True,
-        unique_fields=["host", "project", "user"],
+        unique_fields=["host", "project"],
         update_fields=["credited", "pending", "dropped"],
     )
 

@@ -30,7 +30,6 @@ from accounting.engine.choice.facts import CPU, Choice
 from accounting.engine.host_wishes import NO_WISHES, HostWishes
 from accounting.ledger.texts import NoteLine, explain
 from accounting.models import Day, HostClient, HostLedger, HostProject, Note, Project
-from accounting.models.owner import of
 from accounting.reconciliation.reads import Reconciled, last_days, read_reconciled, read_standings
 from accounting.rpc.recognise import keys_of_present, number_of
 from portal.computers.host_changes import HostChangeRefused
@@ -281,8 +280,8 @@ class HostPage:
 def read_host_page(user: User, host: Host, now: dt.datetime) -> HostPage:
     """All about one of the user's computers; twenty-five statements."""
     selection = read_selection(user)
-    ledger = HostLedger.objects.filter(**of(host)).only("contact", "excluded_types", "same_answers", "last_at").first()
-    rows = {row.project_id: row for row in HostProject.objects.filter(**of(host))}
+    ledger = HostLedger.objects.filter(host=host).only("contact", "excluded_types", "same_answers", "last_at").first()
+    rows = {row.project_id: row for row in HostProject.objects.filter(host=host)}
     date = now.astimezone(dt.UTC).date()
     days = [date - dt.timedelta(days=back) for back in range(DAYS_SHOWN - 1, -1, -1)]
     worked = list(
@@ -334,7 +333,7 @@ def read_host_page(user: User, host: Host, now: dt.datetime) -> HostPage:
 
 
 def _other_clients(host: Host, rows: Mapping[int, HostProject], projects: Mapping[int, Project]) -> list[OtherClient]:
-    clients = HostClient.objects.filter(**of(host)).exclude(cpid__in=keys_of_present(host, rows.values()))
+    clients = HostClient.objects.filter(host=host).exclude(cpid__in=keys_of_present(host, rows.values()))
     found = []
     for client in clients.select_related("record").order_by("-seen_at"):
         number = number_of(client.cpid)
@@ -398,7 +397,7 @@ def _remarks(row: HostProject, share: float | None) -> list[str]:
 
 
 def _read_notes(host: Host, projects: dict[int, Project], now: dt.datetime) -> list[NoteLine]:
-    notes = Note.objects.filter(**of(host), day__gte=(now - NOTES_SINCE).date()).order_by("-last_at", "-pk")
+    notes = Note.objects.filter(host=host, day__gte=(now - NOTES_SINCE).date()).order_by("-last_at", "-pk")
     lines = []
     for note in notes[:NOTES_SHOWN]:
         project = projects.get(note.project_id) if note.project_id is not None else None

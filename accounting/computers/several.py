@@ -65,7 +65,7 @@ def apply(
         Host.objects.filter(pk__in=hosts, owner=owner, merged_into=None).order_by("pk").values_list("pk", flat=True)
     )
     if action in WISHES:
-        return wish(owner, own, *WISHES[action], project_id=project_id)
+        return wish(own, *WISHES[action], project_id=project_id)
     if action in PLACES:
         return set_venues(own, action.removeprefix("place_"))
     if action is Action.RETIRE:
@@ -76,20 +76,20 @@ def apply(
     return join_group(own, name) if action is Action.JOIN else leave_group(own, name)
 
 
-def wish(owner: User, hosts: Collection[int], column: str, value: bool, *, project_id: int | None) -> int:
+def wish(hosts: Collection[int], column: str, value: bool, *, project_id: int | None) -> int:
     """Store one wish for these computers; how many computers it reaches.
 
     Locks the computers' ledgers in the order of their ids, as by every writer of a computer's projects, then the rows
     of their projects. Touches no other column, so a report at the same moment loses nothing.
     """
-    rows = HostProject.objects.filter(host_id__in=hosts, user=owner)
+    rows = HostProject.objects.filter(host_id__in=hosts)
     with transaction.atomic():
         if project_id is not None:
             if not Project.objects.filter(pk=project_id).exists():
                 raise ChoiceRefused(_("There is no such project. Reload the page."), project_id)
-            ledgers = [HostLedger(host_id=pk, user=owner) for pk in hosts]
+            ledgers = [HostLedger(host_id=pk) for pk in hosts]
             HostLedger.objects.bulk_create(ledgers, ignore_conflicts=True)
-        locked = HostLedger.objects.select_for_update().filter(host_id__in=hosts, user=owner).order_by("host_id")
+        locked = HostLedger.objects.select_for_update().filter(host_id__in=hosts).order_by("host_id")
         ids = list(locked.values_list("host_id", flat=True))
         if project_id is None:
             reached = set(rows.filter(listed=True).values_list("host_id", flat=True)) if value else set(ids)
@@ -99,12 +99,12 @@ def wish(owner: User, hosts: Collection[int], column: str, value: bool, *, proje
             # Without a row there is no wish to end.
             rows.filter(project_id=project_id).update(**{column: False})
             return len(ids)
-        new: list[Any] = [HostProject(host_id=pk, user=owner, project_id=project_id, **{column: True}) for pk in ids]
+        new: list[Any] = [HostProject(host_id=pk, project_id=project_id, **{column: True}) for pk in ids]
         HostProject.objects.bulk_create(
             new,
             batch_size=5000,
             update_conflicts=True,
-            unique_fields=["host", "project", "user"],
+            unique_fields=["host", "project"],
             update_fields=[column],
         )
         return len(ids)

@@ -59,11 +59,11 @@ granted FROM moved ON CONFLICT (user_id, month, project_id, host_id) DO UPDATE S
 # Locks the notes of both computers.
 MOVE_NOTES: Final = """
 WITH moved AS (
-    DELETE FROM accounting_note WHERE host_id = %(older)s AND user_id = %(owner)s RETURNING *
+    DELETE FROM accounting_note WHERE host_id = %(older)s RETURNING *
 )
-INSERT INTO accounting_note AS kept (host_id, user_id, project_id, day, kind, detail, amount, count, first_at, last_at)
-SELECT %(newer)s, user_id, project_id, day, kind, detail, amount, count, first_at, last_at FROM moved
-ON CONFLICT (host_id, day, kind, project_id, detail, user_id) DO UPDATE SET
+INSERT INTO accounting_note AS kept (host_id, project_id, day, kind, detail, amount, count, first_at, last_at)
+SELECT %(newer)s, project_id, day, kind, detail, amount, count, first_at, last_at FROM moved
+ON CONFLICT (host_id, day, kind, project_id, detail) DO UPDATE SET
     amount = kept.amount + excluded.amount,
     count = kept.count + excluded.count,
     first_at = least(kept.first_at, excluded.first_at),

@@ -11,7 +11,6 @@ from django.utils.translation import gettext as _
 from accounting.choosing.choices import ChoiceRefused
 from accounting.engine.host_wishes import NO_WISHES, HostWishes
 from accounting.models import HostLedger, HostProject, Project
-from accounting.models.owner import of
 from portal.models import Host
 
 MAX_RESOURCES: Final = 16
@@ -23,7 +22,7 @@ def exclude_types(host: Host, types: Sequence[str]) -> None:
     _check_resources(None, types)
     with transaction.atomic():
         HostLedger.objects.bulk_create([HostLedger(host=host)], ignore_conflicts=True)
-        HostLedger.objects.filter(**of(host)).update(excluded_types=list(dict.fromkeys(types)))
+        HostLedger.objects.filter(host=host).update(excluded_types=list(dict.fromkeys(types)))
 
 
 _WISH_COLUMNS = ["suspended", "no_new_work", "excluded", "no_rsc", "update_asked", "drop_waiting"]
@@ -39,12 +38,12 @@ def save_wishes(host: Host, wishes: Mapping[int, HostWishes]) -> None:
         _check_resources(project_id, wish.no_rsc)
     with transaction.atomic():
         HostLedger.objects.bulk_create([HostLedger(host=host)], ignore_conflicts=True)
-        HostLedger.objects.select_for_update().only("pk").get(pk=host.pk, user=host.owner_id)
+        HostLedger.objects.select_for_update().only("pk").get(pk=host.pk)
         if not Host.objects.filter(pk=host.pk, merged_into=None).exists():
             raise ChoiceRefused(_("This computer has been merged into another one. Go to that computer’s page."))
         if unknown := wishes.keys() - set(Project.objects.values_list("pk", flat=True)):
             raise ChoiceRefused(_("There is no such project. Reload the page."), min(unknown))
-        known = set(HostProject.objects.filter(**of(host)).values_list("project_id", flat=True))
+        known = set(HostProject.objects.filter(host=host).values_list("project_id", flat=True))
         HostProject.objects.bulk_create(
             [
                 HostProject(
@@ -61,7 +60,7 @@ def save_wishes(host: Host, wishes: Mapping[int, HostWishes]) -> None:
                 if project_id in known or wish != NO_WISHES
             ],
             update_conflicts=True,
-            unique_fields=["host", "project", "user"],
+            unique_fields=["host", "project"],
             update_fields=_WISH_COLUMNS,
         )
 

@@ -28,12 +28,6 @@ def differences() -> Iterator[str]:
         cursor.execute(sql.DAYS_OF_OTHER_OWNERS)
         for host, user, owner, rows in cursor.fetchall():
             yield f"host {host}: {rows} days belong to user {user}, the host to {owner}"
-        cursor.execute(sql.GRANTED_TWICE)
-        for project, number in cursor.fetchall():
-            yield f"project {project}: computer {number} there is several volunteers'"
-        cursor.execute(sql.ACCOUNT_TWICE)
-        for project, number in cursor.fetchall():
-            yield f"project {project}: account {number} there is several volunteers'"
         cursor.execute(sql.ROLLED_UP_IS_SUM_OF_DAYS)
         for project, day in cursor.fetchall():
             yield f"project {project}, {day}: the roll-up differs from the days"

@@ -15,6 +15,6 @@ def lock_ledgers(owner_id: int, *host_ids: int) -> None:
     Counts as a contact of each, so that a report that read one of them before begins again.
     """
     own = sorted(Host.objects.filter(owner_id=owner_id, pk__in=host_ids).values_list("pk", flat=True))
-    HostLedger.objects.bulk_create([HostLedger(host_id=pk, user_id=owner_id) for pk in own], ignore_conflicts=True)
-    list(HostLedger.objects.select_for_update().filter(pk__in=own, user=owner_id).order_by("pk").values_list("pk"))
-    HostLedger.objects.filter(pk__in=own, user=owner_id).update(contacts=F("contacts") + 1)
+    HostLedger.objects.bulk_create([HostLedger(host_id=pk) for pk in own], ignore_conflicts=True)
+    list(HostLedger.objects.select_for_update().filter(pk__in=own).order_by("pk").values_list("pk"))
+    HostLedger.objects.filter(pk__in=own).update(contacts=F("contacts") + 1)

@@ -60,7 +60,7 @@ ON CONFLICT (project_id, day) DO UPDATE
 ROLL_UP_USER_PROJECTS: Final = """
 WITH totals AS (
   SELECT h.owner_id AS user_id, p.project_id, sum(p.credited[1] + p.credited[2])::bigint AS total
-    FROM accounting_hostproject p JOIN portal_host h ON h.id = p.host_id AND h.owner_id = p.user_id
+    FROM accounting_hostproject p JOIN portal_host h ON h.id = p.host_id
    WHERE h.owner_id IN (SELECT owner_id FROM portal_host WHERE last_contact_at >= %(since)s
                         UNION SELECT user_id FROM accounting_userproject WHERE avg_ec > 0)
    GROUP BY h.owner_id, p.project_id),
@@ -137,13 +137,6 @@ SELECT d.host_id, d.user_id, h.owner_id, count(*)
   FROM accounting_day d
   LEFT JOIN portal_host h ON h.id = d.host_id
  WHERE h.owner_id IS DISTINCT FROM d.user_id GROUP BY 1, 2, 3
-"""
-# A record at a project, and an account there, is one volunteer's. Keys do not say so: they have the user.
-GRANTED_TWICE: Final = """
-SELECT project_id, project_host_id FROM accounting_grantedtotal GROUP BY 1, 2 HAVING count(*) > 1
-"""
-ACCOUNT_TWICE: Final = """
-SELECT project_id, project_user_id FROM accounting_accounttotal GROUP BY 1, 2 HAVING count(*) > 1
 """
 # Days before the last run's yesterday get no more reports, so their sums are final.
 ROLLED_UP_IS_SUM_OF_DAYS: Final = f"""

@@ -1,7 +1,6 @@
 import accounting.engine.amounts
 import accounting.engine.client_tasks
 import accounting.models.ledger
-import accounting.models.owner
 import django.contrib.postgres.fields
 import django.core.validators
 import django.db.models.deletion
@@ -202,20 +201,18 @@ class Migration(migrations.Migration):
                 (
                     "pk",
                     models.CompositePrimaryKey(
-                        "host_id", "slot", "user_id", blank=True, editable=False, primary_key=True, serialize=False
+                        "host_id", "slot", blank=True, editable=False, primary_key=True, serialize=False
                     ),
                 ),
                 (
                     "host",
                     models.ForeignKey(
-                        db_constraint=False,
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="answers",
                         to="portal.host",
                     ),
                 ),
-                ("user", accounting.models.owner.HostOwner()),
                 ("slot", models.SmallIntegerField()),
                 ("at", models.DateTimeField()),
                 ("content", models.JSONField()),
@@ -396,14 +393,12 @@ class Migration(migrations.Migration):
                 (
                     "host",
                     models.ForeignKey(
-                        db_constraint=False,
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="other_clients",
                         to="portal.host",
                     ),
                 ),
-                ("user", accounting.models.owner.HostOwner()),
                 ("cpid", models.CharField(max_length=80)),
                 ("books", models.JSONField(default=dict)),
                 ("seen_at", models.DateTimeField(default=django.utils.timezone.now)),
@@ -412,7 +407,6 @@ class Migration(migrations.Migration):
                     "record",
                     models.ForeignKey(
                         blank=True,
-                        db_constraint=False,
                         null=True,
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="told_apart_from",
@@ -422,7 +416,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 "constraints": [
-                    models.UniqueConstraint(fields=("host", "cpid", "user"), name="hostclient_host_cpid"),
+                    models.UniqueConstraint(fields=("host", "cpid"), name="hostclient_host_cpid"),
                     models.CheckConstraint(
                         condition=models.Q(("record", None), ("told_apart_at__isnull", False), _connector="OR"),
                         name="hostclient_record_apart",
@@ -437,7 +431,6 @@ class Migration(migrations.Migration):
                 (
                     "host",
                     models.OneToOneField(
-                        db_constraint=False,
                         on_delete=django.db.models.deletion.CASCADE,
                         primary_key=True,
                         related_name="ledger",
@@ -445,7 +438,6 @@ class Migration(migrations.Migration):
                         to="portal.host",
                     ),
                 ),
-                ("user", accounting.models.owner.HostOwner()),
                 ("last_at", models.DateTimeField(null=True)),
                 ("client_now", models.FloatField(null=True)),
                 ("contacts", models.BigIntegerField(default=0)),
@@ -561,7 +553,6 @@ class Migration(migrations.Migration):
                 (
                     "host",
                     models.OneToOneField(
-                        db_constraint=False,
                         on_delete=django.db.models.deletion.CASCADE,
                         primary_key=True,
                         related_name="task_list",
@@ -569,7 +560,6 @@ class Migration(migrations.Migration):
                         to="portal.host",
                     ),
                 ),
-                ("user", accounting.models.owner.HostOwner()),
                 ("at", models.DateTimeField()),
                 ("tasks", models.JSONField(default=list)),
                 ("left_out", models.PositiveIntegerField(default=0)),
@@ -616,7 +606,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 "constraints": [
-                    models.UniqueConstraint(fields=("project", "project_user_id", "user"), name="accounttotal_once"),
+                    models.UniqueConstraint(fields=("project", "project_user_id"), name="accounttotal_once"),
                     models.CheckConstraint(
                         condition=models.Q(("project_user_id__gt", 0), ("total_credit__gte", 0)),
                         name="accounttotal_range",
@@ -779,14 +769,12 @@ class Migration(migrations.Migration):
                 (
                     "host",
                     models.ForeignKey(
-                        db_constraint=False,
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="followed_tasks",
                         to="portal.host",
                     ),
                 ),
-                ("user", accounting.models.owner.HostOwner()),
                 (
                     "project",
                     models.ForeignKey(
@@ -816,7 +804,7 @@ class Migration(migrations.Migration):
                     models.Index(fields=["last_seen_at"], name="followedtask_seen"),
                 ],
                 "constraints": [
-                    models.UniqueConstraint(fields=("host", "project", "name", "user"), name="followedtask_once"),
+                    models.UniqueConstraint(fields=("host", "project", "name"), name="followedtask_once"),
                     models.CheckConstraint(
                         condition=models.Q(
                             (
@@ -931,13 +919,9 @@ class Migration(migrations.Migration):
                 (
                     "host",
                     models.ForeignKey(
-                        db_constraint=False,
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="granted_totals",
-                        to="portal.host",
+                        on_delete=django.db.models.deletion.CASCADE, related_name="granted_totals", to="portal.host"
                     ),
                 ),
-                ("user", accounting.models.owner.HostOwner()),
                 ("total_credit", models.BigIntegerField()),
                 ("highest_credit", models.BigIntegerField()),
                 ("counted_credit", models.BigIntegerField(default=0)),
@@ -949,7 +933,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 "constraints": [
-                    models.UniqueConstraint(fields=("project", "project_host_id", "user"), name="grantedtotal_once"),
+                    models.UniqueConstraint(fields=("project", "project_host_id"), name="grantedtotal_once"),
                     models.CheckConstraint(
                         condition=models.Q(
                             ("counted_credit__gte", 0), ("project_host_id__gt", 0), ("total_credit__gte", 0)
@@ -972,26 +956,18 @@ class Migration(migrations.Migration):
                 (
                     "pk",
                     models.CompositePrimaryKey(
-                        "host_id",
-                        "project_id",
-                        "user_id",
-                        blank=True,
-                        editable=False,
-                        primary_key=True,
-                        serialize=False,
+                        "host_id", "project_id", blank=True, editable=False, primary_key=True, serialize=False
                     ),
                 ),
                 (
                     "host",
                     models.ForeignKey(
-                        db_constraint=False,
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="host_projects",
                         to="portal.host",
                     ),
                 ),
-                ("user", accounting.models.owner.HostOwner()),
                 (
                     "project",
                     models.ForeignKey(
@@ -1157,14 +1133,12 @@ class Migration(migrations.Migration):
                 (
                     "host",
                     models.ForeignKey(
-                        db_constraint=False,
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="notes",
                         to="portal.host",
                     ),
                 ),
-                ("user", accounting.models.owner.HostOwner()),
                 (
                     "project",
                     models.ForeignKey(
@@ -1188,7 +1162,7 @@ class Migration(migrations.Migration):
                 "indexes": [models.Index(fields=["day", "kind"], name="note_day_kind")],
                 "constraints": [
                     models.UniqueConstraint(
-                        fields=("host", "day", "kind", "project", "detail", "user"),
+                        fields=("host", "day", "kind", "project", "detail"),
                         name="note_once_a_day",
                         nulls_distinct=False,
                     )
@@ -1440,14 +1414,12 @@ class Migration(migrations.Migration):
                 (
                     "host",
                     models.ForeignKey(
-                        db_constraint=False,
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="settlements",
                         to="portal.host",
                     ),
                 ),
-                ("user", accounting.models.owner.HostOwner()),
                 (
                     "project",
                     models.ForeignKey(
@@ -1467,7 +1439,7 @@ class Migration(migrations.Migration):
             options={
                 "ordering": ["-is_outside", "project", "host"],
                 "constraints": [
-                    models.UniqueConstraint(fields=("host", "project", "user"), name="settlement_once"),
+                    models.UniqueConstraint(fields=("host", "project"), name="settlement_once"),
                     models.CheckConstraint(
                         condition=models.Q(
                             ("estimated__gte", 0), ("granted__gte", models.F("granted_last")), ("granted_last__gte", 0)

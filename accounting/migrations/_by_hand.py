@@ -31,44 +31,5 @@ _ROOM: Final = [
     "ALTER TABLE accounting_hostledger SET (fillfactor = 50)",
     "ALTER TABLE accounting_hostproject SET (fillfactor = 60)",
 ]
-# Keys that have the user, by whom these tables can be split.
-_KEYS: Final = {
-    "hostledger": "host_id, user_id",
-    "tasklist": "host_id, user_id",
-    "hostclient": "id, user_id",
-    "note": "id, user_id",
-    "settlement": "id, user_id",
-    "followedtask": "id, user_id",
-    "grantedtotal": "id, user_id",
-    "accounttotal": "id, user_id",
-    "userproject": "id, user_id",
-}
-_REFERENCES: Final = [
-    ("hostledger", "host_id"),
-    ("hostproject", "host_id"),
-    ("answer", "host_id"),
-    ("tasklist", "host_id"),
-    ("hostclient", "host_id"),
-    ("note", "host_id"),
-    ("settlement", "host_id"),
-    ("followedtask", "host_id"),
-    ("grantedtotal", "host_id"),
-    ("hostclient", "record_id"),
-]
 
-OPERATIONS: Final = [
-    migrations.RunSQL(
-        [
-            *_ROOM,
-            *(
-                f"ALTER TABLE accounting_{table} DROP CONSTRAINT accounting_{table}_pkey, ADD PRIMARY KEY ({columns})"
-                for table, columns in _KEYS.items()
-            ),
-            *(
-                f"ALTER TABLE accounting_{table} ADD CONSTRAINT accounting_{table}_{column}_user_id"
-                f" FOREIGN KEY ({column}, user_id) REFERENCES portal_host (id, owner_id) DEFERRABLE INITIALLY DEFERRED"
-                for table, column in _REFERENCES
-            ),
-        ]
-    )
-]
+OPERATIONS: Final = [migrations.RunSQL([*_ROOM])]

@@ -13,7 +13,6 @@ from accounting.engine.amounts import Processor
 from accounting.engine.hardware_models import MAX_NAME
 from accounting.engine.returns import EARLIER_KEPT
 from accounting.models.amounts import Amounts
-from accounting.models.owner import HostOwner
 from accounting.models.projects import Project
 from portal.models import Host, User
 
@@ -32,8 +31,7 @@ class HostLedger(models.Model):
     ``level``: allowance left for cpu_time, gpu_time, cpu_ec, gpu_ec (micro) and jobs (micro-jobs); accounting rules, 2.
     """
 
-    host = models.OneToOneField(Host, models.CASCADE, primary_key=True, related_name="ledger", db_constraint=False)
-    user = HostOwner()
+    host = models.OneToOneField(Host, models.CASCADE, primary_key=True, related_name="ledger")
     last_at = models.DateTimeField("last contact", null=True)
     client_now = models.FloatField("the client's clock at the last contact", null=True)
     # A write happens only if the number is still what was read (accounting/rpc/store.py).
@@ -62,9 +60,8 @@ class Answer(models.Model):
     A host has at most `contact_log.MAX_ANSWERS` of them; the next one takes the oldest one's place.
     """
 
-    pk = models.CompositePrimaryKey("host_id", "slot", "user_id")
-    host = models.ForeignKey(Host, models.CASCADE, related_name="answers", db_index=False, db_constraint=False)
-    user = HostOwner()
+    pk = models.CompositePrimaryKey("host_id", "slot")
+    host = models.ForeignKey(Host, models.CASCADE, related_name="answers", db_index=False)
     slot = models.SmallIntegerField()
     at = models.DateTimeField("first given")
     content = models.JSONField()
@@ -79,9 +76,8 @@ class Answer(models.Model):
 class HostProject(models.Model):
     """A host's totals at a project (accounting rules, "State per host and project"), and the owner's wishes for it."""
 
-    pk = models.CompositePrimaryKey("host_id", "project_id", "user_id")
-    host = models.ForeignKey(Host, models.CASCADE, related_name="host_projects", db_index=False, db_constraint=False)
-    user = HostOwner()
+    pk = models.CompositePrimaryKey("host_id", "project_id")
+    host = models.ForeignKey(Host, models.CASCADE, related_name="host_projects", db_index=False)
     project = models.ForeignKey(Project, models.CASCADE, related_name="host_projects")
     # Totals as a client can claim them go up to 1e21 micro-units, past bigint.
     reported = ArrayField(models.DecimalField(max_digits=22, decimal_places=0), size=6, null=True)
@@ -144,10 +140,8 @@ class HostClient(models.Model):
         models.CASCADE,
         related_name="other_clients",
         db_index=False,
-        db_constraint=False,
         verbose_name=_("computer"),
     )
-    user = HostOwner()
     cpid = models.CharField(_("cross-project id"), max_length=80)
     # The totals with which it goes on, as of its last report with the host's id
     books = models.JSONField(default=dict)
@@ -160,7 +154,6 @@ class HostClient(models.Model):
         null=True,
         blank=True,
         related_name="told_apart_from",
-        db_constraint=False,
         verbose_name=_("its own record"),
     )
 
@@ -168,7 +161,7 @@ class HostClient(models.Model):
         verbose_name = _("other client of a computer")
         verbose_name_plural = _("other clients of computers")
         constraints = [
-            models.UniqueConstraint(fields=["host", "cpid", "user"], name="hostclient_host_cpid"),
+            models.UniqueConstraint(fields=["host", "cpid"], name="hostclient_host_cpid"),
             CheckConstraint(condition=Q(record=None) | Q(told_apart_at__isnull=False), name="hostclient_record_apart"),
             CheckConstraint(condition=~Q(cpid=""), name="hostclient_has_cpid"),
         ]
@@ -199,10 +192,7 @@ class Day(Amounts):
 class Note(models.Model):
     """Something the owner should know about a host's reports: at most one row per host, day, kind and project."""
 
-    host = models.ForeignKey(
-        Host, models.CASCADE, related_name="notes", db_index=False, db_constraint=False, verbose_name=_("computer")
-    )
-    user = HostOwner()
+    host = models.ForeignKey(Host, models.CASCADE, related_name="notes", db_index=False, verbose_name=_("computer"))
     project = models.ForeignKey(
         Project, models.CASCADE, null=True, related_name="+", db_index=False, verbose_name=_("project")
     )
@@ -221,7 +211,7 @@ class Note(models.Model):
         verbose_name_plural = _("notes")
         constraints = [
             models.UniqueConstraint(
-                fields=["host", "day", "kind", "project", "detail", "user"],
+                fields=["host", "day", "kind", "project", "detail"],
                 nulls_distinct=False,
                 name="note_once_a_day",
             )

@@ -10,7 +10,6 @@ from django.db import models
 from django.db.models import CheckConstraint, F, Q, UniqueConstraint
 from django.utils.translation import gettext_lazy as _
 
-from accounting.models.owner import HostOwner
 from portal.models import Host
 
 
@@ -25,10 +24,8 @@ class Settlement(models.Model):
         models.CASCADE,
         related_name="settlements",
         db_index=False,
-        db_constraint=False,
         verbose_name=_("computer"),
     )
-    user = HostOwner()
     project = models.ForeignKey("accounting.Project", models.CASCADE, related_name="+", verbose_name=_("project"))
     seen_on = models.DateField(_("first in the statistics"))
     read_on = models.DateField(_("last in the statistics"))
@@ -48,7 +45,7 @@ class Settlement(models.Model):
         verbose_name = _("credit comparison")
         verbose_name_plural = _("granted and estimated credit")
         constraints = [
-            UniqueConstraint(fields=["host", "project", "user"], name="settlement_once"),
+            UniqueConstraint(fields=["host", "project"], name="settlement_once"),
             CheckConstraint(
                 condition=Q(granted__gte=F("granted_last"), granted_last__gte=0, estimated__gte=0),
                 name="settlement_range",

@@ -12,7 +12,6 @@ from django.db.models import CheckConstraint, F, Q, UniqueConstraint
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from accounting.models.owner import HostOwner
 from portal.models import Host, User
 
 
@@ -97,8 +96,7 @@ class GrantedTotal(models.Model):
 
     project = models.ForeignKey("accounting.Project", models.CASCADE, related_name="+", db_index=False)
     project_host_id = models.BigIntegerField("number at the project")
-    host = models.ForeignKey(Host, models.CASCADE, related_name="granted_totals", db_constraint=False)
-    user = HostOwner()
+    host = models.ForeignKey(Host, models.CASCADE, related_name="granted_totals")
     total_credit = models.BigIntegerField("total, micro-credits")
     highest_credit = models.BigIntegerField("highest total so far, micro-credits")
     counted_credit = models.BigIntegerField("counted on days, micro-credits", default=0)
@@ -110,7 +108,7 @@ class GrantedTotal(models.Model):
 
     class Meta:
         constraints = [
-            UniqueConstraint(fields=["project", "project_host_id", "user"], name="grantedtotal_once"),
+            UniqueConstraint(fields=["project", "project_host_id"], name="grantedtotal_once"),
             CheckConstraint(
                 condition=Q(total_credit__gte=0, counted_credit__gte=0, project_host_id__gt=0),
                 name="grantedtotal_range",
@@ -160,7 +158,7 @@ class AccountTotal(models.Model):
 
     class Meta:
         constraints = [
-            UniqueConstraint(fields=["project", "project_user_id", "user"], name="accounttotal_once"),
+            UniqueConstraint(fields=["project", "project_user_id"], name="accounttotal_once"),
             CheckConstraint(condition=Q(total_credit__gte=0, project_user_id__gt=0), name="accounttotal_range"),
         ]
 

@@ -10,7 +10,6 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from accounting.engine.client_tasks import MAX_CREDIT, Standing
-from accounting.models.owner import HostOwner
 from portal.models import Host
 
 STANDINGS: Final = {
@@ -31,8 +30,7 @@ class TaskList(models.Model):
     "remaining_secs"}.
     """
 
-    host = models.OneToOneField(Host, models.CASCADE, primary_key=True, related_name="task_list", db_constraint=False)
-    user = HostOwner()
+    host = models.OneToOneField(Host, models.CASCADE, primary_key=True, related_name="task_list")
     at = models.DateTimeField("when it was reported")
     tasks = models.JSONField(default=list)
     left_out = models.PositiveIntegerField("tasks beyond the limit, or of other projects", default=0)
@@ -59,8 +57,7 @@ class FollowedTask(models.Model):
     owner only.
     """
 
-    host = models.ForeignKey(Host, models.CASCADE, related_name="followed_tasks", db_index=False, db_constraint=False)
-    user = HostOwner()
+    host = models.ForeignKey(Host, models.CASCADE, related_name="followed_tasks", db_index=False)
     project = models.ForeignKey("accounting.Project", models.CASCADE, related_name="followed_tasks", db_index=False)
     name = models.CharField(max_length=255)
     first_seen_at = models.DateTimeField(default=timezone.now)
@@ -75,7 +72,7 @@ class FollowedTask(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["host", "project", "name", "user"], name="followedtask_once"),
+            models.UniqueConstraint(fields=["host", "project", "name"], name="followedtask_once"),
             CheckConstraint(condition=Q(standing__in=list(Standing)), name="followedtask_standing"),
             CheckConstraint(
                 condition=Q(granted_credit__isnull=True) | Q(granted_credit__gte=0, granted_credit__lte=MAX_CREDIT),

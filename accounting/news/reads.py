@@ -10,7 +10,6 @@ from django.db.models import Q, QuerySet
 from accounting.engine.audience import Reader, version_of
 from accounting.models import Announcement, HostProject
 from accounting.models.news import PUBLIC
-from accounting.models.owner import of
 from portal.computers.host_programs import programs_of
 from portal.models import Host
 
@@ -45,7 +44,7 @@ def for_computer(host: Host, now: dt.datetime) -> list[Announcement]:
     found = list(shown(now).exclude(PUBLIC).filter(published_at__gte=now - KEPT))
     if not found or not host.owner.is_active:
         return []
-    listed = HostProject.objects.filter(**of(host), listed=True).values_list("project_id", flat=True)
+    listed = HostProject.objects.filter(host=host, listed=True).values_list("project_id", flat=True)
     programs = programs_of(host.pk) if any(each.app_name for each in found) else frozenset()
     reader = Reader(frozenset(listed), host.platform_name, version_of(host.client_version), programs)
     return [each for each in found if each.audience.may_fit(reader)][:MOST]

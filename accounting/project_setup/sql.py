@@ -39,10 +39,11 @@ SELECT project_id, kind, count(DISTINCT host_id), sum(count)::bigint
 # Which owners' computers have a project at an address that is not known for it, and have earned credit there. Locks
 # nothing, and reads the ledgers of all computers.
 REPORTED_ADDRESSES: Final = """
-SELECT DISTINCT e.key::bigint, e.value, l.user_id
+SELECT DISTINCT e.key::bigint, e.value, h.owner_id
   FROM accounting_hostledger l
+  JOIN portal_host h ON h.id = l.host_id
  CROSS JOIN jsonb_each_text(l.contact->'elsewhere') e
   JOIN accounting_hostproject p
-    ON p.host_id = l.host_id AND p.user_id = l.user_id AND p.project_id = e.key::bigint AND 0 < ANY (p.credited)
+    ON p.host_id = l.host_id AND p.project_id = e.key::bigint AND 0 < ANY (p.credited)
  WHERE l.last_at >= %(since)s
 """

@@ -20,9 +20,9 @@ def merge_settlements(older: Host, newer: Host, today: dt.date) -> None:
     id. The days themselves do not tell any more which of them were estimated before which record was first seen. So the
     total of both is kept as it is, and what of it is not granted counts as estimated.
     """
-    both = Settlement.objects.select_for_update().filter(user=newer.owner_id, host__in=[older, newer]).order_by("pk")
+    both = Settlement.objects.select_for_update().filter(host__in=[older, newer]).order_by("pk")
     rows = {(row.host_id, row.project_id): row for row in both}
-    rows_of_both = HostProject.objects.filter(user=newer.owner_id, host__in=[older, newer])
+    rows_of_both = HostProject.objects.filter(host__in=[older, newer])
     credited = rows_of_both.annotate(ec=F("credited__0") + F("credited__1"))
     estimates = {(host, project): ec for host, project, ec in credited.values_list("host_id", "project_id", "ec")}
     for project_id in {project_id for _, project_id in rows}:

@@ -28,42 +28,42 @@ LOCK: Final = "SELECT id FROM accounting_settlement WHERE project_id = %(project
 # snapshot, and reports write both at once. All of a record's grants are known if all of its total was
 # counted, and for this computer: one that was told apart may have brought the record along.
 BEGIN: Final = """
-INSERT INTO accounting_settlement (host_id, user_id, project_id, seen_on, read_on, estimated_before, is_whole, granted,
+INSERT INTO accounting_settlement (host_id, project_id, seen_on, read_on, estimated_before, is_whole, granted,
        granted_last, compared_from, estimated, is_outside)
-SELECT t.host_id, t.user_id, %(project)s, %(today)s, '2000-01-01', e.total - coalesce(d.cpu_ec + d.gpu_ec, 0),
+SELECT t.host_id, %(project)s, %(today)s, '2000-01-01', e.total - coalesce(d.cpu_ec + d.gpu_ec, 0),
        w.is_whole, 0, 0, CASE WHEN w.is_whole THEN 0 ELSE e.total END, 0, false
-  FROM (SELECT host_id, user_id, bool_and(counted_credit >= highest_credit) AS is_counted,
+  FROM (SELECT host_id, bool_and(counted_credit >= highest_credit) AS is_counted,
                sum(counted_credit) AS counted
           FROM accounting_grantedtotal WHERE project_id = %(project)s AND host_id = ANY(%(new)s)
-         GROUP BY host_id, user_id) t
-  LEFT JOIN accounting_hostproject p
-    ON p.host_id = t.host_id AND p.user_id = t.user_id AND p.project_id = %(project)s
+         GROUP BY host_id) t
+  JOIN portal_host h ON h.id = t.host_id
+  LEFT JOIN accounting_hostproject p ON p.host_id = t.host_id AND p.project_id = %(project)s
   CROSS JOIN LATERAL (SELECT coalesce(p.credited[1] + p.credited[2], 0) AS total) e
  CROSS JOIN LATERAL (
        SELECT t.is_counted AND t.counted <= coalesce(sum(g.credit), 0) AS is_whole FROM accounting_grantedday g
-        WHERE g.user_id = t.user_id AND g.project_id = %(project)s AND g.host_id = t.host_id) w
+        WHERE g.user_id = h.owner_id AND g.project_id = %(project)s AND g.host_id = t.host_id) w
   LEFT JOIN accounting_day d
-    ON d.user_id = t.user_id AND d.day = %(today)s AND d.project_id = %(project)s AND d.host_id = t.host_id
+    ON d.user_id = h.owner_id AND d.day = %(today)s AND d.project_id = %(project)s AND d.host_id = t.host_id
  WHERE NOT EXISTS (SELECT FROM accounting_settlement s WHERE s.host_id = t.host_id AND s.project_id = %(project)s)
  ORDER BY t.host_id
-ON CONFLICT (host_id, project_id, user_id) DO NOTHING"""
+ON CONFLICT (host_id, project_id) DO NOTHING"""
 
 # Grants of days before the last statistics are final, so only later ones are added up anew.
 ADD_GRANTS: Final = """
 UPDATE accounting_settlement s
    SET granted = least(s.granted - s.granted_last + n.granted, %(most)s),
        granted_last = least(n.granted_last, %(most)s), read_on = n.read_on, estimated = n.estimated
-  FROM (SELECT o.id, o.user_id, greatest(o.read_on, %(read_on)s) AS read_on, coalesce(sum(g.credit), 0) AS granted,
+  FROM (SELECT o.id, greatest(o.read_on, %(read_on)s) AS read_on, coalesce(sum(g.credit), 0) AS granted,
                coalesce(sum(g.credit) FILTER (WHERE g.day >= greatest(o.read_on, %(read_on)s)), 0) AS granted_last,
                greatest(0, coalesce(p.credited[1] + p.credited[2], 0) - o.compared_from) AS estimated
           FROM accounting_settlement o
-          LEFT JOIN accounting_hostproject p
-            ON p.host_id = o.host_id AND p.user_id = o.user_id AND p.project_id = o.project_id
+          JOIN portal_host h ON h.id = o.host_id
+          LEFT JOIN accounting_hostproject p ON p.host_id = o.host_id AND p.project_id = o.project_id
           LEFT JOIN accounting_grantedday g
-            ON g.user_id = o.user_id AND g.day >= o.read_on AND g.project_id = o.project_id AND g.host_id = o.host_id
+            ON g.user_id = h.owner_id AND g.day >= o.read_on AND g.project_id = o.project_id AND g.host_id = o.host_id
          WHERE o.project_id = %(project)s
-         GROUP BY o.id, o.user_id, p.host_id, p.project_id, p.user_id) n
- WHERE s.id = n.id AND s.user_id = n.user_id"""
+         GROUP BY o.id, p.host_id, p.project_id) n
+ WHERE s.id = n.id"""
 
 # Only computers with enough of both, for long enough.
 _COMPARED: Final = "estimated >= %(least)s AND seen_on <= %(old_enough)s"
@@ -85,16 +85,14 @@ ON CONFLICT (project_id) DO UPDATE
 STANDINGS: Final = """
 WITH mine AS (SELECT id FROM portal_host WHERE owner_id = %(user)s),
 keys AS (
-  SELECT host_id, project_id FROM accounting_hostproject WHERE user_id = %(user)s AND host_id IN (SELECT id FROM mine)
+  SELECT host_id, project_id FROM accounting_hostproject WHERE host_id IN (SELECT id FROM mine)
    UNION
-  SELECT host_id, project_id FROM accounting_settlement WHERE user_id = %(user)s AND host_id IN (SELECT id FROM mine))
+  SELECT host_id, project_id FROM accounting_settlement WHERE host_id IN (SELECT id FROM mine))
 SELECT k.host_id, k.project_id, coalesce(p.credited[1] + p.credited[2], 0), s.seen_on, s.read_on,
        s.estimated_before, s.granted, s.is_whole, s.estimated, r.median, r.computers
   FROM keys k
-  LEFT JOIN accounting_hostproject p
-    ON p.host_id = k.host_id AND p.project_id = k.project_id AND p.user_id = %(user)s
-  LEFT JOIN accounting_settlement s
-    ON s.host_id = k.host_id AND s.project_id = k.project_id AND s.user_id = %(user)s
+  LEFT JOIN accounting_hostproject p ON p.host_id = k.host_id AND p.project_id = k.project_id
+  LEFT JOIN accounting_settlement s ON s.host_id = k.host_id AND s.project_id = k.project_id
   LEFT JOIN accounting_projectratio r ON r.project_id = s.project_id"""
 # What was estimated on the days on which they were first seen. Joined to the settlements, all months would be planned.
 SEEN_DAYS: Final = """
@@ -112,8 +110,7 @@ SELECT day, sum(granted), sum(estimated)
          UNION ALL
         SELECT d.day, 0, d.cpu_ec + d.gpu_ec
           FROM accounting_day d
-          LEFT JOIN accounting_settlement s
-            ON s.host_id = d.host_id AND s.project_id = d.project_id AND s.user_id = d.user_id
+          LEFT JOIN accounting_settlement s ON s.host_id = d.host_id AND s.project_id = d.project_id
          WHERE {of_days} AND (s.id IS NULL OR (NOT s.is_whole AND d.day <= s.seen_on))) found
  GROUP BY day"""
 # The same of whole months that are closed (ledger.months), in which nothing was seen first.
@@ -121,8 +118,7 @@ SETTLED_MONTHS: Final = f"""
 SELECT m.month, sum(m.granted),
        coalesce(sum(m.cpu_ec + m.gpu_ec) FILTER (WHERE s.id IS NULL OR (NOT s.is_whole AND m.month <= s.seen_on)), 0)
   FROM accounting_month m
-  LEFT JOIN accounting_settlement s
-    ON s.host_id = m.host_id AND s.project_id = m.project_id AND s.user_id = m.user_id
+  LEFT JOIN accounting_settlement s ON s.host_id = m.host_id AND s.project_id = m.project_id
  WHERE {_OF.format(t="m", days="m.month = ANY (%(months)s)")}
  GROUP BY m.month"""
 

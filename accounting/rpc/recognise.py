@@ -25,7 +25,6 @@ from django.db.models import F
 from accounting.engine.ledger import STALE_WITHIN_US
 from accounting.ledger.locks import lock_ledgers
 from accounting.models import HostClient, HostLedger, HostProject, Project
-from accounting.models.owner import of
 from accounting.rpc.description import appearance_of
 from accounting.wire.requests import AccountManagerRequest
 from portal.computers.identify import HostDescription, identify, new_host
@@ -125,16 +124,14 @@ def _change(host: Host, request: AccountManagerRequest, hostids: Mapping[int, in
     if request.host_cpid != host.host_cpid:
         return Change(request.host_cpid, request.previous_host_cpid, host.host_cpid)
     # A single client may get another number, or an earlier one, with a new attachment to the project.
-    known = HostProject.objects.filter(**of(host), project__in=hostids, listed=True).order_by("project_id")
+    known = HostProject.objects.filter(host=host, project__in=hostids, listed=True).order_by("project_id")
     numbers = [(row.project_id, row.state.get("hostid") or hostids[row.project_id]) for row in known]
     changes = [
         Change(number_key(host, project, hostids[project]), "", number_key(host, project, number))
         for project, number in numbers
         if number != hostids[project]
     ]
-    clients = set(
-        HostClient.objects.filter(**of(host), cpid__in=[change.key for change in changes]).values_list("cpid")
-    )
+    clients = set(HostClient.objects.filter(host=host, cpid__in=[change.key for change in changes]).values_list("cpid"))
     return next((change for change in changes if (change.key,) in clients), changes[0] if changes else None)
 
 
@@ -159,7 +156,7 @@ def _after(
     change: Change, host: Host, request: AccountManagerRequest, own: Host | None, now: dt.datetime
 ) -> Recognised:
     """The record of a client that was taken for this computer, and may be another one: perhaps ``own``."""
-    rows = HostClient.objects.filter(**of(host), cpid__in=change)
+    rows = HostClient.objects.filter(host=host, cpid__in=change)
     clients = {each.cpid: each for each in rows}
     cpid = request.host_cpid
     for known in (change.key, change.previous):
@@ -187,7 +184,7 @@ def _is_late(request: AccountManagerRequest, client: HostClient, now: dt.datetim
     A repeated request would else show two clients where the id of a single one has changed.
     """
     said = client.books["client_now"]
-    last_at = HostLedger.objects.get(host=client.host_id, user=client.user_id).last_at
+    last_at = HostLedger.objects.get(host=client.host_id).last_at
     if said is None or request.client_now is None or last_at is None:
         return False
     return request.client_now <= said and abs(now - last_at) < dt.timedelta(microseconds=STALE_WITHIN_US)
@@ -199,7 +196,7 @@ def _count_once(host: Host, books: dict[str, Any]) -> None:
     A client that goes back to it has at least these totals, in the host's rows. A copy may have more, if the reply that
     would have told the two apart was lost.
     """
-    for row in HostProject.objects.filter(**of(host), reported__isnull=False):
+    for row in HostProject.objects.filter(host=host, reported__isnull=False):
         before = books["projects"].get(str(row.project_id), {}).get("reported")
         if before is not None and any(own < other for own, other in zip(row.reported or (), before, strict=True)):
             row.reported = [max(own, other) for own, other in zip(row.reported or (), before, strict=True)]
@@ -216,8 +213,8 @@ def _keep_books(host: Host, key: str, now: dt.datetime, told_apart_at: dt.dateti
         cpid=key,
         defaults={"books": _books(host), "seen_at": now, "told_apart_at": told_apart_at, "record": None},
     )
-    newest = HostClient.objects.filter(**of(host)).order_by("-seen_at", "-pk").values_list("pk", flat=True)
-    HostClient.objects.filter(**of(host)).exclude(pk__in=list(newest[:MAX_CLIENTS])).delete()
+    newest = HostClient.objects.filter(host=host).order_by("-seen_at", "-pk").values_list("pk", flat=True)
+    HostClient.objects.filter(host=host).exclude(pk__in=list(newest[:MAX_CLIENTS])).delete()
     return client
 
 
@@ -236,9 +233,9 @@ def split(owner_id: int, host_id: int, cpid: str, now: dt.datetime) -> bool:
         User.objects.select_for_update(no_key=True).only("pk").get(pk=owner_id)
         lock_ledgers(owner_id, host_id)
         host = Host.objects.filter(pk=host_id, owner=owner_id).first()
-        if host is None or cpid in keys_of_present(host, HostProject.objects.filter(**of(host))):
+        if host is None or cpid in keys_of_present(host, HostProject.objects.filter(host=host)):
             return False
-        return HostClient.objects.filter(**of(host), cpid=cpid, told_apart_at=None).update(told_apart_at=now) == 1
+        return HostClient.objects.filter(host=host, cpid=cpid, told_apart_at=None).update(told_apart_at=now) == 1
 
 
 def _record_of(client: HostClient, cpid: str, own: Host | None, now: dt.datetime) -> Recognised:
@@ -258,11 +255,11 @@ def _record_of(client: HostClient, cpid: str, own: Host | None, now: dt.datetime
     # What it could have done before it was told apart may be credited to the other record.
     HostLedger.objects.create(
         host=record,
-        excluded_types=HostLedger.objects.get(**of(host)).excluded_types,
+        excluded_types=HostLedger.objects.get(host=host).excluded_types,
         last_at=_time(books["last_at"]),
         client_now=books["client_now"],
     )
-    wishes = {row.project_id: row for row in HostProject.objects.filter(**of(host))}
+    wishes = {row.project_id: row for row in HostProject.objects.filter(host=host)}
     for id_, totals in books["projects"].items():
         like = wishes.get(int(id_))
         # Old totals that may come back are perhaps the other client's: its own only grew.
@@ -283,7 +280,7 @@ def _at_own_project(host: Host, hostids: Mapping[int, int]) -> Host | None:
     """The record of a client that the site's own project told apart and the account manager does not know yet."""
     own = Project.served_here().first()
     number = hostids.get(own.pk, 0) if own is not None else 0
-    if HostProject.objects.filter(**of(host), project=own, state__hostid=number).exists():
+    if HostProject.objects.filter(host=host, project=own, state__hostid=number).exists():
         # The record's client has had this number before: it tells no two clients apart.
         return None
     return Host.objects.filter(pk=number, owner=host.owner_id, merged_into=None, ledger=None).first()
@@ -291,7 +288,7 @@ def _at_own_project(host: Host, hostids: Mapping[int, int]) -> Host | None:
 
 def _books(host: Host) -> dict[str, Any]:
     """What its present client needs to go on later: its last report, and the totals."""
-    ledger = HostLedger.objects.get(**of(host))
+    ledger = HostLedger.objects.get(host=host)
     return {
         "last_at": ledger.last_at.isoformat() if ledger.last_at is not None else None,
         "client_now": ledger.client_now,
@@ -302,7 +299,7 @@ def _books(host: Host) -> dict[str, Any]:
                 "listed": row.listed,
                 "broken": row.broken,
             }
-            for row in HostProject.objects.filter(**of(host))
+            for row in HostProject.objects.filter(host=host)
         },
     }
 
@@ -321,14 +318,14 @@ def _restored(host: Host, client: HostClient) -> Recognised:
     So do the allowance and the time of the last report: they bound what the computer is credited in all.
     """
     books = client.books
-    HostLedger.objects.filter(**of(host)).update(client_now=books["client_now"])
+    HostLedger.objects.filter(host=host).update(client_now=books["client_now"])
     projects = books["projects"]
     # A project that only the other client reported is new to this one.
-    HostProject.objects.filter(**of(host)).exclude(project__in=map(int, projects)).update(**_NO_TOTALS, listed=False)
+    HostProject.objects.filter(host=host).exclude(project__in=map(int, projects)).update(**_NO_TOTALS, listed=False)
     HostProject.objects.bulk_create(
         [HostProject(host=host, project_id=int(id_), **totals) for id_, totals in projects.items()],
         update_conflicts=True,
-        unique_fields=["host", "project", "user"],
+        unique_fields=["host", "project"],
         update_fields=[*_NO_TOTALS, "listed"],
     )
     return Recognised(host, goes_on=True, own_last_at=_time(books["last_at"]))

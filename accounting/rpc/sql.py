@@ -32,7 +32,7 @@ SELECT {n}, u.id, u.name, u.email, h.id, h.token, h.ncpus, h.p_fpops, h.p_model,
                p.dropped, p.listed, p.suspended, p.told_suspended, p.no_new_work, p.excluded, p.no_rsc, p.update_asked,
                p.drop_waiting, p.state->'troubles', p.state->'at', p.state->'hostid', p.state->'by_owner',
                p.state->'unsummed', p.restart, p.broken))::text
-          FROM accounting_hostproject p WHERE p.host_id = h.id AND p.user_id = h.owner_id),
+          FROM accounting_hostproject p WHERE p.host_id = h.id),
        (SELECT json_agg(json_build_array(c.project_id, c.is_chosen, c.resource_share, encode(c.account_key, 'escape'),
                c.total_ec, c.avg_ec, (extract(epoch FROM c.avg_at) * 1000000)::bigint))::text
           FROM accounting_userproject c WHERE c.user_id = u.id),
@@ -40,7 +40,7 @@ SELECT {n}, u.id, u.name, u.email, h.id, h.token, h.ncpus, h.p_fpops, h.p_model,
                s.no_project_notices, s.sends_tasks)::text
           FROM accounting_accountsettings s WHERE s.user_id = u.id)
   FROM {source}
-  JOIN accounting_hostledger l ON l.host_id = ANY (ARRAY[h.id]) AND l.user_id = ANY (ARRAY[h.owner_id])
+  JOIN accounting_hostledger l ON l.host_id = ANY (ARRAY[h.id])
 """
 READ_BY_KEY: Final = Statement(
     _READ.format(
@@ -68,12 +68,12 @@ READ_BY_HOST: Final = Statement(
 _WRITE: Final = """
 WITH ledger AS MATERIALIZED (
   SELECT n.*
-    FROM unnest(%(n_host_id)s::bigint[], %(n_user_id)s::bigint[], %(n_contacts)s::bigint[], %(n_now)s::timestamptz[],
+    FROM unnest(%(n_host_id)s::bigint[], %(n_contacts)s::bigint[], %(n_now)s::timestamptz[],
          %(n_client_now)s::float8[], %(n_level)s::text[], %(n_contact)s::text[], %(n_answer_digest)s::text[],
          %(n_answers_logged)s::integer[], %(n_same_answers)s::integer[])
-         AS n(host_id, user_id, contacts, now, client_now, level, contact, answer_digest, answers_logged, same_answers)
+         AS n(host_id, contacts, now, client_now, level, contact, answer_digest, answers_logged, same_answers)
     JOIN accounting_hostledger l
-      ON l.host_id = ANY (ARRAY[n.host_id]) AND l.user_id = ANY (ARRAY[n.user_id]) AND l.contacts = n.contacts
+      ON l.host_id = ANY (ARRAY[n.host_id]) AND l.contacts = n.contacts
     JOIN portal_host h ON h.id = ANY (ARRAY[n.host_id])
      FOR NO KEY UPDATE OF l {skip} FOR NO KEY UPDATE OF h {skip}),
 ledgers AS (
@@ -81,26 +81,26 @@ ledgers AS (
      SET last_at = n.now, client_now = n.client_now, level = n.level::bigint[], contact = n.contact::jsonb,
          contacts = l.contacts + 1, answer_digest = n.answer_digest, answers_logged = n.answers_logged,
          same_answers = n.same_answers
-    FROM ledger n WHERE l.host_id = ANY (ARRAY[n.host_id]) AND l.user_id = ANY (ARRAY[n.user_id])),
+    FROM ledger n WHERE l.host_id = ANY (ARRAY[n.host_id])),
 hosts AS (
   UPDATE portal_host h SET last_contact_at = n.now, retired_at = NULL
     FROM ledger n WHERE h.id = ANY (ARRAY[n.host_id]){not_described}){described},
 projects AS (
-  INSERT INTO accounting_hostproject AS p (host_id, project_id, user_id, reported, earlier, handed, credited, pending,
+  INSERT INTO accounting_hostproject AS p (host_id, project_id, reported, earlier, handed, credited, pending,
          dropped, listed, state, suspended, told_suspended, no_new_work, excluded, no_rsc, update_asked, drop_waiting,
          restart, broken)
-  SELECT n.host_id, n.id, n.user_id, n.reported::numeric[], n.earlier::numeric[], n.handed::bigint[],
+  SELECT n.host_id, n.id, n.reported::numeric[], n.earlier::numeric[], n.handed::bigint[],
          n.credited::bigint[], n.pending::bigint[], n.dropped::numeric[], n.listed, coalesce(n.state, '{{}}')::jsonb,
          false, n.told_suspended, false, false, '{{}}', n.told_update, false, n.restart::numeric[],
          n.broken::varchar[]
-    FROM unnest(%(p_host_id)s::bigint[], %(p_user_id)s::bigint[], %(p_id)s::bigint[], %(p_reported)s::text[],
+    FROM unnest(%(p_host_id)s::bigint[], %(p_id)s::bigint[], %(p_reported)s::text[],
          %(p_earlier)s::text[], %(p_handed)s::text[], %(p_credited)s::text[], %(p_pending)s::text[],
          %(p_dropped)s::text[], %(p_listed)s::boolean[], %(p_state)s::text[], %(p_told_suspended)s::boolean[],
          %(p_told_update)s::boolean[], %(p_restart)s::text[], %(p_broken)s::text[])
-         AS n(host_id, user_id, id, reported, earlier, handed, credited, pending, dropped, listed, state,
+         AS n(host_id, id, reported, earlier, handed, credited, pending, dropped, listed, state,
               told_suspended, told_update, restart, broken)
    WHERE n.host_id IN (SELECT host_id FROM ledger)
-  ON CONFLICT (host_id, project_id, user_id) DO UPDATE
+  ON CONFLICT (host_id, project_id) DO UPDATE
      SET reported = excluded.reported, earlier = excluded.earlier, restart = excluded.restart,
          broken = excluded.broken, handed = excluded.handed, credited = excluded.credited, pending = excluded.pending,
          dropped = excluded.dropped, listed = excluded.listed,
@@ -125,33 +125,33 @@ SELECT host_id FROM ledger
 """
 _NOTES: Final = """,
 notes AS (
-  INSERT INTO accounting_note AS o (host_id, user_id, project_id, day, kind, detail, amount, count, first_at, last_at)
-  SELECT n.host_id, ledger.user_id, nullif(n.id, 0), ledger.now::date, n.kind, n.detail, n.amount, n.count,
+  INSERT INTO accounting_note AS o (host_id, project_id, day, kind, detail, amount, count, first_at, last_at)
+  SELECT n.host_id, nullif(n.id, 0), ledger.now::date, n.kind, n.detail, n.amount, n.count,
          ledger.now, ledger.now
     FROM jsonb_to_recordset(%(notes)s::jsonb)
          AS n(host_id bigint, id bigint, kind text, detail text, amount numeric, count integer)
     JOIN ledger ON ledger.host_id = n.host_id
-  ON CONFLICT (host_id, day, kind, project_id, detail, user_id) DO UPDATE
+  ON CONFLICT (host_id, day, kind, project_id, detail) DO UPDATE
      SET amount = o.amount + excluded.amount, count = o.count + excluded.count, last_at = excluded.last_at)"""
 # A new answer overwrites the oldest of the host's answers.
 _ANSWERS: Final = """,
 answers AS (
-  INSERT INTO accounting_answer (host_id, slot, user_id, at, content, before_times, before_last_at)
-  SELECT n.host_id, n.slot, ledger.user_id, ledger.now, n.content, n.before_times, n.before_last_at
+  INSERT INTO accounting_answer (host_id, slot, at, content, before_times, before_last_at)
+  SELECT n.host_id, n.slot, ledger.now, n.content, n.before_times, n.before_last_at
     FROM jsonb_to_recordset(%(answers)s::jsonb)
          AS n(host_id bigint, slot smallint, content jsonb, before_times integer, before_last_at timestamptz)
     JOIN ledger ON ledger.host_id = n.host_id
-  ON CONFLICT (host_id, slot, user_id) DO UPDATE
+  ON CONFLICT (host_id, slot) DO UPDATE
      SET at = excluded.at, content = excluded.content, before_times = excluded.before_times,
          before_last_at = excluded.before_last_at)"""
 # A list replaces the one before; one without tasks is written only if the one before had some.
 _TASKS: Final = """,
 tasks AS (
-  INSERT INTO accounting_tasklist AS t (host_id, user_id, at, tasks, left_out)
-  SELECT n.host_id, ledger.user_id, ledger.now, n.tasks::jsonb, n.left_out
+  INSERT INTO accounting_tasklist AS t (host_id, at, tasks, left_out)
+  SELECT n.host_id, ledger.now, n.tasks::jsonb, n.left_out
     FROM unnest(%(t_host_id)s::bigint[], %(t_tasks)s::text[], %(t_left_out)s::integer[]) AS n(host_id, tasks, left_out)
     JOIN ledger ON ledger.host_id = n.host_id
-  ON CONFLICT (host_id, user_id) DO UPDATE
+  ON CONFLICT (host_id) DO UPDATE
      SET at = excluded.at, tasks = excluded.tasks, left_out = excluded.left_out
    WHERE t.tasks <> '[]' OR t.left_out > 0 OR excluded.tasks <> '[]' OR excluded.left_out > 0)"""
 _DESCRIBED: Final = f""",

@@ -176,7 +176,6 @@ def _ledger_params(several: Sequence[Write], answers: list[dict[str, Any]]) -> d
             answers.append(each.answer_row(after))
     return {
         "n_host_id": _array([each.account.host_id for each in several]),
-        "n_user_id": _array([each.account.user_id for each in several]),
         "n_contacts": _array([each.account.contacts for each in several]),
         "n_now": f"{{{','.join([each.now.isoformat() for each in several])}}}",
         "n_client_now": _array([each.settlement.host.client_now for each in several]),
@@ -199,7 +198,6 @@ def _task_params(several: Sequence[Write]) -> dict[str, str]:
 
 def _project_params(several: Sequence[Write]) -> dict[str, str]:
     hosts: list[int] = []
-    users: list[int] = []
     rows: list[ProjectState] = []
     states: list[str | None] = []
     told_suspended: list[bool] = []
@@ -209,14 +207,12 @@ def _project_params(several: Sequence[Write]) -> dict[str, str]:
         for row in sorted(each.rows, key=_project_id):
             id_ = row.project_id
             hosts.append(each.account.host_id)
-            users.append(each.account.user_id)
             rows.append(row)
             states.append(orjson.dumps(each.states[id_]).decode() if id_ in each.states else None)
             told_suspended.append(id_ in suspensions)
             told_updates.append(id_ in updates)
     return {
         "p_host_id": _array(hosts),
-        "p_user_id": _array(users),
         "p_id": _array([row.project_id for row in rows]),
         "p_reported": _amounts([row.reported for row in rows]),
         "p_earlier": _lists([row.earlier for row in rows]),

@@ -109,8 +109,8 @@ def forget_lists(users: QuerySet[User]) -> None:
     FollowedTask.objects.filter(host__owner__in=users).delete()
 
 
-def move(user_id: int, older_id: int, newer_id: int) -> None:
+def move(older_id: int, newer_id: int) -> None:
     """The tasks of an older record that is merged with a newer one, whose list is the later. Ledgers are locked."""
-    TaskList.objects.filter(host=older_id, user=user_id).delete()
+    TaskList.objects.filter(host=older_id).delete()
     with connection.cursor() as cursor:
-        cursor.execute(sql.MOVE, {"user": user_id, "older": older_id, "newer": newer_id})
+        cursor.execute(sql.MOVE, {"older": older_id, "newer": newer_id})

@@ -13,7 +13,6 @@ from django.utils.translation import gettext
 
 from accounting.engine.client_tasks import FINAL, Standing, TaskState
 from accounting.models import FollowedTask, HostLedger, Project, TaskList
-from accounting.models.owner import of
 from accounting.running_tasks import sql
 from accounting.running_tasks.follow import own_status
 from accounting.running_tasks.links import base_of, task_url, web_base
@@ -114,8 +113,8 @@ def read_running(user: User, now: dt.datetime) -> Running:
 
 def read_host_tasks(host: Host, now: dt.datetime) -> HostTasks:
     """The tasks of one computer; four statements, and one more where the site's own project has to be asked."""
-    last_at = HostLedger.objects.filter(**of(host)).values_list("last_at", flat=True).first()
-    found = TaskList.objects.filter(**of(host)).first()
+    last_at = HostLedger.objects.filter(host=host).values_list("last_at", flat=True).first()
+    found = TaskList.objects.filter(host=host).first()
     if found is not None and last_at is not None and found.at < last_at:
         # Its client does not list its tasks any more.
         found = None
@@ -157,7 +156,7 @@ def _line(
 
 
 def _read_ended(host: Host, listed: Collection[tuple[int, str]]) -> list[EndedLine]:
-    rows = FollowedTask.objects.filter(**of(host)).select_related("project__profile", "project__task_source")
+    rows = FollowedTask.objects.filter(host=host).select_related("project__profile", "project__task_source")
     newest = rows.order_by("-last_seen_at", "-pk")[: MAX_ENDED + len(listed)]
     tasks = [task for task in newest if (task.project_id, task.name) not in listed][:MAX_ENDED]
     open_here = {task.name for task in tasks if task.project.is_served_here and task.standing not in FINAL}

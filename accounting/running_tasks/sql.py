@@ -8,13 +8,13 @@ from typing import Final
 # Where a computer has too many, the oldest of those that are decided make room.
 FOLLOW: Final = """
 WITH lists AS MATERIALIZED (
-  SELECT t.host_id, t.user_id, t.at, t.tasks
-    FROM accounting_tasklist t JOIN accounting_hostledger l ON l.host_id = t.host_id AND l.user_id = t.user_id
+  SELECT t.host_id, t.at, t.tasks
+    FROM accounting_tasklist t JOIN accounting_hostledger l ON l.host_id = t.host_id
    WHERE t.followed_at IS NULL OR t.followed_at < t.at
    ORDER BY t.at LIMIT %(lists)s
      FOR NO KEY UPDATE OF t SKIP LOCKED FOR KEY SHARE OF l SKIP LOCKED),
 listed AS MATERIALIZED (
-  SELECT l.host_id, l.user_id, l.at, p.id AS project_id, e.task->>'name' AS name, e.n
+  SELECT l.host_id, l.at, p.id AS project_id, e.task->>'name' AS name, e.n
     FROM lists l CROSS JOIN LATERAL jsonb_array_elements(l.tasks) WITH ORDINALITY AS e(task, n)
     JOIN accounting_project p ON p.id = (e.task->>'project')::bigint),
 still AS (
@@ -22,11 +22,11 @@ still AS (
      SET last_seen_at = l.at, asks = 0, unknowns = 0,
          ask_after = CASE WHEN f.ask_after IS NOT NULL THEN l.at + %(asked_after_secs)s * interval '1 second' END
     FROM listed l
-   WHERE f.host_id = l.host_id AND f.user_id = l.user_id AND f.project_id = l.project_id AND f.name = l.name),
+   WHERE f.host_id = l.host_id AND f.project_id = l.project_id AND f.name = l.name),
 gone AS (
   UPDATE accounting_followedtask f SET ask_after = least(f.ask_after, l.at)
     FROM lists l
-   WHERE f.host_id = l.host_id AND f.user_id = l.user_id AND f.ask_after IS NOT NULL AND f.asks = 0
+   WHERE f.host_id = l.host_id AND f.ask_after IS NOT NULL AND f.asks = 0
      AND NOT EXISTS (SELECT FROM listed o
                       WHERE o.host_id = f.host_id AND o.project_id = f.project_id AND o.name = f.name)),
 known AS MATERIALIZED (
@@ -36,7 +36,7 @@ new AS MATERIALIZED (
   SELECT l.*, row_number() OVER (PARTITION BY l.host_id ORDER BY l.n) + coalesce(k.n, 0) - %(per_host)s AS excess
     FROM listed l LEFT JOIN known k ON k.host_id = l.host_id
    WHERE NOT EXISTS (SELECT FROM accounting_followedtask f
-                      WHERE f.host_id = l.host_id AND f.user_id = l.user_id AND f.project_id = l.project_id
+                      WHERE f.host_id = l.host_id AND f.project_id = l.project_id
                         AND f.name = l.name)),
 short AS (SELECT host_id, max(excess) AS n FROM new GROUP BY host_id HAVING max(excess) > 0),
 decided AS (
@@ -51,12 +51,12 @@ dropped AS (
   RETURNING f.host_id),
 room AS (SELECT host_id, count(*) AS n FROM dropped GROUP BY host_id),
 added AS (
-  INSERT INTO accounting_followedtask (host_id, user_id, project_id, name, first_seen_at, last_seen_at, standing,
+  INSERT INTO accounting_followedtask (host_id, project_id, name, first_seen_at, last_seen_at, standing,
          asks, unknowns, ask_after)
-  SELECT host_id, user_id, project_id, name, at, at, 0, 0, 0, at + %(asked_after_secs)s * interval '1 second'
+  SELECT host_id, project_id, name, at, at, 0, 0, 0, at + %(asked_after_secs)s * interval '1 second'
     FROM new LEFT JOIN room USING (host_id) WHERE excess <= coalesce(room.n, 0)
   ON CONFLICT DO NOTHING)
-UPDATE accounting_tasklist t SET followed_at = l.at FROM lists l WHERE t.host_id = l.host_id AND t.user_id = l.user_id
+UPDATE accounting_tasklist t SET followed_at = l.at FROM lists l WHERE t.host_id = l.host_id
 """
 
 # The tasks that run on a volunteer's computers, those that end first before the others; and how many there are.
@@ -65,8 +65,8 @@ RUNNING: Final = """
 SELECT h.id, coalesce(nullif(h.given_name, ''), nullif(h.domain_name, ''), 'computer ' || h.id), p.id, p.name, p.colour,
        p.master_url, f.seen->>'web_rpc_url_base', e.task::text, t.at, count(*) OVER ()
   FROM portal_host h
-  JOIN accounting_tasklist t ON t.host_id = h.id AND t.user_id = h.owner_id AND t.at >= %(since)s
-  JOIN accounting_hostledger l ON l.host_id = h.id AND l.user_id = h.owner_id AND l.last_at <= t.at
+  JOIN accounting_tasklist t ON t.host_id = h.id AND t.at >= %(since)s
+  JOIN accounting_hostledger l ON l.host_id = h.id AND l.last_at <= t.at
   CROSS JOIN LATERAL jsonb_array_elements(t.tasks) AS e(task)
   JOIN accounting_project p ON p.id = (e.task->>'project')::bigint
   LEFT JOIN accounting_projectprofile f ON f.project_id = p.id
@@ -79,10 +79,10 @@ SELECT h.id, coalesce(nullif(h.given_name, ''), nullif(h.domain_name, ''), 'comp
 # Gives the followed tasks of an older record to the newer one that it is merged with. Runs after the ledgers of both
 # were locked (accounting/computers/merge.py), so no list is taken over meanwhile.
 MOVE: Final = """
-WITH moved AS (DELETE FROM accounting_followedtask WHERE host_id = %(older)s AND user_id = %(user)s RETURNING *)
-INSERT INTO accounting_followedtask (host_id, user_id, project_id, name, first_seen_at, last_seen_at, standing,
+WITH moved AS (DELETE FROM accounting_followedtask WHERE host_id = %(older)s RETURNING *)
+INSERT INTO accounting_followedtask (host_id, project_id, name, first_seen_at, last_seen_at, standing,
        granted_credit, asks, unknowns, ask_after, settled_at)
-SELECT %(newer)s, user_id, project_id, name, first_seen_at, last_seen_at, standing, granted_credit, asks, unknowns,
+SELECT %(newer)s, project_id, name, first_seen_at, last_seen_at, standing, granted_credit, asks, unknowns,
        ask_after, settled_at
   FROM moved
 ON CONFLICT DO NOTHING

@@ -73,20 +73,15 @@ SELECT DISTINCT ON (r.id)
     WHERE i.cpid <> '' AND a.email <> '')
  ORDER BY r.id, t.host_id = c.host_id DESC NULLS LAST, h.last_contact_at DESC, h.id"""
 
-# A record that is another volunteer's from now on: the two may be on different primaries.
-LEAVE_TOTALS: Final = """
-DELETE FROM accounting_grantedtotal t
- USING unnest(%(ids)s::bigint[], %(users)s::bigint[]) AS n(id, user_id)
- WHERE t.project_id = %(project)s AND t.project_host_id = n.id AND t.user_id <> n.user_id"""
 WRITE_TOTALS: Final = """
-INSERT INTO accounting_grantedtotal AS kept (project_id, project_host_id, host_id, user_id, total_credit,
+INSERT INTO accounting_grantedtotal AS kept (project_id, project_host_id, host_id, total_credit,
        highest_credit, counted_credit, avg_credit, avg_at, made_at, as_of, fits_since)
-SELECT %(project)s, n.id, n.host_id, n.user_id, n.total, n.highest, n.counted, n.average, to_timestamp(n.average_at),
+SELECT %(project)s, n.id, n.host_id, n.total, n.highest, n.counted, n.average, to_timestamp(n.average_at),
        to_timestamp(n.made_at), %(as_of)s, %(as_of)s
-  FROM unnest(%(ids)s::bigint[], %(hosts)s::bigint[], %(users)s::bigint[], %(totals)s::bigint[], %(highest)s::bigint[],
+  FROM unnest(%(ids)s::bigint[], %(hosts)s::bigint[], %(totals)s::bigint[], %(highest)s::bigint[],
        %(counted)s::bigint[], %(averages)s::float8[], %(averages_at)s::float8[], %(made_at)s::bigint[])
-       AS n(id, host_id, user_id, total, highest, counted, average, average_at, made_at)
-ON CONFLICT (project_id, project_host_id, user_id) DO UPDATE
+       AS n(id, host_id, total, highest, counted, average, average_at, made_at)
+ON CONFLICT (project_id, project_host_id) DO UPDATE
    SET host_id = excluded.host_id, total_credit = excluded.total_credit, highest_credit = excluded.highest_credit,
        counted_credit = excluded.counted_credit, avg_credit = excluded.avg_credit, avg_at = excluded.avg_at,
        made_at = excluded.made_at, as_of = excluded.as_of,
@@ -119,17 +114,14 @@ ON CONFLICT (user_id, day, project_id, host_id) DO UPDATE
 _ACCOUNTS: Final = f"""
   read_users r
   JOIN (SELECT DISTINCT ON (fit) user_id, fit FROM ({_PEOPLE}) p ORDER BY fit, user_id) f ON f.fit = r.cpid"""
-LEAVE_ACCOUNTS: Final = f"""
-DELETE FROM accounting_accounttotal t USING {_ACCOUNTS}
- WHERE t.project_id = %(project)s AND t.project_user_id = r.id AND t.user_id <> f.user_id"""
 WRITE_ACCOUNTS: Final = f"""
 INSERT INTO accounting_accounttotal AS kept (project_id, project_user_id, user_id, total_credit, avg_credit, avg_at,
        as_of)
 SELECT %(project)s, r.id, f.user_id, r.total, r.average, to_timestamp(r.average_at), %(as_of)s
   FROM {_ACCOUNTS}
  ORDER BY r.id
-ON CONFLICT (project_id, project_user_id, user_id) DO UPDATE
-   SET total_credit = excluded.total_credit, avg_credit = excluded.avg_credit,
+ON CONFLICT (project_id, project_user_id) DO UPDATE
+   SET user_id = excluded.user_id, total_credit = excluded.total_credit, avg_credit = excluded.avg_credit,
        avg_at = excluded.avg_at, as_of = excluded.as_of
  WHERE kept.as_of < excluded.as_of"""
 

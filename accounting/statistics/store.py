@@ -69,7 +69,6 @@ def keep(
         session.execute(LOCK_MONTHS)
         for batch in _fits(session, params):
             _write(session, found, batch, params, counts)
-        session.execute(sql.LEAVE_ACCOUNTS, params)
         counts.users_kept = session.execute(sql.WRITE_ACCOUNTS, params).rowcount
         done = session.execute(sql.DONE, params | _numbers(counts))
         if done.rowcount != 1:
@@ -159,7 +158,6 @@ def _write(
         row = (id_, host, user, new.total, new.highest, new.counted, average, average_at, new.made_at, grant)
         for column, value in zip(columns.values(), row, strict=True):
             column.append(value)
-    session.execute(sql.LEAVE_TOTALS, params | columns)
     session.execute(sql.WRITE_TOTALS, params | columns)
     session.execute(sql.WRITE_DAYS, params | columns)
     counts.hosts_kept += len(batch)

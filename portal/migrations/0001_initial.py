@@ -700,11 +700,10 @@ class Migration(migrations.Migration):
             options={
                 "indexes": [models.Index(fields=["owner", "host_cpid"], name="host_owner_cpid")],
                 "constraints": [
-                    models.UniqueConstraint(fields=("id", "owner"), name="host_id_owner"),
                     models.CheckConstraint(
                         condition=models.Q(("merged_into", models.F("id")), _negated=True),
                         name="host_not_merged_into_itself",
-                    ),
+                    )
                 ],
             },
         ),

@@ -90,8 +90,6 @@ class Host(models.Model):
         verbose_name_plural = _("computers")
         indexes = [models.Index(fields=["owner", "host_cpid"], name="host_owner_cpid")]
         constraints = [
-            # What the rows of a computer refer to, so that they have its owner.
-            models.UniqueConstraint(fields=["id", "owner"], name="host_id_owner"),
             models.CheckConstraint(condition=~models.Q(merged_into=models.F("id")), name="host_not_merged_into_itself"),
         ]
 

@@ -86,7 +86,7 @@ def fill(store: Store, computers: list[Computer], now_us: int, key_used_at: obje
             nothing = [0] * 6
             store.add(
                 "project", (each.id, project), reported=nothing, earlier=[], handed=nothing, credited=nothing,
-                pending=nothing, dropped=nothing, listed=True, restart=None, state={}, broken=[],
+                pending=nothing, dropped=nothing, listed=True, restart=None, broken=[], state={},
             )  # fmt: skip
     for number in range(NJOBS):
         workunit = 1000 + number // (1 if number < NJOBS // 2 else 2)

@@ -85,14 +85,14 @@ class Ledger:
             number, host["owner"], f"user {host['owner']}", f"u{host['owner']}@example.org", id_, host["token"],
             host["ncpus"], host["p_fpops"], "", json.dumps(host["coprocs"]),
             host["hardware_digest"].removeprefix("\\x"), "", ledger["last_at_us"], ledger["client_now"],
-            json.dumps(ledger["level"]), ledger["contacts"], host["platform_name"], "[]", ledger["answer_digest"],
-            ledger["answers_logged"], ledger["same_answers"], host["host_cpid"], True, key["id"], id_, key["used_at"],
-            json.dumps(projects) if projects else None,
+            json.dumps(ledger["level"]), ledger["contacts"],
+            host["platform_name"], "[]", ledger["answer_digest"], ledger["answers_logged"], ledger["same_answers"],
+            host["host_cpid"], True, key["id"], id_, key["used_at"], json.dumps(projects) if projects else None,
             None, None,
         )  # fmt: skip
 
     async def _write(self, transaction: Transaction, params: dict[str, Any], *, waits: bool) -> list[SqlRow]:
-        columns = ("host_id", "user_id", "contacts", "client_now", "level", "contact", "answer_digest")
+        columns = ("host_id", "contacts", "client_now", "level", "contact", "answer_digest")
         counts = ("answers_logged", "same_answers")
         several = [
             dict(zip((*columns, *counts, "now"), values, strict=True))
@@ -110,7 +110,7 @@ class Ledger:
             if not await transaction.lock("host", id_, waits=waits):
                 continue
             ledger, host = transaction.get("ledger", id_), transaction.get("host", id_)
-            assert ledger is not None and host is not None and host["owner"] == new["user_id"]
+            assert ledger is not None and host is not None
             if self._guards and ledger["contacts"] != new["contacts"]:
                 continue
             written[id_] = new
@@ -135,15 +135,23 @@ class Ledger:
 
     def _write_projects(self, transaction: Transaction, params: dict[str, Any], written: dict[int, Row]) -> None:
         six = [_amounts(params[f"p_{name}"]) for name in SIX]
-        rest = (_lists(params["p_earlier"]), _array(params["p_listed"]), _array(params["p_state"]))
+        rest = (
+            _lists(params["p_earlier"]),
+            _array(params["p_listed"]),
+            _array(params["p_state"]),
+            [each[1:-1].split(",") if each != "{}" else [] for each in _array(params["p_broken"])],
+        )
         hosts, ids = _array(params["p_host_id"]), _array(params["p_id"])
-        for host_id, id_, earlier, listed, state, *amounts in zip(hosts, ids, *rest, *six, strict=True):
+        for host_id, id_, earlier, listed, state, broken, *amounts in zip(hosts, ids, *rest, *six, strict=True):
             if host_id in written:
                 before = transaction.get("project", (host_id, id_)) or {"state": {}}
                 after = json.loads(state) if listed and state else before["state"]
                 row = dict(zip(SIX, amounts, strict=True))
-                row |= {"earlier": earlier, "listed": listed, "state": after, "broken": []}
-                transaction.put("project", (host_id, id_), row)
+                transaction.put(
+                    "project",
+                    (host_id, id_),
+                    {"earlier": earlier, "listed": listed, "state": after, "broken": broken, **row},
+                )
 
     def _write_days(self, transaction: Transaction, params: dict[str, Any], written: dict[int, Row]) -> None:
         names = ("host_id", "user_id", "id", *AMOUNTS)
