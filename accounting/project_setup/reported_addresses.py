@@ -41,6 +41,8 @@ def learn_reported(now: dt.datetime) -> int:
     spellings: dict[tuple[int, str], Counter[str]] = defaultdict(Counter)
     for project_id, url, user_id in rows:
         at = project_id, address_key(url)
+        if not at[1]:
+            continue
         owners[at].add(user_id)
         spellings[at][url] += 1
     learnt = 0
