@@ -3,7 +3,8 @@
 A computer that had a project, and now reports its number or account key there at an unknown address, says that the
 project moved (accounting/rpc/attachments.py). It is believed once computers of several owners say so that have worked
 for the project. Somebody with several accounts can still make an address up. Then work at it is booked to the project,
-which they could claim at its own address as well. No account key is sent there.
+which they could claim at its own address as well. No account key is sent there, and what its owner attached there gets
+no orders.
 """
 
 from __future__ import annotations
