@@ -169,9 +169,23 @@ class ProjectAddressForm(forms.ModelForm):
         return url
 
 
+class ProjectAddressForms(forms.BaseInlineFormSet):
+    """The addresses that are saved together. Two spellings are one address."""
+
+    def clean(self) -> None:
+        super().clean()
+        keys = {address_key(self.instance.master_url)}
+        for form in self.forms:
+            if form.has_changed() and (url := form.cleaned_data.get("url")):
+                if address_key(url) in keys:
+                    form.add_error("url", gettext("This is an address of %(project)s.") % {"project": self.instance})
+                keys.add(address_key(url))
+
+
 class ProjectAddressInline(TabularInline):
     model = ProjectAddress
     form = ProjectAddressForm
+    formset = ProjectAddressForms
     fields = ("url", "source", "since", "is_active")
     readonly_fields = ("source", "since")
     extra = 0

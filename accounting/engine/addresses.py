@@ -14,7 +14,9 @@ from typing import Final, NamedTuple
 _DEFAULT_PORTS: Final = {"http": "80", "https": "443"}
 _SLASHES: Final = re.compile("//+")
 _PORT: Final = re.compile(r"(?P<host>.*?):0*(?P<port>[0-9]*)")
-# Reported addresses are strangers' texts, of at most 255 bytes each.
+_MAX_BYTES: Final = 255
+"""No client holds a longer address."""
+# Reported addresses are strangers' texts, of at most so many bytes each.
 _REMEMBERED: Final = 4096
 
 
@@ -43,8 +45,11 @@ def address_key(url: str) -> str:
     """The key of a project's address, the same for all spellings: such as ``example.org/science``.
 
     Left out are scheme, `www.`, the scheme's own port, the case of the host and its final dot, doubled and final
-    slashes. The path's case stays, as servers tell paths apart by it. Empty for what is no address with http or https.
+    slashes. The path's case stays, as servers tell paths apart by it. Empty for what is no address with http or https,
+    and for what no client can have as one: an answer would have to name it as it is.
     """
+    if len(url.encode(errors="replace")) > _MAX_BYTES or not url.isprintable():
+        return ""
     parts = _split(url)
     host = parts.host.removeprefix("www.") or parts.host
     if not host or parts.scheme not in _DEFAULT_PORTS:

@@ -116,14 +116,19 @@ class Project(models.Model):
         """Save it with the key of its address; a former master URL stays an address of the project.
 
         With an address of another server, account keys are dropped: they were entered for the one before, and the
-        former one gets none of the new.
+        former one gets none of the new. Locks the stored row where the address is saved.
         """
+        fields = kwargs.get("update_fields")
+        if fields is not None and "master_url" not in fields:
+            # The project may have moved since it was read: its address is not what is saved.
+            super().save(*args, **kwargs)
+            return
         self.address_key = address_key(self.master_url)
-        former = Project.objects.filter(pk=self.pk).first() if self.pk is not None else None
-        is_elsewhere = former is not None and origin(former.master_url) != origin(self.master_url)
-        if (fields := kwargs.get("update_fields")) is not None and "master_url" in fields:
-            kwargs["update_fields"] = {*fields, "address_key", *(["shared_account_key"] if is_elsewhere else [])}
         with transaction.atomic():
+            former = Project.objects.select_for_update(no_key=True).filter(pk=self.pk).first() if self.pk else None
+            is_elsewhere = former is not None and origin(former.master_url) != origin(self.master_url)
+            if fields is not None:
+                kwargs["update_fields"] = {*fields, "address_key", *(["shared_account_key"] if is_elsewhere else [])}
             if former is not None and is_elsewhere:
                 self._drop_keys(former)
             super().save(*args, **kwargs)

@@ -3,7 +3,8 @@
 A computer that had a project, and now reports its number or account key there at an unknown address, says that the
 project moved (accounting/rpc/attachments.py). It is believed once computers of several owners say so that have worked
 for the project. Somebody with several accounts can still make an address up. Then work at it is booked to the project,
-which they could claim at its own address as well. No account key is sent there.
+which they could claim at its own address as well. No account key is sent there, and what its owner attached there gets
+no orders.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ def learn_reported(now: dt.datetime) -> int:
     spellings: dict[tuple[int, str], Counter[str]] = defaultdict(Counter)
     for project_id, url, user_id in rows:
         at = project_id, address_key(url)
+        if not at[1]:
+            continue
         owners[at].add(user_id)
         spellings[at][url] += 1
     learnt = 0

@@ -17,11 +17,13 @@ from portal.people.accounts import weak_key
 
 class Attachments(NamedTuple):
     """``by_owner``: listed projects that we did not attach. ``elsewhere``: projects that the client seems to have under
-    an address that is not known for them, with this address.
+    an address that is not known for them, with this address. ``in_doubt``: those of ``by_owner`` at an address that
+    only computers have reported. Strangers may have made it up, and it may be another project: it gets no orders.
     """
 
     by_owner: frozenset[int]
     elsewhere: dict[int, str]
+    in_doubt: frozenset[int] = frozenset()
 
     def for_contact(self) -> dict[str, object]:
         """What is stored of it with the contact: `accounting.projects.reported_addresses` learns addresses by it."""
@@ -42,7 +44,8 @@ def attachments_of(
         for reported in request.projects:
             if projects.at(reported.url) is None and (id_ := _moved(reported, account, projects)) is not None:
                 elsewhere.setdefault(id_, reported.url)
-    return Attachments(by_owner, {id_: url for id_, url in elsewhere.items() if id_ not in listed})
+    in_doubt = frozenset(id_ for id_ in by_owner if not projects.by_id[id_].is_confirmed(listed[id_].url))
+    return Attachments(by_owner, {id_: url for id_, url in elsewhere.items() if id_ not in listed}, in_doubt)
 
 
 def _is_by_owner(project: catalogue.CatalogueProject, reported: ReportedProject, account: Account) -> bool:

@@ -42,9 +42,15 @@ class CatalogueProject:
     shared_account_key: str | None
     # Other addresses of the project
     others: tuple[str, ...] = ()
+    # The keys of those that only computers have reported
+    unconfirmed_keys: frozenset[str] = frozenset()
     path_ignores_case: bool = False
     # The project server of this very site: every volunteer has an account there
     is_own: bool = False
+
+    def is_confirmed(self, url: str) -> bool:
+        """Whether more than computers' word says that this address of it, as `Catalogue.at` found it, is its own."""
+        return not self.unconfirmed_keys or address_key(url) not in self.unconfirmed_keys
 
     def may_get_key(self, url: str) -> bool:
         """Whether an account key may be sent to this address: it was entered for the server of the master URL."""
@@ -155,6 +161,9 @@ def _entry(project: Project) -> CatalogueProject:
         per_user=project.account_mode == Project.Account.PER_USER,
         shared_account_key=_readable(project),
         others=tuple(address.url for address in project.addresses.all()),
+        unconfirmed_keys=frozenset(
+            address.key for address in project.addresses.all() if address.source == ProjectAddress.Source.CLIENTS
+        ),
         path_ignores_case=project.path_ignores_case,
         is_own=project.is_served_here,
     )

@@ -2,8 +2,8 @@
 
 Source: BOINC protocol, AM RPC reply. A project that is merely left out stays attached. So a project that is not wanted
 any more is named, with an order to detach once its jobs are done: never at once, which would drop them. What its owner
-attached stays, unless they exclude it from the computer. A project that the client has is named by the client's own
-address, and one that is unknown here not at all.
+attached stays, unless they exclude it from the computer, and gets no orders at an address that only computers have
+reported. A project that the client has is named by the client's own address, and one that is unknown here not at all.
 """
 
 from __future__ import annotations
@@ -176,13 +176,13 @@ def _accounts(request: AccountManagerRequest, account: Account, outcome: Outcome
         return []
     entries = []
     for id_, share in outcome.shares.items():
-        if account.wishes.get(id_, NO_WISHES).excluded:
+        if account.wishes.get(id_, NO_WISHES).excluded or id_ in outcome.attachments.in_doubt:
             continue
         if id_ in outcome.listed or _is_offered(outcome.rows.get(id_)):
             entries.append(_entry(request, account, id_, outcome, share))
     for id_, reported in outcome.listed.items():
         wishes = account.wishes.get(id_, NO_WISHES)
-        if id_ in outcome.shares and not wishes.excluded:
+        if id_ in outcome.attachments.in_doubt or (id_ in outcome.shares and not wishes.excluded):
             continue
         if wishes.excluded or (reported.attached_via_acct_mgr and id_ not in outcome.attachments.by_owner):
             entries.append(_leave(account, id_, outcome, drop_waiting=wishes.drop_waiting))

@@ -123,7 +123,9 @@ days AS (
          flags = d.flags | excluded.flags){notes}{answers}{tasks}
 SELECT host_id FROM ledger
 """
-_NOTES: Final = """,
+MAX_SPEEDS_NOTED: Final = 64
+"""Speeds of a computer that are noted as replaced on a day, beside those of one report."""
+_NOTES: Final = f""",
 notes AS (
   INSERT INTO accounting_note AS o (host_id, project_id, day, kind, detail, amount, count, first_at, last_at)
   SELECT n.host_id, nullif(n.id, 0), ledger.now::date, n.kind, n.detail, n.amount, n.count,
@@ -131,6 +133,10 @@ notes AS (
     FROM jsonb_to_recordset(%(notes)s::jsonb)
          AS n(host_id bigint, id bigint, kind text, detail text, amount numeric, count integer)
     JOIN ledger ON ledger.host_id = n.host_id
+   -- Their details are speeds that clients report: other ones each time, perhaps.
+   WHERE n.kind <> 'speed_replaced' OR {MAX_SPEEDS_NOTED} > (
+         SELECT count(*) FROM accounting_note s
+          WHERE s.host_id = n.host_id AND s.day = ledger.now::date AND s.kind = 'speed_replaced')
   ON CONFLICT (host_id, day, kind, project_id, detail) DO UPDATE
      SET amount = o.amount + excluded.amount, count = o.count + excluded.count, last_at = excluded.last_at)"""
 # A new answer overwrites the oldest of the host's answers.

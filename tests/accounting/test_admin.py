@@ -129,6 +129,10 @@ def test_addresses_are_entered_and_refused_and_each_change_is_kept(desk: Client)
     assert Change.objects.filter(content_type__model="projectaddress").count() == 2
     page = change(desk, alpha, **{**rows, **new, "addresses-0-url": "https://www.alpha.example.org/science/"})
     assert "This is an address of Alpha." in page.content.decode()
+    twice = {**rows, **new, "addresses-TOTAL_FORMS": "2", "addresses-0-url": "https://gamma.example.org/"}
+    twice |= {"addresses-1-project": str(alpha.pk), "addresses-1-url": "http://www.gamma.example.org"}
+    assert "This is an address of Alpha." in change(desk, alpha, **twice).content.decode()
+    assert alpha.addresses.get() == address
 
 
 def test_a_former_master_url_stays_an_address(desk: Client) -> None:

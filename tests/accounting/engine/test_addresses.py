@@ -116,3 +116,8 @@ def test_what_is_sent_to_an_origin_may_go_to_the_same_one_or_from_http_to_https(
     url: str, trusted: str, expected: bool
 ) -> None:
     assert is_same_origin(url, trusted) == expected
+
+
+@pytest.mark.parametrize("filling", ["/" * 300, "\x1f", "\x85"], ids=["too long", "control", "control of Latin-1"])
+def test_what_no_client_can_have_as_an_address_has_no_key(filling: str) -> None:
+    assert address_key(f"{TIDEWATER}{filling}") == ""

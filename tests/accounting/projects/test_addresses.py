@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 from django.db import IntegrityError, transaction
 
-from accounting.models import Project, ProjectAddress
+from accounting.engine.addresses import address_key
+from accounting.models import Project, ProjectAddress, UserProject
 from accounting.projects.addresses import learn, move, project_at
+from accounting.rpc import account_keys
+from portal.models import User
 from tests.support.accounting_factories import make_project
 
 Source = ProjectAddress.Source
@@ -45,6 +48,20 @@ def test_a_project_that_moves_keeps_its_former_address(tidewater: Project) -> No
     assert list(tidewater.addresses.values_list("url", "source")) == [(OLD, Source.MOVED)]
     move(tidewater, OLD)
     assert list(tidewater.addresses.values_list("url", "source")) == [(NEW, Source.MOVED)]
+
+
+def test_who_saves_something_else_of_a_project_that_has_moved_meanwhile_takes_nothing_back(
+    tidewater: Project, alice: User
+) -> None:
+    before = Project.objects.get()
+    move(tidewater, NEW)
+    UserProject.objects.create(user=alice, project=tidewater, account_key=account_keys.seal_own(7, tidewater, "7_own"))
+    before.summary = "Tides"
+    before.save(update_fields=["summary"])
+    after = Project.objects.get()
+    assert (after.master_url, after.address_key, after.summary) == (NEW, address_key(NEW), "Tides")
+    assert list(tidewater.addresses.values_list("url", flat=True)) == [OLD]
+    assert UserProject.objects.exclude(account_key=None).exists()
 
 
 def test_a_change_of_scheme_alone_leaves_no_other_address(tidewater: Project) -> None:

@@ -21,6 +21,7 @@ from accounting.ledger.texts import explain
 from accounting.models import Day, HostLedger, HostProject, ModelSpeed, Note, Project
 from accounting.projects import signing_key
 from accounting.rpc import catalogue
+from accounting.rpc.sql import MAX_SPEEDS_NOTED
 from portal.models import Host, User
 from portal.wire import credentials
 from tests.support.accounting_factories import make_project
@@ -163,6 +164,21 @@ def test_an_impossible_peak_is_replaced_by_what_is_usual_for_the_model(alice: Us
     assert [text.replace("\u202f", " ").replace("\xa0", " ") for text in told] == [
         "The speed that the client reports for ATI X cannot be right (43 980 TFLOPS). 1.13 TFLOPS count instead."
     ]
+
+
+def test_a_client_that_reports_other_speeds_each_time_does_not_fill_the_notes(alice: User, tidewater: Project) -> None:
+    computers_of_other_owners(5, "ATI X", 1.127e12)
+    learn(timezone.now())
+    client = Client("gpu-peak-impossible", alice)
+    client.report_after(1)
+    note = Note.objects.get(kind="speed_replaced")
+    for number in range(1, MAX_SPEEDS_NOTED):
+        note.pk, note.detail = None, f"gpu|{number}|1127000000000|ATI X"
+        note.save()
+    client.request = re.sub(rb"<peak_flops>[^<]*<", b"<peak_flops>44000000000000000.0<", client.request)
+    client.report_after(1, gpu_ec="3500000000", gpu_time="172800")
+    assert booked(tidewater)["gpu_time"] == 172_800
+    assert Note.objects.filter(kind="speed_replaced").count() == MAX_SPEEDS_NOTED
 
 
 @pytest.mark.parametrize("name", ["benchmark-zero", "benchmark-inf", "benchmark-nan", "benchmark-minus-one"])

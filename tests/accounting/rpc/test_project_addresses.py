@@ -107,6 +107,13 @@ class TestSpellings:
         computer.projects = {TIDEWATER: Attachment(TIDEWATER)}
         assert list(sync(computer).accounts) == [TIDEWATER]
 
+    @pytest.mark.parametrize("filling", ["/" * 300, "\x1f"], ids=["too long", "control"])
+    def test_one_that_cannot_be_sent_back_is_left_alone(self, filling: str, alice: User, tidewater: Project) -> None:
+        computer = attach(alice)
+        computer.projects = {TIDEWATER + filling: Attachment(TIDEWATER + filling)}
+        reply = sync(computer)
+        assert reply.error == (0, "") and TIDEWATER + filling not in reply.accounts
+
     def test_of_one_project_at_two_addresses_the_master_url_counts(self, alice: User, tidewater: Project) -> None:
         known(tidewater, NEW, Source.CONFIG)
         computer = attach(alice)
@@ -230,6 +237,20 @@ class TestMoved:
         computer.projects = {other: Attachment(other, account_key="7_old")}
         account = sync(computer).accounts[other]
         assert account.find("authenticator") is None and account.find("url_signature") is None
+
+    def test_what_its_owner_attached_gets_no_orders_on_the_word_of_computers_alone(
+        self, alice: User, tidewater: Project
+    ) -> None:
+        """It may be another project, whose address some accounts made up for this one."""
+        known(tidewater, NEW, Source.CLIENTS)
+        computer = attach(alice)
+        computer.projects = {NEW: Attachment(NEW, managed=False, account_key="7_own")}
+        assert sync(computer).accounts == {}
+        save_wishes(Host.objects.get(), {tidewater.pk: HostWishes(excluded=True, drop_waiting=True)})
+        assert sync(computer).accounts == {}
+        ProjectAddress.objects.update(source=Source.OPERATOR)
+        catalogue.forget()
+        assert sync(computer).accounts[NEW].find("detach_when_done") is not None
 
 
 class TestOwnAccount:
