@@ -169,6 +169,8 @@ CENTRAL_SERVER = "".join(env.addresses("CENTRAL_SERVER", most=1))
 # Reading what projects export: how often each is asked, where files are kept meanwhile, and the largest one.
 STATISTICS_IMPORT_EVERY_SECS = env.integer("STATISTICS_IMPORT_EVERY_SECS", 21_600, low=600, high=7 * 86_400)
 STATISTICS_IMPORT_DIR = Path(env.text("STATISTICS_IMPORT_DIR", str(VAR_DIR / "statistics_import")))
+# Of the records of an export, the part that may be odd before the whole is refused.
+STATISTICS_IMPORT_ODD_PERCENT = env.number("STATISTICS_IMPORT_ODD_PERCENT", 1, low=0, high=100)
 STATISTICS_IMPORT_MAX_BYTES = env.integer("STATISTICS_IMPORT_MAX_BYTES", 4 << 30, low=1 << 20, high=1 << 40)
 
 # The project's number in BOINC's list of projects, by which a freshly installed client finds it. 0: not in it.

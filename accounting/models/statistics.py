@@ -54,6 +54,13 @@ class StatisticsImport(models.Model):
     hosts_kept = models.PositiveIntegerField(_("computers of volunteers here"), default=0, editable=False)
     users_read = models.PositiveIntegerField(_("accounts in the export"), default=0, editable=False)
     users_kept = models.PositiveIntegerField(_("accounts of volunteers here"), default=0, editable=False)
+    # Records that were left out, or that count in part, as a number of theirs cannot be one
+    hosts_odd = models.PositiveIntegerField(_("odd computers in the export"), default=0, db_default=0, editable=False)
+    users_odd = models.PositiveIntegerField(_("odd accounts in the export"), default=0, db_default=0, editable=False)
+    # The project's numbers of those that were our volunteers'
+    odd_ours = models.CharField(
+        _("odd records of volunteers here"), max_length=300, blank=True, db_default="", editable=False
+    )
     granted = models.BigIntegerField(_("granted since the previous export, micro-credits"), default=0, editable=False)
     asked_at = models.DateTimeField(_("last asked"), null=True, editable=False)
     next_at = models.DateTimeField(_("next asked after"), default=timezone.now, db_index=True, editable=False)

@@ -44,6 +44,8 @@ class CatalogueProject:
     others: tuple[str, ...] = ()
     # The keys of those that only computers have reported
     unconfirmed_keys: frozenset[str] = frozenset()
+    # Its former master URLs
+    former: tuple[str, ...] = ()
     path_ignores_case: bool = False
     # The project server of this very site: every volunteer has an account there
     is_own: bool = False
@@ -53,8 +55,13 @@ class CatalogueProject:
         return not self.unconfirmed_keys or address_key(url) not in self.unconfirmed_keys
 
     def may_get_key(self, url: str) -> bool:
-        """Whether an account key may be sent to this address: it was entered for the server of the master URL."""
-        return url == self.url or is_same_origin(url, self.url)
+        """Whether an account key may be sent to this address: it was entered for the server of the master URL.
+
+        The keys of the site's own project are made here. After a move, clients at its former addresses need new ones,
+        too, when their former keys have ended, and they send them there anyway.
+        """
+        trusted = (self.url, *self.former) if self.is_own else (self.url,)
+        return url == self.url or any(is_same_origin(url, address) for address in trusted)
 
 
 class Urgent(NamedTuple):
@@ -163,6 +170,9 @@ def _entry(project: Project) -> CatalogueProject:
         others=tuple(address.url for address in project.addresses.all()),
         unconfirmed_keys=frozenset(
             address.key for address in project.addresses.all() if address.source == ProjectAddress.Source.CLIENTS
+        ),
+        former=tuple(
+            address.url for address in project.addresses.all() if address.source == ProjectAddress.Source.MOVED
         ),
         path_ignores_case=project.path_ignores_case,
         is_own=project.is_served_here,

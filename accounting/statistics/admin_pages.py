@@ -35,17 +35,17 @@ class StatisticsImportAdmin(AuditedAdmin):
     """What each project's export said last, what stands in the way, and where it is."""
 
     form = ImportForm
-    list_display = ("project", "shown_trouble", "update_time", "computers", "accounts", "credit", "is_on")
+    list_display = ("project", "shown_trouble", "update_time", "computers", "accounts", "odd", "credit", "is_on")
     list_filter = ("is_on", ("trouble", admin.EmptyFieldListFilter))
     list_select_related = ("project",)
     readonly_fields = (
-        "folder", "update_time", "first_update_time", "imported_at", "computers", "accounts", "credit", "asked_at",
-        "next_at", "shown_trouble", "trouble_since", "failures",
+        "folder", "update_time", "first_update_time", "imported_at", "computers", "accounts", "odd", "odd_ours",
+        "credit", "asked_at", "next_at", "shown_trouble", "trouble_since", "failures",
     )  # fmt: skip
     fieldsets = (
         (None, {"fields": ("project", "is_on", "url", "account_email")}),
-        (_("Last export read"), {"fields": readonly_fields[:7]}),
-        (_("Attempts"), {"fields": readonly_fields[7:]}),
+        (_("Last export read"), {"fields": readonly_fields[:9]}),
+        (_("Attempts"), {"fields": readonly_fields[9:]}),
     )
     actions = ("read_now",)
 
@@ -72,6 +72,10 @@ class StatisticsImportAdmin(AuditedAdmin):
     @admin.display(description=_("our accounts"))
     def accounts(self, row: StatisticsImport) -> str:
         return _share(row.users_kept, row.users_read)
+
+    @admin.display(description=_("odd records"))
+    def odd(self, row: StatisticsImport) -> str:
+        return count(row.hosts_odd + row.users_odd)
 
     @admin.display(description=_("last granted"), ordering="granted")
     def credit(self, row: StatisticsImport) -> str:

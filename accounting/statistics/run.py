@@ -159,9 +159,11 @@ def _read(session: Connection[Any], found: StatisticsImport, export: _Export | N
         files.drop(found.project_id)
         raise
     files.drop(found.project_id)
+    nodd = counts.hosts_odd + counts.users_odd
     return (
         f"{counts.hosts_kept} of {counts.hosts_read} computers and {counts.users_kept} of {counts.users_read} accounts "
         f"are of volunteers here; {counts.granted / 1e6:.2f} credits were granted."
+        + (f" {nodd} odd records were left out or count in part." if nodd else "")
     )
 
 

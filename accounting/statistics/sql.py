@@ -126,12 +126,20 @@ ON CONFLICT (project_id, project_user_id) DO UPDATE
  WHERE kept.as_of < excluded.as_of"""
 
 # The transaction's last write, so that all of an export or nothing is kept.
+# Which of these records were ours when they were read last. Locks nothing.
+ODD_OURS: Final = """
+(SELECT 'computer' AS what, project_host_id AS number FROM accounting_grantedtotal
+  WHERE project_id = %(project)s AND project_host_id = ANY (%(odd_hosts)s::bigint[]) ORDER BY 2 LIMIT 50)
+ UNION ALL
+(SELECT 'account', project_user_id FROM accounting_accounttotal
+  WHERE project_id = %(project)s AND project_user_id = ANY (%(odd_users)s::bigint[]) ORDER BY 2 LIMIT 50)"""
 DONE: Final = """
 UPDATE accounting_statisticsimport
    SET etag = %(etag)s, last_modified = %(last_modified)s, update_time = %(as_of)s,
        first_update_time = coalesce(first_update_time, %(as_of)s), imported_at = clock_timestamp(),
        hosts_read = %(hosts_read)s, hosts_kept = %(hosts_kept)s, users_read = %(users_read)s,
-       users_kept = %(users_kept)s, granted = %(granted)s
+       users_kept = %(users_kept)s, granted = %(granted)s, hosts_odd = %(hosts_odd)s, users_odd = %(users_odd)s,
+       odd_ours = %(odd_ours)s
  WHERE project_id = %(project)s AND (update_time IS NULL OR update_time < %(as_of)s)"""
 
 # Projects that were asked what they are, and answered: the site knows that they are there.

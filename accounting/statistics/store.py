@@ -8,30 +8,46 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from django.conf import settings
 from psycopg import Connection
 
 from accounting.engine.granted import Kept, Said, after
 from accounting.ledger.sql import LOCK_MONTHS
 from accounting.models import StatisticsImport
 from accounting.statistics import files, sql
-from accounting.wire.statistics import HOSTS, USERS, Kind, Record, StatisticsError, Tables, records, unpack
+from accounting.wire.statistics import (
+    HOSTS,
+    USERS,
+    Kind,
+    OddRecords,
+    Record,
+    StatisticsError,
+    Tables,
+    records,
+    unpack,
+)
 from portal.fetch.fetcher import Version
 
 _BATCH_ROWS: Final = 5_000
 _MAX_WANTED: Final = 300_000
 """Ids that are looked for in this process: about a hundred bytes each."""
+MAX_ODD_CHARS: Final = 300
 _TABLES: Final = {USERS: "read_users", HOSTS: "read_hosts"}
 
 
 @dataclass(slots=True)
 class Counts:
-    """Records in the export, those of our volunteers, and what was granted since the one before, in micro-credits."""
+    """Records in the export, those of our volunteers, those that are odd, and what was granted since the one before, in
+    micro-credits.
+    """
 
     hosts_read: int = 0
     hosts_kept: int = 0
     users_read: int = 0
     users_kept: int = 0
     granted: int = 0
+    hosts_odd: int = 0
+    users_odd: int = 0
 
 
 def keep(
@@ -59,11 +75,14 @@ def keep(
         session.execute(sql.MAKE_TABLES)
         # What a few look for among millions is found here; else all is copied, and the database finds it.
         cpids = _wanted(session, sql.WANTED_USERS, params)
+        odd_users, odd_hosts = OddRecords(), OddRecords()
         counts.users_read = _copy(
-            session, USERS, tables, paths[USERS], cpids=cpids and {cpid.hex.encode() for cpid in cpids}
+            session, USERS, tables, paths[USERS], odd_users, cpids=cpids and {cpid.hex.encode() for cpid in cpids}
         )
         ids = _wanted(session, sql.WANTED_HOSTS, params)
-        counts.hosts_read = _copy(session, HOSTS, tables, paths[HOSTS], ids=ids)
+        counts.hosts_read = _copy(session, HOSTS, tables, paths[HOSTS], odd_hosts, ids=ids)
+        counts.users_odd, counts.hosts_odd = odd_users.count, odd_hosts.count
+        params["odd_ours"] = _odd_ours(session, params, odd_hosts, odd_users)
         session.execute(sql.ANALYZE)
         _lock_ledgers(session, params)
         session.execute(LOCK_MONTHS)
@@ -103,6 +122,7 @@ def _copy(
     kind: Kind,
     tables: Tables,
     path: Path,
+    odd: OddRecords,
     *,
     ids: set[int] | None = None,
     cpids: set[bytes] | None = None,
@@ -114,14 +134,23 @@ def _copy(
     table = _TABLES[kind]
     count = 0
     with session.cursor() as cursor, cursor.copy(sql.COPY_INTO.format(table=table)) as rows:
-        for nrecords, batch in records(kind, unpack(kind, files.blocks(path)), ids):
+        for nrecords, batch in records(kind, unpack(kind, files.blocks(path)), ids, odd):
             count += nrecords
             tables.check(kind, count)
             rows.write(_lines(batch if cpids is None else [row for row in batch if row[5] in cpids]))
+    odd.check(kind, count, settings.STATISTICS_IMPORT_ODD_PERCENT)
     twice = session.execute(sql.DOUBLES.format(table=table)).fetchone()
     if twice is not None:
         raise StatisticsError(kind.name, f"has two records with the id {twice[0]}")
     return count
+
+
+def _odd_ours(session: Connection[Any], params: dict[str, Any], hosts: OddRecords, users: OddRecords) -> str:
+    """The numbers of odd records that were our volunteers' so far, such as "computer 7, account 12"."""
+    if not hosts.ids and not users.ids:
+        return ""
+    rows = session.execute(sql.ODD_OURS, params | {"odd_hosts": hosts.ids, "odd_users": users.ids})
+    return ", ".join(f"{what} {number}" for what, number in rows)[:MAX_ODD_CHARS]
 
 
 def _lines(batch: Iterable[Record]) -> bytes:

@@ -1,17 +1,22 @@
 """A project's statistics export, read as a stream: packed bytes in, records out. Pure.
 
 Source: BOINC protocol, statistics export. It is read as other readers do, line by line: the tags that begin and end a
-record have a line of their own, at column 0, and so have its elements within. Only what we need of a record is looked
-at, so names may have any bytes. Nothing is expanded: neither entities nor references. Everything has a limit. Whoever
-reads has to read to the end before using anything, as a fault may come last.
+record have a line of their own, at column 0, and so have its elements within. Lines may end as on Windows, and blank
+ones may stand between records. Only what we need of a record is looked at, so names may have any bytes. Nothing is
+expanded: neither entities nor references. Everything has a limit. Whoever reads has to read to the end before using
+anything, as a fault may come last.
+
+One stranger's odd record stops nobody else's: it is left out and counted (`OddRecords`). Too many of them, or a file of
+another format, are a fault of the whole file.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import zlib
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 MAX_UNPACKED_BYTES: Final = 32 << 30
@@ -64,6 +69,35 @@ class Kind:
 
 USERS: Final = Kind("user.gz", b"users", b"user", b"cpid")
 HOSTS: Final = Kind("host.gz", b"hosts", b"host", b"host_cpid")
+
+
+MAX_ODD_NAMED: Final = 1_000
+
+
+@dataclass(slots=True)
+class OddRecords:
+    """Records with a number that is out of its range: how many, and the ids of the first ones.
+
+    A record without a usable id, total or creation time is left out. One with an odd average counts without it.
+    """
+
+    count: int = 0
+    first: str = ""
+    """The field of the first one, and what it should be."""
+    ids: list[int] = field(default_factory=list)
+
+    def note(self, id_: int, what: str) -> None:
+        self.count += 1
+        self.first = self.first or what
+        if id_ and len(self.ids) < MAX_ODD_NAMED:
+            self.ids.append(id_)
+
+    def check(self, kind: Kind, nrecords: int, percent: float) -> None:
+        """Raise StatisticsError if more than this part of a file's records is odd; one always may be."""
+        if self.count > max(1, math.ceil(nrecords * percent / 100)):
+            raise StatisticsError(
+                kind.name, f"{self.count:,} of {nrecords:,} records are odd; of the first one, {self.first}"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +162,10 @@ def unpack(kind: Kind, packed: Iterable[bytes]) -> Iterator[bytes]:
         block, is_more = given, bool(given)
         while is_more:
             if inflate.eof:
+                # As gzip does: zeros that fill the last block of a tape are no part.
+                block = block.lstrip(b"\0")
+                if not block:
+                    break
                 inflate = zlib.decompressobj(_GZIP_WBITS)
                 nparts += 1
             try:
@@ -152,17 +190,18 @@ def unpack(kind: Kind, packed: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def records(
-    kind: Kind, blocks: Iterable[bytes], ids: Container[int] | None = None
+    kind: Kind, blocks: Iterable[bytes], ids: Container[int] | None = None, odd: OddRecords | None = None
 ) -> Iterator[tuple[int, list[Record]]]:
     """The records of an unpacked file: how many there are in a block, and those with one of the ``ids``; None: all.
 
-    The numbers of the others are checked, too. Raises StatisticsError, at the latest at the end.
+    The numbers of the others are checked, too. ``odd`` counts what is left out; the caller says how many may be. Raises
+    StatisticsError, at the latest at the end.
     """
     where = kind.name
     end = b"\n</%b>\n" % kind.record
-    read = _Reader(kind, ids)
+    read = _Reader(kind, ids, odd if odd is not None else OddRecords())
     nrecords = 0
-    source = iter(blocks)
+    source = _with_plain_line_ends(blocks)
     left = _behind_head(kind, source)
     for block in source:
         *whole, left = (left + block).split(end)
@@ -181,6 +220,20 @@ def records(
         raise StatisticsError(where, f"does not end with </{root}>: it was cut off or has a different format")
     if tail != b"</%b>" % kind.root:
         raise StatisticsError(where, f"has other data after </{root}>")
+
+
+def _with_plain_line_ends(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """The same, with line ends of one byte."""
+    held = b""
+    for given in blocks:
+        block = held + given
+        held = b""
+        if b"\r" in block:
+            if block.endswith(b"\r"):
+                block, held = block[:-1], b"\r"
+            block = block.replace(b"\r\n", b"\n")
+        yield block
+    yield held
 
 
 def _behind_head(kind: Kind, source: Iterator[bytes]) -> bytes:
@@ -208,8 +261,9 @@ def _check_encoding(where: str, declaration: bytes) -> None:
 class _Reader:
     """Reads the text of one record, from behind the record before to its last element."""
 
-    def __init__(self, kind: Kind, ids: Container[int] | None) -> None:
+    def __init__(self, kind: Kind, ids: Container[int] | None, odd: OddRecords) -> None:
         self._ids = ids
+        self._odd = odd
         self._where = f"{kind.name}, {kind.record.decode()}"
         self._begin = b"<%b>\n" % kind.record
         self._again = b"\n<%b>\n" % kind.record
@@ -229,6 +283,8 @@ class _Reader:
         self._cpid_bytes = 2 * len(self._cpid_tag) + 1 + 32
 
     def __call__(self, text: bytes) -> Record | None:
+        if text[:1].isspace():
+            text = text.lstrip()
         usual = self._usual(text)
         end = usual.end() if usual is not None else 0
         if text.find(self._again, end) >= 0:
@@ -247,11 +303,10 @@ class _Reader:
 
     def _unusual(self, text: bytes) -> Record | None:
         """A record of another order or form: by its lines."""
-        begun = text.lstrip()
-        if not begun.startswith(self._begin):
+        if not text.startswith(self._begin):
             raise StatisticsError(self._where, "there is something else where a record should begin")
         found: dict[bytes, bytes] = {}
-        for line in begun.split(b"\n")[1:]:
+        for line in text.split(b"\n")[1:]:
             name, closes, rest = line.strip().removeprefix(b"<").partition(b">")
             value, closer, behind = rest.partition(b"</")
             if closes and closer and behind == name + b">":
@@ -264,13 +319,14 @@ class _Reader:
             found.get(b"create_time", b""),
             _cpid(found.get(self._cpid, b"")),
         )
-        return record if self._ids is None or record[0] in self._ids else None
+        return record if record is None or self._ids is None or record[0] in self._ids else None
 
-    def _record(self, id_: bytes, total: bytes, average: bytes, at: bytes, made: bytes, cpid: bytes) -> Record:
+    def _record(self, id_: bytes, total: bytes, average: bytes, at: bytes, made: bytes, cpid: bytes) -> Record | None:
+        """The record; None if it is odd."""
         try:
             number, credit, recent, time, begun = int(id_), float(total), float(average), float(at), int(made or b"0")
         except ValueError:
-            number, credit, recent, time, begun = 0, -1.0, 0.0, 0.0, 0
+            return self._odd_record(id_, total, average, made, cpid)
         # Also false for what is not a number
         if (
             0 < number < MAX_ID
@@ -280,23 +336,42 @@ class _Reader:
             and 0 <= begun <= MAX_TIME
         ):
             return number, round(credit * 1e6), recent, time, begun, cpid
-        raise self._fault(id_, total, average, at, made)
+        return self._odd_record(id_, total, average, made, cpid)
 
-    def _fault(self, id_: bytes, total: bytes, average: bytes, at: bytes, made: bytes) -> StatisticsError:
-        for name, text, low, high in (
-            ("id", id_, 1.0, float(MAX_ID)),
-            ("total_credit", total, 0.0, MAX_CREDIT),
-            ("expavg_credit", average, 0.0, MAX_CREDIT),
-            ("expavg_time", at, 0.0, MAX_TIME),
-            ("create_time", made or b"0", 0.0, MAX_TIME),
+    def _odd_record(self, id_: bytes, total: bytes, average: bytes, made: bytes, cpid: bytes) -> Record | None:
+        """What is left of a record: none without an id, a total and a creation time, else one without what is odd.
+
+        The time of an average is not needed: if it alone is odd, the record is not.
+        """
+        number = _whole(id_, MAX_ID - 1)
+        credit, recent = _number(total, MAX_CREDIT), _number(average, MAX_CREDIT)
+        begun = _whole(made or b"0", int(MAX_TIME))
+        for value, what in (
+            (number or None, f"id is not a whole number from 1 to {MAX_ID:,}"),
+            (credit, f"total_credit is not a number from 0 to {MAX_CREDIT:,.0f}"),
+            (begun, f"create_time is not a whole number from 0 to {MAX_TIME:,.0f}"),
+            (recent, f"expavg_credit is not a number from 0 to {MAX_CREDIT:,.0f}"),
         ):
-            try:
-                is_fine = len(text) <= MAX_NUMBER_CHARS and low <= float(text) <= high
-            except ValueError:
-                is_fine = False
-            if not is_fine:
-                return StatisticsError(self._where, f"{name} is not a number from {low:,.0f} to {high:,.0f}")
-        return StatisticsError(self._where, "id or create_time is not a whole number")
+            if value is None:
+                self._odd.note(number or 0, what)
+                break
+        if not number or credit is None or begun is None:
+            return None
+        return number, round(credit * 1e6), recent or 0.0, 0.0, begun, cpid
+
+
+def _number(text: bytes, most: float) -> float | None:
+    """A number from 0 to ``most``; None if it is none."""
+    try:
+        value = float(text) if len(text) <= MAX_NUMBER_CHARS else -1.0
+    except ValueError:
+        return None
+    return value if 0.0 <= value <= most else None
+
+
+def _whole(text: bytes, most: int) -> int | None:
+    """A whole number from 0 to ``most``; None if it is none."""
+    return int(text) if re.fullmatch(rb"\d{1,19}", text) and int(text) <= most else None
 
 
 def _last(text: bytes, tag: bytes, begin: int) -> bytes:

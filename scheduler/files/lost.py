@@ -6,8 +6,11 @@ import re
 from typing import Final
 
 from django.db import transaction
+from django.db.models import F
+from django.db.models.functions import Least
 
 from credit.models import Outcome, Result, ServerState, Workunit
+from credit.models.work import MAX_RESULTS_PER_WORKUNIT
 from portal.databases import clock
 
 _NAME: Final = re.compile(r"(.+)_[0-9]{1,4}(?:_r[0-9a-f]{8})?")
@@ -24,11 +27,13 @@ def take_back(name: str) -> Result | None:
     if not workunit:
         return None
     late = {"server_state": ServerState.OVER, "outcome": Outcome.NO_REPLY}
-    result, _ = Result.objects.select_related("workunit").get_or_create(
+    result, is_new = Result.objects.select_related("workunit").get_or_create(
         name=name, defaults={"workunit": workunit, "app_id": workunit.app_id, **late}
     )
-    if Result.objects.filter(pk=result.pk, server_state=ServerState.UNSENT).update(**late):
-        # Another one is needed in its place, if this one does not come.
-        Workunit.objects.filter(pk=workunit.pk).update(transition_at=clock.now())
+    if is_new or Result.objects.filter(pk=result.pk, server_state=ServerState.UNSENT).update(**late):
+        # Another one is needed in its place, if this one does not come, so it does not count against the limit.
+        Workunit.objects.filter(pk=workunit.pk).update(
+            transition_at=clock.now(), max_total_results=Least(F("max_total_results") + 1, MAX_RESULTS_PER_WORKUNIT)
+        )
         result.server_state, result.outcome = ServerState.OVER, Outcome.NO_REPLY
     return result

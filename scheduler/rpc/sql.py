@@ -109,7 +109,10 @@ done AS (
      -- Its own, or one that a restored database has forgotten to have sent, and whose outputs have come.
      AND (r.host_id = %(host_id)s::bigint
           OR (r.host_id IS NULL AND r.sent_at IS NULL AND NOT EXISTS (
-              SELECT FROM credit_result o WHERE o.workunit_id = r.workunit_id AND o.user_id = {_OWNER})))
+              SELECT FROM credit_result o WHERE o.workunit_id = r.workunit_id AND o.user_id = {_OWNER})
+              -- Of the copies of a workunit that one report has, the first.
+              AND NOT EXISTS (SELECT FROM n m JOIN credit_result o ON o.id = m.id
+                               WHERE o.workunit_id = r.workunit_id AND o.id < r.id)))
      AND (r.server_state = {ServerState.IN_PROGRESS}
           OR (r.server_state = {ServerState.OVER} AND r.outcome IN ({Outcome.NO_REPLY}, {Outcome.CLIENT_DETACHED})
               AND n.outcome <> {Outcome.CLIENT_DETACHED} AND r.validate_state = {ValidateState.INIT}))

@@ -14,7 +14,10 @@ from pytest_django import Settings
 from accounting.models import Project, ProjectAddress
 from accounting.projects import own_project, signing_key
 from accounting.rpc import catalogue
-from portal.models import User
+from portal.models import ClientKey, User
+from portal.people.accounts import weak_key
+from portal.people.recovery import revoke_access
+from portal.people.security_events import NOWHERE
 from tests.support.am_rpc import attach, sync
 
 OLD, NEW = "https://old.example.org/", "https://new.example.org/"
@@ -108,8 +111,14 @@ def test_an_attached_computer_keeps_the_project_at_its_old_address_and_a_new_one
         entries = sync(stays).root.findall("account")
         assert [entry.findtext("url") for entry in entries] == [f"{OLD}project/"]
         assert [entry.find("detach") for entry in entries] == [None]
-        # It has its key already.
         assert entries[0].findtext("resource_share") == "100"
+    # Its key ended with the access of all clients. With the new one it can report the tasks that it has.
+    revoke_access(alice, NOWHERE)
+    stays.authenticator = ""
+    for _ in range(2):
+        [entry] = sync(stays).root.findall("account")
+        key = ClientKey.objects.get(user=alice, revoked_at=None)
+        assert entry.findtext("authenticator") == weak_key(alice.pk, bytes(key.key_hash))
     assert list(attach(bob).projects) == [f"{NEW}project/"]
 
 

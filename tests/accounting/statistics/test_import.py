@@ -15,6 +15,7 @@ import pytest
 from allauth.account.models import EmailAddress
 from celery.exceptions import SoftTimeLimitExceeded
 from django.db import connection, transaction
+from django.test import Client
 from pytest_django import Settings
 
 from accounting import tasks
@@ -320,8 +321,10 @@ def test_what_is_wrong_changes_nothing_and_says_why(
     ("records", "reason"),
     [
         ([HostRecord(17, 6), HostRecord(17, 7)], "host.gz: has two records with the id 17"),
-        ([HostRecord(17, "nan")], "host.gz, host: total_credit is not a number from 0 to 9,000,000,000,000"),
-        ([HostRecord(17, 6), HostRecord(18, "1e304")], "host.gz, host: total_credit"),
+        (
+            [HostRecord(17, "nan"), HostRecord(18, "1e304"), HostRecord(19, 1)],
+            "host.gz: 2 of 3 records are odd; of the first one, total_credit is not a number from 0 to 9,000,000,0",
+        ),
         ([HostRecord(number, 6) for number in range(1, 200)], "host.gz: has 199 records, but tables.xml says 2"),
     ],
 )
@@ -332,6 +335,25 @@ def test_hostile_records_change_nothing(
     site.files["tables.xml"] = site.files["tables.xml"].replace(b"nhosts_total>199", b"nhosts_total>2")
     assert read(project).startswith(reason)
     assert kept() == [[], [], []] and not files.folder_of(project.pk).exists()
+
+
+def test_an_odd_record_stops_no_other_and_ours_is_named(
+    site: StatisticsSite, project: Project, studio: Host, client: Client, operator: User
+) -> None:
+    strangers = [HostRecord(number, 3, cpid="f" * 32) for number in range(20, 25)]
+    site.publish(NOON, [HostRecord(17, 6), *strangers])
+    read(project)
+    assert GrantedTotal.objects.get().total_credit == 6_000_000
+    site.publish(NOON + DAY, [HostRecord(17, -5), *strangers])
+    assert read(project).endswith("1 odd records were left out or count in part.")
+    state = state_of(project)
+    assert (state.update_time, state.trouble) == (at(NOON + DAY), "")
+    assert (state.hosts_read, state.hosts_odd, state.users_odd, state.odd_ours) == (6, 1, 0, "computer 17")
+    # What was known of it stays.
+    assert GrantedTotal.objects.get().total_credit == 6_000_000
+    client.force_login(operator)
+    page = client.get(f"/admin/accounting/statisticsimport/{project.pk}/change/").content.decode()
+    assert "computer 17" in page
 
 
 def test_a_file_above_the_limit_is_refused(

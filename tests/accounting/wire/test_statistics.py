@@ -5,15 +5,27 @@ from __future__ import annotations
 import gzip
 import tracemalloc
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from accounting.wire import statistics
-from accounting.wire.statistics import HOSTS, USERS, Kind, Record, StatisticsError, read_tables, records, unpack
+from accounting.wire.statistics import (
+    HOSTS,
+    USERS,
+    Kind,
+    OddRecords,
+    Record,
+    StatisticsError,
+    read_tables,
+    records,
+    unpack,
+)
 from tests.support.statistics_site import NOON, HostRecord, UserRecord, md5, packed
 
+EXPORTS = Path(__file__).parents[2] / "data" / "statistics"
 HEAD = b'<?xml version="1.0" encoding="utf-8"?>\n'
 HOST = HostRecord(17, "1234.567891")
 BODY = HEAD + b"<hosts>\n" + HOST.text().encode() + b"</hosts>\n"
@@ -29,6 +41,14 @@ def read(content: bytes, kind: Kind = HOSTS, size: int = 1000) -> list[Record]:
 
 def read_body(body: bytes, kind: Kind = HOSTS) -> list[Record]:
     return read(gzip.compress(body), kind)
+
+
+def read_odd(body: bytes, ids: set[int] | None = None) -> tuple[list[Record], OddRecords]:
+    odd = OddRecords()
+    found = [
+        each for _, batch in records(HOSTS, unpack(HOSTS, pieces(gzip.compress(body))), ids, odd) for each in batch
+    ]
+    return found, odd
 
 
 def fault(body: bytes) -> str:
@@ -67,8 +87,9 @@ def test_records_that_nobody_looks_for_are_counted_and_checked() -> None:
     good, bad = HostRecord(18, 2).text().encode(), HostRecord(18, "nan").text().encode()
     whole = BODY.replace(b"</hosts>", good + b"</hosts>")
     assert [(n, [each[0] for each in found]) for n, found in records(HOSTS, [whole], {17})] == [(2, [17])]
-    with pytest.raises(StatisticsError, match="total_credit"):
-        list(records(HOSTS, [whole.replace(good, bad)], {17}))
+    found, odd = read_odd(whole.replace(good, bad), {17})
+    assert [record[0] for record in found] == [17]
+    assert (odd.count, odd.ids) == (1, [18]) and "total_credit" in odd.first
 
 
 def test_a_file_may_be_packed_in_several_parts() -> None:
@@ -99,26 +120,73 @@ def test_a_record_without_an_id_across_projects_fits_nobody() -> None:
         ("&a;", "total_credit"),
     ],
 )
-def test_a_total_that_is_no_number_within_the_limit_is_refused(text: str, field: str) -> None:
-    assert fault(BODY.replace(b"1234.567891", text.encode())).startswith(f"host.gz, host: {field}")
+def test_a_record_whose_total_is_no_number_within_the_limit_is_left_out(text: str, field: str) -> None:
+    other = HostRecord(18, 2).text().encode()
+    body = BODY.replace(b"1234.567891", text.encode()).replace(b"</hosts>", other + b"</hosts>")
+    found, odd = read_odd(body)
+    assert [record[0] for record in found] == [18]
+    assert (odd.count, odd.ids) == (1, [17]) and odd.first.startswith(field)
 
 
 @pytest.mark.parametrize(
-    ("tag", "text", "reason"),
+    ("tag", "text", "reason", "is_left_out"),
     [
-        ("id", "0", "id is not a number from 1 to 4,611,686,018,427,387,904"),
-        ("id", "-3", "id is not a number"),
-        ("id", "1" * 30, "id is not a number"),
-        ("id", "1.5", "id or create_time is not a whole number"),
-        ("create_time", "1e300", "create_time is not a number from 0 to 4,000,000,000"),
-        ("expavg_credit", "nan", "expavg_credit is not a number"),
-        ("expavg_time", "inf", "expavg_time is not a number"),
+        ("id", "0", "id is not a whole number from 1 to 4,611,686,018,427,387,904", True),
+        ("id", "-3", "id is not a whole number", True),
+        ("id", "1" * 30, "id is not a whole number", True),
+        ("id", "1.5", "id is not a whole number", True),
+        ("create_time", "1e300", "create_time is not a whole number from 0 to 4,000,000,000", True),
+        ("expavg_credit", "nan", "expavg_credit is not a number", False),
+        ("expavg_credit", "-0.000123", "expavg_credit is not a number", False),
+        # It is not needed.
+        ("expavg_time", "inf", "", False),
+        ("expavg_time", "-1", "", False),
     ],
 )
-def test_other_numbers_have_limits_too(tag: str, text: str, reason: str) -> None:
+def test_other_numbers_have_limits_too(tag: str, text: str, reason: str, is_left_out: bool) -> None:
     before, _, rest = HOST.text().partition(f"<{tag}>")
-    body = f"<hosts>\n{before}<{tag}>{text}<{rest.partition('<')[2]}</hosts>\n".encode()
-    assert reason in fault(body)
+    found, odd = read_odd(f"<hosts>\n{before}<{tag}>{text}<{rest.partition('<')[2]}</hosts>\n".encode())
+    assert (found == [], odd.count) == (is_left_out, bool(reason))
+    assert odd.first.startswith(reason)
+    if tag == "expavg_credit":
+        # The recent average is unknown, the total counts.
+        assert (found[0][1], found[0][2]) == (1_234_567_891, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "nread", "nodd"),
+    [
+        ("rac-negative", 5, 1),
+        ("rac-minus-nan", 5, 1),
+        ("total-negative", 4, 1),
+        ("total-1e14", 4, 1),
+        ("total-1e15", 4, 1),
+        ("expavg-time-minus-one", 5, 0),
+        ("several-odd-records", 201, 2),
+        ("crlf", 4, 0),
+        ("blank-line-before-first-record", 4, 0),
+    ],
+)
+def test_one_strangers_odd_record_stops_nobody_elses(name: str, nread: int, nodd: int) -> None:
+    found, odd = read_odd((EXPORTS / f"{name}.xml").read_bytes())
+    assert (len(found), odd.count) == (nread, nodd)
+    odd.check(HOSTS, nread, percent=1)
+
+
+def test_more_odd_records_than_the_limit_are_a_fault_of_the_file() -> None:
+    found, odd = read_odd((EXPORTS / "one-in-four-odd.xml").read_bytes())
+    assert (len(found), odd.count) == (12, 4)
+    with pytest.raises(StatisticsError, match=r"host.gz: 4 of 16 records are odd; of the first one, \w+ is not a"):
+        odd.check(HOSTS, 16, percent=1)
+    odd.check(HOSTS, 16, percent=25)
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_zeros_behind_a_packed_file_are_no_part_and_other_bytes_are_damage(size: int) -> None:
+    content = gzip.compress(BODY)
+    assert read(content + bytes(512), size=size) == read_body(BODY)
+    with pytest.raises(StatisticsError, match="has other data after it"):
+        read(content + bytes(8) + b"xyz", size=size)
 
 
 @pytest.mark.parametrize(

@@ -169,6 +169,17 @@ def test_who_has_the_job_again_gets_no_second_result_of_it(alice_computer: Compu
 
 
 @pytest.mark.usefixtures("finished")
+def test_nobody_gets_two_lost_results_of_one_workunit(alice_computer: Computer) -> None:
+    # The second copy was another person's, and its output is the same.
+    name = alice_computer.jobs[0]
+    copy = f"{name.removesuffix('_0')}_1"
+    assert (uploads(name), uploads(copy)) == ("0", "0")
+    alice_computer.ask(results=report_of(name) + report_of(copy))
+    assert Result.objects.get(name=name).host_id == alice_computer.hostid
+    assert Result.objects.get(name=copy).host_id is None
+
+
+@pytest.mark.usefixtures("finished")
 def test_an_output_of_a_batch_that_is_lost_is_refused_and_its_report_acknowledged(alice_computer: Computer) -> None:
     Workunit.objects.all().delete()
     name = alice_computer.jobs[0]
@@ -179,6 +190,8 @@ def test_an_output_of_a_batch_that_is_lost_is_refused_and_its_report_acknowledge
 @pytest.mark.usefixtures("restored")
 def test_an_upload_shows_that_a_job_was_sent_also_if_the_restore_was_not_finished(alice_computer: Computer) -> None:
     name = alice_computer.jobs[0]
+    # As many as are to be made at first: what is taken back does not count against them.
+    Workunit.objects.update(max_total_results=2)
     assert uploads(name) == "0"
     assert Result.objects.get(name=name).server_state == ServerState.OVER
     # Two copies are wanted, and it may never be reported.
