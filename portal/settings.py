@@ -65,7 +65,7 @@ AM_REPEAT_SECS = env.integer("AM_REPEAT_SECS", 6 * 3600, low=30, high=14 * 86400
 AM_REPEAT_SECS_AFTER_ATTACH = env.integer("AM_REPEAT_SECS_AFTER_ATTACH", 120, low=30, high=14 * 86400)
 # The tasks that clients are asked to list at each contact: those that were begun, all, or none.
 AM_TASKS = env.choice("AM_TASKS", "active", ["active", "all", "off"])
-# An address that clients report for a project counts once computers of so many owners do; 0: never.
+# An address that clients report for a project counts once computers of this number of owners report it; 0: never.
 AM_ADDRESS_OWNERS = env.integer("AM_ADDRESS_OWNERS", 3, low=0, high=1000)
 # The private key (BOINC's text or PEM) may be kept elsewhere: signatures are then pasted in the admin.
 AM_SIGNING_KEY = Path(env.text("AM_SIGNING_KEY", str(VAR_DIR / "keys" / "am_signing_private")))

@@ -16,7 +16,7 @@ _SLASHES: Final = re.compile("//+")
 _PORT: Final = re.compile(r"(?P<host>.*?):0*(?P<port>[0-9]*)")
 _MAX_BYTES: Final = 255
 """No client holds a longer address."""
-# Reported addresses are strangers' texts, of at most so many bytes each.
+# Reported addresses are strangers' texts, at most this long (bytes).
 _REMEMBERED: Final = 4096
 
 

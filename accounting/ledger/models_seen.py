@@ -41,7 +41,7 @@ def usual() -> Usual:
 
 
 def learn(now: dt.datetime) -> int:
-    """Take the usual speeds of models anew from the computers of the last months; their number. Safe to run twice."""
+    """Learn the usual speeds of models from the computers of the last months; the number of models. Safe to run twice."""
     speeds = usual_speeds(_seen(now), shipped(), min_owners=settings.AM_MODEL_OWNERS, factor=settings.AM_MODEL_FACTOR)
     rows = [
         ModelSpeed(processor=processor.value, name=name, flops=flops, as_of=now)
