@@ -88,7 +88,7 @@ def _believed(
 def usual_speeds(seen: Iterable[Seen], shipped: Speeds, *, min_owners: int, factor: float) -> dict[Model, int]:
     """The usual speed of each model: the median over owners of the median of each owner's computers.
 
-    So one account counts once, however many computers it has. A model needs that number of owners. One that is shipped keeps
+    So one account counts once, however many computers it has. A model needs ``min_owners``. One that is shipped keeps
     that speed, unless the owners' is near it.
     """
     by_owner: dict[Model, dict[int, list[float]]] = {}

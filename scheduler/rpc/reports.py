@@ -67,7 +67,10 @@ def _was_forgotten(known: KnownResult) -> bool:
 
 
 def _shows_outputs(known: KnownResult, said: ReportedResult) -> bool:
-    """Whether the computer has made the outputs that have come: others do not know their MD5."""
+    """Whether the report has the MD5s of the outputs that have come.
+
+    Only who has another copy of the workunit knows them, too, and a person gets one result of a workunit.
+    """
     here = {file.name: file.md5 for file in said.files}
     return bool(known.uploads) and all(here.get(upload.name) == upload.md5 for upload in known.uploads)
 
