@@ -1483,7 +1483,7 @@ class Migration(migrations.Migration):
                 ("users_kept", models.PositiveIntegerField(default=0, editable=False)),
                 ("hosts_odd", models.PositiveIntegerField(db_default=0, default=0, editable=False)),
                 ("users_odd", models.PositiveIntegerField(db_default=0, default=0, editable=False)),
-                ("odd_ours", models.CharField(blank=True, db_default="", editable=False, max_length=300)),
+                ("odd_ours", models.CharField(blank=True, db_default="", default="", editable=False, max_length=300)),
                 ("granted", models.BigIntegerField(default=0, editable=False)),
                 ("asked_at", models.DateTimeField(editable=False, null=True)),
                 ("next_at", models.DateTimeField(db_index=True, default=django.utils.timezone.now, editable=False)),

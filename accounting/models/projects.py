@@ -131,6 +131,11 @@ class Project(models.Model):
                 kwargs["update_fields"] = {*fields, "address_key", *(["shared_account_key"] if is_elsewhere else [])}
             if former is not None and is_elsewhere:
                 self._drop_keys(former)
+                # What an operator has seen was another server's word, and says where passwords are sent to.
+                nothing: dict[str, Any] = {"said": {}, "seen": {}, "etag": "", "last_modified": "", "status": {}}
+                ProjectProfile.objects.filter(project=self).update(
+                    **nothing, said_at=None, code_key="", code_key_seen="", ask_after=timezone.now()
+                )
             super().save(*args, **kwargs)
             ProjectAddress.objects.filter(key=self.address_key).delete()
             if former is not None and former.address_key != self.address_key:

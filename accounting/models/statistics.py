@@ -59,7 +59,7 @@ class StatisticsImport(models.Model):
     users_odd = models.PositiveIntegerField(_("odd accounts in the export"), default=0, db_default=0, editable=False)
     # The project's numbers of those that were our volunteers'
     odd_ours = models.CharField(
-        _("odd records of volunteers here"), max_length=300, blank=True, db_default="", editable=False
+        _("odd records of volunteers here"), max_length=300, blank=True, default="", db_default="", editable=False
     )
     granted = models.BigIntegerField(_("granted since the previous export, micro-credits"), default=0, editable=False)
     asked_at = models.DateTimeField(_("last asked"), null=True, editable=False)

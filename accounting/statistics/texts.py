@@ -22,10 +22,6 @@ _REASONS: Final = (
     gettext_noop(
         "%(number)s of %(all)s records are odd; of the first one, %(field)s is not a number from %(low)s to %(high)s"
     ),
-    gettext_noop(
-        "%(number)s of %(all)s records are odd; of the first one, %(field)s is not a whole number from %(low)s to "
-        "%(high)s"
-    ),
     gettext_noop("is not a gzip file, is damaged, or has other data after it"),
     gettext_noop("unpacks to more than the limit of %(limit)s bytes"),
     gettext_noop("consists of more compressed parts than the limit of %(limit)s"),

@@ -419,6 +419,9 @@ def canonical_url(url: str) -> str:
     while "//" in rest:
         rest = rest.replace("//", "/")
     host, _, path = rest.partition("/")
+    # Programs do not agree where the host of such an address ends, and a key would go to another server than is shown.
+    if "\\" in rest or any(character in host for character in "@?#"):
+        raise ValueError("the URL must not contain a backslash, and its host none of @ ? #")
     canonical = f"{scheme}://{host.lower()}/{path}"
     if not canonical.endswith("/"):
         canonical += "/"

@@ -82,11 +82,11 @@ class OddRecords:
     """
 
     count: int = 0
-    first: str = ""
-    """The field of the first one, and what it should be."""
+    first: tuple[str, int, int] | None = None
+    """The field of the first one, and the limits of its number."""
     ids: list[int] = field(default_factory=list)
 
-    def note(self, id_: int, what: str) -> None:
+    def note(self, id_: int, what: tuple[str, int, int]) -> None:
         self.count += 1
         self.first = self.first or what
         if id_ and len(self.ids) < MAX_ODD_NAMED:
@@ -94,9 +94,12 @@ class OddRecords:
 
     def check(self, kind: Kind, nrecords: int, percent: float) -> None:
         """Raise StatisticsError if more than this part of a file's records is odd; one always may be."""
-        if self.count > max(1, math.ceil(nrecords * percent / 100)):
+        if self.first and self.count > max(1, math.ceil(nrecords * percent / 100)):
+            name, least, most = self.first
             raise StatisticsError(
-                kind.name, f"{self.count:,} of {nrecords:,} records are odd; of the first one, {self.first}"
+                kind.name,
+                f"{self.count:,} of {nrecords:,} records are odd; of the first one, {name} is not a number from "
+                f"{least} to {most:,}",
             )
 
 
@@ -347,10 +350,10 @@ class _Reader:
         credit, recent = _number(total, MAX_CREDIT), _number(average, MAX_CREDIT)
         begun = _whole(made or b"0", int(MAX_TIME))
         for value, what in (
-            (number or None, f"id is not a whole number from 1 to {MAX_ID:,}"),
-            (credit, f"total_credit is not a number from 0 to {MAX_CREDIT:,.0f}"),
-            (begun, f"create_time is not a whole number from 0 to {MAX_TIME:,.0f}"),
-            (recent, f"expavg_credit is not a number from 0 to {MAX_CREDIT:,.0f}"),
+            (number or None, ("id", 1, MAX_ID)),
+            (credit, ("total_credit", 0, int(MAX_CREDIT))),
+            (begun, ("create_time", 0, int(MAX_TIME))),
+            (recent, ("expavg_credit", 0, int(MAX_CREDIT))),
         ):
             if value is None:
                 self._odd.note(number or 0, what)

@@ -126,7 +126,8 @@ class UserAdmin(SecretLookups, DjangoUserAdmin, ModelAdmin):
         self.message_user(request, text % {"number": len(held)})
 
     def has_allow_permission(self, request: HttpRequest) -> bool:
-        return bool(request.user.is_superuser)
+        """Not where two persons are needed: whoever reads an operator's mail could confirm as them after a reset."""
+        return bool(request.user.is_superuser) and not two_persons.is_on()
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> list[str]:
         """Only superusers change rights: otherwise whoever may change people could make themselves one."""

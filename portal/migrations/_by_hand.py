@@ -15,7 +15,7 @@ $$BEGIN RAISE EXCEPTION 'consents given and withdrawn are never changed'; END$$;
 CREATE TRIGGER portal_consentevent_stays BEFORE UPDATE ON portal_consentevent
    FOR EACH ROW EXECUTE FUNCTION portal_consentevent_stays()
 """
-# Nobody changes or removes an entry, not even by hand: it would prove nothing then.
+# Nobody changes or removes an entry. The table's owner can empty it, which exported copies show.
 _SIGNED_LOG_STAYS: Final = """
 CREATE FUNCTION portal_signedentry_stays() RETURNS trigger LANGUAGE plpgsql AS
 $$BEGIN RAISE EXCEPTION 'entries of the signed log are never changed or removed'; END$$;

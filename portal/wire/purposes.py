@@ -36,6 +36,8 @@ class Purpose(StrEnum):
 # Scanners of clients of all ages taken together: white space, a sign and further text in the first line are skipped by
 # some, white space before the digits too. One byte is enough for them: the rest is what their memory had there.
 _KEY: Final = re.compile(rb"\s*[+-]?[0-9][^\n]*\n\s*[+-]?[0-9A-Fa-f]")
+# Programs do not agree where the host of an address with a backslash, or with @ before its first slash, ends.
+_URL: Final = re.compile(rb"https?://[^\s<>\\/@?#]+/(?:[^\s<>\\]*/)?")
 _OTHER_TEXTS: Final[Mapping[str, re.Pattern[bytes]]] = {
     "the URL of a project": re.compile(rb"\s*https?://\S+\s*\Z", re.IGNORECASE),
     "an upload certificate": re.compile(rb"\s*<name>[^<]*</name>\s*<max_nbytes>"),
@@ -128,10 +130,10 @@ def _check_next_key(content: Content) -> None:
 def _check_project_url(content: Content) -> None:
     if content.nbytes > MAX_URL_NBYTES or not _is_url(content):
         raise SigningError(
-            f"URL: it must begin with http:// or https://, end with a slash, have no blanks, and have at most "
-            f"{MAX_URL_NBYTES} bytes"
+            f"URL: it must begin with http:// or https://, end with a slash, have no blanks or backslashes, and have "
+            f"at most {MAX_URL_NBYTES} bytes"
         )
 
 
 def _is_url(content: Content) -> bool:
-    return content.nbytes == len(content.head) and re.fullmatch(rb"https?://[^\s<>]+/", content.head) is not None
+    return content.nbytes == len(content.head) and _URL.fullmatch(content.head) is not None

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from accounting.models import Project, UserProject
+from accounting.models import Project, ProjectProfile, UserProject
 from accounting.project_setup import steps
 from accounting.rpc import account_keys
 from portal.audit.carry_out import carry_out
@@ -115,3 +115,17 @@ def test_a_key_that_is_entered_with_the_new_address_is_for_it(
     assert client.post(reverse("admin:accounting_project_change", args=[project.pk]), moved).status_code == 302
     project.refresh_from_db()
     assert account_keys.shared(project) == "43_other"
+
+
+def test_what_was_seen_of_another_server_does_not_say_where_keys_go(project: Project) -> None:
+    """A role has the site ask a server of its own, presses “seen”, and sets the address back."""
+    project.master_url = "https://evil.example.org/"
+    project.save()
+    seen = {"web_rpc_url_base": "https://evil.example.org/"}
+    ProjectProfile.objects.update_or_create(
+        project=project, defaults={"said": seen, "seen": seen, "code_key_seen": "e"}
+    )
+    project.master_url = "https://alpha.example.org/science/"
+    project.save()
+    profile = ProjectProfile.objects.get(project=project)
+    assert (profile.said, profile.seen, profile.code_key_seen) == ({}, {}, "")

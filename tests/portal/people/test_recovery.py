@@ -189,6 +189,16 @@ class TestAnOperatorWithoutASecondFactor:
         operator.refresh_from_db()
         assert operator.rights_held_at is not None
 
+    def test_where_two_persons_are_needed_only_the_server_allows_it(
+        self, operator: User, another: Client, settings: Settings
+    ) -> None:
+        """Who can read an operator's mail would otherwise be a second person after a reset."""
+        settings.TWO_PERSONS = True
+        reset_by_mail(operator.email)
+        another.post("/admin/portal/user/", {"action": "allow_rights", "_selected_action": [str(operator.pk)]})
+        operator.refresh_from_db()
+        assert operator.rights_held_at is not None
+
     def test_a_command_on_the_server_allows_it(self, operator: User) -> None:
         with pytest.raises(CommandError, match="are not held"):
             call_command("allow_operator", operator.email)

@@ -133,7 +133,9 @@ def test_an_address_is_signed_as_clients_keep_it_and_nothing_else_is() -> None:
     for right in (b"http://127.0.0.1:8201/", b"https://example.org/science/"):
         assert signing.verify(right, sign(Purpose.PROJECT_URL, content_of(right), KEY), KEY.public_key())
     too_long = b"https://example.org/" + b"a" * 235 + b"/"  # 20 + 235 + 1 = 256 bytes
-    for wrong in (KEY_TEXT, b"example.org/", b"https://example.org", b"https://a.b/ c/", b" https://a.b/", too_long):
+    elsewhere = (b"https://a.b\\@c.d/", b"https://a.b@c.d/", b"https://a.b?c/", b"https://a.b/\\/")
+    simple = (KEY_TEXT, b"example.org/", b"https://example.org", b"https://a.b/ c/", b" https://a.b/", too_long)
+    for wrong in (*simple, *elsewhere):
         with pytest.raises(SigningError, match="URL: it must begin with http"):
             sign(Purpose.PROJECT_URL, content_of(wrong), KEY)
 
