@@ -48,7 +48,7 @@ def is_on_probation(record: HostVersionFacts, now: float, rules: Rules) -> bool:
 
 
 def fails_often(record: HostVersionFacts, rules: Rules) -> bool:
-    """Whether so many of the host's last jobs ended without a valid result that those that it did may be picked."""
+    """Whether this many of the host's last jobs ended without a valid result that those that it did may be picked."""
     return record.failing_share > rules.max_failing_share
 
 

@@ -81,7 +81,7 @@ class Rules:
     """One set of rules; the defaults are the published ones. Counts are of samples or jobs, times in seconds.
 
     ``min_host_samples`` and ``min_version_samples`` are the document's sample thresholds: an average is used from
-    so many samples on. The comments say where a field comes from; "deployed" ones do nothing in the published set.
+    this many samples on. The comments say where a field comes from; "deployed" ones do nothing in the published set.
     """
 
     rule_set: RuleSet = RuleSet.PUBLISHED
@@ -138,7 +138,7 @@ class Rules:
     # "Replicate for a while". By the letter a host is trusted until it fails, which made-up single results never do.
     # Nor do single results lower the error rate, which were compared with nothing.
     trusts_compared_only: bool = True
-    # After so many valid results in a row the chance of a second one falls; 0, 0 and None: the letter.
+    # After this many valid results in a row the chance of a second one falls; 0, 0 and None: the letter.
     always_replicated_valid: int = 10
     min_replication_chance: float = 0.05
     look_again_factor: float | None = 10.0  # a sample this far from the averages is replicated before it is granted

@@ -89,7 +89,7 @@ class Goal:
 
 
 def settled(setup: Setup) -> tuple[list[Outcome], float]:
-    """Outcomes after each version had so many jobs, and the share of all jobs before that.
+    """Outcomes after each version had this many jobs, and the share of all jobs before that.
 
     Raises ValueError if a version gets hardly any jobs.
     """

@@ -28,7 +28,7 @@ HIDDEN_WORK: Final = (0.2, 2.0)
 FEW: Final = 1 / 12
 """The part of its long jobs that a computer gives up that picks few: of half of all jobs, so one in 24."""
 TURN_JOBS: Final = 200
-"""After so many jobs a computer that picks in turns becomes honest, or picks again."""
+"""After this many jobs a computer that picks in turns becomes honest, or picks again."""
 PICKED_EXAGGERATION: Final = 5.5
 """The mean of these over the shorter: the claims of short jobs then look like those of all."""
 

@@ -159,7 +159,7 @@ class Trial:
         return made
 
     def run(self, njobs: int) -> list[Outcome]:
-        """So many more jobs; the outcomes that they had."""
+        """This many more jobs; the outcomes that they had."""
         setup = self.setup
         begun = len(self.outcomes)
         step_secs = DAY_SECS / (setup.jobs_per_host_day * setup.hosts)

@@ -19,7 +19,7 @@ from credit.previews.run import Batch, Decided, Run, Settings, VersionState
 from credit.statistics.pass_arrays import PassFacts
 
 _OVERLAPPING: Final = 16
-"""So many earlier states of a version are known: another pass may have read it before the last ones changed it."""
+"""This many earlier states of a version are known: another pass may have read it before the last ones changed it."""
 
 
 @dataclass(slots=True)

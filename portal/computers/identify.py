@@ -33,7 +33,7 @@ class HostDescription:
 
 
 SAME_NAME_AFTER: Final = dt.timedelta(days=10)
-"""A computer with this name and another id is the same one, installed again, if the record has been silent so long.
+"""A computer with this name and another id is the same one, installed again, if the record has been silent this long.
 
 A client in use reports several times a day, and one that is off now and then within a week or so. A computer that is
 installed again sooner gets a second record, which its owner can merge: better than two computers in one record."""

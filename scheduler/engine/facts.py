@@ -175,7 +175,7 @@ class Job:
 
 @dataclass(slots=True)
 class JobQuery:
-    """Which jobs of an app are looked for: at most so many, and only those that can suit.
+    """Which jobs of an app are looked for: at most this many, and only those that can suit.
 
     ``flops``: of the fastest version, times the availability. ``rank`` (-priority) and ``begin_id``: where in the queue
     to begin.

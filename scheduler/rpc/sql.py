@@ -167,7 +167,7 @@ JOB_QUERY: Final = {
 
 @cache
 def pick(nqueries: int) -> Statement:
-    """Look at the heads of so many apps' queues. Parameters: user_id, and ``JOB_QUERY``'s with _<number of the app>.
+    """Look at the heads of this many apps' queues. Parameters: user_id, and ``JOB_QUERY``'s with _<number of the app>.
 
     With one app the planner makes constants of them: a fifth less work than with a list of any length.
     """

@@ -31,7 +31,7 @@ from tests.support.credit_engine_facts import (
 
 
 def credit(facts: AppFacts, host: HostVersionFacts, ran: VersionFacts, flops: float, now: float = NOW) -> float:
-    """What a job that claims so many FLOPs is granted, in units of an estimate's."""
+    """What a job that claims this many FLOPs is granted, in units of an estimate's."""
     given = result(host, ran, flops / PEAK, sent_at=now - DAY, received_at=now)
     job = workunit(delay_bound_secs=WEEK)
     return decide(facts, given, job=job, now=now).grant.credit / CREDIT_OF_EST
