@@ -43,7 +43,7 @@ NEEDED: Final = {
     "admin/scheduler/releasedraft/<int:pk>/store/",
     "admin/scheduler/releasedraft/versions/<int:pk>/<str:action>/",
     "computers/joining/",
-    "project/first-start/",
+    "account/login-token/",
     "USER",
 }
 NONE_NEEDED: Final = {
@@ -211,8 +211,8 @@ def test_it_makes_no_login_token(
 ) -> None:
     settings.BOINC_LIST_ID = 123
     client.force_login(alice)
-    assert asks_for_password(client, "/project/first-start/", {})
-    form = {"password": "alice's secret", "next": "/project/first-start/"}
+    assert asks_for_password(client, "/account/login-token/", {})
+    form = {"password": "alice's secret", "next": "/account/login-token/"}
     with django_capture_on_commit_callbacks(execute=True):
         assert "__123_" in client.post(PASSWORD_PAGE, form).content.decode()
     [sent] = mail.outbox
