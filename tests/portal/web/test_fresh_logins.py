@@ -21,7 +21,6 @@ from pytest_django import DjangoCaptureOnCommitCallbacks, Settings
 
 from accounting.models import AlertChannel
 from portal.models import LoginToken, User
-from portal.people import fresh_login
 from portal.people.fresh_login import declaration_of
 from portal.people.security_events import NOWHERE
 from portal.people.staff import allow_rights
@@ -228,7 +227,7 @@ def test_a_form_that_was_given_up_is_not_sent_by_a_later_password(
     page = "/account/login-token/"
     later = time.time() + 6 * 60
     assert asks_for_password(client, page, {})
-    monkeypatch.setattr(fresh_login.time, "time", lambda: later)
+    monkeypatch.setattr(time, "time", lambda: later)
     client.post(PASSWORD_PAGE, {"password": "alice's secret", "next": page})
     assert not LoginToken.objects.exists()
 
