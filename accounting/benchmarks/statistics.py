@@ -43,7 +43,8 @@ _STRANGERS: Final = "UPDATE portal_user SET cross_project_id = md5(email) WHERE 
 _LEDGERS: Final = """
 INSERT INTO accounting_hostledger (host_id, contacts, level, excluded_types, contact, answer_digest,
        answers_logged, same_answers)
-SELECT host_id, 0, '{0,0,0,0,0}', '{}', '{}', '', 0, 0 FROM accounting_hostproject"""
+SELECT host_id, 0, '{0,0,0,0,0}', '{}', '{}', '', 0, 0 FROM accounting_hostproject
+    ON CONFLICT DO NOTHING"""
 
 
 def claim(project: Project, one_in: int) -> None:

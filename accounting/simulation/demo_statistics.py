@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
-import gzip
 import hashlib
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
 from django.db import connection
@@ -18,7 +15,7 @@ from accounting.models import Project, StatisticsImport
 from accounting.reconciliation import refresh
 from accounting.simulation.fleet import SimulatedHost, Stretch
 from accounting.statistics import store
-from accounting.wire.statistics import HOSTS, USERS, Kind, Tables
+from accounting.wire.statistics import HOSTS, USERS, Row, Tables
 from portal.fetch.fetcher import Version
 
 PUBLISHED: Final = ("Tidewater", "Quiet Sky Survey")
@@ -54,18 +51,13 @@ class _Record:
         estimated = sum(self.machine.computer.credit_micro(stretch.cpu_secs, stretch.gpu_secs)) / 1e6
         return stretch.until + dt.timedelta(hours=rng.uniform(*VALIDATED_AFTER_HOURS)), estimated * rng.uniform(*RATIO)
 
-    def printed(self, now: dt.datetime) -> Iterator[str]:
+    def row(self, now: dt.datetime) -> Row | None:
+        """The computer's record; None before it has done anything."""
         if self.made_at is None:
-            return
+            return None
         computer = self.machine.computer
         cpid = hashlib.md5(f"{computer.cpid}{computer.email}".encode(), usedforsecurity=False).hexdigest()
-        yield (
-            f"<host>\n    <id>{self.number}</id>\n    <userid>1</userid>\n"
-            f"    <total_credit>{self.total_credit:.6f}</total_credit>\n    <expavg_credit>0</expavg_credit>\n"
-            f"    <expavg_time>{now.timestamp():.6f}</expavg_time>\n"
-            f"    <create_time>{self.made_at.timestamp():.0f}</create_time>\n    <host_cpid>{cpid}</host_cpid>\n"
-            "</host>\n"
-        )
+        return self.number, self.total_credit, 0.0, now.timestamp(), round(self.made_at.timestamp()), cpid.encode()
 
 
 class DemoStatistics:
@@ -87,16 +79,13 @@ class DemoStatistics:
         for project in self._projects:
             for record in self._records[project.pk]:
                 record.go_on(project.master_url, now)
-            hosts = "".join(text for record in self._records[project.pk] for text in record.printed(now))
-            self._read(project, {USERS: "<users>\n</users>\n", HOSTS: f"<hosts>\n{hosts}</hosts>\n"}, now)
+            hosts = [row for record in self._records[project.pk] if (row := record.row(now)) is not None]
+            self._keep(project, hosts, now)
         refresh.refresh_due(now)
 
     @staticmethod
-    def _read(project: Project, texts: dict[Kind, str], now: dt.datetime) -> None:
+    def _keep(project: Project, hosts: list[Row], now: dt.datetime) -> None:
         found = StatisticsImport.objects.get(project=project)
         connection.ensure_connection()
-        with TemporaryDirectory() as folder:
-            paths = {kind: Path(folder, kind.name) for kind in texts}
-            for kind, text in texts.items():
-                paths[kind].write_bytes(gzip.compress(text.encode(), 1))
-            store.keep(connection.connection, found, Tables(int(now.timestamp()), None, None), Version(), paths)
+        source = store.source_of({USERS: [], HOSTS: [hosts]})
+        store.keep(connection.connection, found, Tables(int(now.timestamp()), None, None), Version(), source)
