@@ -13,13 +13,13 @@ from django.db.models import F, QuerySet, Sum
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounting.benchmarks.statistics import claim
 from accounting.models import AccountTotal, GrantedDay, GrantedTotal, Project, StatisticsImport
 from accounting.statistics import run
-from credit.benchmarks.export import fill
 from credit.export.run import export
 from credit.models import ExportConsent
 from portal.models import Host
+from tools.benchmarks.export import fill
+from tools.benchmarks.statistics_import import claim
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

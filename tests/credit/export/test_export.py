@@ -18,7 +18,6 @@ from pytest_django import Settings
 
 from accounting.account_data.erasure import erase_due
 from accounting.computers.merge import merge
-from credit.benchmarks.export import fill
 from credit.engine.recent_credit import decayed
 from credit.engine.rules import Rules
 from credit.export import consent, files, run, sql
@@ -32,6 +31,7 @@ from portal.people.deletion import GRACE, ask_deletion, cancel_deletion
 from tests.support import statistics_reader
 from tests.support.credit_factories import make_app
 from tests.support.statistics_reader import Answer, misc
+from tools.benchmarks.export import fill
 
 # The snapshot is a connection of its own: it sees only what was committed.
 pytestmark = pytest.mark.django_db(transaction=True)
