@@ -30,6 +30,7 @@ lint: .venv/development  ## check style, types, import arrows, templates, migrat
 	@$(NO_SERVERS) $(PY) -m mypy
 	@$(PY) -m djlint templates --lint --quiet
 	@$(PY) manage.py makemigrations --check --dry-run
+	@$(PY) manage.py lintmigrations --quiet ignore ok
 	@$(NO_SERVERS) $(PY) manage.py check_catalogues
 	@$(PRODUCTION) $(PY) manage.py check --deploy --fail-level WARNING
 
