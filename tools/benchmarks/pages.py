@@ -9,11 +9,11 @@ from django.core.management import call_command
 from django.core.management.base import OutputWrapper
 from playwright.sync_api import Browser, BrowserContext
 
-from accounting.simulation import demo_site
-from portal.dev.browser import chromium, is_installed, sign_in
 from portal.dev.demo_login import VOLUNTEER
 from portal.models import User
 from tools.benchmarks.harness.server import server
+from tools.demo import site as demo_site
+from tools.screenshots.browser import chromium, is_installed, sign_in
 
 SLOWER: Final = 4
 """Times: as Chromium's developer tools slow the processor down for a phone of middling speed."""

@@ -11,7 +11,6 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from accounting.models import Project
-from accounting.simulation.client import Task
 from emulator.files.presets import FOLDER
 from portal.models import ClientKey, User
 from portal.people.accounts import issue_client_key
@@ -19,6 +18,7 @@ from tests.support.am_rpc import make_computer
 from tests.support.browser_visitor import colours, sign_in
 from tests.support.keyword_projects import report
 from tests.support.site_process import Site
+from tools.simulation.client import Task
 
 AT_WORK = Path(__file__).parents[2] / "data" / "emulator" / "client_at_work"
 RUN_MILLISECS = 60_000

@@ -1,4 +1,4 @@
-"""Fuzz all parsers, each in a process of its own: ``python -m tests.fuzzing --runs 10000000``.
+"""Fuzz all parsers, each in a process of its own: ``python -m tools.fuzzing --runs 10000000``.
 
 What is found is kept below VAR_DIR, and copied to tests/data/fuzzing once it is mended. Exit 1 if anything was found.
 """
@@ -13,7 +13,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.fuzzing.parsers import PARSERS, found
+from tools.fuzzing.parsers import PARSERS, found
 
 MAX_NBYTES = 40_000
 INPUT_SECS = 10
@@ -42,7 +42,7 @@ def fuzz(name: str, runs: int, secs: int, folder: Path) -> tuple[str, str]:
     if secs:
         options.append(f"-max_total_time={secs}")
     done = subprocess.run(
-        [sys.executable, "-m", "tests.fuzzing.one", name, *options, str(corpus), str(seeds)],
+        [sys.executable, "-m", "tools.fuzzing.one", name, *options, str(corpus), str(seeds)],
         capture_output=True,
         text=True,
         errors="replace",
@@ -61,7 +61,7 @@ def _say(text: str) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="tests.fuzzing", description=__doc__)
+    parser = argparse.ArgumentParser(prog="tools.fuzzing", description=__doc__)
     parser.add_argument("--runs", type=int, default=-1, help="inputs in all (default: until the time is over)")
     parser.add_argument("--secs", type=int, default=0, help="seconds of one processor in all (default: no limit)")
     parser.add_argument("--only", choices=sorted(PARSERS), help="one parser alone")

@@ -1,4 +1,4 @@
-"""The pictures of README.md, taken from the running demo: python -m portal.dev.screenshots http://127.0.0.1:8000/
+"""The pictures of README.md, taken from the running demo: python -m tools.screenshots.take http://127.0.0.1:8000/
 
 Light, 1,200 pixels wide. Take them anew when a page has changed its looks.
 """
@@ -11,8 +11,8 @@ from typing import Final
 
 from playwright.sync_api import Page, ViewportSize
 
-from portal.dev.browser import chromium, sign_in
 from portal.dev.demo_login import VOLUNTEER
+from tools.screenshots.browser import chromium, sign_in
 
 FOLDER: Final = Path(__file__).resolve().parents[2] / "docs" / "images"
 SIZE: Final[ViewportSize] = {"width": 1200, "height": 900}
@@ -63,6 +63,6 @@ def _to_emulation(page: Page, url: str) -> str:
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
-        sys.exit("Give the address of a running demo: python -m portal.dev.screenshots http://127.0.0.1:8000/")
+        sys.exit("Give the address of a running demo: python -m tools.screenshots.take http://127.0.0.1:8000/")
     for file in take(sys.argv[1].rstrip("/") + "/"):
         sys.stdout.write(f"{file.stat().st_size / 1000:6.0f} kB  {file}\n")

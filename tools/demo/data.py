@@ -17,12 +17,12 @@ from accounting.engine.choice.facts import CPU
 from accounting.ledger import rollup
 from accounting.models import AccountSettings, Badge, Project
 from accounting.projects import own_project, signing_key
+from accounting.projects.demo_projects import LINUX, PROJECTS, WINDOWS
 from accounting.rpc import account_keys, catalogue
-from accounting.simulation import fleet
-from accounting.simulation.demo_projects import LINUX, PROJECTS, WINDOWS
-from accounting.simulation.demo_statistics import DemoStatistics
 from portal.dev.demo_login import OPERATOR, VOLUNTEER
 from portal.models import User
+from tools.demo.statistics import DemoStatistics
+from tools.simulation import fleet
 
 HISTORY: Final = dt.timedelta(days=90)
 OWN_PROJECT: Final = dt.timedelta(days=21)

@@ -16,10 +16,9 @@ from pytest_django import Settings
 from accounting.engine.amounts import MICRO
 from accounting.ledger import check
 from accounting.models import Day, HostLedger, HostProject, Note, Project, ProjectDay, Settlement, UserProject
-from accounting.projects import signing_key
+from accounting.projects import demo_projects, signing_key
 from accounting.reconciliation.reads import read_reconciled
 from accounting.running_tasks.reads import read_running
-from accounting.simulation import demo, demo_projects, demo_statistics, fleet
 from credit.models import App, Outcome, Result, UserCredit
 from credit.pages.state_texts import state_text
 from credit.pages.task_reads import STATES
@@ -27,6 +26,9 @@ from credit.top_lists import reads as top_lists
 from credit.top_lists.reads import Choice
 from portal.dev.demo_login import VOLUNTEER
 from portal.models import ClientKey, ConsentEvent, Host, User
+from tools.demo import data as demo
+from tools.demo import statistics as demo_statistics
+from tools.simulation import fleet
 
 START = dt.datetime(2026, 3, 2, tzinfo=dt.UTC)
 NOW = dt.datetime(2026, 6, 15, 15, tzinfo=dt.UTC)

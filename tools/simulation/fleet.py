@@ -15,9 +15,9 @@ from django.conf import settings
 from accounting.engine.choice.facts import CPU
 from accounting.rpc import answer as rpc_answer
 from accounting.rpc import catalogue
-from accounting.simulation.client import Attachment, Device, SimulatedComputer, Task
 from accounting.wire.requests import parse_request
 from portal.clients import plain
+from tools.simulation.client import Attachment, Device, SimulatedComputer, Task
 
 HOUR_SECS: Final = 3600.0
 MAX_TASKS: Final = 8

@@ -13,10 +13,10 @@ from django.db import connection
 
 from accounting.models import Project, StatisticsImport
 from accounting.reconciliation import refresh
-from accounting.simulation.fleet import SimulatedHost, Stretch
 from accounting.statistics import store
 from accounting.wire.statistics import HOSTS, USERS, Row, Tables
 from portal.fetch.fetcher import Version
+from tools.simulation.fleet import SimulatedHost, Stretch
 
 PUBLISHED: Final = ("Tidewater", "Quiet Sky Survey")
 VALIDATED_AFTER_HOURS: Final = (4.0, 60.0)

@@ -15,8 +15,8 @@ from babel.messages.catalog import Catalog, Message
 from babel.messages.plurals import get_plural
 from babel.messages.pofile import PoFileError, read_po, write_po
 
-from portal.languages.extraction import extracted
 from portal.languages.sources import APPS, DOMAINS, Place
+from tools.catalogues.extraction import extracted
 
 _HEADER: Final = """msgid ""
 msgstr ""

@@ -11,11 +11,11 @@ from django.db.models import Sum
 from accounting.computers import several
 from accounting.computers.several import Action
 from accounting.models import Day, HostProject, Note, Project
-from accounting.simulation import fleet
 from portal.models import ClientKey, Host, JoinToken, User
 from portal.people import join_tokens
 from portal.wire.scanner import ProtocolError
 from tests.support.am_rpc import call, make_computer
+from tools.simulation import fleet
 
 COMPUTERS = 300
 START = dt.datetime(2026, 3, 2, tzinfo=dt.UTC)

@@ -13,7 +13,7 @@ import pytest
 
 from emulator.engine.scenario import ScenarioError
 from emulator.files.scenario import read_zip
-from tests.fuzzing.parsers import FOUND, PARSERS, Parser, found
+from tools.fuzzing.parsers import FOUND, PARSERS, Parser, found
 
 INPUTS = [(parser, path) for parser in PARSERS for path in found(parser)]
 
@@ -76,7 +76,7 @@ def test_a_sown_fault_is_found(tmp_path: Path) -> None:
         [sys.executable, "-c", SOWN, "-runs=2000000", "-seed=1", f"-artifact_prefix={tmp_path}/", str(seed)],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
     )
     assert done.returncode != 0
     assert "ZeroDivisionError" in done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""Fuzz one parser: ``python -m tests.fuzzing.one PARSER [options of libFuzzer] FOLDER…``; the process ends with it."""
+"""Fuzz one parser: ``python -m tools.fuzzing.one PARSER [options of libFuzzer] FOLDER…``; the process ends with it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import atheris
 
 # As atheris counts what runs in these packages, it has to see them being imported.
 with atheris.instrument_imports(include=["accounting", "scheduler", "emulator", "portal"]):
-    from tests.fuzzing.parsers import PARSERS
+    from tools.fuzzing.parsers import PARSERS
 
 
 def main(name: str, *options: str) -> None:

@@ -10,8 +10,8 @@ from typing import Final
 
 from babel.messages.catalog import Message
 
-from portal.languages.catalogues import as_text, entries, parse, translations, up_to_date
 from portal.languages.sources import Place
+from tools.catalogues.catalogues import as_text, entries, parse, translations, up_to_date
 
 _PLACEHOLDER: Final = re.compile(r"%\(\w+\)[a-z]|%[sdf]|\{\w*\}")
 _OTHER_THOUSANDS: Final = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:[. \u00a0]\d{3})+(?!\d)")

@@ -10,9 +10,9 @@ from django.core.management import call_command
 from django.core.management.base import OutputWrapper
 from django.utils import timezone
 
-from accounting.simulation import demo as demo_data
 from portal.dev.demo_login import OPERATOR, VOLUNTEER
 from portal.models import User
+from tools.demo import data as demo_data
 
 
 def make(stdout: OutputWrapper) -> None:

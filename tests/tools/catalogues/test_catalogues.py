@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from portal.languages.catalogues import CatalogueError, update
 from portal.languages.compiling import ROOT, compile_stale
-from portal.languages.problems import problems
 from portal.languages.sources import APPS, DOMAINS, Place, places
+from tools.catalogues.catalogues import CatalogueError, update
+from tools.catalogues.problems import problems
 
 PAGES = Place("credit", "django")
 GERMAN = ("de",)

@@ -10,9 +10,9 @@ from django.core.management.base import BaseCommand, CommandParser
 from django.utils import timezone
 
 from accounting.ledger import rollup
-from accounting.simulation import fleet
-from accounting.simulation.client import SimulatedComputer
 from portal.models import Host, User
+from tools.simulation import fleet
+from tools.simulation.client import SimulatedComputer
 
 
 def _within(

@@ -27,7 +27,7 @@ from portal.wire.scanner import ProtocolError
 from scheduler.wire import requests as scheduler_requests
 from scheduler.wire import uploads
 
-DATA = Path(__file__).parents[1] / "data"
+DATA = Path(__file__).parents[2] / "tests" / "data"
 FOUND = DATA / "fuzzing"
 """Inputs that were once faults, in a folder for each parser: each test run reads them again."""
 _PARTS = b"\n=====\n"

@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from portal.languages.catalogues import CatalogueError
 from portal.languages.sources import APPS, Place, places
+from tools.catalogues.catalogues import CatalogueError
 
 
 class CatalogueCommand(BaseCommand):

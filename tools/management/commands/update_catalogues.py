@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from django.conf import settings
 
-from portal.languages.catalogues import update
-from portal.languages.command import CatalogueCommand
 from portal.languages.sources import Place
+from tools.catalogues.catalogues import update
+from tools.catalogues.command import CatalogueCommand
 
 
 class Command(CatalogueCommand):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from django.conf import settings
 from django.core.management.base import CommandError
 
-from portal.languages.command import CatalogueCommand
-from portal.languages.problems import problems
 from portal.languages.sources import Place
+from tools.catalogues.command import CatalogueCommand
+from tools.catalogues.problems import problems
 
 
 class Command(CatalogueCommand):
