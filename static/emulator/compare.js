@@ -1,7 +1,6 @@
 // Draws the comparison of variants from the numbers in the page (emulator/pages/reads.py): bars, or lines over a sweep.
 (() => {
-  const charts = [];
-  const { token } = window.cobblestone;
+  const { token, wrapped, keepDrawn } = window.cobblestone;
 
   // From the least to the greatest of the seeds, a line through each point.
   function whiskers(rows, colour) {
@@ -28,15 +27,6 @@
     };
   }
 
-  // In lines of some twenty characters.
-  function wrapped(name) {
-    return name.split(" ").reduce((lines, word) => {
-      const last = lines[lines.length - 1];
-      if (last === undefined || last.length + word.length > 20) return [...lines, word];
-      return [...lines.slice(0, -1), `${last} ${word}`];
-    }, []);
-  }
-
   function datasets(data, rows) {
     if (!data.values) {
       const all = rows.map((_, index) => index);
@@ -51,9 +41,8 @@
     });
   }
 
-  function options(data, name, sets) {
-    const text = token("--text");
-    const axis = { ticks: { color: text, maxRotation: 0 }, grid: { color: token("--line") } };
+  function options(data, name, sets, { text, line }) {
+    const axis = { ticks: { color: text, maxRotation: 0 }, grid: { color: line } };
     const figure = { ...axis, beginAtZero: true, suggestedMax: 0.05, title: { display: true, text: data.names[name], color: text } };
     // The names of variants are long: beside bars that lie they are read without turning one's head.
     const scales = data.values
@@ -68,25 +57,19 @@
     };
   }
 
-  function draw() {
-    charts.splice(0).forEach((chart) => chart.destroy());
-    const data = JSON.parse(document.getElementById("compare-data").textContent);
-    document.querySelectorAll("canvas[data-figure]").forEach((canvas) => {
+  keepDrawn("compare-data", (data, colours) => {
+    const charts = [...document.querySelectorAll("canvas[data-figure]")].map((canvas) => {
       const name = canvas.dataset.figure;
       const rows = data.series[name];
       const sets = datasets(data, rows);
-      const chart = new Chart(canvas, {
+      return new Chart(canvas, {
         type: data.values ? "line" : "bar",
-        data: { labels: data.values ? undefined : data.labels.map(wrapped), datasets: sets },
-        options: options(data, name, sets),
-        plugins: [whiskers(rows, token("--text"))],
+        data: { labels: data.values ? undefined : data.labels.map((label) => wrapped(label, 20)), datasets: sets },
+        options: options(data, name, sets, colours),
+        plugins: [whiskers(rows, colours.text)],
       });
-      charts.push(chart);
     });
     document.documentElement.dataset.compared = "yes";
-  }
-
-  document.addEventListener("DOMContentLoaded", draw);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
-  new MutationObserver(draw).observe(document.documentElement, { attributeFilter: ["data-theme"] });
+    return charts;
+  });
 })();

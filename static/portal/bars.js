@@ -3,17 +3,7 @@
 // (bars lie, where names are long), stacked (the series are parts of one bar), and bounds: a number or null for each
 // label. A series may be hatched, and name a token instead of a data colour.
 (() => {
-  const { token, number, chartColours, tooltipLook, axisLook, readByKeyboard } = window.cobblestone;
-  let charts = [];
-
-  // Long names in lines: on a phone they would be cut.
-  function wrapped(name, width) {
-    return name.split(" ").reduce((lines, word) => {
-      const last = lines[lines.length - 1];
-      if (last === undefined || last.length + word.length > width) return [...lines, word];
-      return [...lines.slice(0, -1), `${last} ${word}`];
-    }, []);
-  }
+  const { token, number, wrapped, stripes, tooltipLook, axisLook, readByKeyboard, keepDrawn } = window.cobblestone;
 
   // A thin line from each bar's mean to the worst of what it is the mean of, and a broken one for the bound.
   const lines = (data, colour) => ({
@@ -96,30 +86,12 @@
     };
   }
 
-  // Stripes in a colour, for what is not sure.
-  function stripes(canvas, colour, ground) {
-    const tile = document.createElement("canvas");
-    tile.width = tile.height = 6;
-    const pen = tile.getContext("2d");
-    pen.fillStyle = ground;
-    pen.fillRect(0, 0, 6, 6);
-    pen.strokeStyle = colour;
-    pen.lineWidth = 2.2;
-    pen.beginPath();
-    for (const shift of [-6, 0, 6]) {
-      pen.moveTo(shift - 1, 7);
-      pen.lineTo(shift + 7, -1);
-    }
-    pen.stroke();
-    return canvas.getContext("2d").createPattern(tile, "repeat");
-  }
-
   function fill(canvas, colours, series, place) {
     const colour = token(series.token ?? `--data-${series.colour ?? place}`);
     return series.hatched ? stripes(canvas, colour, colours.surface) : colour;
   }
 
-  function drawOne(data) {
+  function drawOne(data, colours) {
     const canvas = document.getElementById(data.id);
     const width = canvas.parentElement.clientWidth < 600 ? 18 : 40;
     const labels = data.lies ? data.labels.map((name) => wrapped(name, width)) : data.labels;
@@ -128,7 +100,6 @@
       const rows = Math.max(1.5 + 0.75 * data.series.length, ...labels.map((name) => 0.5 + name.length));
       canvas.parentElement.style.height = `${6 + labels.length * rows}rem`;
     }
-    const colours = chartColours();
     const chart = new Chart(canvas, {
       type: "bar",
       data: {
@@ -148,23 +119,8 @@
     canvas.setAttribute("aria-orientation", "horizontal");
     canvas.setAttribute("aria-valuemin", "1");
     readByKeyboard(chart, data.labels.length, (place) => describe(data, place));
-    charts.push(chart);
+    return chart;
   }
 
-  function draw() {
-    for (const chart of charts) chart.destroy();
-    charts = [];
-    const source = document.getElementById("bars-data");
-    if (!source) return;
-    Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
-    Chart.defaults.font.size = 12;
-    JSON.parse(source.textContent).forEach(drawOne);
-  }
-
-  document.addEventListener("htmx:afterSettle", draw);
-  document.addEventListener("themechange", draw);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
-  // The admin's own switch sets a class.
-  new MutationObserver(draw).observe(document.documentElement, { attributeFilter: ["class"] });
-  draw();
+  keepDrawn("bars-data", (charts, colours) => charts.map((data) => drawOne(data, colours)));
 })();
