@@ -1,11 +1,13 @@
 // Draws the bar charts of a page from the numbers in it (#bars-data); needs Chart.js, site.js and charts.js.
-// A chart: id of its canvas, x (what the bars are), y (the unit), labels, series of {name, values, worst, colour}, lies
-// (bars lie, where names are long), stacked (the series are parts of one bar), and bounds: a number or null for each
-// label. A series may be hatched, and name a token instead of a data colour.
+// A chart: id of its canvas, x (what the bars are), y (the unit), labels, series of {name, values, worst, low, colour}, lies
+// (bars lie, where names are long), stacked (the series are parts of one bar), bounds: a number or null for each label,
+// places: numbers on the axis, where each series is a line, and least_top: where the axis ends at the least.
+// A series may be hatched, have a colour for each bar (by_bar), and name a token instead of a data colour.
 (() => {
   const { token, number, wrapped, stripes, tooltipLook, axisLook, readByKeyboard, keepDrawn } = window.cobblestone;
 
-  // A thin line from each bar's mean to the worst of what it is the mean of, and a broken one for the bound.
+  // A thin line from each bar's mean, or from the lowest, to the worst of what it is the mean of, and a broken one for the
+  // bound.
   const lines = (data, colour) => ({
     id: "lines",
     afterDatasetsDraw(chart) {
@@ -27,7 +29,7 @@
           const worst = series.worst?.[place] ?? null;
           if (worst === null) return;
           const at = data.lies ? bar.y : bar.x;
-          draw([at, at], [series.values[place], worst].map((value) => values.getPixelForValue(value)), []);
+          draw([at, at], [series.low?.[place] ?? series.values[place], worst].map((value) => values.getPixelForValue(value)), []);
         });
       });
       const half = Math.abs(amounts.getPixelForValue(1) - amounts.getPixelForValue(0)) / 2 || 20;
@@ -62,7 +64,9 @@
     const shown = [...data.series.flatMap((series) => [...series.values, ...(series.worst ?? [])]), ...(data.bounds ?? [])];
     const known = shown.filter((value) => value !== null);
     const names = { ...look.x, ticks: { ...look.x.ticks, autoSkip: !data.lies } };
-    const amounts = { ...look.y, suggestedMin: Math.min(...known), suggestedMax: Math.max(...known) };
+    if (data.places) names.type = "linear";
+    const most = Math.max(...known, data.least_top ?? -Infinity);
+    const amounts = { ...look.y, suggestedMin: Math.min(...known), suggestedMax: most };
     if (data.stacked) names.stacked = amounts.stacked = true;
     return {
       indexAxis: data.lies ? "y" : "x",
@@ -101,16 +105,20 @@
       canvas.parentElement.style.height = `${6 + labels.length * rows}rem`;
     }
     const chart = new Chart(canvas, {
-      type: "bar",
+      type: data.places ? "line" : "bar",
       data: {
-        labels,
-        datasets: data.series.map((series, place) => ({
-          label: series.name,
-          data: series.values,
-          backgroundColor: fill(canvas, colours, series, place),
-          hoverBackgroundColor: fill(canvas, colours, series, place),
-          maxBarThickness: 40,
-        })),
+        labels: data.places ? undefined : labels,
+        datasets: data.series.map((series, place) => {
+          const shade = series.by_bar
+            ? labels.map((_, bar) => token(`--data-${bar % 8}`)) : fill(canvas, colours, series, place % 8);
+          return {
+            label: series.name,
+            data: data.places ? series.values.map((y, at) => ({ x: data.places[at], y })) : series.values,
+            backgroundColor: shade,
+            hoverBackgroundColor: shade,
+            ...(data.places ? { borderColor: shade, pointRadius: 4, spanGaps: true } : { maxBarThickness: 40 }),
+          };
+        }),
       },
       options: options(data, colours, width),
       plugins: [lines(data, colours.text)],
