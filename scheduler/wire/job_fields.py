@@ -142,6 +142,8 @@ def _value(name: str, value: object, where: str) -> Any:
             raise JobError(where, f"not a number from 1 to below {MAX_FLOPS_COUNT:g}")
         return float(value)
     if name == "credit":
+        if value is None:
+            return None
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_CREDIT:
             raise JobError(where, f"not a number from 0 to {MAX_CREDIT:g}")
         return float(value)
