@@ -117,6 +117,12 @@ class AppForm(AuditedForm):
         amounts = (cleaned.get("fixed_credit"), cleaned.get("fixed_credit_per_flop"))
         if cleaned.get("credit_system") == CreditSystem.FIXED and amounts == (None, None):
             self.add_error("fixed_credit", gettext("Enter a fixed amount per job or per estimated FLOP."))
+        if cleaned.get("credit_system") == CreditSystem.RUN_TIME and cleaned.get("max_credited_secs") is None:
+            self.add_error("max_credited_secs", gettext("Enter the longest run time that is credited."))
+        if cleaned.get("credit_system") == CreditSystem.ASSIGNED and cleaned.get("comparison") != Comparison.CUSTOM:
+            self.add_error(
+                "comparison", gettext("Only a function can assign credit. Choose one that compares outputs.")
+            )
         return cleaned
 
     def _check_function(self, kind: functions.Kind, name: str) -> None:
@@ -197,6 +203,7 @@ class AppAdmin(SettingsAdmin):
                     "benchmark_scale",
                     "fixed_credit",
                     "fixed_credit_per_flop",
+                    "max_credited_secs",
                 ),
                 "description": _("Only for apps that do not use CreditNew."),
             },

@@ -93,6 +93,17 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
+                    "max_credited_secs",
+                    models.FloatField(
+                        blank=True,
+                        null=True,
+                        validators=[
+                            django.core.validators.MinValueValidator(1),
+                            django.core.validators.MaxValueValidator(1000000000.0),
+                        ],
+                    ),
+                ),
+                (
                     "actual_flops_scale",
                     models.FloatField(
                         default=1,
@@ -319,6 +330,10 @@ class Migration(migrations.Migration):
                         name="app_fixed_credit_per_flop_range",
                     ),
                     models.CheckConstraint(
+                        condition=models.Q(("max_credited_secs__gte", 1), ("max_credited_secs__lte", 1000000000.0)),
+                        name="app_max_credited_secs_range",
+                    ),
+                    models.CheckConstraint(
                         condition=models.Q(("actual_flops_scale__gte", 1e-06), ("actual_flops_scale__lte", 1000000.0)),
                         name="app_actual_flops_scale_range",
                     ),
@@ -409,6 +424,9 @@ class Migration(migrations.Migration):
                                     credit.engine.facts.CreditSystem["PEAK_FLOPS"],
                                     credit.engine.facts.CreditSystem["ACTUAL_FLOPS"],
                                     credit.engine.facts.CreditSystem["FIXED"],
+                                    credit.engine.facts.CreditSystem["GIVEN"],
+                                    credit.engine.facts.CreditSystem["RUN_TIME"],
+                                    credit.engine.facts.CreditSystem["ASSIGNED"],
                                 ],
                             )
                         ),
@@ -460,6 +478,14 @@ class Migration(migrations.Migration):
                             _connector="OR",
                         ),
                         name="app_fixed_credit_is_given",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("credit_system", credit.engine.facts.CreditSystem["RUN_TIME"]), _negated=True),
+                            ("max_credited_secs__isnull", False),
+                            _connector="OR",
+                        ),
+                        name="app_credited_run_time_has_a_limit",
                     ),
                 ],
             },
@@ -1222,6 +1248,7 @@ class Migration(migrations.Migration):
                 ("validate_after", models.DateTimeField(blank=True, null=True)),
                 ("transition_at", models.DateTimeField(blank=True, null=True)),
                 ("canonical_credit", models.FloatField(blank=True, null=True)),
+                ("credit", models.FloatField(blank=True, null=True)),
                 ("error_mask", models.PositiveSmallIntegerField(default=0)),
                 (
                     "assimilate_state",
@@ -1301,6 +1328,10 @@ class Migration(migrations.Migration):
                             _connector="OR",
                         ),
                         name="workunit_canonical_credit_range",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("credit__gte", 0), ("credit__lte", 1000000000000000.0)),
+                        name="workunit_credit_range",
                     ),
                 ],
             },

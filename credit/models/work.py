@@ -115,6 +115,8 @@ class Workunit(models.Model):
         verbose_name=_("canonical result"),
     )
     canonical_credit = models.FloatField(_("canonical credit"), null=True, blank=True)
+    # For apps whose jobs say it themselves
+    credit = models.FloatField(_("credit given with the job"), null=True, blank=True)
     error_mask = models.PositiveSmallIntegerField(_("errors (bits)"), default=0)
     assimilate_state = models.PositiveSmallIntegerField(
         _("assimilation"), choices=ASSIMILATE_STATES, default=AssimilateState.INIT
@@ -154,6 +156,7 @@ class Workunit(models.Model):
                 | Q(canonical_credit__gte=0, canonical_credit__lte=MAX_CREDIT),
                 name="workunit_canonical_credit_range",
             ),
+            within("workunit", "credit", 0, MAX_CREDIT),
             CheckConstraint(
                 condition=Q(assimilate_state=AssimilateState.INIT)
                 | Q(canonical_result__isnull=False)

@@ -196,6 +196,8 @@ class _Pass:
         self.outliers = sorted(checker.outliers)
         if self.outliers:
             results.is_runtime_outlier = results.is_runtime_outlier | np.isin(results.id, self.outliers)
+        for place in np.flatnonzero(np.isin(results.id, list(checker.assigned))):
+            results.assigned_credit[place] = checker.assigned[int(results.id[place])]
         return verdicts
 
     def lock(self, results: Results, wrong: list[int]) -> None:
@@ -286,16 +288,17 @@ class _Pass:
             workunits.min_quorum,
             workunits.target_nresults,
             workunits.delay_bound_secs,
+            workunits.given_credit,
             workunits.canonical_id,
             workunits.canonical_credit,
         )
         rows = zip(verdicts[here], self.begins[here], *(column[here].tolist() for column in columns), strict=True)
-        for verdict, begin, id_, est, bound, quorum, target, delay_bound_secs, canonical_id, credit in rows:
+        for verdict, begin, id_, est, bound, quorum, target, delay_bound_secs, given, canonical_id, credit in rows:
             if verdict is None:
                 continue
             states = verdict.states
             places = range(begin, begin + len(states))
-            workunit = ComparedWorkunit(est, bound, quorum, target, delay_bound_secs, id_, places, states)
+            workunit = ComparedWorkunit(est, bound, quorum, target, delay_bound_secs, given, id_, places, states)
             if canonical_id:
                 workunit.places = [place for place in places if results.validate_state[place] != _VALID]
                 workunit.states = [states[place - begin] for place in workunit.places]
