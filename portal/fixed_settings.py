@@ -6,6 +6,7 @@ from csp.constants import NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
 
 INSTALLED_APPS = [
     "portal.operators.site.SiteConfig",
+    "portal.people.replaced",
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",

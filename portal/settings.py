@@ -465,6 +465,8 @@ LANGUAGE_COOKIE_AGE = 365 * 86_400
 LANGUAGE_COOKIE_SAMESITE = "Lax"
 # Operators without a second factor can do nothing but set one up.
 STAFF_SECOND_FACTOR = env.switch("STAFF_SECOND_FACTOR", HTTPS)
+# Whether the password of an account with a second factor is enough for its BOINC clients, which cannot ask for it.
+CLIENT_PASSWORD_ALONE = env.switch("CLIENT_PASSWORD_ALONE", False)
 # What one operator asks for in the admin another one has to confirm, where it could do most harm.
 TWO_PERSONS = env.switch("TWO_PERSONS", False)
 # Operators who do nothing for this long have to sign in again; 0: no limit.

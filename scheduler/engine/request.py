@@ -44,12 +44,16 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class ReportedFile:
-    """An output as the client reports it; ``error`` says why it could not be uploaded."""
+    """An output as the client reports it; ``error`` says why it could not be uploaded.
+
+    ``address_key``: the query of its upload's address, which only those know who were given the job.
+    """
 
     name: str
     nbytes: int | None
     md5: str
     error: str
+    address_key: str = ""
 
 
 @dataclass(slots=True)

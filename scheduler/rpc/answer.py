@@ -196,7 +196,8 @@ def _store_reports(
         return set(), account.records
     if not is_locked:
         raise writes.Outdated
-    counted, locked = yield from store.report(host.id, rows, account.jobs_of_day, now)
+    claimed = [report.known.workunit_id for report in reported if report.known.host_id is None]
+    counted, locked = yield from store.report(host.id, rows, claimed, account.jobs_of_day, now)
     return counted, locked if counted else account.records
 
 

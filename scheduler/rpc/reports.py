@@ -19,6 +19,7 @@ from credit.engine.states import Outcome, ServerState
 from scheduler.engine import copies, outputs, versions
 from scheduler.engine.facts import AppFacts, Computer, Records, Version
 from scheduler.engine.request import ReportedResult, SchedulerRequest
+from scheduler.files.certificates import is_size_key
 from scheduler.rpc.store import Account, KnownHost, KnownResult
 
 CLIENT_DONE: Final = 5
@@ -56,7 +57,7 @@ def judge(account: Account, host_id: int, request: SchedulerRequest, now: dt.dat
 
 def _can_count(known: KnownResult, host_id: int, said: ReportedResult) -> bool:
     if known.host_id != host_id:
-        return _was_forgotten(known) and _shows_outputs(known, said)
+        return _was_forgotten(known) and _was_given(known, said)
     is_late = known.server_state == ServerState.OVER and known.outcome in _LATE
     return known.server_state == ServerState.IN_PROGRESS or is_late
 
@@ -66,13 +67,13 @@ def _was_forgotten(known: KnownResult) -> bool:
     return known.host_id is None and known.sent_at is None and known.outcome == Outcome.NO_REPLY
 
 
-def _shows_outputs(known: KnownResult, said: ReportedResult) -> bool:
-    """Whether the report has the MD5s of the outputs that have come.
+def _was_given(known: KnownResult, said: ReportedResult) -> bool:
+    """Whether the report has the addresses at which the outputs came: whoever was given the job has them, nobody else.
 
-    Only who has another copy of the workunit knows them, too, and a person gets one result of a workunit.
+    Clients report each output with its address. The MD5s would be known to everybody with a copy of the workunit.
     """
-    here = {file.name: file.md5 for file in said.files}
-    return bool(known.uploads) and all(here.get(upload.name) == upload.md5 for upload in known.uploads)
+    keys = {file.name: file.address_key for file in said.files}
+    return bool(known.uploads) and all(is_size_key(each.name, keys.get(each.name, "")) for each in known.uploads)
 
 
 def _judged(known: KnownResult, said: ReportedResult, now: dt.datetime) -> Report:

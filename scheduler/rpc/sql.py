@@ -82,7 +82,14 @@ READ_BY_WEAK_KEY: Final = Statement(
 )
 
 _OWNER: Final = "(SELECT owner_id FROM portal_host WHERE id = %(host_id)s::bigint)"
+# No longer than it has run, nor longer than the workunit is there.
+_SENT_AT: Final = """greatest(n.received_at - make_interval(secs => n.elapsed_secs),
+                             (SELECT created_at FROM credit_workunit WHERE id = r.workunit_id))"""
 _SPEED: Final = "(SELECT p_fpops FROM portal_host WHERE id = %(host_id)s::bigint)"
+LOCK_WORKUNITS: Final = Statement("""
+SELECT id FROM credit_workunit WHERE id = ANY (%(workunits)s::bigint[]) ORDER BY id FOR NO KEY UPDATE
+""")
+"""Before a report claims results that a restored database has forgotten, so that it sees what others have just got."""
 REPORT: Final = Statement(f"""
 WITH n AS (
   SELECT * FROM jsonb_to_recordset(%(rows)s::jsonb) AS n(id bigint, workunit_id bigint, outcome smallint,
@@ -101,6 +108,7 @@ done AS (
          peak_disk_bytes = n.peak_disk_bytes, stderr_text = n.stderr_text, report_faults = n.report_faults,
          outputs = n.outputs, output_digest = decode(n.output_digest, 'hex'),
          host_id = %(host_id)s::bigint,
+         sent_at = CASE WHEN r.sent_at IS NULL THEN {_SENT_AT} ELSE r.sent_at END,
          user_id = CASE WHEN r.sent_at IS NULL THEN {_OWNER} ELSE r.user_id END,
          peak_flops = CASE WHEN r.sent_at IS NULL THEN {_SPEED} ELSE r.peak_flops END,
          p_fpops = CASE WHEN r.sent_at IS NULL THEN {_SPEED} ELSE r.p_fpops END

@@ -322,13 +322,15 @@ def _records(text: str | None, jobs: JobsOfDay) -> StoredRecords:
 
 
 def report(
-    host_id: int, rows: Sequence[Mapping[str, Any]], jobs: JobsOfDay, now: dt.datetime
+    host_id: int, rows: Sequence[Mapping[str, Any]], claimed: Sequence[int], jobs: JobsOfDay, now: dt.datetime
 ) -> Steps[tuple[set[int], StoredRecords]]:
     """Store what became of results, and wake their workunits; the ids of those that were still open or late, and the
     computer's records, locked, if there were any.
 
-    The others were reported before, by a request that was answered while this one was on its way.
+    The others were reported before, by a request that was answered while this one was on its way. ``claimed``: the
+    workunits of results that a restored database has forgotten.
     """
+    before = [Step(rpc_sql.LOCK_WORKUNITS, {"workunits": list(claimed)})] if claimed else []
     values = {"rows": orjson.dumps(rows).decode(), "host_id": str(host_id), "now": now.isoformat()}
-    [(counted, records)] = yield from fetch(Step(rpc_sql.REPORT, values))
+    [(counted, records)] = yield from fetch(*before, Step(rpc_sql.REPORT, values))
     return set(counted), _records(records, jobs)

@@ -73,6 +73,11 @@ def credited_secs(machine: Machine, *connection: str) -> float:
     return float(machine.execute("database", "psql", *connection, "-Atc", total, "cobblestone", user="cobblestone"))
 
 
+@pytest.mark.parametrize("target", ["site", "database", "valkey"])
+def test_two_builds_of_an_image_are_the_same_bytes(podman: Podman, target: str) -> None:
+    assert podman.build_anew(target, "first") == podman.build_anew(target, "second")
+
+
 def test_one_machine(podman: Podman, tmp_path: Path) -> None:
     write_settings(tmp_path, AM_SIGNING_KEY="/etc/cobblestone/am_signing_private",
                    AM_SIGNING_KEY_PUBLIC="/etc/cobblestone/am_signing_public")  # fmt: skip

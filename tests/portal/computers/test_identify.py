@@ -6,7 +6,7 @@ import datetime as dt
 from dataclasses import replace
 
 import pytest
-from django.db import transaction
+from django.db import DatabaseError, transaction
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -230,3 +230,10 @@ def test_an_account_may_be_kept_from_adding_computers(alice: User) -> None:
     User.objects.filter(pk=alice.pk).update(new_hosts_per_day=0)
     with pytest.raises(ProtocolError, match="may add no computers"):
         nameless(alice, 1, hours=0)
+
+
+def test_a_computer_never_gets_another_owner(studio: Host, bob: User) -> None:
+    with pytest.raises(DatabaseError, match="the owner of a computer never changes"), transaction.atomic():
+        Host.objects.filter(pk=studio.pk).update(owner=bob)
+    studio.domain_name = "renamed"
+    studio.save()

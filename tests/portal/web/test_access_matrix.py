@@ -115,6 +115,8 @@ PORTAL: Final = [
     Line("account/keys/<int:pk>/revoke/", 405, 405, 405, 405, "account/keys/{key}/revoke/"),
     act_on("account/keys/<int:pk>/revoke/", "account/keys/{key}/revoke/"),
     act("account/keys/revoke/"),
+    own("account/login-token/"),
+    act("account/login-token/", answer=200),
     own("account/tokens/"),
     act("account/tokens/", data={"name": "x", "scopes": "read:hosts"}, answer=200),
     act_on("account/tokens/<int:pk>/revoke/", "account/tokens/{token}/revoke/"),
@@ -308,8 +310,6 @@ CREDIT: Final = [
     Line("workunits/<int:pk>/", 200, 404, 200, LOGIN, "workunits/{workunit}/"),
     public("apps/"),
     own("apps/<str:name>/", "apps/alpine/"),
-    own("project/first-start/"),
-    act("project/first-start/", answer=200),
     Line("project/result.php", ON, 404, ON, LOGIN, "project/result.php?result_name={task_name}"),
     public("project/stats/"),
     # Not there until the first export: tests/credit/export.
