@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import time
 
 import pytest
 
@@ -16,7 +17,7 @@ from accounting.rpc import account_keys, catalogue
 from accounting.simulation.client import Attachment
 from portal.models import Host, User
 from tests.support.accounting_factories import make_project
-from tests.support.am_rpc import attach, hours_credited, hours_pass, make_computer, row_of, sync
+from tests.support.am_rpc import attach, hours_credited, hours_pass, make_computer, post, row_of, sync
 from tests.support.cases import FOLDER, CaseComputer, attached
 
 TIDEWATER = "https://tidewater.example.org/science/"
@@ -129,6 +130,28 @@ class TestSpellings:
     def test_a_client_is_attached_at_the_master_url(self, alice: User, tidewater: Project) -> None:
         known(tidewater, NEW, Source.CONFIG)
         assert list(attach(alice).projects) == [TIDEWATER]
+
+    def test_it_is_read_behind_any_number_of_strangers(self, alice: User, tidewater: Project) -> None:
+        computer = attach(alice)
+        hours_pass(computer, 10)
+        own = computer.projects.pop(TIDEWATER)
+        own.work(computer, 3600, 0)
+        strangers = [f"http://p{n}.example.org/" for n in range(200)]
+        computer.projects = {url: Attachment(url, managed=False) for url in strangers} | {TIDEWATER: own}
+        assert list(sync(computer).accounts) == [TIDEWATER]
+        assert hours_credited(computer, tidewater) == 1
+        # One more than a request may have: its client is told which limit that is, and nothing is lost.
+        strangers = [f"http://p{n}.example.org/" for n in range(800)]
+        computer.projects = {url: Attachment(url, managed=False) for url in strangers} | {TIDEWATER: own}
+        hours_pass(computer, 10)
+        own.work(computer, 3600, 0)
+        before = row_of(computer, tidewater).reported
+        refusal = post(computer.request(time.time()))
+        assert refusal.error == (-112, "project: more than 800 projects")
+        assert row_of(computer, tidewater).reported == before
+        computer.projects = {TIDEWATER: own}
+        sync(computer)
+        assert hours_credited(computer, tidewater) == 2
 
 
 class TestAttachedByHand:
