@@ -130,7 +130,7 @@ def _renamed(user_id: int, appearance: HostDescription, previous_cpid: str, host
 
 
 def _has_number(row: HostProject, hostids: Mapping[int, int]) -> bool:
-    return row.state.get("hostid") == hostids[row.project_id]
+    return bool(row.state.get("hostid") == hostids[row.project_id])
 
 
 def _reported_before(user_id: int, appearance: HostDescription, now: dt.datetime) -> Host | None:
