@@ -88,6 +88,12 @@ class Migration(migrations.Migration):
                 ),
                 ("account_mode", models.CharField(default="shared", max_length=8)),
                 ("shared_account_key", models.BinaryField(blank=True, null=True)),
+                (
+                    "former_account_keys",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.BinaryField(), default=list, editable=False, size=None
+                    ),
+                ),
                 ("url_signature", models.TextField(blank=True)),
                 ("takes_platforms", models.BooleanField(default=False)),
                 ("is_own", models.BooleanField(default=False, editable=False)),

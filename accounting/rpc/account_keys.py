@@ -6,6 +6,7 @@ another row, it cannot be read. So nobody is sent a key by pointing a project el
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import lru_cache
 
 from django.conf import settings
@@ -33,6 +34,15 @@ def shared(project: Project) -> str | None:
     """The key of the account that all share; None if there is none. Raises UnreadableAccountKey."""
     stored = project.shared_account_key
     return _unsealed(_shared(project.pk, project.master_url), bytes(stored)) if stored else None
+
+
+def former_shared(project: Project) -> list[str]:
+    """The keys that all shared before, as far as they can be read."""
+    keys = []
+    for stored in project.former_account_keys:
+        with suppress(UnreadableAccountKey):
+            keys.append(_unsealed(_shared(project.pk, project.master_url), bytes(stored)))
+    return keys
 
 
 def own(user_id: int, project_id: int, master_url: str, stored: bytes) -> str:

@@ -25,6 +25,7 @@ from accounting.engine.ledger import offer, settle
 from accounting.engine.machine import Ceilings, Machine
 from accounting.engine.states import Report, Settlement
 from accounting.ledger import partitions
+from accounting.ledger.locks import lock_ledgers
 from accounting.models import HostLedger
 from accounting.rpc import catalogue, contact_log, instructions, store, writes
 from accounting.rpc.attachments import Attachments, attachments_of
@@ -157,6 +158,8 @@ def _answer_unknown(
         host = recognised.host
         new_key = caller.new_key(host, address)
         if token is not None and not recognised.is_new:
+            # The ledger before the host, as the write does.
+            lock_ledgers(host.owner_id, host.pk)
             # A computer that is in as many groups as it can be joins all the same.
             with suppress(HostChangeRefused):
                 join_group([host.pk], token.group)
@@ -365,6 +368,7 @@ def _state(
         "suspended": project.suspended_via_gui,
         "no_new_work": project.dont_request_more_work,
         "ended": project.ended,
+        "faulty": bool(project.fault or project.unreadable),
         "by_owner": id_ in outcome.attachments.by_owner,
         "unsummed": [account.summed_at.get(id_), account.unsummed(id_, outcome.settlement)],
         "hostid": project.hostid,

@@ -350,7 +350,8 @@ def _messages(
         )
     elif not outcome.shares and not outcome.attachments.elsewhere:
         announcements.append(f"There is no project for this computer; see {settings.SITE_URL}projects/ for the reasons")
-    if not request.reports_credit and is_new_week(account.state.last_at_us, to_us(now)):
+    week_begins = is_new_week(account.state.last_at_us, to_us(now))
+    if not request.reports_credit and week_begins:
         announcements.append(
             "BOINC on this computer does not report its work to the account manager, so no credit is estimated for it."
             " Its tasks go on, and its projects grant their credit. BOINC 7.8 and newer versions report it"
@@ -358,7 +359,9 @@ def _messages(
     return announcements + [
         _NOTE_MESSAGES[note.kind].format(name=projects.by_id[note.project_id].name, detail=note.detail)
         for note in outcome.settlement.notes
-        if note.kind in _NOTE_MESSAGES and note.project_id in projects.by_id
+        if note.kind in _NOTE_MESSAGES
+        and note.project_id in projects.by_id
+        and (week_begins or note.project_id not in account.faulty)
     ]
 
 

@@ -111,10 +111,17 @@ def admit_key(address: str) -> None:
     _refuse_if_spent(_failures(), "address", network_of(address))
 
 
-def count_wrong_key(address: str) -> None:
-    """Remember a wrong key or token against the address, as a wrong password."""
+def count_wrong_key(address: str, key: str = "") -> None:
+    """Remember a wrong key or token against the address, as a wrong password.
+
+    ``key``: a wrong one counts once within the time of the limit, however often it comes. Computers that were installed
+    with one mistyped token repeat it, and guess nothing.
+    """
+    network = network_of(address)
     try:
-        _limiter().hit(_failures(), "address", _digest(network_of(address)))
+        once = RateLimitItemPerSecond(1, settings.CLIENT_LOGIN_FAILURE_WINDOW_SECS)
+        if not key or _limiter().hit(once, "wrong_key", _digest(f"{network} {key}")):
+            _limiter().hit(_failures(), "address", _digest(network))
     except RedisError as error:
         _log_unlimited(error)
 
