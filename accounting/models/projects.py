@@ -158,6 +158,7 @@ class Project(models.Model):
         # Nobody can read them for another server.
         self.former_account_keys = []
         self.user_projects.exclude(account_key=None).update(account_key=None)
+        self.own_accounts.all().delete()
 
     def _has_key_of(self, former: Project) -> bool:
         return bytes(self.shared_account_key or b"") == bytes(former.shared_account_key or b"")
@@ -166,6 +167,11 @@ class Project(models.Model):
     def is_served_here(self) -> bool:
         """Whether it is this site's own project, and the site has its project server."""
         return self.is_own and "project" in settings.ROOMS
+
+    @property
+    def has_own_accounts(self) -> bool:
+        """Whether each volunteer enters an account of their own there. At the site's own project all have one."""
+        return self.account_mode == self.Account.PER_USER and not self.is_served_here
 
     @classmethod
     def served_here(cls) -> models.QuerySet[Project]:

@@ -50,6 +50,20 @@ def own(user_id: int, project_id: int, master_url: str, stored: bytes) -> str:
     return _unsealed(_own(user_id, project_id, master_url), stored)
 
 
+def seal_reported(host_id: int, project_id: int, master_url: str, account_key: str) -> str:
+    """The key of an account of its owner's own that a client has, until they take it over."""
+    return sealing.seal(settings.ACCOUNT_KEY_SECRET, _reported(host_id, project_id, master_url), account_key).decode()
+
+
+def reported(host_id: int, project: Project, sealed: str) -> str:
+    """The key that a client reported. Raises UnreadableAccountKey."""
+    return _unsealed(_reported(host_id, project.pk, project.master_url), sealed.encode())
+
+
+def _reported(host_id: int, project_id: int, master_url: str) -> Place:
+    return "hostproject", host_id, project_id, "account_key", sealing.origin(master_url)
+
+
 def _shared(project_id: int, master_url: str) -> Place:
     return "project", project_id, "shared_account_key", sealing.origin(master_url)
 

@@ -27,8 +27,8 @@ from accounting.engine.states import Report, Settlement
 from accounting.ledger import partitions
 from accounting.ledger.locks import lock_ledgers
 from accounting.models import HostLedger
-from accounting.rpc import catalogue, contact_log, instructions, store, writes
-from accounting.rpc.attachments import Attachments, attachments_of
+from accounting.rpc import account_keys, catalogue, contact_log, instructions, store, writes
+from accounting.rpc.attachments import Attachments, account_key, attachments_of
 from accounting.rpc.description import describe, description_digest
 from accounting.rpc.recognise import Recognised, recognise
 from accounting.wire.client_tasks import ReportedTasks
@@ -357,7 +357,7 @@ def _state(
     now: dt.datetime,
 ) -> dict[str, Any]:
     """The client's report about a project, for the owner's pages and the next reply."""
-    return {
+    return _own_key(id_, project, outcome, account) | {
         "at": int(now.timestamp()),
         "troubles": troubles,
         "no_work": list(project.no_work),
@@ -373,6 +373,17 @@ def _state(
         "unsummed": [account.summed_at.get(id_), account.unsummed(id_, outcome.settlement)],
         "hostid": project.hostid,
     }
+
+
+def _own_key(
+    id_: int, reported: ReportedProject, outcome: instructions.Outcome, account: store.Account
+) -> dict[str, Any]:
+    """The sealed key of an account of the owner's own, which they may take over for all their computers."""
+    project = outcome.projects.by_id[id_]
+    key = reported.account_key
+    if not (project.per_user and key and project.may_get_key(reported.url)) or key == account_key(account, project):
+        return {}
+    return {"own_key": account_keys.seal_reported(account.host_id, id_, project.url, key)}
 
 
 def _tasks(reported: ReportedTasks | None, projects: catalogue.Catalogue) -> writes.KeptTasks | None:

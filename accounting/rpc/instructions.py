@@ -186,10 +186,16 @@ def _accounts(request: AccountManagerRequest, account: Account, outcome: Outcome
             continue
         if wishes.excluded or (reported.attached_via_acct_mgr and id_ not in outcome.attachments.by_owner):
             entries.append(_leave(account, id_, outcome, drop_waiting=wishes.drop_waiting))
-        elif reported.attached_via_acct_mgr:
-            # The owner's own. It may have been told a share, or to detach, before: this takes it back.
+        elif reported.attached_via_acct_mgr or _may_take_over(account, outcome.projects.by_id[id_]):
+            # The owner's own. It may have been told a share, or to detach, before: this takes it back. And a client
+            # says the account key of a project once a reply has named it, so that its owner can take that over.
             entries.append(_entry(request, account, id_, outcome, None))
     return entries
+
+
+def _may_take_over(account: Account, project: catalogue.CatalogueProject) -> bool:
+    """Whether the volunteer has entered no account of their own yet where each has one."""
+    return project.per_user and not project.is_own and account_key(account, project) is None
 
 
 def _leave(account: Account, id_: int, outcome: Outcome, *, drop_waiting: bool) -> AccountEntry:

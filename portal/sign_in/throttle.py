@@ -32,6 +32,8 @@ CHECKS_WINDOW_SECS: Final = 60
 NEW_ACCOUNTS_PER_HOUR: Final = 20
 NEW_TEAMS_PER_DAY: Final = 5
 """PDF files and pictures of certificates that a person can have made."""
+PROJECT_ACCOUNTS_PER_HOUR: Final = 20
+"""Logins and keys of accounts at projects that a person can have tried: nobody guesses passwords there from here."""
 LOOK_UPS_PER_HOUR: Final = 60
 """Addresses for alerts that a person can enter; each is looked up, which may take seconds."""
 # Slow hashes that may be computed at once in this process, and how long a login waits for a slot. So logins cannot
@@ -104,6 +106,11 @@ def admit_new_team(user_id: int) -> None:
 def admit_look_up(user_id: int) -> None:
     """Let somebody enter an address for alerts, and count it; raises Throttled."""
     _take(RateLimitItemPerSecond(LOOK_UPS_PER_HOUR, 3600), "look_ups", str(user_id))
+
+
+def admit_project_account(user_id: int) -> None:
+    """Let somebody have a project asked for an account, and count it; raises Throttled."""
+    _take(RateLimitItemPerSecond(PROJECT_ACCOUNTS_PER_HOUR, 3600), "project-accounts", str(user_id))
 
 
 def admit_key(address: str) -> None:

@@ -247,6 +247,9 @@ ACCOUNT_MANAGER: Final = [
     own("projects/keywords/"),
     act("projects/keywords/"),
     own("projects/<int:pk>/", "projects/{project}/"),
+    # The project of the matrix has one account that all share.
+    own("projects/<int:pk>/account/", "projects/{project}/account/", 404),
+    act("projects/<int:pk>/account/", "projects/{project}/account/", 404),
 ]
 PROJECT: Final = [
     public("project/"),
