@@ -76,9 +76,9 @@ AM_MAX_NCPUS = env.integer("AM_MAX_NCPUS", 1024, low=1, high=100_000)
 AM_MAX_CPU_FLOPS = env.number("AM_MAX_CPU_FLOPS", 200e9, low=1e6, high=1e13)
 AM_MAX_GPUS = env.integer("AM_MAX_GPUS", 64, low=0, high=1000)
 AM_MAX_GPU_FLOPS = env.number("AM_MAX_GPU_FLOPS", 500e12, low=1e6, high=5e15)
-# A speed more than so many times more or less than is usual for the processor's model is not believed; a model's usual
-# speed is taken from computers of so many owners.
+# A speed that differs by more than this factor from the usual one of the processor's model is not believed.
 AM_MODEL_FACTOR = env.number("AM_MODEL_FACTOR", 4, low=1.5, high=1000)
+# The usual speed is taken from the computers of at least this many owners.
 AM_MODEL_OWNERS = env.integer("AM_MODEL_OWNERS", 5, low=3, high=10_000)
 # Failed logins by the client protocols, per account and per address, within the window.
 CLIENT_LOGIN_FAILURES = env.integer("CLIENT_LOGIN_FAILURES", 10, low=1, high=1_000_000)
@@ -121,22 +121,22 @@ CODE_SIGNING_KEY_PUBLIC = Path(env.text("CODE_SIGNING_KEY_PUBLIC", str(VAR_DIR /
 UPLOADS_DIR = Path(env.text("UPLOADS_DIR", str(VAR_DIR / "uploads")))
 # Or in parts in the storage, known to the database: then any web server goes on with what another one began.
 UPLOADS_IN_STORAGE = env.switch("UPLOADS_IN_STORAGE", object_storage.is_chosen())
-# Parts of files, of which nothing more has come for so long, are forgotten. BOINC's clients give up after 14 days.
+# Unfinished uploads that have received nothing for this long are removed. BOINC's clients give up after 14 days.
 UPLOADS_KEPT_DAYS = env.integer("UPLOADS_KEPT_DAYS", 15, low=1, high=365)
-# After so many days finished jobs go to the archive, without their stderr output.
+# After this many days finished jobs go to the archive, without their stderr output.
 JOBS_KEPT_DAYS = env.integer("JOBS_KEPT_DAYS", 30, low=0, high=3650)
 # The internal location of nginx that has the folder of stored files; empty: the site sends them itself.
 DOWNLOAD_ACCEL_PREFIX = env.text("DOWNLOAD_ACCEL_PREFIX")
 # How files in object storage reach those who may have them: they are sent there for a limited time, or by the site.
 FILES_S3_DOWNLOADS = env.choice("FILES_S3_DOWNLOADS", "presigned", ["presigned", "site"])
 FILES_S3_URL_SECS = env.integer("FILES_S3_URL_SECS", 3600, low=60, high=7 * 86_400)
-# A client waits so long before its next request, unless its owner asks for one.
+# A client waits this long before its next request, unless its owner asks for one.
 SCHEDULER_REQUEST_DELAY_SECS = env.integer("SCHEDULER_REQUEST_DELAY_SECS", 10, low=0, high=86_400)
 # A computer that asks for jobs again before this gets none; what it reports is taken.
 MIN_SENDWORK_INTERVAL_SECS = env.integer("MIN_SENDWORK_INTERVAL_SECS", 6, low=0, high=86_400)
 # Bytes of trickle-up messages that are taken of a job within 24 hours; the rest is dropped.
 TRICKLE_BYTES_PER_JOB_DAY = env.integer("TRICKLE_BYTES_PER_JOB_DAY", 1024**2, low=1000, high=1024**3)
-# Clients ask again after so long at the latest, even if they need nothing, to learn of cancelled jobs. 0: never.
+# Clients ask again after this long at the latest, even if they need nothing, to learn of cancelled jobs. 0: never.
 SCHEDULER_NEXT_RPC_SECS = env.integer("SCHEDULER_NEXT_RPC_SECS", 86_400, low=0, high=30 * 86_400)
 
 # How often beat looks for results that are late or reported, and, at a third of that rate, for finished workunits.
@@ -268,7 +268,7 @@ _database["OPTIONS"] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
     # A pool makes one connection at a time: one that hangs would block it long after an outage has ended. Of several
-    # hosts each has so long.
+    # hosts each has this long.
     "connect_timeout": 2 if _has_standbys else 5,
     **_database.get("OPTIONS", {}),
     # By default the pool waits longer after each attempt, up to minutes after an outage has ended.
@@ -315,7 +315,7 @@ CELERY_TASK_ROUTES = {
     "portal.tasks.carry_out_requested": {"queue": "requested"},
     "portal.tasks.carry_out_maintenance": {"queue": "requested"},
 }
-# Any number of beat processes may run: one of them has the lease, for so long after it last renewed it.
+# Any number of beat processes may run: one of them has the lease, for this long after it last renewed it.
 CELERY_BEAT_SCHEDULER = "portal.periodic.scheduler:LeaseScheduler"
 BEAT_LEASE_SECS = env.integer("BEAT_LEASE_SECS", 15, low=3, high=300)
 CELERY_BEAT_SCHEDULE = timetable(
@@ -422,7 +422,7 @@ AUTHENTICATION_BACKENDS = [
 ]
 LOGIN_REDIRECT_URL = "home"
 LOGIN_URL = "account_login"
-# Whoever asks, an address gets only so many mails that set a new password, or confirm it.
+# An address gets at most ten password-reset mails and ten confirmation mails a day, no matter who requests them.
 ACCOUNT_RATE_LIMITS = {"reset_password": "20/m/ip,5/m/key,10/d/key", "confirm_email": "1/3m/key,10/d/key"}
 ACCOUNT_ADAPTER = "portal.people.adapter.AccountAdapter"
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
@@ -467,7 +467,7 @@ LANGUAGE_COOKIE_SAMESITE = "Lax"
 STAFF_SECOND_FACTOR = env.switch("STAFF_SECOND_FACTOR", HTTPS)
 # What one operator asks for in the admin another one has to confirm, where it could do most harm.
 TWO_PERSONS = env.switch("TWO_PERSONS", False)
-# Operators who do nothing for so long have to sign in again; 0: no limit.
+# Operators who do nothing for this long have to sign in again; 0: no limit.
 STAFF_IDLE_SECS = env.integer("STAFF_IDLE_SECS", 3600, low=0, high=14 * 86_400)
 SESSION_ENGINE = "portal.sign_in.sessions"
 SESSION_COOKIE_HTTPONLY = True

@@ -42,7 +42,7 @@ BATCH: Final = 64
 THREADS: Final = 16
 PER_PERSON: Final = 2
 RUN_SECS: Final = 30.0
-"""No further batch is begun after so long."""
+"""No further batch is begun after this long."""
 KEPT: Final = dt.timedelta(days=7)
 Outcome = AlertMessage.Outcome
 

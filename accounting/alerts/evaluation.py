@@ -30,7 +30,7 @@ log = structlog.get_logger("alerts")
 EVERY: Final = dt.timedelta(minutes=10)
 """How often a volunteer is evaluated; one with a new security event at the next run."""
 OVERLAP: Final = dt.timedelta(minutes=10)
-"""Events are looked for from so long before the last evaluation: one may be written late, by a long transaction."""
+"""Events are looked for from this long before the last evaluation: one may be written late, by a long transaction."""
 EVENTS_TOLD_FOR: Final = dt.timedelta(days=7)
 """After a pause of the tasks, older events are not told any more."""
 WATCHES_PER_RUN: Final = 500

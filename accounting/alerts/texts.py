@@ -23,7 +23,7 @@ KIND_LABELS: Final[Mapping[AlertKind, Promise | str]] = {
 
 
 def title_of(kind: AlertKind, count: int, *, is_over: bool) -> str:
-    """The first line of a message about so many things of a kind."""
+    """The first line of a message about this many things of a kind."""
     title = _title(kind, count)
     return _("Over: %(title)s") % {"title": title} if is_over else title
 

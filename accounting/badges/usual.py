@@ -17,7 +17,7 @@ USUAL: Final = (
     (_("10,000 credits"), "", BadgeKind.CREDIT, None, 10_000),
     (_("100,000 credits"), "", BadgeKind.CREDIT, None, 100_000),
     (_("1 million credits"), "", BadgeKind.CREDIT, None, 1_000_000),
-    (_("100 days"), _("On so many days your computers worked."), BadgeKind.DAYS, None, 100),
+    (_("100 days"), _("Your computers have worked on 100 days."), BadgeKind.DAYS, None, 100),
     (_("Two years"), _("You contributed in two calendar years."), BadgeKind.YEARS, None, 2),
     (_("Five years"), _("You contributed in five calendar years."), BadgeKind.YEARS, None, 5),
     (_("First hour on a GPU"), "", BadgeKind.GPU_HOURS, None, 1),

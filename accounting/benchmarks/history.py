@@ -24,7 +24,7 @@ from portal.models import Host, User
 VOLUNTEERS: Final = 1000
 COMPUTERS: Final = 4
 PROJECTS: Final = 3
-# So many have a month of history in the small table; the large one has everybody's for years.
+# This many have a month of history in the small table; the large one has everybody's for years.
 FIRST_VOLUNTEERS: Final = 280
 MONTH_DAYS: Final = 31
 LARGE: Final = 10_000_000

@@ -10,10 +10,9 @@ from django.core.management.base import OutputWrapper
 from playwright.sync_api import Browser, BrowserContext
 
 from accounting.simulation import demo_site
-from accounting.simulation.demo import DEMO_EMAIL
 from portal.benchmarks.server import server
 from portal.dev.browser import chromium, is_installed, sign_in
-from portal.dev.screenshots import PASSWORD
+from portal.dev.demo_login import VOLUNTEER
 from portal.models import User
 
 SLOWER: Final = 4
@@ -34,12 +33,12 @@ def measure() -> dict[str, Any]:
     if not is_installed():
         return {"skipped": "Chromium is not installed"}
     call_command("prepare", demo=True, verbosity=0)
-    if not User.objects.filter(email=DEMO_EMAIL).exists():
+    if not User.objects.filter(email=VOLUNTEER.email).exists():
         demo_site.make(OutputWrapper(sys.stdout))
     with server() as port, chromium() as browser:
         url = f"http://127.0.0.1:{port}/"
         signed_in = browser.new_context()
-        sign_in(signed_in.new_page(), url, DEMO_EMAIL, PASSWORD)
+        sign_in(signed_in.new_page(), url, *VOLUNTEER)
         found = {"landing": _page(browser, None, url)}
         for name, path in PAGES.items():
             found[name] = _page(browser, signed_in, f"{url}{path}")

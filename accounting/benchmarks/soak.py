@@ -86,7 +86,7 @@ def measure() -> dict[str, Any]:
 def _paced(
     port: int, members: list[fleet.Member], errors: Counter[str], rate: float, number: int
 ) -> Callable[[], None]:
-    """One of the clients that together send so many requests per second; a failure is counted, and it goes on."""
+    """One of the clients that together send this many requests per second; a failure is counted, and it goes on."""
     step = am_rpc.client(port, members, number)
     pause_secs = CONCURRENCY / rate
     due = time.perf_counter()
@@ -200,7 +200,7 @@ def _resident_kb(pid: int) -> int:
 
 @contextmanager
 def _slow_connections(port: int) -> Iterator[Counter[str]]:
-    """Hold so many until the block ends; each that the server ends is made anew. How they ended."""
+    """Hold this many until the block ends; each that the server ends is made anew. How they ended."""
     ended: Counter[str] = Counter()
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)

@@ -47,7 +47,7 @@ SELECT host_id, 0, '{0,0,0,0,0}', '{}', '{}', '', 0, 0 FROM accounting_hostproje
 
 
 def claim(project: Project, one_in: int) -> None:
-    """One of so many computers reports that it works for the project, under its own number."""
+    """One of this many computers reports that it works for the project, under its own number."""
     with connection.cursor() as cursor:
         cursor.execute(_CLAIM, {"project": project.pk, "one_in": one_in})
         cursor.execute(_LEDGERS)

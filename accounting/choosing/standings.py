@@ -20,9 +20,9 @@ from accounting.rpc.catalogue import facts_of, with_facts
 
 # How long a report counts, and how long a trouble is kept when no computer can report on it any more.
 FRESH: Final = dt.timedelta(days=1)
-# A trouble counts if more than half of the volunteers report it, and at least so many: a few cannot starve a project.
+# A trouble counts if more than half of the volunteers report it, and at least this many: a few cannot starve a project.
 MIN_VOLUNTEERS: Final = 3
-# Computers that have not reported for so long do not count.
+# Computers that have not reported for this long do not count.
 GONE: Final = dt.timedelta(days=3)
 
 

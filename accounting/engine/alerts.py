@@ -24,7 +24,7 @@ class AlertKind(StrEnum):
 LASTING: Final = frozenset({AlertKind.SILENT, AlertKind.FAILING, AlertKind.PROJECT})
 """Kinds that have an end; the others happen at a moment."""
 OVER_AFTER: Final = dt.timedelta(hours=1)
-"""A trouble is over when it was not seen for so long. One that comes and goes faster is one trouble."""
+"""A trouble is over when it was not seen for this long. One that comes and goes faster is one trouble."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ RETRY_AFTER: Final = tuple(dt.timedelta(minutes=minutes) for minutes in (1, 5, 3
 KEPT_TRYING: Final = dt.timedelta(hours=24)
 """A message that could not be sent by then is given up: it is no news any more."""
 FAILING_FOR: Final = dt.timedelta(days=3)
-"""A channel that has failed for so long is paused,"""
+"""A channel that has failed for this long is paused,"""
 MIN_TRIES_TO_PAUSE: Final = 3
 """but not at the first tries of a message that is tried again: the other side may have come back meanwhile."""
 _GONE: Final = frozenset({404, 410})

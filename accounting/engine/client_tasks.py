@@ -15,7 +15,7 @@ ASKED_AFTER: Final = dt.timedelta(days=1)
 FIRST_WAIT: Final = dt.timedelta(hours=1)
 LONGEST_WAIT: Final = dt.timedelta(days=1)
 UNKNOWN_MAX: Final = 3
-"""So many times in a row a project may say that it does not know a task, before it is not asked any more."""
+"""This many times in a row a project may say that it does not know a task, before it is not asked any more."""
 MAX_CREDIT: Final = 1e9
 """More credit than any single task is granted."""
 
@@ -96,5 +96,5 @@ def standing_of(server_state: int, outcome: int, validate_state: int) -> Standin
 
 
 def wait_before(asks: int) -> dt.timedelta:
-    """How long to wait after so many questions about a task, the last one included."""
+    """How long to wait after this many questions about a task, the last one included."""
     return min(FIRST_WAIT * (1 << min(max(asks - 1, 0), 10)), LONGEST_WAIT)

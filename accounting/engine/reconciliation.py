@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 SETTLING_DAYS: Final = 30
-"""So many days after it was estimated, work that the project has not granted is taken for refused.
+"""This many days after it was estimated, work that the project has not granted is taken for refused.
 
 BOINC's jobs mostly have a fortnight, and one that was not returned gets another fortnight on a second computer.
 """

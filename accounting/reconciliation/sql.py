@@ -124,7 +124,7 @@ SELECT m.month, sum(m.granted),
 
 
 def settled(ranges: int) -> str:
-    """The statement for so many ranges of days: ``first0`` to ``last0``, and so on."""
+    """The statement for this many ranges of days: ``first0`` to ``last0``, and so on."""
 
     def of(table: str) -> str:
         either = [f"{table}.day BETWEEN %(first{number})s AND %(last{number})s" for number in range(ranges)]

@@ -34,7 +34,7 @@ def to_us(moment: dt.datetime) -> int:
 
 
 def from_us(us: int) -> dt.datetime:
-    """The moment so many microseconds after the beginning of 1970."""
+    """The moment this many microseconds after the beginning of 1970."""
     return EPOCH + us * _MICROSECOND
 
 

@@ -24,7 +24,7 @@ from portal.templatetags.drawings import DATA_COLOURS
 MAX_ON_HOME: Final = 8
 MAX_ENDED: Final = 20
 SHOWN_FOR: Final = dt.timedelta(days=2)
-"""After so long without a contact a computer's list says nothing about now."""
+"""After this long without a contact a computer's list says nothing about now."""
 
 
 @dataclass(frozen=True, slots=True)

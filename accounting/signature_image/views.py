@@ -21,7 +21,7 @@ from accounting.signature_image.reads import read_facts
 from portal.people.access import signed_in
 
 CACHED_SECS: Final = 600
-"""For so long browsers and other sites may show a picture without asking again."""
+"""For this long browsers and other sites may show a picture without asking again."""
 
 
 def told(what: str) -> str:

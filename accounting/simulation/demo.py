@@ -21,14 +21,12 @@ from accounting.rpc import account_keys, catalogue
 from accounting.simulation import fleet
 from accounting.simulation.demo_projects import LINUX, PROJECTS, WINDOWS
 from accounting.simulation.demo_statistics import DemoStatistics
+from portal.dev.demo_login import OPERATOR, VOLUNTEER
 from portal.models import User
 
-DEMO_EMAIL: Final = "demo@example.org"
-OPERATOR_EMAIL: Final = "operator@example.org"
-PASSWORD: Final = "cobblestone"  # noqa: S105  # of the demo, printed when it starts
 HISTORY: Final = dt.timedelta(days=90)
 OWN_PROJECT: Final = dt.timedelta(days=21)
-"""For so long the demo volunteer's computers have worked for this site's own project."""
+"""For this long the demo volunteer's computers have worked for this site's own project."""
 EXPORTED_AT: Final = dt.timedelta(hours=2)
 """After midnight, UTC: when projects export their statistics."""
 SEED: Final = 2026
@@ -80,11 +78,11 @@ def create_people(now: dt.datetime) -> Told:
     At first the volunteer's subjects decide; for the last three weeks the computers work for projects that were chosen
     by hand, with this site's own among them, if there is one.
     """
-    User.objects.create_superuser(OPERATOR_EMAIL, PASSWORD, name="Operator")
-    volunteer = User.objects.create_user(DEMO_EMAIL, PASSWORD, name="Mara", created_at=now - HISTORY)
+    User.objects.create_superuser(*OPERATOR, name="Operator")
+    volunteer = User.objects.create_user(*VOLUNTEER, name="Mara", created_at=now - HISTORY)
     AccountSettings.objects.create(user=volunteer)
     choose_keywords(volunteer, SUBJECTS, [])
-    machines = fleet.assemble(DEMO_EMAIL, PASSWORD, SEED)
+    machines = fleet.assemble(*VOLUNTEER, SEED)
     calls = fleet.schedule(machines, now - HISTORY, now)
     begins = dt.datetime.combine((now - OWN_PROJECT).astimezone(dt.UTC).date(), dt.time(), dt.UTC) + EXPORTED_AT
     own = _make_own_project()

@@ -11,6 +11,7 @@ from django.core.management.base import OutputWrapper
 from django.utils import timezone
 
 from accounting.simulation import demo as demo_data
+from portal.dev.demo_login import OPERATOR, VOLUNTEER
 from portal.models import User
 
 
@@ -19,10 +20,10 @@ def make(stdout: OutputWrapper) -> None:
     stdout.write("Making a demo volunteer with ninety days of history…")
     demo_data.create_projects()
     told = demo_data.create_people(timezone.now())
-    for email in (demo_data.DEMO_EMAIL, demo_data.OPERATOR_EMAIL):
+    for email in (VOLUNTEER.email, OPERATOR.email):
         user = User.objects.get(email=email)
         EmailAddress.objects.get_or_create(user=user, email=email, defaults={"verified": True, "primary": True})
     stdout.write(f"{told.calls} requests of simulated computers were answered.")
     if "project" in settings.ROOMS:
         work = {host_id: [astuple(each) for each in did] for host_id, did in told.own_work.items()}
-        call_command("simulate_history", demo_data.DEMO_EMAIL, work=work, stdout=stdout)
+        call_command("simulate_history", VOLUNTEER.email, work=work, stdout=stdout)

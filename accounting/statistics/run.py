@@ -128,7 +128,7 @@ def _begin(project_id: int, now: dt.datetime, at_once: bool) -> StatisticsImport
 
 
 def _back_off(failures: int) -> dt.timedelta:
-    """How long to wait after so many failures in a row."""
+    """How long to wait after this many failures in a row."""
     secs = min(RETRY.total_seconds() * 2.0 ** min(failures - 1, 10), MAX_BACK_OFF.total_seconds())
     return dt.timedelta(seconds=secs * random.uniform(1, 1 + _JITTER))
 

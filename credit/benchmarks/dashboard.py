@@ -24,7 +24,7 @@ from portal.models import Host, OperatingFigure, User
 
 RESULTS: Final = int(os.environ.get("DASHBOARD_RESULTS", 10_000_000))
 IN_PROGRESS: Final = 20
-"""One result of so many is at a computer; the others were granted credit, over a year."""
+"""One result of this many is at a computer; the others were granted credit, over a year."""
 VERSIONS: Final = 20
 SNAPSHOTS: Final = 365 * 24 * 6
 FIGURES_A_SERIES: Final = 1400
@@ -122,7 +122,7 @@ def _make_figures(now: dt.datetime) -> None:
 
 
 def _copy(row: Model, count: int, changes: dict[str, str]) -> None:
-    """Insert so many rows like this one; ``changes``: SQL of columns, by ``n`` from 1."""
+    """Insert this many rows like this one; ``changes``: SQL of columns, by ``n`` from 1."""
     table = row._meta.db_table
     key = "id"
     columns = [str(field.column) for field in row._meta.concrete_fields if field.column != key]

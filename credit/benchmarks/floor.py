@@ -50,7 +50,7 @@ def create(workunits: int, replicas: int) -> None:
 
 
 def measure(passes: int) -> tuple[int, float]:
-    """So many passes: results granted, and seconds."""
+    """This many passes: results granted, and seconds."""
     count = 0
     began = time.perf_counter()
     for _ in range(passes):

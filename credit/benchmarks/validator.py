@@ -31,7 +31,7 @@ WARM_UP: Final = 2000
 BATCH: Final = 5000
 """Workunits of a pass, as VALIDATOR_BATCH has it; the floor's are of a thousand, and gain nothing by more."""
 BACKLOGS: Final = 2
-"""So many times ``WORKUNITS`` wait and are validated."""
+"""This many times ``WORKUNITS`` wait and are validated."""
 ENGINE_WORKUNITS: Final = 20_000
 
 

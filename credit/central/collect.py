@@ -29,7 +29,7 @@ log = structlog.get_logger(__name__)
 
 EVERY: Final = dt.timedelta(hours=23)
 KEPT: Final = dt.timedelta(days=30)
-"""What a server said last is used for so long. Recent credit, the weight, is down to a twentieth by then."""
+"""What a server said last is used for this long. Recent credit, the weight, is down to a twentieth by then."""
 MAX_RUN_SECS: Final = 300.0
 """Of one run, so that other tasks get their turn; the next run goes on."""
 DOCUMENT: Final = "version_factors.xml"

@@ -23,7 +23,7 @@ MEASURED: Final = dt.timedelta(days=7)
 MAX_WORKUNITS: Final = 50_000
 _FRESH_SECS: Final = 600
 _FLOPS: Final = 1e12
-"""Credit is given per so many FLOPs estimated."""
+"""Credit is given per this many FLOPs estimated."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from credit.engine.facts import AppFacts, CreditSystem, ResultFacts, WorkunitFac
 from credit.engine.rules import MAX_CREDIT, MIN_ELAPSED_SECS, credit_of
 
 MAX_SAVED_SECS: Final = 30 * 86400.0
-"""Time of a computer's processors that was not credited for so long is no longer credited by trickle-up messages."""
+"""Time of a computer's processors that was not credited for this long is no longer credited by trickle-up messages."""
 
 
 @dataclass(frozen=True, slots=True)

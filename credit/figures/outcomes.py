@@ -29,7 +29,7 @@ FIRST: Final = dt.timedelta(days=1)
 TIMED_OUT_AGAIN: Final = dt.timedelta(days=1)
 HOURS_KEPT: Final = dt.timedelta(days=31)
 UNFIT_AGAIN: Final = dt.timedelta(days=7)
-"""Outputs may be found unfit so long after they were reported, once there are others to compare them with."""
+"""Outputs may be found unfit this long after they were reported, once there are others to compare them with."""
 # Of jobs that a computer no longer has nobody knows when it lost them.
 FAILURES: Final = (Outcome.CLIENT_ERROR, Outcome.NO_REPLY, Outcome.VALIDATE_ERROR)
 

@@ -132,7 +132,7 @@ def _jobs_of(
 
 
 def _job(project: SimulatedProject, computer: Computer, secs: float, *, is_gpu: bool) -> Job | None:
-    """A job that takes the computer so long, with its own report; None if it has no program for it."""
+    """A job that takes the computer this long, with its own report; None if it has no program for it."""
     able = [
         n for n in computer.kinds(project.kinds) if (project.kinds[n].processor_type != ProcessorType.CPU) == is_gpu
     ]

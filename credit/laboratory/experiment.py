@@ -40,9 +40,9 @@ MIN_JOBS: Final = 1000
 MAX_JOBS: Final = 200_000
 USUAL_JOBS: Final = 24_000
 SETTLING_DAYS: Final = 25
-"""New computers are granted less for so long where ``host_scale_check`` is on (docs/explanation/credit.md)."""
+"""New computers are granted less for this long where ``host_scale_check`` is on (docs/explanation/credit.md)."""
 CHUNK_JOBS: Final = 1000
-"""So many jobs are done between two reports of progress."""
+"""This many jobs are done between two reports of progress."""
 LEAST_RESULTS: Final = 100
 """Of a version, to be compared with others."""
 LEAST_HOST_RESULTS: Final = 20

@@ -60,7 +60,7 @@ class SimulatedProject:
     njobs: int = field(default=0)
 
     def report(self, njobs: int, begin: dt.datetime, end: dt.datetime) -> int:
-        """So many jobs are sent and reported between two moments, and wait to be validated; the number of results."""
+        """This many jobs are sent and reported between two moments, and wait to be validated; the number of results."""
         if not 0 <= njobs <= MAX_JOBS:
             raise ValueError(f"njobs must be from 0 to {MAX_JOBS}, not {njobs}")
         jobs = [make_job(self.rng, self.computers, self.kinds, self.nreplicas, self.usual_fpops) for _ in range(njobs)]
@@ -285,7 +285,7 @@ def run(
     validates: bool = True,
     nsteps: int = 24,
 ) -> tuple[int, float]:
-    """So many jobs between two moments, in steps: reported, validated, scales renewed. Results, and credit granted."""
+    """This many jobs between two moments, in steps: reported, validated, scales renewed. Results and granted credit."""
     nresults = 0
     credit = 0.0
     for step in range(nsteps):

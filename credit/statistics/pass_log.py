@@ -13,8 +13,8 @@ from credit.models import LoggedPass
 from credit.statistics.pass_arrays import RECORDS, RESULTS, VERSIONS, WORKUNITS, PassFacts, decode, encode
 
 _BATCH: Final = 50
-# Deletes the oldest rows of an app, without which those that stay still have so many granted workunits. If passes grant
-# nothing, as many rows stay as passes of one workunit each with the feeder's runs would have.
+# Deletes the oldest rows of an app, as long as the others have this many granted workunits. If passes grant nothing, as
+# many rows stay as passes of one workunit each with the feeder's runs would have.
 _PRUNE: Final = """
 DELETE FROM credit_loggedpass
  WHERE app_id = %(app)s AND id < (

@@ -155,14 +155,14 @@ def _with(scenario: Scenario, changed: Project) -> Scenario:
 
 
 def trial_days(days: float, events: int) -> float:
-    """How long a trial runs, after a run of so many days had so many events."""
+    """How long a trial runs, after a run of this many days had this many events."""
     return min(days, TRIAL_DAYS_MAX, days * TRIAL_EVENTS / max(events, 1))
 
 
 def try_all(
     scenario: Scenario, findings: Findings, result: Result, days: float, run: Callable[[Scenario, float], Result]
 ) -> Outcome:
-    """Runs the candidates, each over so many days, and the scenario as it is, too, if the result is of other days."""
+    """Runs the candidates, each over this many days, and the scenario as it is, too, if the result is of other days."""
     tried = candidates(scenario, findings, result)
     shares = [row.share for row in result.projects]
     is_same = days == result.days or not tried

@@ -56,7 +56,7 @@ def measure() -> dict[str, Any]:
 
 
 def _scenario(length: int, *, gpus: bool) -> Scenario:
-    """Two projects; a buffer that so many jobs fill."""
+    """Two projects; a buffer that this many jobs fill."""
     size = Normal(JOB_SECS * 1e9)
     versions = (Version(1e9), Version(1e9, 0.1, "NVIDIA", 0.5)) if gpus else (Version(1e9),)
     apps = tuple(App(f"a{n}", (each,), size, size, 1000 * DAY_SECS) for n, each in enumerate(versions))

@@ -57,7 +57,7 @@ class Capacity:
         self.ram_bytes = NEVER  # what running jobs may use now; infinity for no limit
         self.kind_active = [True] * len(processors)  # per kind: jobs may run on it now (on, active, GPU active)
         self.set_preferences(scenario.preferences)
-        self.limited = False  # a project or an application may run only so many jobs at once
+        self.limited = False  # a project or an application has a limit of jobs at once
         # No present job can miss its deadline before; 0: not known (RoundRobinSimulation.may_miss_deadlines).
         self.safe_until_secs = 0.0
 

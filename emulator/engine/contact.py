@@ -176,7 +176,7 @@ class Contact:
             client.recorder.rpc(now, project.index, asked, len(jobs), reported, True)
 
     def _within_limits(self, request: WorkRequest, now: float) -> WorkRequest | None:
-        """A project that may run only so many jobs at once is asked for no more than these can do within the buffer:
+        """A project with a limit of jobs at once is asked for no more than these can do within the buffer:
         more would not shorten the shortfall. None, and it is not tried again for a while, if nothing is left of what
         the request is about: its kind or, under a policy without back-offs per kind, any."""
         client, project = self._client, request.project

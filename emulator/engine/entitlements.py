@@ -37,7 +37,7 @@ class Entitlements:
         self._stretches: dict[tuple[tuple[Claim, ...], float], Stretch] = {}
 
     def able(self, kind: int, secs: float) -> None:
-        """That kind of processor was able to compute for so long."""
+        """That kind of processor was able to compute for this long."""
         self._able_secs[kind] += secs
 
     def open(self, now: float) -> None:

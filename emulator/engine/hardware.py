@@ -37,7 +37,7 @@ def change_processor(client: Client, event: ChangeProcessor, now: float) -> list
 
 
 def _change_speeds(client: Client, kind: int, faster: float) -> None:
-    """Versions and jobs of that kind run so many times as fast; all are counted at the new peaks."""
+    """Versions and jobs of that kind run this many times as fast; all are counted at the new peaks."""
     flops = client.instance_flops
     for project in client.all_projects:
         for app in project.apps:

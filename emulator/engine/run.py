@@ -71,7 +71,7 @@ def run(
     timeline: bool = True,
     explain_secs: tuple[float, float] = (0.0, NEVER),
 ) -> Result:
-    """Runs a scenario for so many days under a policy made for this run.
+    """Runs a scenario for this many days under a policy made for this run.
 
     `timeline`: whether to record it. `explain_secs`: the part of the run whose decisions are kept. Raises
     ScenarioError for an impossible number of days.

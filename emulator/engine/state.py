@@ -89,7 +89,7 @@ class Job:
         return (self.size_secs - self.before_secs - self.left) * self.counted_flops + self.changed_flop
 
     def run_faster(self, times: float) -> None:
-        """From now on it runs so many times as fast; it must be settled."""
+        """From now on it runs this many times as fast; it must be settled."""
         self.left /= times
         self.before_secs /= times
         self.left_at_error /= times

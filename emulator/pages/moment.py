@@ -8,7 +8,7 @@ from typing import Any, Final
 from emulator.pages.texts import moment_texts
 from emulator.runs.packed_timeline import Packed
 
-SHOWN_BUFFERS: Final = 3  # the picture shows no more than so many times the buffer
+SHOWN_BUFFERS: Final = 3  # the picture shows no more than this many times the buffer
 LEAST_NAMED_PERCENT: Final = 5.0  # a narrower bar has no number
 JOBS_MAX: Final = 300
 TICKS: Final = (0.25, 0.5, 1, 2, 3, 6, 12, 24, 48, 96, 168, 336, 720, 1440, 2880, 8760, 87_600, 876_000)  # hours

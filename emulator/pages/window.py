@@ -25,7 +25,7 @@ Cell = tuple[int, int, int, list[list[float]]]
 
 
 def window(packed: Packed, from_secs: float, to_secs: float, width: int) -> dict[str, Any]:
-    """Lanes, marks and lines between two times (s), for a drawing so many pixels wide.
+    """Lanes, marks and lines between two times (s), for a drawing this many pixels wide.
 
     ``blocks``: rows [lane, start, end, project, usage, by_deadline, job]; or ``cells``: rows [lane, first column,
     column after the last, [[project, busy part], …]], of ``width`` columns.

@@ -14,7 +14,7 @@ from emulator.engine.scenario import CPU, DAY_SECS, Project, Scenario
 from emulator.models import Run, RunState
 
 EARLIER_RUNS: Final = 100
-"""So many finished runs, the latest, say how long a job takes to emulate."""
+"""This many finished runs, the latest, say how long a job takes to emulate."""
 START_SECS: Final = 0.6
 """Processor time of a process before it emulates the first job."""
 LEAST_JOBS: Final = 100
@@ -62,7 +62,7 @@ def _instance_secs(project: Project, kind: str) -> float:
 
 
 def run_secs(policies: Sequence[str], jobs: float) -> list[float]:
-    """The processor time (s) of a run with so many jobs under each policy. One statement."""
+    """The processor time (s) of a run with this many jobs under each policy. One statement."""
     known = _secs_per_job(
         Run.objects.filter(state=RunState.DONE, policy__in=policies, cpu_secs__isnull=False)
         .order_by("-pk")

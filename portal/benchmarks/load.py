@@ -23,7 +23,7 @@ class Measured:
 
 
 def run(work: Callable[[int], Callable[[], None]], concurrency: int, secs: float) -> Measured:
-    """Call ``work(n)()`` again and again in each of so many threads, for so long; ``work(n)`` prepares thread n.
+    """Call ``work(n)()`` again and again in each of this many threads, for this long; ``work(n)`` prepares thread n.
 
     The rate is the sum of the rates of the threads, each measured until its last call ended. Otherwise calls that end
     after the time would make short rounds look slow.

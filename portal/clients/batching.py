@@ -56,7 +56,7 @@ BATCH_SECS: Final = 45.0
 MAX_WAITING_APART: Final = 200
 """Transactions and slow queries that wait for a connection at most; more are refused."""
 RECONNECT_SECS: Final = 2.0
-"""A pool that tries to connect waits longer after each attempt; after so long it begins anew."""
+"""A pool that tries to connect waits longer after each attempt; after this long it begins anew."""
 THREADS: Final = 8
 MAX_CALLS: Final = 200
 """Slow calls under way or waiting for a thread at most; more are refused."""

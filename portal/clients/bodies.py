@@ -77,7 +77,7 @@ class Body:
         return self._nto_come == 0
 
     async def read(self, nbytes: int) -> bytes:
-        """So many bytes, which the caller keeps; fewer only at the end."""
+        """This many bytes, which the caller keeps; fewer only at the end."""
         while len(self._buffer) < nbytes and self._nto_come:
             if self._nkept > SMALL_BYTES and self._memory.kept > self._memory.most:
                 raise TooMuch
@@ -87,7 +87,7 @@ class Body:
         return self._take(nbytes)
 
     async def next_part(self, nbytes: int) -> bytes:
-        """At most so many bytes, none at the end. They are not counted any more, as the caller is soon done with them.
+        """At most this many bytes, none at the end. They are no longer counted, as the caller is soon done with them.
 
         Bytes that came before a fault are returned first. Instead of raising TooMuch it returns shorter parts.
         """
@@ -101,7 +101,7 @@ class Body:
         return part
 
     async def drop(self, most: int) -> None:
-        """Read and drop the rest, up to so many bytes: a client that is still sending does not see the reply."""
+        """Read and drop the rest, up to this many bytes: a client that is still sending does not see the reply."""
         most -= len(self._buffer)
         self._count(-len(self._buffer))
         self._buffer.clear()

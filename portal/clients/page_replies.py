@@ -13,7 +13,7 @@ from portal.clients.bodies import LEAST_BYTES_PER_SEC, MemoryLimit, Message, Sen
 
 _IN_MEMORY_BYTES: Final = 64 * 1024
 _PART_BYTES: Final = 16 * 1024
-"""Sent at a time: for so long a reader may take nothing, besides the grace."""
+"""Sent at a time: for this long a reader may take nothing, besides the grace."""
 
 
 class PageReply:

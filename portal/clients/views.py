@@ -124,13 +124,13 @@ class _Body:
         self.nleft = length
 
     def read(self, nbytes: int) -> bytes:
-        """So many bytes; fewer, or none, at the end, which may come too soon. OSError if the client is gone."""
+        """This many bytes; fewer, or none, at the end, which may come too soon. OSError if the client is gone."""
         part = self._request.read(min(nbytes, self.nleft))
         self.nleft -= len(part)
         return part
 
     def drop(self, most: int) -> None:
-        """Read and drop the rest, up to so many bytes."""
+        """Read and drop the rest, up to this many bytes."""
         with suppress(OSError):
             while most > 0 and (part := self.read(min(most, _PART_BYTES))):
                 most -= len(part)

@@ -34,14 +34,14 @@ class HostDescription:
 
 SAME_NAME_AFTER: Final = dt.timedelta(days=10)
 """A computer with this name and another id, or this id and another name, is the same one, installed again or renamed,
-if the record has been silent so long.
+if the record has been silent this long.
 
 A client in use reports several times a day, and one that is off now and then within a week or so. A computer that is
 installed again sooner gets a second record, which its owner can merge: better than two computers in one record."""
 
 RESET_AFTER: Final = dt.timedelta(minutes=10)
 """A computer that joins again with its token, under its name and with another id, was reset, if its record has been
-silent so long: not one of several that an image made with one name, which start at about the same time."""
+silent this long: not one of several that an image made with one name, which start at about the same time."""
 
 
 def identify(

@@ -265,7 +265,7 @@ class LongCourse:
 
 
 def bucket_secs(since: dt.datetime, until: dt.datetime) -> int:
-    """So long is a bucket that a chart of this time has at most MAX_POINTS; ten minutes at the least."""
+    """The length of a bucket: a chart of this time has at most MAX_POINTS of them, each at least ten minutes long."""
     return max(600, -(-int((until - since).total_seconds()) // MAX_POINTS))
 
 

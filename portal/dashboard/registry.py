@@ -71,7 +71,7 @@ class Figure:
     """A figure of the dashboard.
 
     ``link``: a view of the admin and its query, "admin:credit_workunit_changelist?need_validate__exact=1".
-    ``per_secs``: it is a counter, shown as its growth in so many seconds; ``per`` says so in words.
+    ``per_secs``: it is a counter, shown as its growth in this many seconds; ``per`` says so in words.
     ``history`` gives long charts from elsewhere; without it they show the values taken. ``label_text`` shows a label,
     which is kept in English, in the page's language.
     """
@@ -95,7 +95,7 @@ class Figure:
 @dataclass(frozen=True, slots=True)
 class Table:
     """A short table below a panel's figures: its columns. Rows are lists of texts, of (text, address), of times
-    (portal.dashboard.record.moment), and of {"number", "all"}: so many of all.
+    (portal.dashboard.record.moment), and of {"number", "all"}: this many of all.
     """
 
     name: str

@@ -10,6 +10,7 @@ from django.db.migrations.state import ModelState, ProjectState
 from django.db.models import Field
 
 _MODEL_TEXTS: Final = ("verbose_name", "verbose_name_plural")
+_FIELD_TEXTS: Final = ("verbose_name", "help_text", "choices")
 
 
 class TextlessAutodetector(MigrationAutodetector):
@@ -31,13 +32,13 @@ def without_texts(state: ProjectState) -> ProjectState:
 def _strip_model(model: ModelState) -> None:
     for text in _MODEL_TEXTS:
         model.options.pop(text, None)
-    for field in model.fields.values():
-        _strip_field(field)
+    model.fields = {name: _textless(field) for name, field in model.fields.items()}
 
 
-def _strip_field(field: Field[Any, Any]) -> None:
-    field._verbose_name = None  # type: ignore[attr-defined]  # what `deconstruct` reads
-    field.help_text = ""
-    field.choices = None
-    if inner := getattr(field, "base_field", None):
-        _strip_field(inner)
+def _textless(field: Field[Any, Any]) -> Field[Any, Any]:
+    """A new field like this one, without its texts."""
+    _, _, args, kwargs = field.deconstruct()
+    arguments = {name: value for name, value in kwargs.items() if name not in _FIELD_TEXTS}
+    if isinstance(inner := arguments.get("base_field"), Field):
+        arguments["base_field"] = _textless(inner)
+    return type(field)(*args, **arguments)

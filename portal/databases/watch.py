@@ -26,7 +26,7 @@ LOOK_SECS: Final = 2.0
 FIND_SECS: Final = 0.5
 """Between two attempts to find a primary."""
 UNANSWERED_SECS: Final = 8.0
-"""A server that answers nothing for so long is given up. One that has just too much to do answers sooner."""
+"""A server that answers nothing for this long is given up. One that has just too much to do answers sooner."""
 CONNECT_SECS: Final = 2
 _ASK: Final = "SELECT current_setting('transaction_read_only') = 'off', clock_timestamp()"
 # What psycopg adds to libpq's parameters, and what is no matter of the watch.

@@ -34,7 +34,7 @@ def main() -> None:
     if os.getppid() != parent:
         sys.exit(f"the process {parent} that wanted {command[0]} has ended")
     try:
-        os.execvp(command[0], command)  # noqa: S606  # what the Makefile names
+        os.execvp(command[0], command)  # noqa: S606  # it becomes the program that it was asked to run
     except OSError as error:
         sys.exit(f"{command[0]} cannot be run: {error.strerror}")
 

@@ -26,12 +26,12 @@ from typing import NoReturn
 import psycopg
 
 from portal.dev import embedded
+from portal.dev.demo_login import VOLUNTEER
 from portal.dev.parent_death import ends_with_parent
 from portal.languages.compiling import compile_stale
 
 PROJECT_DIR = Path(__file__).resolve().parents[2]
 HOST = "127.0.0.1"
-DEMO_EMAIL = "demo@example.org"  # as the demo's data have it (accounting.simulation.demo)
 STOP_LIMIT_SECS = 10.0
 ANSWER_LIMIT_SECS = 60.0
 LOOK_AFTER_SERVERS_SECS = 5.0
@@ -220,7 +220,7 @@ def wait_for_end(ended: "queue.SimpleQueue[str]") -> str:
 def greet(port: int) -> None:
     show(f"\n  Cobblestone is ready:  http://{HOST}:{port}/")
     if has_demo_account():
-        show(f"  Demo login:            {DEMO_EMAIL} / cobblestone")
+        show(f"  Demo login:            {VOLUNTEER.email} / {VOLUNTEER.password}")
     show("  Ctrl-C ends it.\n")
 
 
@@ -231,7 +231,7 @@ def has_demo_account() -> bool:
     if not settings.DEMO:
         return False
     with psycopg.connect(settings.DATABASE_URL) as connection:
-        return bool(connection.execute("SELECT 1 FROM portal_user WHERE email = %s", [DEMO_EMAIL]).fetchone())
+        return bool(connection.execute("SELECT 1 FROM portal_user WHERE email = %s", [VOLUNTEER.email]).fetchone())
 
 
 def stop(services: list[Service]) -> None:
@@ -281,7 +281,7 @@ def read_settings() -> None:
 
     if settings.DEMO:
         # The demo's data: visitors look around in it. Without them there is no such account.
-        os.environ.setdefault("DEMO_ACCOUNT", DEMO_EMAIL)
+        os.environ.setdefault("DEMO_ACCOUNT", VOLUNTEER.email)
 
 
 if __name__ == "__main__":

@@ -12,11 +12,10 @@ from typing import Final
 from playwright.sync_api import Page, ViewportSize
 
 from portal.dev.browser import chromium, sign_in
+from portal.dev.demo_login import VOLUNTEER
 
 FOLDER: Final = Path(__file__).resolve().parents[2] / "docs" / "images"
 SIZE: Final[ViewportSize] = {"width": 1200, "height": 900}
-EMAIL: Final = "demo@example.org"
-PASSWORD: Final = "cobblestone"  # noqa: S105  # of the demo
 RUN_MILLISECS: Final = 180_000
 # Nothing new in the foot.
 _HIDDEN: Final = ".site-foot { display: none !important }"
@@ -29,7 +28,7 @@ def take(url: str, folder: Path = FOLDER) -> list[Path]:
         context = browser.new_context(viewport=SIZE, color_scheme="light", locale="en-GB", bypass_csp=True)
         page = context.new_page()
         taken = [_take(page, url, folder / "landing.png")]
-        sign_in(page, url, EMAIL, PASSWORD)
+        sign_in(page, url, *VOLUNTEER)
         taken.append(_take(page, f"{url}home/", folder / "home.png"))
         taken.append(_take(page, f"{url}history/", folder / "history.png"))
         for name, way in (("credit", _to_credit), ("emulator", _to_emulation)):

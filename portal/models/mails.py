@@ -24,7 +24,7 @@ class MailChoice(models.Model):
 
     user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="mail_choice")
     silence = models.BooleanField(_("a computer has not reported for some days"), default=True)
-    # Pages call a computer silent after so many days too.
+    # Pages call a computer silent after this many days too.
     silent_days = models.PositiveSmallIntegerField(
         _("days without a report"), default=DEFAULT_SILENT_DAYS, validators=[MinValueValidator(1)]
     )

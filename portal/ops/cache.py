@@ -20,7 +20,7 @@ from redis import RedisError
 
 log = structlog.get_logger("cache")
 
-# After a failure Valkey is not tried again for so long, so that no request waits for it.
+# After a failure Valkey is not tried again for this long, so that no request waits for it.
 RETRY_AFTER_SECS: Final = 5.0
 _MAX_ENTRIES: Final = 10_000
 # When each Valkey that could not be reached is tried again, by its address.

@@ -18,7 +18,7 @@ log = structlog.get_logger("housekeeping")
 
 # A key from an account look-up that no client has used by then was dropped by the program that asked for it.
 UNUSED_LOOKUP_KEYS_KEPT: Final = dt.timedelta(days=30)
-# For so long the owner can see that a key was revoked.
+# For this long the owner can see that a key was revoked.
 REVOKED_KEYS_KEPT: Final = dt.timedelta(days=90)
 
 

@@ -23,7 +23,7 @@ class Mail(StrEnum):
     LAPSED = "lapsed"
 
 
-# After so long nothing can come up again: a week or a silence that began earlier is not mailed about any more.
+# After this long nothing can come up again: a week or a silence that began earlier is not mailed about any more.
 SENT_KEPT: Final = dt.timedelta(days=400)
 
 

@@ -114,7 +114,7 @@ class AccountAdapter(DefaultAccountAdapter):
 
 
 def _signed_in_lately(request: HttpRequest) -> bool:
-    """Whether the last step of the login was at most so long ago as a repeated password counts."""
+    """Whether the last step of the login is as recent as a repeated password has to be."""
     steps = get_authentication_records(request, request.user)
     return bool(steps) and time.time() - steps[-1]["at"] < app_settings.REAUTHENTICATION_TIMEOUT
 

@@ -41,7 +41,7 @@ def needs_fresh_login(*, keeps_form: bool = False, to_look: bool = False) -> Cal
     """Declare it of a view, or of a method that is one."""
 
     def declare(view: _View) -> _View:
-        view.fresh_login = FreshLogin(keeps_form, to_look)  # type: ignore[attr-defined]  # our own attribute
+        view.fresh_login = FreshLogin(keeps_form, to_look)  # type: ignore[attr-defined]  # functools.wraps carries it outward
         return view
 
     return declare

@@ -45,7 +45,7 @@ class Lease:
         return row is not None
 
     def secs_left(self) -> float:
-        """For so long no other process can have it; 0 or less: another one may."""
+        """For this long no other process can have it; 0 or less: another one may."""
         return self._held_until - time.monotonic()
 
     def release(self) -> None:

@@ -31,7 +31,7 @@ LOST_AFTER: Final = dt.timedelta(seconds=settings.CELERY_TASK_TIME_LIMIT + 300)
 """A worker that has had a piece for longer was lost: a task is killed after CELERY_TASK_TIME_LIMIT."""
 MAX_TRIES: Final = 3
 KEPT: Final = dt.timedelta(days=1)
-"""What is over is kept for so long, for estimates."""
+"""What is over is kept for this long, for estimates."""
 # "rw", the key of an advisory lock.
 _LOCK: Final = 0x7277
 _MAX_MESSAGES: Final = 100

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from typing import Final
 
 from django import template
 from django.utils import timezone
@@ -27,7 +28,7 @@ MICRO = 1_000_000
 _THIN = "\u202f"  # narrow no-break space: between groups of digits
 _NBSP = "\u00a0"
 _RAISED = str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
-_NOTHING = "\u2013"  # an en dash where there is no number
+_NOTHING: Final = mark_safe("\u2013")  # an en dash where there is no number
 _MICRO_SECS_A_DAY = 86_400 * MICRO
 _MAX_EXACT = 1e15
 
@@ -68,7 +69,7 @@ def duration_text(micro: float) -> str:
 def credit(micro: float | None) -> SafeString:
     """Micro-credits as a number of credits, the exact value on hover."""
     if micro is None:
-        return mark_safe(_NOTHING)  # noqa: S308  # a constant
+        return _NOTHING
     exact = _("%(number)s credits") % {"number": _grouped(micro / MICRO, 6)}
     return format_html('<span title="{}">{}</span>', exact, credit_text(micro))
 
@@ -104,7 +105,7 @@ def significant(number: float | None) -> str:
 def duration(micro: float | None) -> SafeString:
     """Micro-seconds of processor time as s, min or h; exact seconds and days of processor time on hover."""
     if micro is None:
-        return mark_safe(_NOTHING)  # noqa: S308  # a constant
+        return _NOTHING
     exact = _("%(secs)s s = %(days)s days of processor time") % {
         "secs": _grouped(micro / MICRO, 3),
         "days": _three_digits(micro / _MICRO_SECS_A_DAY),
@@ -175,7 +176,7 @@ def percent(fraction: float | None) -> str:
 
 
 def ago_text(secs: float) -> str:
-    """How long ago something was, after so many seconds."""
+    """How long ago something was, after this many seconds."""
     if secs >= 86_400:
         days = int(secs // 86_400)
         return ngettext("%(number)s\u00a0day ago", "%(number)s\u00a0days ago", days) % {"number": _grouped(days)}
@@ -206,7 +207,7 @@ def moment(value: dt.datetime | None) -> SafeString:
     While the zone is not known, it is shown in UTC, and a script puts the browser's own time in its place.
     """
     if value is None:
-        return mark_safe(_NOTHING)  # noqa: S308  # a constant
+        return _NOTHING
     text = moment_text(value)
     if zones.current_zone() is None:
         return format_html('<time data-local datetime="{}" title="{}">{}</time>', *_exact(value), text)

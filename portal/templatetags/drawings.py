@@ -18,7 +18,7 @@ from portal.templatetags.display import day as day_text
 register = template.Library()
 
 DATA_COLOURS: Final = 8
-"""So many colours for data has the palette of static/portal/tokens.css."""
+"""The number of colours for data in the palette of static/portal/tokens.css."""
 
 _STEP, _GAP, _HEIGHT = 10, 2, 64
 

@@ -10,7 +10,7 @@ from typing import Final
 from django.http import HttpRequest, HttpResponseBase
 from django.middleware.gzip import GZipMiddleware
 
-# What is smaller afterwards. Archives, programs and pictures are compressed by themselves.
+# Types that compression makes smaller; archives, programs and pictures are compressed already.
 _TYPES: Final = (
     "text/",
     "application/json",

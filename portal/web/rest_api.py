@@ -79,7 +79,7 @@ class HasScope(BasePermission):
 
 
 class UserThrottle(BaseThrottle):
-    """So many requests a minute for each volunteer, by all tokens together."""
+    """Requests per minute of each volunteer, by all tokens together."""
 
     wait_secs = 0.0
 

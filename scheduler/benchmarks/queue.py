@@ -1,4 +1,4 @@
-"""A project to measure: an app, computers with keys, and so many jobs that wait."""
+"""A project to measure: an app, computers with keys, and this many jobs that wait."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def create() -> tuple[App, list[Member]]:
 
 
 def fill(app: App, njobs: int) -> None:
-    """Let exactly so many jobs wait, and no others be there, nor be kept ready."""
+    """Let exactly this many jobs wait, and no others be there, nor be kept ready."""
     with connection.cursor() as cursor:
         cursor.execute("TRUNCATE credit_result, credit_workunit CASCADE")
     # The site's processes cannot be told, but drop their ready jobs at this age.
@@ -227,7 +227,7 @@ def held(add: Callable[[int], None], count_sent: Callable[[], int], njobs: int) 
 
 
 def settle() -> None:
-    """Have on disk what filling has left to write: a queue that is really so long did not come just before."""
+    """Have on disk what filling has left to write: a queue that is really this long did not come just before."""
     with connection.cursor() as cursor:
         cursor.execute("CHECKPOINT")
 

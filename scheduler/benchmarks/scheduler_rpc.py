@@ -48,7 +48,7 @@ def measure() -> dict[str, Any]:
 
 
 def _measured(port: int, app: App, members: list[queue.Member], njobs: int) -> dict[str, float]:
-    """With so many jobs waiting. A short queue lasts a moment: new jobs come as others are sent, of the floor too."""
+    """With this many jobs waiting. A short queue lasts a moment: new jobs come as others are sent, of the floor too."""
     rounds = []
     for _ in range(ROUNDS):
         queue.take_back(members)

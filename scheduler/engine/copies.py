@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 MAX_CPIDS: Final = 3
 _NEAR: Final = 2
-"""A client in step repeats a number, and then one of the next so many."""
+"""A client in step repeats a number, and then one of the next this many."""
 _MAX_CRASHES: Final = 2
 """A single client may lose its state so often in so short a time."""
 

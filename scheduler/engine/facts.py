@@ -119,11 +119,12 @@ class Computer:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The processors that a job is given, and their peak FLOPS."""
+    """The processors that a job is given, and their peak FLOPS; where a GPU's is not known, what is assumed of it."""
 
     ncpus: float
     gpus: float
     peak_flops: float
+    is_peak_known: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +176,7 @@ class Job:
 
 @dataclass(slots=True)
 class JobQuery:
-    """Which jobs of an app are looked for: at most so many, and only those that can suit.
+    """Which jobs of an app are looked for: at most this many, and only those that can suit.
 
     ``flops``: of the fastest version, times the availability. ``rank`` (-priority) and ``begin_id``: where in the queue
     to begin.

@@ -19,7 +19,7 @@ ANONYMOUS: Final = "anonymous"
 
 @dataclass(frozen=True, slots=True)
 class WorkRequest:
-    """Work wanted of one processor type: so many seconds, and so many idle instances to be filled.
+    """Work wanted of one processor type: this many seconds, and this many idle instances to be filled.
 
     ``delay_secs``: how long until a new job could start.
     """

@@ -46,7 +46,7 @@ log = structlog.get_logger(__name__)
 
 PART_NBYTES: Final = 16 * 1024 * 1024
 PLACE_SECS: Final = 120
-"""A request that has not proved itself for so long loses its place. Longer than the storage may keep it waiting."""
+"""A request that has not proved itself for this long loses its place. Longer than the storage may keep it waiting."""
 _PROOF_SECS: Final = PLACE_SECS / 8
 _IN_MEMORY_NBYTES: Final = 256 * 1024
 _LOST: Final = "Another upload of this file has begun meanwhile."

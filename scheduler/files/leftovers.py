@@ -25,7 +25,7 @@ from scheduler.models import IncomingPart
 log = structlog.get_logger(__name__)
 
 UNUSED_KEPT: Final = dt.timedelta(days=1)
-"""No request writes an object for so long."""
+"""No request writes an object for this long."""
 BATCH: Final = 100
 MOST: Final = 10_000
 """Objects that one run deletes, and uploads that it forgets; the next run goes on."""

@@ -23,7 +23,7 @@ from scheduler.models import Step
 log = structlog.get_logger(__name__)
 
 SHRINK_FACTOR: Final = 8
-"""A batch that failed is tried again with so many times fewer workunits. After a success the next batch grows again."""
+"""By this factor a batch that failed gets smaller before it is tried again. After a success the next batch grows."""
 FIRST_RETRY: Final = dt.timedelta(minutes=10)
 LAST_RETRY: Final = dt.timedelta(days=1)
 """The time until the next try doubles up to this."""

@@ -39,7 +39,7 @@ REQUESTS_PER_FILL: Final = 25
 PAUSE_SECS: Final = 1.0
 """At the end of the queue, until it is read from its head again. A tenth of it if more than a few jobs were new."""
 MAX_MISSES: Final = 3
-"""Requests in a row that found too few jobs. After so many the cache may hold jobs that suit hardly anybody."""
+"""Requests in a row that found too few jobs. After this many the cache may hold jobs that suit hardly anybody."""
 MAX_LOOKED_AT: Final = 1_000
 """Waiting jobs among which the jobs to lease are chosen: more than one process keeps, as others lease some of them."""
 
@@ -217,7 +217,7 @@ class _Leased(NamedTuple):
 def lease_jobs(
     app_id: int, holder: int, place: Place, most: int, lease_secs: float
 ) -> Steps[tuple[list[ReadyJob], Place | None, bool]]:
-    """Lease the first jobs of an app's queue from this place on, at most so many.
+    """Lease the first jobs of an app's queue from this place on, at most this many.
 
     Also where to go on, None at the queue's end, and whether that end is near: fewer than `MAX_LOOKED_AT` jobs wait
     from the place on. One statement and transaction.

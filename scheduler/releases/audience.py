@@ -22,7 +22,7 @@ from scheduler.models import BetaTester
 
 ACTIVE_DAYS: Final = 30
 MAX_HOSTS: Final = 20_000
-"""So many of the computers that asked last are looked at."""
+"""This many of the computers that asked last are looked at."""
 SHOWN_CLIENTS: Final = 8
 ALSO_RUN: Final[Mapping[str, tuple[str, ...]]] = {
     "x86_64-pc-linux-gnu": ("i686-pc-linux-gnu",),

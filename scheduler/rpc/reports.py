@@ -28,7 +28,7 @@ _NOT_UPLOADED: Final = 7
 EXIT_ABORTED_BY_PROJECT: Final = 202
 MAX_FAULTS: Final = 20
 FORGOTTEN_SECS: Final = 90 * 86_400.0
-"""After a restore of the database: for so long computers may have jobs that it has forgotten."""
+"""For this long after a restore of the database, computers may have jobs that it has forgotten."""
 _REPORTED: Final = frozenset({Outcome.SUCCESS, Outcome.CLIENT_ERROR, Outcome.VALIDATE_ERROR})
 _LATE: Final = frozenset({Outcome.NO_REPLY, Outcome.CLIENT_DETACHED})
 

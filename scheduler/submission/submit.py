@@ -65,7 +65,7 @@ def submit(
 
 
 def check(app: App, defaults: object, jobs: object, most_faults: int = 1) -> tuple[list[Job], list[JobError]]:
-    """What `submit` would make of these, and what it would refuse: no more is looked at after so many faults."""
+    """What `submit` would make of these, and what it would refuse: no more is looked at after this many faults."""
     parsed, faults = _read(app, defaults, jobs, most_faults)
     if not faults:
         try:

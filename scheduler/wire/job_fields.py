@@ -81,7 +81,7 @@ class Job:
 def read_jobs(
     defaults: object, jobs: object, base: Mapping[str, Any], most_faults: int = 1
 ) -> tuple[list[Job], list[JobError]]:
-    """The jobs of a submission, and what is wrong with others: no more is looked at after so many faults.
+    """The jobs of a submission, and what is wrong with others: no more is looked at after this many faults.
 
     ``base``: counts (but ``target_nresults``) and ``command_line`` where nobody says.
     """

@@ -21,7 +21,7 @@ from scheduler.wire.job_fields import FIELDS, KeptContent
 
 MAX_TABLE_NBYTES: Final = 16 * 1024 * 1024
 MAX_FAULTS: Final = 100
-"""No more of a table is read after so many."""
+"""No more of a table is read after this many."""
 _TEXTS: Final = ("name", "command_line")
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,30}")
 _DECIMAL: Final = re.compile(r"[+-]?([0-9]{1,30}\.?[0-9]{0,30}|\.[0-9]{1,30})([eE][+-]?[0-9]{1,3})?")

@@ -125,9 +125,9 @@ class SchedulerReply:
     """All that one reply says.
 
     ``master_url``: empty if the client is to stay with the address that it has. ``next_rpc_secs``: the client asks
-    again after so long at the latest; 0: when it has a reason. ``preferences``: the elements of newer general
+    again after this long at the latest; 0: when it has a reason. ``preferences``: the elements of newer general
     preferences. ``signed_anew_xml``: if the key changes, files that the client may still be
-    fetching.
+    fetching, signed with the new one.
     """
 
     project_name: str

@@ -38,7 +38,7 @@ LISTS = [
 
 
 def grow(user: User, number: int) -> dict[str, object]:
-    """So many more computers, projects, days, notes, tokens and sessions; something of each kind to open."""
+    """This many more computers, projects, days, notes, tokens and sessions; something of each kind to open."""
     today = timezone.now().date()
     for n in range(number):
         project = make_project(account_key=f"1_{n}", colour=n)

@@ -65,7 +65,7 @@ def connect(deployment: Deployment, source: str = "127.0.0.1") -> socket.socket:
 
 
 def head(path: str, nbytes: int | None = None, headers: Mapping[str, str] = NO_HEADERS) -> bytes:
-    """The head of a POST with so many bytes, or of a GET."""
+    """The head of a POST with this many bytes, or of a GET."""
     method, length = ("GET", "") if nbytes is None else ("POST", f"Content-Length: {nbytes}\r\n")
     more = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     return f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n{length}{more}\r\n".encode()

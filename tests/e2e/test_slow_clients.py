@@ -50,7 +50,7 @@ WAYS: Final = (
 
 
 class Crowd:
-    """So many connections to the site, by turns in each of WAYS; a context manager.
+    """This many connections to the site, by turns in each of WAYS; a context manager.
 
     ``replies``: what came on those that the server has ended.
     """
@@ -191,7 +191,7 @@ def test_pages_are_answered_while_many_read_a_large_file_slowly(
         with urllib.request.urlopen(site.url.rstrip("/") + address, timeout=60) as reply:
             assert reply.read() == content
         # The others are cut off: what is still on its way to them is less than the file.
-        # Not reading for so long is what is tested: much longer than CLIENT_BODY_SECS and the 8 s that a part needs at
+        # Not reading for this long is the test: much longer than CLIENT_BODY_SECS and the 8 s that a part needs at
         # 2,000 bytes a second.
         time.sleep(30)
         assert max(received(each) for each in readers) < LARGE_NBYTES

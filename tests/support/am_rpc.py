@@ -115,7 +115,7 @@ def attach(user: User, name: str = "studio", **fields: object) -> SimulatedCompu
 
 
 def hours_pass(computer: SimulatedComputer, hours: float) -> None:
-    """As if the last report had been so many hours earlier, by our clock and by the client's."""
+    """As if the last report had been this many hours earlier, by our clock and by the client's."""
     past = dt.timedelta(hours=hours)
     updated = HostLedger.objects.filter(host=host_of(computer)).update(
         last_at=F("last_at") - past, client_now=F("client_now") - past.total_seconds()
@@ -124,7 +124,7 @@ def hours_pass(computer: SimulatedComputer, hours: float) -> None:
 
 
 def work(computer: SimulatedComputer, project: Project, hours: float, jobs: int = 0) -> None:
-    """So many hours of work of one processor, with the credit that the client counts for it."""
+    """This many hours of work of one processor, with the credit that the client counts for it."""
     computer.projects[project.master_url].work(computer, hours * 3600, 0, (jobs, 0))
 
 

@@ -113,7 +113,7 @@ def versions(platforms: Sequence[str], types: Sequence[str]) -> frozenset[tuple[
 
 
 def people(number: int, days: int, likes: Sequence[int], seed: int) -> list[Resident]:
-    """So many computers: 7 of 10 Windows, 3 of 10 with a GPU, speeds spread log-normally.
+    """This many computers: 7 of 10 Windows, 3 of 10 with a GPU, speeds spread log-normally.
 
     Of ten owners two like a keyword and one forbids one; one computer of five comes, and one leaves, on the way.
     """

@@ -25,13 +25,13 @@ GPU = "NVIDIA"
 
 
 def cpu_app(hours: float = 1.0, name: str = "cpu") -> App:
-    """Jobs of so many hours on one CPU of 1 GFLOPS, with ten days' time."""
+    """Jobs of this many hours on one CPU of 1 GFLOPS, with ten days' time."""
     size = Normal(hours * HOUR_SECS * 1e9)
     return App(name, (Version(1e9),), size, size, 10 * DAY_SECS)
 
 
 def gpu_app(hours: float = 1.0) -> App:
-    """Jobs of so many hours on one GPU of 2 GFLOPS."""
+    """Jobs of this many hours on one GPU of 2 GFLOPS."""
     size = Normal(hours * HOUR_SECS * 2e9)
     return App("gpu", (Version(2e9, cpus=0.01, gpu=GPU, gpus=1.0),), size, size, 10 * DAY_SECS)
 
@@ -42,7 +42,7 @@ def project(name: str, share: float, *apps: App, debt_secs: float = 0.0, ltd_sec
 
 
 def scenario(*projects: Project, cpus: int = 1, gpu: bool = False) -> Scenario:
-    """Those projects on a computer of so many CPUs, perhaps with a GPU; the buffer is 0.1 + 0.5 days."""
+    """Those projects on a computer of this many CPUs, perhaps with a GPU; the buffer is 0.1 + 0.5 days."""
     processors = [Processor(CPU, cpus, 1e9)]
     if gpu:
         processors.append(Processor(GPU, 1, 2e9))
@@ -65,7 +65,7 @@ def client_of(what: Scenario) -> Client:
 
 
 def give(client: Client, project: int, hours: float, app: int = 0) -> Job:
-    """The project's server has sent a job that takes so long."""
+    """The project's server has sent a job that takes this long."""
     offer = client.all_projects[project].apps[app].offers[0]
     flop = hours * HOUR_SECS * offer.flops
     job = client.server.job(offer, flop, flop, 0.0, 10 * DAY_SECS)

@@ -197,7 +197,7 @@ def count_steps(work: Work) -> int:
 
 
 def orders(nsteps: Sequence[int], most: int = MOST) -> list[tuple[int, ...]]:
-    """All orders of the sessions' steps; if there are more than ``most``, so many of them, always the same."""
+    """All orders of the sessions' steps; if there are more than ``most``, this many of them, always the same."""
     steps = [number for number, n in enumerate(nsteps) for _ in range(n)]
     total = math.factorial(len(steps)) // math.prod(math.factorial(n) for n in nsteps)
     if total <= most:

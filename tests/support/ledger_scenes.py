@@ -54,7 +54,7 @@ def computer_of(user: User, projects: list[Project], **fields: Any) -> Computer:
 
 
 def report(computer: Computer, secs: int) -> Work:
-    """The computer's report of so many seconds of work in all at each project."""
+    """The computer's report of this many seconds of work in all at each project."""
 
     def work() -> bytes | ClientAuthError:
         asked = Computer(computer.id, computer.owner, computer.key, computer.token, secs=secs)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def files_enough(nfiles: int) -> Iterator[None]:
-    """This process, and those that it starts, may open so many files, if the machine allows it."""
+    """This process, and those that it starts, may open this many files, if the machine allows it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, nfiles)), hard))
     try:

@@ -82,7 +82,7 @@ def make_site(nreplicas: int = 2, kinds: Sequence[VersionKind] = KINDS, **fields
     for computer in computers:
         computer.failing_part = 0.05
     versions = release_versions(app, kinds)
-    # Factors need so many samples; a small population has them sooner.
+    # Factors need this many samples; a small population has them sooner.
     App.objects.filter(pk=app.pk).update(min_version_samples=20, min_host_samples=5)
     app.refresh_from_db()
     site = Site(app, SimulatedProject(app, kinds, versions, computers, rng, nreplicas))

@@ -37,7 +37,7 @@ def small_disk(folder: Path, nbytes: int) -> Iterator[Path]:
 
 
 def fill(folder: Path, leave_nbytes: int) -> Path:
-    """A file that leaves so many bytes, in whole pages, of the file system below ``folder``."""
+    """A file that leaves this many bytes, in whole pages, of the file system below ``folder``."""
     filler = folder / "filler"
     free = os.statvfs(folder)
     with filler.open("wb") as file:

@@ -81,7 +81,7 @@ def post(body: bytes) -> str:
 
 
 def post_cut(body: bytes, nmissing: int) -> str:
-    """The reply when the connection breaks so many bytes before the end."""
+    """The reply when the connection breaks this many bytes before the end."""
     cut: dict[str, Any] = {"wsgi.input": BytesIO(body[:-nmissing]), "CONTENT_LENGTH": str(len(body))}
     return read_reply(Client().generic("POST", ADDRESS, **cut).content)
 
@@ -97,7 +97,7 @@ def read_reply(body: bytes) -> str:
 
 
 def make_task(name: str, host: Any, *, max_nbytes: int = 100_000, nfiles: int = 1, **fields: Any) -> Result:
-    """A result of this name that is out on the host, with so many output files."""
+    """A result of this name that is out on the host, with this many output files."""
     files = [{"open_name": f"out{n}", "max_nbytes": max_nbytes, "optional": False} for n in range(nfiles)]
     workunit = make_workunit(fields.pop("app", None) or make_app(f"app_{name}"[:60]), output_files=files)
     return make_result(workunit, host, **{"name": name, **fields})

@@ -17,7 +17,7 @@ WEEK_DAYS: Final = 7
 GAIN: Final = 0.3
 LARGEST_STEP: Final = log(4)
 LARGEST_BOOST: Final = log(8)
-# No computer counts for more than so many times the median.
+# No computer counts for more than this many times the median.
 MEDIANS: Final = 20.0
 
 

@@ -356,7 +356,7 @@ def _probabilities(pool: Sequence[_Candidate]) -> dict[int, float]:
 
 @lru_cache(maxsize=1 << 12)
 def _time_until(arrived: float, rates: tuple[float, ...]) -> float:
-    """When so many have arrived, by Newton's method: as their number is concave in time, it never overshoots."""
+    """When this many have arrived, by Newton's method: as their number is concave in time, it never overshoots."""
     time = 0.0
     for _ in range(50):
         left = [exp(-rate * time) for rate in rates]

@@ -18,7 +18,7 @@ from portal.models import Host, User
 def _within(
     days: int, model: SimulatedComputer, pattern: fleet.UsagePattern
 ) -> tuple[SimulatedComputer, fleet.UsagePattern]:
-    """A computer that joins within so many days; later ones would never report."""
+    """A computer that joins within this many days; later ones would never report."""
     return model, replace(pattern, joins_day=min(pattern.joins_day, days // 2))
 
 

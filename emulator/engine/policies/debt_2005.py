@@ -277,7 +277,7 @@ class Debt2005:
                 return _judge(work_secs, cpus, self._runnable_shares, cpus, client.buffer_min_secs)
         for project in self._runnable:
             for job in (*project.begun[0], *project.waiting[0]):
-                # A job of several CPUs keeps so many busy: it counts as one result for each.
+                # A job of several CPUs keeps this many busy: it counts as one result for each.
                 whole = max(1, int(job.cpus))
                 results += [(project.index, job.left_secs(now) * job.cpus / whole)] * whole
         return need_to_get_work(results, self._runnable_shares, cpus, client.buffer_min_secs)

@@ -178,5 +178,5 @@ class DebtPolicy(ABC):
 
 
 def has_many_jobs(project: ProjectState) -> bool:
-    """Whether it has so many jobs that it is asked for no more."""
+    """Whether it has this many jobs that it is asked for no more."""
     return project.unfinished > MAX_UNFINISHED

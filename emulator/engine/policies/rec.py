@@ -27,7 +27,7 @@ from emulator.engine.state import NEVER, Job, ProjectState
 from emulator.engine.timeline.reasons import Reason
 
 HALF_LIFE_DAYS: Final = 10.0
-HALF_LIFE_REQUESTS: Final = 10  # unless it is set, the half-life is at least so many requests of the rarest project
+HALF_LIFE_REQUESTS: Final = 10  # unless it is set, the half-life is at least this many requests of the rarest project
 CREDIT_PER_FLOPS_DAY: Final = 200 / 1e9  # a Cobblestone per day is 5 MFLOPS
 RESCALE: Final = 1e6
 LONGEST_STEP: Final = 30.0  # of the decay's exponent
@@ -237,7 +237,7 @@ class Rec:
     def _adapt_half_life(self) -> None:
         """Lets REC remember ten requests of every project, and ten of its jobs.
 
-        A project of share s (of all), whose requests bring so many FLOP at a time, is asked once in FLOP / (s * FLOPS
+        A project of share s (of all), whose requests bring this many FLOP at a time, is asked once in FLOP / (s * FLOPS
         of the host). A half-life not much longer than that, or than a job runs, would forget before it compares.
         """
         client = self._client

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 LATE: Final = 1e-6  # a job late by less is not: rounding
 LONGEST_STEP_PARTS: Final = 10  # a step beyond ten slices is a tenth of the next end
-SHORT_STEPS: Final = 100  # so many steps at most are made short for a job that waits beside long ones
+SHORT_STEPS: Final = 100  # this many steps at most are made short for a job that waits beside long ones
 
 _id = attrgetter("id")
 _deadline = attrgetter("deadline_secs")

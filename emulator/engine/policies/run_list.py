@@ -31,7 +31,7 @@ class RunList:
     """Chooses the jobs that run, for one run of the emulator (BOINC's make_run_list).
 
     `rank` as for RoundRobinSimulation; `step_cost` is by how much a project's rank grows when that job of it is
-    chosen. `height` may give both at once: a project's rank once so many jobs like its first begun one are chosen.
+    chosen. `height` may give both at once: a project's rank once this many jobs like its first begun one are chosen.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class RunList:
         self._taken: set[int] = set()
         self._waiting_for_ram: set[int] = set()
         self._one_kind = len(client.kinds) == 1
-        self._full_at_moves = -1  # no instance was free, when so many jobs had stopped
+        self._full_at_moves = -1  # no instance was free, when this many jobs had stopped
 
     def choose(self, now: float) -> Choice:
         """The jobs to run now, and when to choose again: the end of a time slice, or before a deadline is missed."""

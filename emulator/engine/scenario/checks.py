@@ -53,7 +53,7 @@ class Between:
 
 @dataclass(frozen=True, slots=True)
 class Chars:
-    """A text of so many characters, none of which is NUL."""
+    """A text of this many characters, none of which is NUL."""
 
     least: int
     most: int
@@ -68,7 +68,7 @@ Share = Annotated[float, Between(0, MAX_SHARE)]
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """A list of so many items."""
+    """A list of this many items."""
 
     least: int
     most: int

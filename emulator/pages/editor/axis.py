@@ -56,7 +56,7 @@ class Axis:
 
 
 def axis_of(scenario: Scenario, days: float, computer: str) -> Axis | None:
-    """The drawing of a run of so many days; None if nothing is planned."""
+    """The drawing of a run of this many days; None if nothing is planned."""
     events = [event for event in scenario.events if event.at_secs <= days * DAY_SECS]
     down = {project.name: project.downtimes for project in scenario.projects if project.downtimes}
     if not scenario.events and not down:

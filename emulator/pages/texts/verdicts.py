@@ -118,7 +118,7 @@ _ALONE: Final = Verdict(Level.GOOD, _("There is one project, so nothing has to b
 
 
 def verdict_of(name: str, value: float, nprojects: int) -> Verdict:
-    """What this value of a figure of merit means on a computer with so many projects."""
+    """What this value of a figure of merit means on a computer with this many projects."""
     if nprojects == 1 and name in _OF_SEVERAL:
         return _ALONE
     return _SCALES[name].verdict(value)

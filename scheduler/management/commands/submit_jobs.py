@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
@@ -14,6 +14,8 @@ from portal.databases import clock
 from portal.models import User
 from scheduler.submission.submit import submit
 from scheduler.wire.job_fields import JobError
+
+MAX_COPIES: Final = 1_000_000
 
 
 class Command(BaseCommand):
@@ -28,7 +30,7 @@ class Command(BaseCommand):
         parser.add_argument("--name", default="", help="of the batch")
         parser.add_argument("--request-id", help="makes a repeated submission harmless")
         parser.add_argument("--owner", metavar="E-MAIL", help="whose batch it is")
-        parser.add_argument("--copies", type=int, default=1, help="take the list of jobs so many times; {n} counts")
+        parser.add_argument("--copies", type=int, default=1, help="take the list of jobs this many times; {n} counts")
 
     def handle(self, *args: Any, app: str, file: str, **options: Any) -> None:
         try:
@@ -67,11 +69,13 @@ class Command(BaseCommand):
 
 
 def _copies(jobs: Any, copies: int) -> Any:
-    """The jobs, so many times over; ``{n}`` in a command line is the job's number."""
+    """The jobs, this many times over; ``{n}`` in a command line is the job's number."""
     if not isinstance(jobs, list) or copies == 1:
         return jobs
-    if not 1 <= copies * len(jobs) <= 1_000_000:
-        raise CommandError("--copies: at least 1, and not so many.")
+    if not 1 <= copies * len(jobs) <= MAX_COPIES:
+        raise CommandError(
+            f"--copies: at least 1, and at most {MAX_COPIES:,} jobs in all; this list has {len(jobs):,}."
+        )
     made = []
     for number in range(copies * len(jobs)):
         job = jobs[number % len(jobs)]

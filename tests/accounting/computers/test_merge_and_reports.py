@@ -21,7 +21,7 @@ DAY = 24 * HOUR
 
 
 def worked(owner: User, name: str, project: Project, first: dt.datetime, hours: int) -> SimulatedComputer:
-    """A computer that attached at one moment and reported so many hours of work as many hours later."""
+    """A computer that attached at one moment and reported this many hours of work as many hours later."""
     computer = make_computer(owner, name)
     call(computer, first)
     work(computer, project, hours)

@@ -41,7 +41,7 @@ LOGIN = Observation(AlertKind.SECURITY, "security 7", "signed in", "/account/eve
 def told(
     looks: Sequence[Sequence[Observation]], *, every: dt.timedelta = 10 * MINUTE, is_first: bool = False
 ) -> list[str]:
-    """What is told in a row of looks, each so long after the one before: "+key" for begun, "-key" for over."""
+    """What is told in a row of looks, each this long after the one before: "+key" for begun, "-key" for over."""
     known: dict[str, OpenAlert] = {}
     lines = []
     for number, seen in enumerate(looks):

@@ -32,7 +32,7 @@ class Export:
 
 @dataclass(frozen=True)
 class Pass:
-    """So many days pass."""
+    """This many days pass."""
 
     days: int
 

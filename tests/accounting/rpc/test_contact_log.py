@@ -1,4 +1,4 @@
-"""What a computer was answered is kept, once for answers alike, and only so many."""
+"""What a computer was answered is kept, once for answers alike, and only the latest are."""
 
 from __future__ import annotations
 

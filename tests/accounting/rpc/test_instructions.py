@@ -51,7 +51,7 @@ def computer(alice: User, projects: list[Project]) -> SimulatedComputer:
 
 
 def ask(computer: SimulatedComputer, hours: float) -> Reply:
-    """A report so many hours after the first contact."""
+    """A report this many hours after the first contact."""
     return call(computer, START + hours * HOUR)
 
 

@@ -53,7 +53,7 @@ class Client:
         [self.token] = re.findall(r"<host>(\w+)</host>", reply.raw.decode())
 
     def report_after(self, days: float, **totals: str) -> Reply:
-        """The client reports the file's totals, but for these, so many days after its last report."""
+        """The client reports the file's totals, but for these, this many days after its last report."""
         moved = HostLedger.objects.filter(host__token=self.token).update(last_at=F("last_at") - days * DAY)
         assert moved == 1
         message = self.request.replace(b"@KEY@", self.key.encode()).replace(b"@HOST@", self.token.encode())

@@ -54,7 +54,7 @@ MINUTE, HOUR, DAY = 60, 3_600, 86_400
 
 @dataclass(frozen=True)
 class Step:
-    """What happens to which computer, so many seconds after the last step, and what it did before that."""
+    """What happens to which computer, this many seconds after the last step, and what it did before that."""
 
     computer: int
     gap_secs: int

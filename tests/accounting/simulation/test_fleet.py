@@ -25,6 +25,7 @@ from credit.pages.state_texts import state_text
 from credit.pages.task_reads import STATES
 from credit.top_lists import reads as top_lists
 from credit.top_lists.reads import Choice
+from portal.dev.demo_login import VOLUNTEER
 from portal.models import ClientKey, ConsentEvent, Host, User
 
 START = dt.datetime(2026, 3, 2, tzinfo=dt.UTC)
@@ -132,11 +133,11 @@ def test_the_demo_is_a_sound_history_of_ninety_days(
     assert ProjectDay.objects.aggregate(total=Sum("cpu_ec") + Sum("gpu_ec"))["total"] == of_days
     # The laptop of the fleet alone does hours of work a day.
     assert of_days > 1_000 * MICRO
-    _two_projects_grant_what_is_validated(User.objects.get(email=demo.DEMO_EMAIL))
+    _two_projects_grant_what_is_validated(User.objects.get(email=VOLUNTEER.email))
     monkeypatch.setattr(timezone, "now", lambda: NOW)
     work = {host_id: [astuple(each) for each in did] for host_id, did in told.own_work.items()}
-    call_command("simulate_history", demo.DEMO_EMAIL, work=work, stdout=io.StringIO())
-    _is_one_story(list(Host.objects.filter(owner__email=demo.DEMO_EMAIL)))
+    call_command("simulate_history", VOLUNTEER.email, work=work, stdout=io.StringIO())
+    _is_one_story(list(Host.objects.filter(owner__email=VOLUNTEER.email)))
     _top_lists_have_volunteers_who_agreed()
 
 

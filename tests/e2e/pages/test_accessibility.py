@@ -72,7 +72,7 @@ PRIVATE = [
 
 
 MANY = {"stranger": 20, "owner": 60}
-"""At least so many addresses of the access matrix show a page."""
+"""At least this many addresses of the access matrix show a page."""
 
 
 def faults(page: Page, address: str) -> list[str]:

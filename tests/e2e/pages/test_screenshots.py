@@ -11,6 +11,7 @@ from pytest_django import Settings
 
 from credit.models import ValidateState
 from portal.dev import screenshots
+from portal.dev.demo_login import VOLUNTEER
 from portal.models import Host, User
 from tests.support.am_rpc import attach
 from tests.support.browser_visitor import give_work
@@ -22,10 +23,10 @@ from tests.support.site_process import CHECKOUT, Site
 def demo(site: Site, site_var_dir: Path, settings: Settings) -> User:
     # The site's own: the demo volunteer signs in by the form.
     settings.PASSWORD_HASHERS = global_settings.PASSWORD_HASHERS
-    user = User.objects.create_user(screenshots.EMAIL, screenshots.PASSWORD, name="Mara")
+    user = User.objects.create_user(*VOLUNTEER, name="Mara")
     give_work(user)
     settings.AM_SIGNING_KEY_PUBLIC = site_var_dir / "am_signing_public"
-    attach(user, "laptop", password=screenshots.PASSWORD)
+    attach(user, "laptop", password=VOLUNTEER.password)
     app = make_app("alpine")
     studio = Host.objects.get(owner=user, domain_name="studio")
     make_success(

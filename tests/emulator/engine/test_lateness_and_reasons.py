@@ -34,7 +34,7 @@ HOUR = 3600.0
 
 
 def one_job(*, hours: float, deadline_hours: float, server_down_hours: float = 0.0) -> Scenario:
-    """A project with one job at the start, and a server that is down from the start for so long."""
+    """A project with one job at the start, and a server that is down from the start for this long."""
     size = Normal(hours * HOUR * 1e9)
     project = Project("A", 1, (App("a", (Version(1e9),), size, size, 1000 * HOUR),), has_work=False)
     events = (ServerUp(0.0, "A", False), ServerUp(server_down_hours * HOUR, "A", True)) if server_down_hours else ()

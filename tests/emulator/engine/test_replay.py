@@ -39,7 +39,7 @@ Forecast = tuple[list[float], list[float], list[float]]
 
 @dataclass
 class Call:
-    """A policy was asked which jobs run (`is_choice`), or for a request, when so many decisions had been kept; and what
+    """A policy was asked which jobs run (`is_choice`), or for a request, after this many recorded decisions; and what
     its simulation told it then. Numbers are copied, as a result may change after."""
 
     ndecisions: int

@@ -66,7 +66,7 @@ def test_a_queued_run_is_cancelled_at_once(signed_in: Client) -> None:
 
 
 def lose(tries: int) -> None:
-    """A worker takes the run and is never heard of again, so many times."""
+    """A worker takes the run and is never heard of again, this many times."""
     long_ago = timezone.now() - timedelta(hours=1)
     for _ in range(tries):
         RequestedWork.objects.update(started_at=long_ago, ntries=F("ntries") + 1)

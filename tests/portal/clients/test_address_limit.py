@@ -1,4 +1,4 @@
-"""One address has so many requests under way and no more; an IPv6 network (/64) counts as one."""
+"""One address has a limited number of requests under way; an IPv6 network (/64) counts as one."""
 
 from __future__ import annotations
 

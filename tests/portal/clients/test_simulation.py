@@ -20,7 +20,7 @@ NSEEDS = int(os.environ.get("SIMULATION_SEEDS", "96"))
 """`make faults` has 10,000."""
 PARTS = 4
 MOST_SEEDS = 100
-"""So many are enough to find each of the sown bugs."""
+"""This many are enough to find each of the sown bugs."""
 
 
 @pytest.fixture(scope="module")

@@ -189,7 +189,7 @@ def test_an_account_has_a_limited_number_of_computers(alice: User, settings: Set
 
 
 def nameless(user: User, number: int, hours: float) -> Host:
-    """Another computer of the user, so many hours after NOW."""
+    """Another computer of the user, this many hours after NOW."""
     return seen(user, replace(STUDIO, host_cpid=f"{number:032x}", domain_name=""), NOW + dt.timedelta(hours=hours))
 
 

@@ -17,6 +17,7 @@ from pytest_django import Settings
 
 from portal.benchmarks.server import free_port
 from portal.dev import embedded, run
+from portal.dev.demo_login import VOLUNTEER
 from portal.dev.parent_death import ends_with_parent
 from portal.models import User
 from tests.support.site_process import database_url
@@ -144,7 +145,7 @@ def test_a_data_folder_has_one_site_at_a_time_and_the_second_is_told_of_the_firs
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(
     ("demo", "account", "is_shown"),
-    [(True, run.DEMO_EMAIL, True), (False, run.DEMO_EMAIL, False), (True, "a@b.org", False)],
+    [(True, VOLUNTEER.email, True), (False, VOLUNTEER.email, False), (True, "a@b.org", False)],
 )
 def test_the_demo_login_is_shown_where_it_works(
     demo: bool, account: str, is_shown: bool, settings: Settings, capsys: pytest.CaptureFixture[str]

@@ -232,7 +232,7 @@ class TestKeys:
 
 class TestTidyingUp:
     def key(self, user: User, days: int, **fields: Any) -> ClientKey:
-        """A look-up key made so many days ago."""
+        """A look-up key made this many days ago."""
         accounts.issue_client_key(user, LOOKUP)
         key = ClientKey.objects.latest("pk")
         made = timezone.now() - dt.timedelta(days=days)
@@ -285,7 +285,7 @@ class TestTidyingUp:
         assert ClientKey.objects.exclude(revoked_at=None).get().host == retired
 
     def awaited(self, user: User, days: int) -> None:
-        """The user asked, so many days ago, to change to another address."""
+        """The user asked, this many days ago, to change to another address."""
         EmailAddress.objects.create(user=user, email=f"new-{user.email}")
         user.expect_email("pass phrase", f"new-{user.email}")
         user.awaited_email_at = timezone.now() - dt.timedelta(days=days)

@@ -22,7 +22,7 @@ def keys_of(*rows: tuple[float, float | None]) -> list[KeyFacts]:
     ]
 
 
-# Of a computer that is retired since so many days, or not: days since each key was made and last used, and its state.
+# Of a computer that was retired this many days ago, or not: days since each key was made and last used, and its state.
 # A newer key has replaced an older one when it is 2 days and two intervals, here 2.5 days, old.
 STATES: list[tuple[str, float | None, list[tuple[float, float | None]], list[KeyState]]] = [
     ("the only key, used today", None, [(300, 0)], [IN_USE]),

@@ -42,7 +42,7 @@ def app(db: None) -> App:
 
 
 def fill(app: App, njobs: int, **fields: Any) -> list[Result]:
-    """So many jobs of an hour, each of a workunit of its own."""
+    """This many jobs of an hour, each of a workunit of its own."""
     given = {"fpops_est": HOUR_FPOPS, "fpops_bound": 1e16, **fields}
     return [make_result(make_workunit(app, **given), priority=given.get("priority", 0)) for _ in range(njobs)]
 

@@ -63,7 +63,7 @@ def app(db: None) -> App:
 
 
 def fill(app: App, njobs: int) -> list[Result]:
-    """So many jobs of an hour on a processor of 4 GFLOPS, of which half is expected."""
+    """This many jobs of an hour on a processor of 4 GFLOPS, of which half is expected."""
     return [make_result(make_workunit(app, fpops_est=7.2e12, fpops_bound=1e16)) for _ in range(njobs)]
 
 

@@ -1,4 +1,4 @@
-"""What a computer may ask of the scheduler: jobs at intervals, so many bytes of messages, long ones if it is known."""
+"""What a computer may ask of the scheduler: jobs at intervals, a limit of message bytes, long jobs if it is known."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ CREDIT_SECS: Final = 90.0
 FULL_SECS: Final = 15.0
 """Until somebody has made room."""
 BROKEN_CONNECTIONS: Final = 10
-"""So many connections to the storage meet each of its faults."""
+"""This many connections to the storage meet each of its faults."""
 
 
 def _leader(site: ClusterSite) -> DataNode:

@@ -55,7 +55,7 @@ class Computer:
         ).printed()
 
     def ask(self, njobs: int) -> bytes:
-        """The scheduler request: all jobs that it has are done and reported; so many idle processors want more."""
+        """The scheduler request: all jobs that it has are done and reported; this many idle processors want more."""
         results = "".join(scheduler_clients.result_xml(name) for name in self.tasks.jobs)
         return self.tasks.request(10.0 * njobs, njobs, results=results)
 
@@ -106,7 +106,7 @@ def is_confirmed(reply: bytes) -> bool:
 
 
 def wrong_after_report(computer: Computer, secs: int, reply: bytes, store: Store) -> Iterator[str]:
-    """What is false of a confirmed report of so many seconds."""
+    """What is false of a confirmed report of this many seconds."""
     if f"<host>{computer.token}</host>".encode() not in reply:
         yield f"computer {computer.id} got another one's reply"
     for project in range(1, len(URLS) + 1):

@@ -1,0 +1,14 @@
+"""The two logins of the demo, which are public: a page prints them."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+
+class Login(NamedTuple):
+    email: str
+    password: str
+
+
+VOLUNTEER: Final = Login("demo@example.org", "cobblestone")
+OPERATOR: Final = Login("operator@example.org", "cobblestone")
