@@ -7,7 +7,8 @@ import time
 
 import pytest
 from django.core import mail
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -133,6 +134,19 @@ def test_a_computer_that_is_reset_whenever_it_starts_takes_one_place(
     call(newcomer(alice, token, cpid="1" * 32), START)
     call(newcomer(alice, token, name, cpid="2" * 32), START + dt.timedelta(minutes=minutes))
     assert Host.objects.count() == JoinToken.objects.get().joined_hosts == hosts
+
+
+def test_a_known_computer_without_an_id_is_locked_as_the_write_locks_it(alice: User, projects: list[Project]) -> None:
+    call(newcomer(alice, token_for(alice)), START)
+    another = newcomer(alice, token_for(alice, group="lab 3"), cpid="")
+    with CaptureQueriesContext(connection) as asked:
+        call(another, START + HOUR)
+    assert Host.objects.get().groups == ["lab 2", "lab 3"]
+    places = [
+        next(number for number, query in enumerate(asked) if begin in query["sql"])
+        for begin in ('FROM "accounting_hostledger"', "UPDATE portal_host SET groups")
+    ]
+    assert "FOR UPDATE" in asked[places[0]]["sql"] and places == sorted(places)
 
 
 def test_a_token_of_a_closed_account_attaches_nothing(alice: User, projects: list[Project]) -> None:
