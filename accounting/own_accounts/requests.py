@@ -95,7 +95,7 @@ def expire(now: dt.datetime) -> None:
 def reported_keys(user: User, project: Project) -> list[HostProject]:
     """Computers whose clients have the project with an account of their owner's own, with the sealed key."""
     rows = HostProject.objects.filter(host__owner=user, host__merged_into=None, project=project, listed=True)
-    return list(rows.exclude(state__own_key=None).filter(state__has_key="own_key").select_related("host"))
+    return list(rows.filter(state__has_key="own_key").select_related("host"))
 
 
 def reported_key(user: User, project: Project, host_id: int) -> str | None:

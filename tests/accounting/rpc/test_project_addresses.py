@@ -131,7 +131,9 @@ class TestSpellings:
         known(tidewater, NEW, Source.CONFIG)
         assert list(attach(alice).projects) == [TIDEWATER]
 
-    def test_it_is_read_behind_any_number_of_strangers(self, alice: User, tidewater: Project) -> None:
+    def test_it_is_read_behind_any_number_of_strangers(
+        self, alice: User, tidewater: Project, caplog: pytest.LogCaptureFixture
+    ) -> None:
         computer = attach(alice)
         hours_pass(computer, 10)
         own = computer.projects.pop(TIDEWATER)
@@ -148,6 +150,7 @@ class TestSpellings:
         before = row_of(computer, tidewater).reported
         refusal = post(computer.request(time.time()))
         assert refusal.error == (-112, "project: more than 800 projects")
+        assert "project: more than 800 projects" in caplog.text
         assert row_of(computer, tidewater).reported == before
         computer.projects = {TIDEWATER: own}
         sync(computer)
