@@ -19,6 +19,7 @@ from portal.people.pages.login_token_views import login_token
 from portal.people.pages.token_views import replace, revoke, tokens
 from portal.people.pages.views import change_email, keys, profile, revoke_key, revoke_keys, sessions
 from portal.public_pages.views import enter, leave, site_text
+from portal.web.rest_api import unknown_address
 
 handler500 = "portal.web.unavailable.server_error"
 urlpatterns = [
@@ -63,3 +64,5 @@ if "project" in settings.ROOMS:
 if "emulator" in settings.ROOMS:
     urlpatterns += [path("emulator/", include("emulator.urls"))]
     urlpatterns += [path("api/v1/experiments/", include("emulator.rest.urls"))]
+# Behind the addresses of all rooms
+urlpatterns += [path("api/<path:path>/", unknown_address)]

@@ -23,6 +23,7 @@ _ACCOUNT_MANAGER: Final = {
     "send-mails": ("accounting.tasks.send_mails", 3600),
     "send-concerns": ("accounting.tasks.send_concerns", 6 * 3600),
     "ask-projects": ("accounting.tasks.ask_projects", 600),
+    "look-after-accounts": ("accounting.tasks.look_after_accounts", 60),
     "learn-addresses": ("accounting.tasks.learn_addresses", 3600),
     "import-statistics": ("accounting.tasks.import_statistics", 300),
     "send-campaigns": ("accounting.tasks.send_campaigns", 600),

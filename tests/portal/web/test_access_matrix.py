@@ -165,6 +165,7 @@ ACCOUNT_MANAGER: Final = [
     public("news/"),
     public("rpc.php", method="POST"),
     public("api/v1/"),
+    public("api/<path:path>/", "api/v1/no-such-thing/", 404),
     public("api/v1/schema/"),
     by_token("api/v1/days/", "api/v1/days/?from=2026-01-01&to=2026-01-31"),
     by_token("api/v1/sums/", "api/v1/sums/?from=2026-01-01&to=2026-01-31"),
@@ -248,6 +249,9 @@ ACCOUNT_MANAGER: Final = [
     own("projects/keywords/"),
     act("projects/keywords/"),
     own("projects/<int:pk>/", "projects/{project}/"),
+    # The project of the matrix has one account that all share.
+    own("projects/<int:pk>/account/", "projects/{project}/account/", 404),
+    act("projects/<int:pk>/account/", "projects/{project}/account/", 404),
 ]
 PROJECT: Final = [
     public("project/"),

@@ -45,6 +45,7 @@ NEEDED: Final = {
     "admin/scheduler/releasedraft/versions/<int:pk>/<str:action>/",
     "computers/joining/",
     "account/login-token/",
+    "projects/<int:pk>/account/",
     "USER",
 }
 NONE_NEEDED: Final = {
@@ -91,7 +92,7 @@ NONE_NEEDED: Final = {
     "Anybody may, without a login.": """
         language/ look-around/ look-around/leave/ mails/end/<str:token>/ healthz readyz metrics notices.rss
         notices.php
-        notices/<int:pk>-<slug:mark>.rss""",
+        notices/<int:pk>-<slug:mark>.rss api/<path:path>/""",
     "An operator's change of settings: recorded with its author, shown to all operators, and undone by one click.": """
         admin/portal/change/step/<str:key>/ admin/portal/change/<int:pk>/undo/
         admin/accounting/project/add-by-url/ admin/accounting/project/add-by-url/found/
