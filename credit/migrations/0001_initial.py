@@ -1651,6 +1651,7 @@ class Migration(migrations.Migration):
                 ),
                 ("name", models.CharField(max_length=140)),
                 ("priority", models.SmallIntegerField(default=0)),
+                ("queue_shift", models.BigIntegerField(db_default=0, default=0, editable=False)),
                 ("created_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
                 ("server_state", models.PositiveSmallIntegerField(default=credit.engine.states.ServerState["UNSENT"])),
                 ("outcome", models.PositiveSmallIntegerField(default=credit.engine.states.Outcome["INIT"])),
@@ -1729,7 +1730,7 @@ class Migration(migrations.Migration):
                     models.Index(
                         models.F("app"),
                         django.db.models.expressions.CombinedExpression(models.F("priority"), "*", models.Value(-1)),
-                        models.F("id"),
+                        django.db.models.expressions.CombinedExpression(models.F("id"), "+", models.F("queue_shift")),
                         condition=models.Q(("server_state", credit.engine.states.ServerState["UNSENT"])),
                         name="result_queue",
                     ),

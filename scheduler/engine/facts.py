@@ -42,9 +42,9 @@ class AppFacts:
     max_jobs_per_rpc: int | None = None
     typical_fpops: float | None = None
     keywords: frozenset[int] = frozenset()
-    # Ids of jobs of the highest priority that wait: first and last
-    first_id: int = 0
-    last_id: int = 0
+    # Places of the jobs of the highest priority that wait: first and last
+    first_place: int = 0
+    last_place: int = 0
     # -priority of the most and of the least urgent job that waits, None if none does
     first_rank: int | None = None
     last_rank: int | None = None
@@ -177,8 +177,8 @@ class Job:
 class JobQuery:
     """Which jobs of an app are looked for: at most this many, and only those that can suit.
 
-    ``flops``: of the fastest version, times the availability. ``rank`` (-priority) and ``begin_id``: where in the queue
-    to begin.
+    ``flops``: of the fastest version, times the availability. ``rank`` (-priority) and ``begin``: at which place in
+    the queue to begin.
     """
 
     app_id: int
@@ -189,7 +189,7 @@ class JobQuery:
     disk_bytes: float
     one_per_user: bool
     rank: int
-    begin_id: int
+    begin: int
 
 
 Records = dict[RecordKey, HostVersionFacts]

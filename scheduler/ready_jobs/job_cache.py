@@ -6,9 +6,9 @@ expensive: PostgreSQL joins all rows that it looks at, and skips each job that a
 Nothing depends on the cache being right. The transaction that writes a request locks its jobs, and sees whether all of
 them still wait. If not, nothing is written, and the request is answered anew (`scheduler.rpc.answer`).
 
-Each process leases blocks of workunits (`scheduler.models.JobLease`), for longer than it uses them, so that no two
-processes keep the same jobs. A process that dies leaves its blocks to the others when the leases expire. Until then
-requests that look in the queue itself find its jobs.
+Each process leases blocks of places in the queue (`scheduler.models.JobLease`), for longer than it uses them, so that
+no two processes keep the same jobs. A process that dies leaves its blocks to the others when the leases expire. Until
+then requests that look in the queue itself find its jobs.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ MAX_LOOKED_AT: Final = 1_000
 """Waiting jobs among which the jobs to lease are chosen: more than one process keeps, as others lease some of them."""
 
 Place = tuple[int, int]
-"""A place in an app's queue: (-priority, id)."""
+"""A place in an app's queue: (-priority, the result's id + its shift)."""
 
 
 @dataclass(slots=True)
@@ -52,12 +52,8 @@ class ReadyJob:
     """A job that is kept ready. ``users``: people who have a copy of its workunit, or are being given one."""
 
     job: Job
-    rank: int
+    place: Place
     users: set[int]
-
-    @property
-    def place(self) -> Place:
-        return self.rank, self.job.id
 
     def suits(self, query: JobQuery, user_id: int) -> bool:
         """The same conditions as for jobs that are looked for in the queue."""
@@ -205,7 +201,7 @@ class JobCache:
 
 
 class _Leased(NamedTuple):
-    """``workunits`` as JSON's text; ends are [-priority, id]."""
+    """``workunits`` as JSON's text; ends are places."""
 
     nlooked_at: int
     end: list[int] | None
@@ -226,7 +222,7 @@ def lease_jobs(
         "app_id": str(app_id),
         "holder": str(holder),
         "rank": str(place[0]),
-        "begin_id": str(place[1]),
+        "begin": str(place[1]),
         "most": str(most),
         "looked_at": str(MAX_LOOKED_AT),
         "lease_secs": str(lease_secs),
@@ -242,9 +238,9 @@ def _jobs(app_id: int, workunit: list[Any]) -> Iterator[ReadyJob]:
     """The copies of a workunit."""
     copies, users, id_, *facts = workunit
     details = JobDetails(*facts[6:])
-    for result_id, rank, name in copies:
+    for result_id, rank, place, name in copies:
         job = Job(*[result_id, id_, app_id, name, *facts[:6], details])
-        yield ReadyJob(job, rank, set(users))
+        yield ReadyJob(job, (rank, place), set(users))
 
 
 _caches: dict[int, JobCache] = {}

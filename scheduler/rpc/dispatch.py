@@ -269,19 +269,19 @@ def _query(dispatch: Dispatch, app_id: int, most: int) -> JobQuery:
 
 def from_random_place(query: JobQuery, left: int, app: AppFacts, draw: random.Random) -> JobQuery:
     """The query for the jobs that are still missing, from a random place in the app's queue on."""
-    rank, id_ = _place(app, query.rank if app.first_rank is None else max(query.rank, app.first_rank), draw)
-    return replace(query, most=left, rank=rank, begin_id=id_)
+    rank, begin = _place(app, query.rank if app.first_rank is None else max(query.rank, app.first_rank), draw)
+    return replace(query, most=left, rank=rank, begin=begin)
 
 
 def _place(app: AppFacts, rank: int, draw: random.Random) -> tuple[int, int]:
-    """A random place, as (-priority, id).
+    """A random place in the queue (`job_cache.Place`).
 
     Half of the time it is among the most urgent jobs, else behind them, as these may suit no computer like this one.
     """
     if app.last_rank is not None and app.last_rank > rank and draw.random() < 0.5:
-        # Their ids may all be lower than those of the urgent ones.
-        return draw.randint(rank + 1, app.last_rank), draw.choice((0, draw.randint(0, app.last_id)))
-    return rank, draw.randint(app.first_id, app.last_id) if app.first_id < app.last_id else app.first_id
+        # Their places may all be lower than those of the urgent ones.
+        return draw.randint(rank + 1, app.last_rank), draw.choice((0, draw.randint(0, app.last_place)))
+    return rank, draw.randint(app.first_place, app.last_place) if app.first_place < app.last_place else app.first_place
 
 
 def messages(selection: Selection, waiting: Waiting | None) -> list[str]:

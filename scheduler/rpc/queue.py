@@ -32,9 +32,9 @@ def pick(user_id: int, queries: Sequence[JobQuery]) -> Steps[tuple[list[Job], di
     [(picked,)] = yield from fetch(Step(rpc_sql.pick(len(queries)), values))
     jobs: list[Job] = []
     heads: dict[int, tuple[int, int]] = {}
-    for *facts, rank, begin_id in orjson.loads(picked or "[]"):
+    for *facts, rank, begin in orjson.loads(picked or "[]"):
         jobs.append(_job(facts))
-        heads[jobs[-1].app_id] = rank, begin_id
+        heads[jobs[-1].app_id] = rank, begin
     return jobs, heads
 
 
