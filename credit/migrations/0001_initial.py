@@ -2,6 +2,7 @@ import credit.engine.facts
 import credit.engine.rules
 import credit.engine.states
 import datetime
+import django.contrib.postgres.fields
 import django.core.validators
 import django.db.models.deletion
 import django.db.models.expressions
@@ -1700,6 +1701,12 @@ class Migration(migrations.Migration):
                 ("p_fpops", models.FloatField(blank=True, null=True)),
                 ("projected_flops", models.FloatField(blank=True, null=True)),
                 ("ninstances", models.FloatField(blank=True, null=True)),
+                (
+                    "ties",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.BigIntegerField(), blank=True, editable=False, null=True, size=None
+                    ),
+                ),
                 ("sent_at", models.DateTimeField(blank=True, null=True)),
                 ("deadline_at", models.DateTimeField(blank=True, null=True)),
                 ("received_at", models.DateTimeField(blank=True, null=True)),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import CheckConstraint, F, Q
 from django.utils import timezone
@@ -258,6 +259,8 @@ class Result(StoredClaim):
     projected_flops = models.FloatField(_("speed used to estimate the run time (FLOPS)"), null=True, blank=True)
     # NULL: not sent yet, or sent before this was kept
     ninstances = models.FloatField(_("processors of its type in use"), null=True, blank=True)
+    # What its computer shares with others that may be the same person's: digests (scheduler.engine.ties)
+    ties = ArrayField(models.BigIntegerField(), null=True, blank=True, editable=False)
     sent_at = models.DateTimeField(_("sent"), null=True, blank=True)
     deadline_at = models.DateTimeField(_("deadline"), null=True, blank=True)
 

@@ -5,7 +5,7 @@ Speeds in FLOPS, sizes in bytes, times in seconds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from credit.engine.averages import Average
@@ -178,7 +178,8 @@ class JobQuery:
     """Which jobs of an app are looked for: at most this many, and only those that can suit.
 
     ``flops``: of the fastest version, times the availability. ``rank`` (-priority) and ``begin``: at which place in
-    the queue to begin.
+    the queue to begin. ``ties``: of who asks (`engine.ties`); ``avoids_ties``: only workunits of whose copies nobody
+    with such a tie has one; ``is_strict``: not even if there are no others.
     """
 
     app_id: int
@@ -190,6 +191,13 @@ class JobQuery:
     one_per_user: bool
     rank: int
     begin: int
+    ties: list[int] = field(default_factory=list)
+    avoids_ties: bool = False
+    is_strict: bool = False
+
+    def with_ties(self) -> JobQuery:
+        """The same query for any copies."""
+        return replace(self, avoids_ties=False)
 
 
 Records = dict[RecordKey, HostVersionFacts]

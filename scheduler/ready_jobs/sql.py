@@ -42,9 +42,9 @@ jobs AS (
 SELECT (SELECT count(*) FROM head), (SELECT max(ARRAY[rank, place]) FROM head),
        (SELECT count(*) FROM free), (SELECT max(ARRAY[rank, place]) FROM free),
        (SELECT json_agg(json_build_array(c.copies, ARRAY(
-                 SELECT coalesce(o.user_id, 0) FROM credit_result o WHERE o.workunit_id = w.id), w.id, w.fpops_est,
-                 w.fpops_bound, w.memory_bound_bytes, w.disk_bound_bytes, w.delay_bound_secs, w.min_quorum,
-                 w.name, w.command_line, w.input_files, w.output_files))::text
+                 SELECT unnest(o.ties || coalesce(o.user_id, 0)) FROM credit_result o WHERE o.workunit_id = w.id),
+                 w.id, w.fpops_est, w.fpops_bound, w.memory_bound_bytes, w.disk_bound_bytes, w.delay_bound_secs,
+                 w.min_quorum, w.name, w.command_line, w.input_files, w.output_files))::text
           FROM jobs c JOIN credit_workunit w ON w.id = ANY (ARRAY[c.workunit_id]))
 """.replace("{is_over}", "s.until NOT BETWEEN now() AND now() + interval '1 minute'")
 )

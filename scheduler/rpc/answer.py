@@ -236,7 +236,10 @@ def _jobs(
 def _picked(
     user_id: int, queries: list[JobQuery], work: Dispatch, draw: random.Random
 ) -> Steps[tuple[list[Job], Waiting | None]]:
-    """Jobs from the heads of the queues and, if those have too few, from elsewhere, with counts of waiting jobs."""
+    """Jobs from the heads of the queues and, if those have too few, from elsewhere, with counts of waiting jobs.
+
+    Last of all come copies that are kept for others: if nothing else suits, nobody has to go without.
+    """
     known = work.catalogue
     jobs, heads = yield from queue.pick(user_id, queries)
     found = Counter([job.app_id for job in jobs])
@@ -248,12 +251,13 @@ def _picked(
     waiting = None
     if short:
         others = dispatch.queries_of_other_apps(work, queries, sum(query.most for query in short))
-        more, waiting = yield from queue.pick_elsewhere(user_id, short + others, queries + others, jobs)
-        jobs += more
+        kept = [query.with_ties() for query in queries + others if query.avoids_ties and not query.is_strict]
+        more, waiting = yield from queue.pick_elsewhere(user_id, short + others + kept, queries + others, jobs)
+        jobs += {job.id: job for job in more}.values()
         found.update([job.app_id for job in more])
     for query in queries:
         known.note_head(query.app_id, heads.get(query.app_id) if found[query.app_id] >= query.most else None)
-    job_cache.forget(jobs, user_id)
+    job_cache.forget(jobs, work.ties)
     return jobs, waiting
 
 
@@ -285,6 +289,7 @@ def _send(
                 each.choice,
                 believed_benchmark(work.computer.p_fpops, dispatch.ceilings()),
                 now + dt.timedelta(seconds=each.job.delay_bound_secs),
+                work.ties,
                 one_per_user=selection.apps[each.job.app_id].one_result_per_user,
                 must_replicate=each.must_replicate,
             )

@@ -23,6 +23,7 @@ from scheduler.engine.needs import Needs
 from scheduler.engine.reasons import Reason, sentence
 from scheduler.engine.request import CPU, GPU_TYPES, SchedulerRequest
 from scheduler.engine.selection import Limits, Selection, jobs_by_app_weight, jobs_wanted
+from scheduler.engine.ties import Separation, ties_of
 from scheduler.engine.versions import Choices
 from scheduler.programs.catalogue import BEFORE_ALL, Catalogue
 from scheduler.rpc.queue import Waiting
@@ -36,7 +37,8 @@ class Dispatch:
     """A request for work while it is answered: the versions for the computer, and the jobs found so far.
 
     ``scores``: how much the volunteer likes each app (`keywords.score`). ``inherited``: for each missing record, the
-    version whose statistics it takes over. ``lost``: jobs to give up; ``again``: jobs to send again.
+    version whose statistics it takes over. ``lost``: jobs to give up; ``again``: jobs to send again. ``ties``: what the
+    computer shares with others that may be the same person's (`engine.ties`).
     """
 
     catalogue: Catalogue
@@ -46,6 +48,7 @@ class Dispatch:
     inherited: dict[RecordKey, int] = field(default_factory=dict)
     lost: list[KnownResult] = field(default_factory=list)
     again: list[tuple[KnownResult, Choice]] = field(default_factory=list)
+    ties: list[int] = field(default_factory=list)
 
 
 def computer_of(request: SchedulerRequest) -> Computer:
@@ -115,7 +118,9 @@ def begin(
         selection.reasons.add(Reason.TOO_SOON)
     elif not wanted and request.wants_work:
         selection.reasons.add(Reason.REFUSED_TYPE)
-    work = Dispatch(catalogue, computer, selection)
+    key_age_secs = now.timestamp() - account.key_created_at
+    ties = ties_of(account.user_id, request.address, request.host.host_cpid, key_age_secs, settings.SECRET_KEY)
+    work = Dispatch(catalogue, computer, selection, ties=ties)
     if wanted:
         selection.choices = _choices(request, account.user_id, work, wanted)
     return work
@@ -264,6 +269,9 @@ def _query(dispatch: Dispatch, app_id: int, most: int) -> JobQuery:
         NO_LIMIT if disk is None else disk,
         dispatch.catalogue.apps[app_id].one_result_per_user,
         *dispatch.catalogue.heads.get(app_id, BEFORE_ALL),
+        dispatch.ties,
+        settings.SEPARATE_REPLICAS != Separation.OFF,
+        settings.SEPARATE_REPLICAS == Separation.STRICT,
     )
 
 

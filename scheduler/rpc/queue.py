@@ -21,11 +21,15 @@ def _as_json(queries: Sequence[JobQuery]) -> str:
     return orjson.dumps(queries).decode()
 
 
+def _as_text(value: float | Sequence[int]) -> str:
+    return f"{{{','.join(map(str, value))}}}" if isinstance(value, Sequence) else str(value)
+
+
 def pick(user_id: int, queries: Sequence[JobQuery]) -> Steps[tuple[list[Job], dict[int, tuple[int, int]]]]:
     """Lock jobs at the heads of the apps' queues; these in the queue's order, and by app where its queue begins now."""
     # As texts, since for numbers the driver would prepare another statement for each size.
     values = {"user_id": str(user_id)} | {
-        f"{name}_{number}": str(getattr(query, name))
+        f"{name}_{number}": _as_text(getattr(query, name))
         for number, query in enumerate(queries)
         for name in rpc_sql.JOB_QUERY
     }

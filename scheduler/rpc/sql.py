@@ -58,7 +58,7 @@ SELECT u.id, u.name, u.email, u.cross_project_id, date_part('epoch', u.created_a
        p.mod_time, CASE WHEN p.mod_time > q.preferences_at THEN p.text END, s.jobs_day, s.jobs_of_day::text,
        array_to_json(s.cpids)::text, date_part('epoch', s.named_jobs_until), s.repeated_seqno,
        s.repeated_times, date_part('epoch', s.work_asked_at),
-       h.xmin::text, q.n
+       h.xmin::text, date_part('epoch', k.created_at), q.n
   FROM jsonb_to_recordset(%(askers)s::jsonb) AS q(n integer, {{asker}}, host_id bigint, names text[], reported text[],
        preferences_at float8)
   JOIN portal_clientkey k ON {{key}}
@@ -146,7 +146,10 @@ _PICKED: Final = f"""
                 SELECT CASE WHEN o.server_state = {ServerState.UNSENT}
                              AND (o.priority * -1, o.id + o.queue_shift, o.id) < (c.rank, c.place, c.id)
                              AND (o.priority * -1, o.id + o.queue_shift) >= ({{begin}})
-                            THEN %(user_id)s::bigint WHEN a.one_per_user THEN coalesce(o.user_id, 0) ELSE 0 END
+                            THEN %(user_id)s::bigint
+                            WHEN a.avoids_ties AND (o.ties && a.ties OR o.user_id = ANY (a.ties))
+                            THEN %(user_id)s::bigint
+                            WHEN a.one_per_user THEN coalesce(o.user_id, 0) ELSE 0 END
                   FROM credit_result o WHERE o.workunit_id = w.id))
           ORDER BY c.rank, c.place LIMIT a.most
             FOR NO KEY UPDATE OF r, w SKIP LOCKED
@@ -164,6 +167,8 @@ JOB_QUERY: Final = {
     "one_per_user": "boolean",
     "rank": "integer",
     "begin": "bigint",
+    "ties": "bigint[]",
+    "avoids_ties": "boolean",
 }
 
 
@@ -231,7 +236,8 @@ _NOT_FOUND: Final = " AND r.id <> ALL (%(found)s::bigint[])"
 PICK_ELSEWHERE: Final = Statement(f"""
 SELECT (SELECT {_JOBS}))::text
           FROM jsonb_to_recordset(%(short)s::jsonb) AS a(app_id bigint, most integer, flops float8, delay_secs float8,
-               memory_bytes float8, disk_bytes float8, one_per_user boolean, rank integer, begin bigint)
+               memory_bytes float8, disk_bytes float8, one_per_user boolean, rank integer, begin bigint,
+               ties bigint[], avoids_ties boolean)
          CROSS JOIN LATERAL ({_PICKED.format(begin="a.rank, a.begin", more=_NOT_FOUND)}) p),
        ({_DIAGNOSIS})
 """)
@@ -276,7 +282,8 @@ _COLUMNS: Final = {
     "sent": (
         "id bigint, host_id bigint, user_id bigint, app_version_id bigint, processor_type text, peak_flops "
         "float8, p_fpops float8, projected_flops float8, ninstances float8, sent_at timestamptz, deadline_at "
-        "timestamptz, one_per_user boolean, must_replicate boolean"
+        "timestamptz, one_per_user boolean, must_replicate boolean, "
+        "ties bigint[], is_strict boolean"
     ),
     "begun": "id bigint, host_id bigint, host_scale_at timestamptz, max_jobs_per_day integer",
     "judged": (
@@ -304,12 +311,16 @@ _PARTS: Final = {
      SET server_state = {ServerState.IN_PROGRESS}, host_id = n.host_id, user_id = n.user_id,
          app_version_id = n.app_version_id, processor_type = n.processor_type, peak_flops = n.peak_flops,
          p_fpops = n.p_fpops, projected_flops = n.projected_flops, ninstances = n.ninstances, sent_at = n.sent_at,
-         deadline_at = n.deadline_at
+         deadline_at = n.deadline_at, ties = n.ties
     FROM {{given}}
    WHERE r.id = ANY (ARRAY[n.id]) AND r.server_state = {ServerState.UNSENT}
      -- Between the picking's snapshot and its lock another computer of this person may have got a copy.
      AND NOT (n.one_per_user AND n.user_id = ANY (ARRAY(
               SELECT coalesce(o.user_id, 0) FROM credit_result o WHERE o.workunit_id = r.workunit_id)))
+     -- Or somebody with a tie to this one.
+     AND NOT (n.is_strict AND EXISTS (
+              SELECT FROM credit_result o WHERE o.workunit_id = r.workunit_id
+                 AND (o.ties && n.ties OR o.user_id = n.user_id)))
   RETURNING r.id, r.name, r.workunit_id, r.sent_at, n.must_replicate""",
     "replicated": f"""
   UPDATE credit_workunit w

@@ -127,6 +127,7 @@ class Account:
     cross_project_id: str
     created_at: float
     key_id: int
+    key_created_at: float
     key_used_at: float | None
     credit: Credit
     host: KnownHost | None
@@ -179,6 +180,7 @@ class ReadRow(NamedTuple):
     repeated_times: int | None
     work_asked_at: float | None
     host_version: str | None
+    key_created_at: float
     number: int
 
     def host(self) -> KnownHost | None:
@@ -270,6 +272,7 @@ def _account(row: ReadRow) -> Account:
         cross_project_id=row.cross_project_id,
         created_at=row.user_created_at,
         key_id=row.key_id,
+        key_created_at=row.key_created_at,
         key_used_at=row.key_used_at,
         credit=Credit(row.user_credit or 0.0, row.user_expavg or 0.0, row.user_expavg_at),
         host=row.host(),

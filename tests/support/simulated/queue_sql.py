@@ -101,7 +101,8 @@ class Queue:
                  dt.date.fromisoformat(record["jobs_day"]) if record.get("jobs_day") else None,
                  json.dumps(record.get("jobs_of_day") or []), json.dumps(record.get("cpids") or []),
                  _secs(record.get("named_jobs_until")), record.get("repeated_seqno"), record.get("repeated_times"),
-                 _secs(record.get("work_asked_at")), str(host["version"]) if host is not None else None, asker["n"])
+                 _secs(record.get("work_asked_at")), str(host["version"]) if host is not None else None, 1.0,
+                 asker["n"])
             )  # fmt: skip
         self._rng.shuffle(rows)
         return rows
