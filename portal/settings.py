@@ -114,6 +114,8 @@ PROJECT_URL = f"{SITE_URL}project/"
 MAX_JOBS_IN_PROGRESS = env.integer("MAX_JOBS_IN_PROGRESS", 20, low=1, high=10_000)
 MAX_GPU_JOBS_IN_PROGRESS = env.integer("MAX_GPU_JOBS_IN_PROGRESS", 20, low=0, high=10_000)
 MAX_JOBS_PER_RPC = env.integer("MAX_JOBS_PER_RPC", 20, low=1, high=500)
+# Above this share of its jobs of a day, jobs that a computer gives back undone count in the day's quota once more.
+MAX_UNDONE_SHARE = env.number("MAX_UNDONE_SHARE", 0.2, low=0, high=1)
 # Whether copies of a workunit are kept apart from accounts that may be one person's (docs/explanation/scheduler.md).
 SEPARATE_REPLICAS = env.choice("SEPARATE_REPLICAS", "prefer", ["strict", "prefer", "off"])
 # Signs programs; the private key may be kept elsewhere: signatures are then made there (docs/how-to/jobs.md).

@@ -133,7 +133,7 @@ def _answer(
     counted, records = yield from _store_reports(account, host, work, reported, now, is_locked=is_locked)
     queries = _queries(work, draw)
     jobs, waiting = yield from _jobs(account.user_id, queries, work, taken, draw, is_locked=is_locked)
-    judged = _count_reports(work, reported, counted, records, now)
+    judged = _count_reports(work, reported, counted, records, account.jobs_of_day, now)
     began = _send(work, jobs, changes, account.jobs_of_day, now)
     _add_records(work, changes, records.ids, judged, began)
     reasons_given = yield from _reasons(request, key_step, work, queries, waiting)
@@ -201,13 +201,19 @@ def _store_reports(
 
 
 def _count_reports(
-    work: Dispatch, reported: list[Report], counted: set[int], records: StoredRecords, now: dt.datetime
+    work: Dispatch,
+    reported: list[Report],
+    counted: set[int],
+    records: StoredRecords,
+    jobs_of_day: JobsOfDay,
+    now: dt.datetime,
 ) -> set[RecordKey]:
     """Continue with the locked records, in which reports and lost jobs count; the keys of those that changed."""
     if not counted:
         return set()
     dispatch.renew_records(work, records.records)
     ended = reports.endings(reported, work.lost, counted)
+    reports.count_undone(ended, jobs_of_day, work.selection.records, work.selection.today)
     known, own = work.catalogue, work.selection.records
     judged = reports.count(ended, known.apps, known.versions_by_app, own, work.computer, now)
     # A new version's record is stored when a job of it is sent, and not before.
@@ -269,8 +275,8 @@ def _send(
     for job in jobs:
         selection.offer(job)
     began = set()
-    if selection.sent and not probation.counts_for(jobs_of_day.day, selection.today):
-        jobs_of_day.day, jobs_of_day.counts = selection.today, {}
+    if selection.sent:
+        jobs_of_day.begin(selection.today)
     for each in selection.sent:
         key = each.choice.key
         record = selection.records.get(key) or selection.records.setdefault(key, HostVersionFacts())

@@ -210,5 +210,8 @@ def record_row(key: RecordKey, record: HostVersionFacts, id_: int | None, inheri
 def jobs_of_day_columns(jobs: JobsOfDay) -> dict[str, Any]:
     return {
         "jobs_day": jobs.day.isoformat() if jobs.day else None,
-        "jobs_of_day": [[*key, njobs] for key, njobs in jobs.counts.items()],
+        "jobs_of_day": [
+            [*key, njobs, jobs.undone[key]] if key in jobs.undone else [*key, njobs]
+            for key, njobs in jobs.counts.items()
+        ],
     }
