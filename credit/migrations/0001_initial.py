@@ -875,6 +875,57 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="ConfirmingPair",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                (
+                    "app",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="pairs",
+                        to="credit.app",
+                    ),
+                ),
+                (
+                    "one",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
+                    ),
+                ),
+                (
+                    "other",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
+                    ),
+                ),
+                ("together", models.PositiveIntegerField()),
+                ("expected", models.FloatField()),
+                ("chance", models.FloatField()),
+                ("needs_another", models.BooleanField()),
+                ("counted_at", models.DateTimeField(default=django.utils.timezone.now)),
+            ],
+            options={
+                "ordering": ["chance", "id"],
+                "constraints": [
+                    models.UniqueConstraint(fields=("app", "one", "other"), name="confirmingpair_once"),
+                    models.CheckConstraint(
+                        condition=models.Q(("one__lt", models.F("other"))), name="confirmingpair_lower_first"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("expected__gte", 0),
+                            ("expected__lt", models.F("together")),
+                            ("together__gte", 3),
+                            ("chance__gte", 1e-300),
+                            ("chance__lte", 1),
+                        ),
+                        name="confirmingpair_range",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
             name="LoggedPass",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
