@@ -25,7 +25,7 @@ class ConfirmingPair(models.Model):
     other = models.ForeignKey(User, models.CASCADE, related_name="+", verbose_name=_("other volunteer"))
     together = models.PositiveIntegerField(_("workunits in common"))
     expected = models.FloatField(_("by chance"))
-    chance = models.FloatField(_("chance that any pair has so many"))
+    chance = models.FloatField(_("chance that any pair has as many"))
     needs_another = models.BooleanField(_("confirmed by a third volunteer"))
     counted_at = models.DateTimeField(_("counted"), default=timezone.now)
 
