@@ -10,11 +10,11 @@ from pytest_django import Settings
 
 from credit.models import App, AppVersion, ConfirmingPair, UserCredit, ValidateState, Workunit
 from credit.statistics import pairs
-from portal.benchmarks.statements import statements
 from portal.models import Host
 from scheduler.lifecycle import transitioner
 from tests.support.credit_factories import make_app, make_success, make_version, make_workunit
 from tests.support.validator_runs import LATER, RIGHT, WRONG, differences, done, report, validate, volunteers
+from tools.benchmarks.harness.statements import statements
 
 pytestmark = pytest.mark.django_db
 
