@@ -29,6 +29,7 @@ from credit.models import (
     Batch,
     CollectedExport,
     Comparison,
+    ConfirmingPair,
     CreditExperiment,
     CreditSystem,
     HostAppVersion,
@@ -364,6 +365,20 @@ class HostAppVersionAdmin(ReadOnlyAdmin):
     list_filter = ("app", "scale_probation")
     list_select_related = ("host", "app", "app_version__app", "app_version__platform")
     show_full_result_count = False
+
+
+@admin.register(ConfirmingPair)
+class ConfirmingPairAdmin(ReadOnlyAdmin):
+    """Volunteers whose results confirm each other more often than chance would have it; renewed every hour."""
+
+    by_chance = rounded("expected", _("by chance"))
+    list_display = ("one", "other", "app", "together", "by_chance", "odds", "needs_another", "counted_at")
+    list_filter = ("app", "needs_another")
+    list_select_related = ("app", "one", "other")
+
+    @admin.display(description=_("odds that any pair has as many"), ordering="chance")
+    def odds(self, pair: ConfirmingPair) -> str:
+        return _("1 in %(number)s") % {"number": f"{1 / pair.chance:.2g}"}
 
 
 @admin.register(Batch)

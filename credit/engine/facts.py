@@ -51,7 +51,7 @@ class AppFacts:
     """An app's choices, and ``min_avg_pfc`` as the feeder left it (None: not defined yet).
 
     ``rules`` already has the app's own limits. ``target_nresults`` is what its workunits usually have; the deployed
-    rules ask whether one is replicated less.
+    rules ask whether one is replicated less. ``pairs``: volunteers who confirm each other so often that others have to.
     """
 
     id: int
@@ -66,6 +66,7 @@ class AppFacts:
     actual_flops_scale: float = 1.0
     benchmark_scale: float = 1.0
     target_nresults: int = 2
+    pairs: frozenset[tuple[int, int]] = frozenset()
 
     @property
     def usual_sample(self) -> float:

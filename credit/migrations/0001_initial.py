@@ -2,6 +2,7 @@ import credit.engine.facts
 import credit.engine.rules
 import credit.engine.states
 import datetime
+import django.contrib.postgres.fields
 import django.core.validators
 import django.db.models.deletion
 import django.db.models.expressions
@@ -900,6 +901,57 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="ConfirmingPair",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                (
+                    "app",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="pairs",
+                        to="credit.app",
+                    ),
+                ),
+                (
+                    "one",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
+                    ),
+                ),
+                (
+                    "other",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
+                    ),
+                ),
+                ("together", models.PositiveIntegerField()),
+                ("expected", models.FloatField()),
+                ("chance", models.FloatField()),
+                ("needs_another", models.BooleanField()),
+                ("counted_at", models.DateTimeField(default=django.utils.timezone.now)),
+            ],
+            options={
+                "ordering": ["chance", "id"],
+                "constraints": [
+                    models.UniqueConstraint(fields=("app", "one", "other"), name="confirmingpair_once"),
+                    models.CheckConstraint(
+                        condition=models.Q(("one__lt", models.F("other"))), name="confirmingpair_lower_first"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("expected__gte", 0),
+                            ("expected__lt", models.F("together")),
+                            ("together__gte", 3),
+                            ("chance__gte", 1e-300),
+                            ("chance__lte", 1),
+                        ),
+                        name="confirmingpair_range",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
             name="LoggedPass",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
@@ -1687,6 +1739,7 @@ class Migration(migrations.Migration):
                 ),
                 ("name", models.CharField(max_length=140)),
                 ("priority", models.SmallIntegerField(default=0)),
+                ("queue_shift", models.BigIntegerField(db_default=0, default=0, editable=False)),
                 ("created_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
                 ("server_state", models.PositiveSmallIntegerField(default=credit.engine.states.ServerState["UNSENT"])),
                 ("outcome", models.PositiveSmallIntegerField(default=credit.engine.states.Outcome["INIT"])),
@@ -1735,6 +1788,12 @@ class Migration(migrations.Migration):
                 ("p_fpops", models.FloatField(blank=True, null=True)),
                 ("projected_flops", models.FloatField(blank=True, null=True)),
                 ("ninstances", models.FloatField(blank=True, null=True)),
+                (
+                    "ties",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.BigIntegerField(), blank=True, editable=False, null=True, size=None
+                    ),
+                ),
                 ("sent_at", models.DateTimeField(blank=True, null=True)),
                 ("deadline_at", models.DateTimeField(blank=True, null=True)),
                 ("received_at", models.DateTimeField(blank=True, null=True)),
@@ -1765,7 +1824,7 @@ class Migration(migrations.Migration):
                     models.Index(
                         models.F("app"),
                         django.db.models.expressions.CombinedExpression(models.F("priority"), "*", models.Value(-1)),
-                        models.F("id"),
+                        django.db.models.expressions.CombinedExpression(models.F("id"), "+", models.F("queue_shift")),
                         condition=models.Q(("server_state", credit.engine.states.ServerState["UNSENT"])),
                         name="result_queue",
                     ),

@@ -42,7 +42,7 @@ class HostRecord(models.Model):
     # The last (UTC) day that it was sent jobs on, and how many of each (host, version) record then: for quotas. Here,
     # not in those records: this row is written at each request anyway.
     jobs_day = models.DateField(null=True, blank=True)
-    # [[app, version or 0, processor type, jobs], …]
+    # [[app, version or 0, processor type, jobs], …], with a fifth number where some ended without having been computed
     jobs_of_day = models.JSONField(default=list, blank=True)
 
     class Meta:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, Final
 
+from django.conf import settings
+
 from credit.engine import probation
 from credit.engine.probation import Ending
 from credit.engine.states import Outcome, ServerState
@@ -20,7 +22,7 @@ from scheduler.engine import copies, outputs, versions
 from scheduler.engine.facts import AppFacts, Computer, Records, Version
 from scheduler.engine.request import ReportedResult, SchedulerRequest
 from scheduler.files.certificates import is_size_key
-from scheduler.rpc.store import Account, KnownHost, KnownResult
+from scheduler.rpc.store import Account, JobsOfDay, KnownHost, KnownResult
 
 CLIENT_DONE: Final = 5
 CLIENT_ABORTED: Final = 6
@@ -152,6 +154,22 @@ def count(
                     probation.count_failing(records[key], app.rules)
                     changed.add(key)
     return changed
+
+
+def count_undone(
+    endings: Iterable[tuple[KnownResult, Ending]], jobs_of_day: JobsOfDay, records: Records, today: dt.date
+) -> None:
+    """Jobs that were not computed count once more in the day's quota, if they are more than a share of the day's."""
+    for known, ending in endings:
+        if ending not in probation.UNDONE:
+            continue
+        jobs_of_day.begin(today)
+        nundone = jobs_of_day.undone.get(known.key, 0) + 1
+        njobs = jobs_of_day.counts.get(known.key, 0)
+        njobs += probation.counts_again(nundone, njobs, settings.MAX_UNDONE_SHARE)
+        jobs_of_day.undone[known.key], jobs_of_day.counts[known.key] = nundone, njobs
+        if (record := records.get(known.key)) is not None:
+            record.jobs_day, record.n_jobs_today = today, njobs
 
 
 def endings(

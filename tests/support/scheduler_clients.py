@@ -100,6 +100,8 @@ class Computer:
     # Further elements of the computer's description
     hardware: str = ""
     os_name: str = "Linux Debian"
+    # Where its requests come from
+    address: str = ""
     jobs: list[str] = field(default_factory=list)
 
     def request(
@@ -167,6 +169,7 @@ class Computer:
     ) -> Steps[str]:
         """The same as a use case, for either driver."""
         request = parse_request(self.request(*args, **kwargs))
+        request.address = self.address
         steps = rpc_answer.answer(request, now=now or timezone.now(), draw=draw or random.Random(1))
         reply = (yield from steps).decode()
         self.read(reply)

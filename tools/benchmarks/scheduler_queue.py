@@ -46,9 +46,10 @@ WITH w AS (
   RETURNING id, name)
 INSERT INTO credit_result (workunit_id, app_id, name, priority, created_at, server_state, outcome, validate_state,
        file_delete_state, processor_type, is_runtime_outlier, stderr_text, report_faults, outputs,
-       partial_elapsed_secs, partial_credit)
+       partial_elapsed_secs, partial_credit, queue_shift)
 SELECT w.id, %(app)s, w.name || '_' || copy, 0, now(), {ServerState.UNSENT}, {Outcome.INIT},
-       {ValidateState.INIT}, {FileDeleteState.INIT}, 'CPU', false, '', '[]', '[]', 0, 0
+       {ValidateState.INIT}, {FileDeleteState.INIT}, 'CPU', false, '', '[]', '[]', 0, 0,
+       floor(random() * %(njobs)s)::bigint - row_number() OVER (ORDER BY w.id, copy)
   FROM w CROSS JOIN generate_series(0, 1) copy ORDER BY w.id, copy
 """
 _REPORT: Final = f"""
