@@ -6,10 +6,10 @@ from contextlib import suppress
 from typing import Final
 
 from celery import shared_task
+from django.utils import timezone
 from kombu.exceptions import OperationalError
 
 from portal.dashboard import record, thinning
-from portal.databases import clock
 from portal.maintenance import runs
 from portal.ops import housekeeping
 from portal.people import key_mails, key_upkeep, security_events
@@ -33,8 +33,8 @@ SETTLING_SECS: Final = 20
 def tidy_up() -> None:
     """Once a day: remove what has expired."""
     housekeeping.remove_expired()
-    key_upkeep.end_outdated_keys(clock.now())
-    security_events.delete_old(clock.now())
+    key_upkeep.end_outdated_keys(timezone.now())
+    security_events.delete_old(timezone.now())
 
 
 @shared_task
@@ -52,20 +52,20 @@ def carry_out_maintenance(run_id: int) -> None:
 @shared_task
 def look_after_requested() -> None:
     """Queue again what lost workers had, and tell workers of what waits."""
-    queue.look_after(clock.now())
-    runs.tell_again(clock.now())
+    queue.look_after(timezone.now())
+    runs.tell_again(timezone.now())
 
 
 @shared_task
 def send_waiting_mails() -> None:
     """Every minute, and when there is one: mails about what BOINC clients did."""
-    key_mails.send_waiting(clock.now())
+    key_mails.send_waiting(timezone.now())
 
 
 @shared_task
 def take_figures() -> None:
     """Every ten minutes: the figures of the dashboard and of the public status."""
-    record.take_all(clock.now())
+    record.take_all(timezone.now())
 
 
 @entries_added.connect
@@ -79,4 +79,4 @@ def _take_first_figures(names: list[str], **_: object) -> None:
 @shared_task
 def thin_figures() -> None:
     """Once a day: old figures become fewer."""
-    thinning.thin(clock.now())
+    thinning.thin(timezone.now())

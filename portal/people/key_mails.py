@@ -21,11 +21,11 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.template.loader import render_to_string
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from kombu.exceptions import OperationalError
 
 from portal.celery import app
-from portal.databases import clock
 from portal.languages.recipients import written_for
 from portal.models import User, WaitingMail
 from portal.wire.mail_refusals import Refusal, refusal_of
@@ -57,7 +57,7 @@ def ask_for_confirmation(user: User) -> None:
 
 
 def _ask(mail: WaitingMail) -> None:
-    mail.at = mail.due_at = clock.now()
+    mail.at = mail.due_at = timezone.now()
     mail.save()
     transaction.on_commit(_tell_worker)
 

@@ -16,10 +16,10 @@ import structlog
 from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import QuerySet
+from django.utils import timezone
 from kombu.exceptions import OperationalError
 
 from portal.celery import app, queue_length
-from portal.databases import clock
 from portal.models import RequestedWork
 from portal.requested_work import sql
 
@@ -86,7 +86,7 @@ def carry_out_next() -> bool:
 
     A kind that this version does not know is left: during an upgrade, workers of the newer version do it.
     """
-    piece = _take(clock.now())
+    piece = _take(timezone.now())
     if piece is None:
         return False
     try:
@@ -95,7 +95,7 @@ def carry_out_next() -> bool:
         put_back(piece.kind, [piece.subject])
         raise
     else:
-        RequestedWork.objects.filter(pk=piece.id).update(finished_at=clock.now())
+        RequestedWork.objects.filter(pk=piece.id).update(finished_at=timezone.now())
     finally:
         if _waiting().filter(kind__in=kinds).exists():
             _tell_workers(1)
@@ -121,7 +121,7 @@ def standings(kind: str, subjects: Iterable[int], now: dt.datetime) -> dict[int,
 
 def put_back(kind: str, subjects: Iterable[int]) -> set[int]:
     """Queue again what did not succeed; returns the subjects that are given up, after MAX_TRIES."""
-    values: dict[str, Any] = {"kind": kind, "subjects": list(subjects), "max_tries": MAX_TRIES, "now": clock.now()}
+    values: dict[str, Any] = {"kind": kind, "subjects": list(subjects), "max_tries": MAX_TRIES, "now": timezone.now()}
     with connection.cursor() as cursor:
         cursor.execute(sql.PUT_BACK, values)
         return {subject for subject, is_given_up in cursor.fetchall() if is_given_up}

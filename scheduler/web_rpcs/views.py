@@ -6,11 +6,11 @@ from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils import timezone
 from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from portal.databases import clock
 from portal.people.access import signed_in
 from portal.people.change_mails import tell_of_change
 from portal.people.fresh_login import needs_fresh_login
@@ -28,7 +28,7 @@ def first_start(request: HttpRequest) -> HttpResponse:
     list_id = settings.BOINC_LIST_ID
     token = ""
     if request.method == "POST" and list_id:
-        token = login_tokens.make(user, clock.now())
+        token = login_tokens.make(user, timezone.now())
         tell_of_change(user, gettext_lazy("A login token for a BOINC client was created."), source_of(request))
     # BOINC's client looks for these after two underscores in the name of its installer (client/acct_setup.cpp).
     name_end = f"__{list_id}_{user.pk}_{token}" if token else ""

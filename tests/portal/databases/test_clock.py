@@ -6,7 +6,6 @@ import datetime as dt
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,10 +16,6 @@ from portal.celery import SiteTask, app
 from portal.clients.factory import psycopg_params
 from portal.databases import clock, watch
 from portal.databases.messages import SiteRequest
-from portal.maintenance import runs
-from portal.maintenance.jobs import jobs
-from portal.models import SecurityEvent, User
-from portal.people import deletion, security_events
 
 HOUR = dt.timedelta(hours=1)
 MINUTE = dt.timedelta(minutes=1)
@@ -115,22 +110,6 @@ def test_a_worker_that_was_forked_without_a_primary_asks_for_the_time_before_a_t
         assert is_about(done.get(), right)
     finally:
         watch.end_all()
-
-
-def test_what_is_stored_of_accounts_and_upkeep_has_the_sites_time(
-    alice: User, operator: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    learn(HOUR)
-    monkeypatch.setattr(app, "send_task", lambda *_, **_options: None)
-    monkeypatch.setitem(jobs, "check", replace(jobs["check"], run=list))
-    deletion.ask_deletion(alice)
-    security_events.record(alice, SecurityEvent.Kind.LOGIN, security_events.NOWHERE)
-    run = runs.ask("check", operator)
-    runs.carry_out(run.pk)
-    run.refresh_from_db()
-    event = SecurityEvent.objects.get()
-    for stored in (alice.deletion_asked_at, event.at, run.asked_at, run.started_at, run.finished_at):
-        assert is_about(stored, timezone.now() + HOUR)
 
 
 @app.task(name="tests.nothing", base=SiteTask)
