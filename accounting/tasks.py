@@ -23,6 +23,7 @@ from accounting.rpc.recognise import forget_old as forget_old_clients
 from accounting.running_tasks import asking as task_asking
 from accounting.running_tasks import follow
 from accounting.statistics import run as statistics
+from portal.celery import is_full
 from portal.ops.mails import MailServerDown
 
 
@@ -97,7 +98,7 @@ def send_concerns() -> None:
 def ask_projects() -> None:
     """Projects that were not asked for a day what they say of themselves: a task for each."""
     for project_id in asking.take_due(timezone.now()):
-        ask_project.apply_async((project_id,), expires=asking.EVERY.total_seconds() / 2)
+        ask_project.delay(project_id)
 
 
 @shared_task
@@ -113,8 +114,9 @@ def import_statistics() -> None:
     """Every five minutes: a task for each project whose statistics are to be read."""
     now = timezone.now()
     statistics.follow_projects(now)
-    for project_id in statistics.due(now):
-        import_statistics_of.apply_async((project_id,), expires=300)
+    due = [] if is_full("requested") else statistics.due(now)
+    for project_id in due:
+        import_statistics_of.delay(project_id)
 
 
 # What cannot be interrupted is killed five minutes later.
@@ -143,7 +145,7 @@ def follow_tasks() -> None:
     now = timezone.now()
     follow.follow(now)
     for project_id in task_asking.due_projects(now):
-        ask_about_tasks.apply_async((project_id,), expires=300)
+        ask_about_tasks.delay(project_id)
 
 
 @shared_task
@@ -156,7 +158,7 @@ def ask_about_tasks(project_id: int) -> None:
 def look_for_alerts() -> None:
     """Every minute: volunteers with channels for alerts who are due, and those with a new security event."""
     if evaluation.evaluate_all(timezone.now()):
-        deliver_alerts.apply_async(expires=60)
+        deliver_alerts.delay()
 
 
 @shared_task

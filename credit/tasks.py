@@ -18,6 +18,7 @@ from credit.models import App
 from credit.statistics import feeder, thinning
 from credit.top_lists import count as top_lists
 from credit.validator import worker
+from portal.celery import is_full
 
 log = structlog.get_logger(__name__)
 
@@ -88,6 +89,6 @@ def measure_changes() -> None:
 
 
 def _start(app: App) -> None:
-    """What no worker took until the next start is not needed any more."""
     queue = f"validator.{app.name}" if app.name in settings.VALIDATOR_QUEUES else validate.app.conf.task_default_queue
-    validate.apply_async((app.pk,), expires=max(60, settings.VALIDATOR_EVERY_SECS), queue=queue)
+    if not is_full(queue):
+        validate.apply_async((app.pk,), queue=queue)

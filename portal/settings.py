@@ -315,9 +315,9 @@ CELERY_TASK_ROUTES = {
     "portal.tasks.carry_out_requested": {"queue": "requested"},
     "portal.tasks.carry_out_maintenance": {"queue": "requested"},
 }
-# Any number of beat processes may run: one of them has the lease, for this long after it last renewed it.
-CELERY_BEAT_SCHEDULER = "portal.periodic.scheduler:LeaseScheduler"
-BEAT_LEASE_SECS = env.integer("BEAT_LEASE_SECS", 15, low=3, high=300)
+CELERY_TASK_DEFAULT_QUEUE = "celery"
+# In memory: the database says what was done when (portal/periodic/turns.py).
+CELERY_BEAT_SCHEDULER = "celery.beat:Scheduler"
 CELERY_BEAT_SCHEDULE = timetable(
     ROOMS,
     validator_secs=VALIDATOR_EVERY_SECS,

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from typing import Final
-
 from celery import shared_task
 from django.utils import timezone
-from kombu.exceptions import OperationalError
 
 from portal.dashboard import record, thinning
 from portal.maintenance import runs
 from portal.ops import housekeeping
 from portal.people import key_mails, key_upkeep, security_events
-from portal.periodic.scheduler import entries_added
 from portal.requested_work import queue
 
 __all__ = [
@@ -25,8 +20,6 @@ __all__ = [
     "thin_figures",
     "tidy_up",
 ]
-SETTLING_SECS: Final = 20
-"""After the first beat of a new site has started, until the other processes have told that they live."""
 
 
 @shared_task
@@ -66,14 +59,6 @@ def send_waiting_mails() -> None:
 def take_figures() -> None:
     """Every ten minutes: the figures of the dashboard and of the public status."""
     record.take_all(timezone.now())
-
-
-@entries_added.connect
-def _take_first_figures(names: list[str], **_: object) -> None:
-    """The dashboard of a new site is not empty for ten minutes."""
-    if "take-figures" in names:
-        with suppress(OperationalError):
-            take_figures.apply_async(countdown=SETTLING_SECS)
 
 
 @shared_task

@@ -31,7 +31,6 @@ from portal.celery import app
 from portal.models import User
 
 TASK: Final = "accounting.tasks.deliver_alerts"
-MESSAGE_SECS: Final = 60
 MAX_TESTS_PER_DAY: Final = 20
 DEFAULT_KINDS: Final = tuple(kind.value for kind in AlertKind if kind is not AlertKind.NEWS)
 MAX_NAME_CHARS: Final = 100
@@ -222,4 +221,4 @@ def _count_test(user: User, now: dt.datetime) -> None:
 def _tell_worker() -> None:
     """If the broker cannot be reached, the next run of the task within a minute sends it."""
     with suppress(OperationalError):
-        app.send_task(TASK, retry=False, expires=MESSAGE_SECS)
+        app.send_task(TASK, retry=False)

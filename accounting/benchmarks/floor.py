@@ -17,7 +17,7 @@ from django.db import connection
 
 from accounting.benchmarks.fleet import HOSTS, PROJECTS
 from portal.benchmarks import load
-from portal.clients.factory import psycopg_params
+from portal.databases.params import psycopg_params
 
 _TABLES: Final = """
 CREATE TABLE floor_user (id bigint PRIMARY KEY, key text UNIQUE);

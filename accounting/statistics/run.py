@@ -38,7 +38,7 @@ from accounting.wire.statistics import (
     read_tables,
 )
 from credit.export.run import write_for_own_account_manager
-from portal.clients.factory import psycopg_params
+from portal.databases.params import psycopg_params
 from portal.fetch.errors import FetchError, TimeIsUp
 from portal.fetch.fetcher import Limits, Version, fetch
 from portal.maintenance.jobs import Job

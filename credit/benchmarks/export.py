@@ -18,7 +18,7 @@ from django.db import connection
 
 from credit.export import sql
 from credit.models import StatisticsExport
-from portal.clients.factory import psycopg_params
+from portal.databases.params import psycopg_params
 
 USERS: Final = int(os.environ.get("EXPORT_USERS", "1000000"))
 HOSTS_EACH: Final = 2

@@ -21,7 +21,7 @@ from psycopg import Connection, IsolationLevel
 from credit.export import files, sql, writers
 from credit.export.writers import Kind, Sums
 from credit.models import GoneHost, GoneUser, StatisticsExport
-from portal.clients.factory import psycopg_params
+from portal.databases.params import psycopg_params
 from portal.maintenance.jobs import Job
 
 log = structlog.get_logger("export")

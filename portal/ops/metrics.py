@@ -34,6 +34,7 @@ from prometheus_client.registry import Collector
 
 from portal.celery import app, queue_length
 from portal.ops.cache import valkey
+from portal.periodic.timetable import EVERY
 
 log = structlog.get_logger(__name__)
 
@@ -140,7 +141,8 @@ class TaskRuns:
 
 def task_runs() -> list[TaskRuns]:
     """The runs of all periodic tasks, by name. Raises RedisError while Valkey cannot be reached."""
-    schedules = {str(entry["task"]): float(entry["schedule"]) for entry in settings.CELERY_BEAT_SCHEDULE.values()}
+    entries = settings.CELERY_BEAT_SCHEDULE.values()
+    schedules = {str(entry["task"]): float(entry["options"]["headers"][EVERY]) for entry in entries}
     kept = _kept(schedules, ("succeeded", "failed", "last", "failed_at", "secs", "fault", "known"))
     now = timezone.now().timestamp()
     unknown = {_TASK_KEY.format(task, "known"): now for task in schedules if (task, "known") not in kept}

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 log = structlog.get_logger("mails")
 
 TASK: Final = "portal.tasks.send_waiting_mails"
-MESSAGE_SECS: Final = 60
 LEASE: Final = dt.timedelta(minutes=10)
 """Longer than a batch takes, also if the mail server answers each step just within EMAIL_TIMEOUT. A mail that was not
 accepted is tried again after it, later after longer."""
@@ -65,7 +64,7 @@ def _ask(mail: WaitingMail) -> None:
 def _tell_worker() -> None:
     """If the broker cannot be reached, the next run of the task within a minute sends it."""
     with suppress(OperationalError):
-        app.send_task(TASK, retry=False, expires=MESSAGE_SECS)
+        app.send_task(TASK, retry=False)
 
 
 def send_waiting(now: dt.datetime) -> None:

@@ -35,8 +35,6 @@ KEPT: Final = dt.timedelta(days=1)
 # "rw", the key of an advisory lock.
 _LOCK: Final = 0x7277
 _MAX_MESSAGES: Final = 100
-MESSAGE_SECS: Final = 60
-"""A message that no worker took by then is dropped: `look_after` sends others as often."""
 
 kinds: dict[str, Callable[[int], None]] = {}
 """What does each kind of work, given the number of its subject; safe to call twice. Apps add theirs in `ready()`."""
@@ -145,6 +143,6 @@ def _tell_workers(nmessages: int) -> None:
     """Messages that something waits; if the broker cannot be reached, `look_after` sends others within a minute."""
     try:
         for _ in range(nmessages):
-            app.send_task(TASK, queue=QUEUE, retry=False, expires=MESSAGE_SECS)
+            app.send_task(TASK, queue=QUEUE, retry=False)
     except OperationalError as error:
         log.warning("requested_work_not_told", reason=str(error))

@@ -15,7 +15,7 @@ import psycopg
 from django.db import connection
 
 from portal.benchmarks import load
-from portal.clients.factory import psycopg_params
+from portal.databases.params import psycopg_params
 from scheduler.benchmarks import queue
 from scheduler.benchmarks.queue import HOSTS, JOBS_PER_RPC
 

@@ -13,9 +13,9 @@ from django.utils import timezone
 from kombu.message import Message
 
 from portal.celery import SiteTask, app
-from portal.clients.factory import psycopg_params
 from portal.databases import clock, watch
 from portal.databases.messages import SiteRequest
+from portal.databases.params import psycopg_params
 
 HOUR = dt.timedelta(hours=1)
 MINUTE = dt.timedelta(minutes=1)

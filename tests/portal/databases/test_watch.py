@@ -9,9 +9,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from portal.clients.factory import psycopg_params
 from portal.databases import clock, watch
 from portal.databases.connections import REGISTRY, WatchedConnection
+from portal.databases.params import psycopg_params
 from portal.databases.sockets import peer_of
 from tests.support.cluster.links import Address, Link, Network, State
 

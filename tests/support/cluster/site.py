@@ -104,8 +104,7 @@ class ClusterSite:
             self._program(f"worker{number}", [*worker, "--hostname", f"worker{number}@%h"])
             for number in range(NWORKERS)
         ]
-        schedule = ["--schedule", str(self._folder / "beat-schedule"), "--pidfile="]
-        self.beat = self._program("beat", [*celery, "beat", *schedule, "--loglevel", "warning"])
+        self.beat = self._program("beat", [sys.executable, "manage.py", "beat"])
         write_configuration(
             self._folder,
             self.address[1],
