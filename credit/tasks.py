@@ -8,7 +8,6 @@ from typing import Final
 import structlog
 from celery import shared_task
 from django.conf import settings
-from django.utils import timezone
 
 from credit.central import collect
 from credit.changes import effects
@@ -19,6 +18,7 @@ from credit.statistics import feeder, thinning
 from credit.top_lists import count as top_lists
 from credit.validator import worker
 from portal.celery import is_full
+from portal.databases.clocks import database_now
 
 log = structlog.get_logger(__name__)
 
@@ -29,7 +29,7 @@ EXPORT_SECS: Final = 6 * 3600
 @shared_task
 def start_validators() -> None:
     """Every few seconds: a validator for each slot of each app with work. One that finds no free slot ends at once."""
-    for app in worker.apps_to_validate(timezone.now()):
+    for app in worker.apps_to_validate(database_now()):
         for _ in range(settings.VALIDATORS_PER_APP):
             _start(app)
 
@@ -45,14 +45,14 @@ def validate(app_id: int) -> None:
 @shared_task
 def feed() -> None:
     """Every ten minutes."""
-    report = feeder.feed(timezone.now())
+    report = feeder.feed(database_now())
     log.info("feeder_run", **asdict(report))
 
 
 @shared_task
 def thin_snapshots() -> None:
     """Once a day: fewer old snapshots, and hours of results joined to days."""
-    now = timezone.now()
+    now = database_now()
     log.info("snapshots_thinned", deleted=thinning.thin_snapshots(now))
     outcomes.join_hours(now)
 
@@ -79,13 +79,13 @@ def count_top_lists_of_apps() -> None:
 def collect_factors() -> None:
     """Every hour: each project and central server is asked once a day."""
     if settings.CENTRAL_PROJECTS or settings.CENTRAL_SERVER:
-        log.info("factors_collected", **asdict(collect.collect(timezone.now())))
+        log.info("factors_collected", **asdict(collect.collect(database_now())))
 
 
 @shared_task
 def measure_changes() -> None:
     """Once a day."""
-    log.info("changes_measured", changes=effects.measure_recent(timezone.now()))
+    log.info("changes_measured", changes=effects.measure_recent(database_now()))
 
 
 def _start(app: App) -> None:

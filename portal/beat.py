@@ -24,6 +24,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from portal.celery import is_full
+from portal.databases.clocks import ahead_secs
 from portal.databases.params import psycopg_params
 from portal.dev.parent_death import ends_with_parent
 from portal.ops import heartbeats
@@ -87,7 +88,7 @@ def _params() -> dict[str, Any]:
 
 
 def _wait_for_lock(session: psycopg.Connection[Any]) -> None:
-    while not _value(session, _TRY_LOCK):
+    while session.execute(_TRY_LOCK).fetchone() != (True,):
         heartbeats.tell_now_and_then("beat", _NAME)
         time.sleep(LOOK_SECS)
 
@@ -95,10 +96,10 @@ def _wait_for_lock(session: psycopg.Connection[Any]) -> None:
 def _send(session: psycopg.Connection[Any]) -> None:
     """Keep beat running, but for while too much waits, until the clock is set."""
     log.info("beat_has_the_lock", holder=_NAME)
-    began_ahead_secs = _ahead_secs(session)
+    began_ahead_secs = ahead_secs(session)
     child: subprocess.Popen[bytes] | None = None
     try:
-        while abs(_ahead_secs(session) - began_ahead_secs) < STEP_SECS:
+        while abs(ahead_secs(session) - began_ahead_secs) < STEP_SECS:
             heartbeats.tell_now_and_then("beat", _NAME)
             if _is_too_much_waiting():
                 _end(child)
@@ -109,11 +110,6 @@ def _send(session: psycopg.Connection[Any]) -> None:
         log.warning("beat_clock_was_set")
     finally:
         _end(child)
-
-
-def _ahead_secs(session: psycopg.Connection[Any]) -> float:
-    """By how much this machine's clock is ahead of the database's."""
-    return time.time() - float(_value(session, "SELECT extract(epoch FROM clock_timestamp())"))
 
 
 def _is_too_much_waiting() -> bool:
@@ -132,9 +128,3 @@ def _end(child: subprocess.Popen[bytes] | None) -> None:
         except subprocess.TimeoutExpired:
             child.kill()
             child.wait()
-
-
-def _value(session: psycopg.Connection[Any], statement: Any) -> Any:
-    row = session.execute(statement).fetchone()
-    assert row is not None  # each of these statements returns a row
-    return row[0]

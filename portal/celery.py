@@ -1,6 +1,5 @@
 """The Celery application: ``celery -A portal worker`` and ``celery -A portal beat``."""
 
-import datetime as dt
 import os
 import time
 from typing import Any, Final
@@ -9,11 +8,9 @@ import structlog
 from amqp.exceptions import ChannelError
 from celery import Celery, Task
 from celery.exceptions import Ignore
-from celery.signals import beat_init, task_postrun, task_prerun, worker_init
+from celery.signals import task_postrun, task_prerun
 from kombu.exceptions import OperationalError
 
-from portal.databases import clock
-from portal.databases.connections import watch_from_the_start
 from portal.databases.dropping import drop_connection
 from portal.databases.errors import is_database_lost
 from portal.periodic.timetable import EVERY, rest_secs
@@ -26,27 +23,16 @@ MAX_WAITING: Final = 1000
 """Messages in a queue, beyond which nothing periodic is added: no worker takes them, or not as fast as they come."""
 
 
-class SiteCelery(Celery):
-    """Messages say by the site's time when they are due and when they expire (portal.databases.messages reads it)."""
-
-    def now(self) -> dt.datetime:
-        return clock.now()
-
-
 class SiteTask(Task[Any, Any]):
     """A task that loses its database is queued again: tasks are safe to run twice. Of a periodic task one message at a
     time is carried out, and none soon after another (portal.periodic.turns).
     """
-
-    Request = "portal.databases.messages:SiteRequest"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.request.called_directly:
             return super().__call__(*args, **kwargs)
         # Celery gives a worker the headers of a message one by one, and a task that is run at once all together.
         every_secs = getattr(self.request, EVERY, None) or (self.request.headers or {}).get(EVERY)
-        # The worker may have been forked while there was no primary to ask for the time.
-        watch_from_the_start()
         try:
             if every_secs is None:
                 return self.run(*args, **kwargs)
@@ -67,7 +53,7 @@ class SiteTask(Task[Any, Any]):
 
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
-app = SiteCelery("cobblestone", task_cls=SiteTask)
+app = Celery("cobblestone", task_cls=SiteTask)
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 
@@ -93,13 +79,6 @@ def is_full(queue: str) -> bool:
         return queue_length(queue) > MAX_WAITING
     except errors as error:
         raise OperationalError(str(error)) from error
-
-
-@worker_init.connect
-@beat_init.connect
-def _watch_databases(**_: object) -> None:
-    """A worker's first process has no connection of its own, but looks at the times in messages."""
-    watch_from_the_start()
 
 
 @task_prerun.connect

@@ -6,6 +6,7 @@ from celery import shared_task
 from django.utils import timezone
 
 from portal.dashboard import record, thinning
+from portal.databases.clocks import database_now
 from portal.maintenance import runs
 from portal.ops import housekeeping
 from portal.people import key_mails, key_upkeep, security_events
@@ -45,7 +46,7 @@ def carry_out_maintenance(run_id: int) -> None:
 @shared_task
 def look_after_requested() -> None:
     """Queue again what lost workers had, and tell workers of what waits."""
-    queue.look_after(timezone.now())
+    queue.look_after(database_now())
     runs.tell_again(timezone.now())
 
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from django.db import transaction
 from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from portal.models import ApiToken, User
@@ -31,7 +32,7 @@ class TooManyTokens(Exception):
 
 def valid_tokens() -> QuerySet[ApiToken]:
     """Tokens that are neither revoked nor past their end."""
-    return ApiToken.objects.filter(Q(expires_at=None) | Q(expires_at__gt=timezone.now()), revoked_at=None)
+    return ApiToken.objects.filter(Q(expires_at=None) | Q(expires_at__gt=Now()), revoked_at=None)
 
 
 def issue_token(

@@ -20,6 +20,7 @@ from django.utils import timezone
 from kombu.exceptions import OperationalError
 
 from portal.celery import app, queue_length
+from portal.databases.clocks import database_now
 from portal.models import RequestedWork
 from portal.requested_work import sql
 
@@ -84,7 +85,7 @@ def carry_out_next() -> bool:
 
     A kind that this version does not know is left: during an upgrade, workers of the newer version do it.
     """
-    piece = _take(timezone.now())
+    piece = _take(database_now())
     if piece is None:
         return False
     try:
@@ -119,7 +120,7 @@ def standings(kind: str, subjects: Iterable[int], now: dt.datetime) -> dict[int,
 
 def put_back(kind: str, subjects: Iterable[int]) -> set[int]:
     """Queue again what did not succeed; returns the subjects that are given up, after MAX_TRIES."""
-    values: dict[str, Any] = {"kind": kind, "subjects": list(subjects), "max_tries": MAX_TRIES, "now": timezone.now()}
+    values: dict[str, Any] = {"kind": kind, "subjects": list(subjects), "max_tries": MAX_TRIES, "now": database_now()}
     with connection.cursor() as cursor:
         cursor.execute(sql.PUT_BACK, values)
         return {subject for subject, is_given_up in cursor.fetchall() if is_given_up}

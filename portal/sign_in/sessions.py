@@ -19,6 +19,7 @@ from django.conf import settings
 from django.contrib.auth import SESSION_KEY
 from django.contrib.sessions.backends.base import SessionBase
 from django.contrib.sessions.backends.db import SessionStore as DatabaseSessionStore
+from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
@@ -64,9 +65,7 @@ class SessionStore(DatabaseSessionStore):
         return Session
 
     def _get_session_from_db(self) -> Session | None:
-        row = Session.objects.filter(
-            session_key=stored_key(self.session_key or ""), expire_date__gt=timezone.now()
-        ).first()
+        row = Session.objects.filter(session_key=stored_key(self.session_key or ""), expire_date__gt=Now()).first()
         if row is None:
             self._session_key = None
         else:
@@ -135,7 +134,7 @@ def note_browser(session: SessionBase, address: str, user_agent: str) -> None:
 
 def signed_in_browsers(user: User) -> list[SignedInBrowser]:
     """The user's sessions that are alive, the oldest login first."""
-    rows = Session.objects.filter(user=user, expire_date__gt=timezone.now())
+    rows = Session.objects.filter(user=user, expire_date__gt=Now())
     return sorted((_browser(row) for row in rows), key=lambda browser: browser.at)
 
 

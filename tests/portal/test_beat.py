@@ -107,7 +107,7 @@ def commands_until_the_clock_is_set(
 
     monkeypatch.setattr(subprocess, "Popen", note_start)
     monkeypatch.setattr(beat, "_end", note_end)
-    monkeypatch.setattr(beat, "_ahead_secs", lambda _session: next(course))
+    monkeypatch.setattr(beat, "ahead_secs", lambda _session: next(course))
     beat._send(session)
     return done
 
