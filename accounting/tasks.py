@@ -6,6 +6,7 @@ import datetime as dt
 from contextlib import suppress
 
 from celery import shared_task
+from django.utils import timezone
 
 from accounting.account_data import copies, erasure
 from accounting.alerts import deliver, evaluation
@@ -23,39 +24,39 @@ from accounting.rpc.recognise import forget_old as forget_old_clients
 from accounting.running_tasks import asking as task_asking
 from accounting.running_tasks import follow
 from accounting.statistics import run as statistics
-from portal.databases import clock
+from portal.celery import is_full
 from portal.ops.mails import MailServerDown
 
 
 @shared_task
 def create_partitions() -> None:
     """Create the partitions of the next three months."""
-    today = clock.now().date()
+    today = timezone.now().date()
     partitions.create_months(today, today + dt.timedelta(days=92))
 
 
 @shared_task
 def roll_up() -> None:
-    rollup.roll_up(clock.now())
-    standings.refresh(clock.now())
+    rollup.roll_up(timezone.now())
+    standings.refresh(timezone.now())
 
 
 @shared_task
 def learn_models() -> None:
     """Every six hours: how fast processors of each model usually are."""
-    models_seen.learn(clock.now())
+    models_seen.learn(timezone.now())
 
 
 @shared_task
 def award_badges() -> None:
     """Every ten minutes: the badges that some volunteers reached."""
-    award.award_due(clock.now())
+    award.award_due(timezone.now())
 
 
 @shared_task
 def erase() -> None:
     """Once a day: accounts whose grace period is over, and what is old of copies, alerts and clients' reports."""
-    now = clock.now()
+    now = timezone.now()
     erasure.erase_due(now)
     made_files.remove_old(now)
     deliver.delete_old(now)
@@ -65,14 +66,14 @@ def erase() -> None:
 @shared_task
 def look_after_copies() -> None:
     """Copies of data, and files of histories, that were given up, and those that are not in the queue."""
-    made_files.look_after(copies.KIND, [DataCopy.Content.ALL], clock.now())
-    made_files.look_after(exports.KIND, exports.CONTENTS, clock.now())
+    made_files.look_after(copies.KIND, [DataCopy.Content.ALL], timezone.now())
+    made_files.look_after(exports.KIND, exports.CONTENTS, timezone.now())
 
 
 @shared_task
 def learn_addresses() -> None:
     """Once an hour: other addresses of projects that computers report."""
-    learn_reported(clock.now())
+    learn_reported(timezone.now())
 
 
 @shared_task
@@ -81,7 +82,7 @@ def send_mails() -> None:
 
     Ends where the mail server does not answer; what was not told is told by the next run.
     """
-    now = clock.now()
+    now = timezone.now()
     with suppress(MailServerDown):
         send.send_silences(now)
         send.send_summaries(now)
@@ -91,14 +92,14 @@ def send_mails() -> None:
 def send_concerns() -> None:
     """Some times a day: no work, and failing jobs. It looks at every computer of those who asked for these mails."""
     with suppress(MailServerDown):
-        send.send_concerns(clock.now())
+        send.send_concerns(timezone.now())
 
 
 @shared_task
 def ask_projects() -> None:
     """Projects that were not asked for a day what they say of themselves: a task for each."""
-    for project_id in asking.take_due(clock.now()):
-        ask_project.apply_async((project_id,), expires=asking.EVERY.total_seconds() / 2)
+    for project_id in asking.take_due(timezone.now()):
+        ask_project.delay(project_id)
 
 
 @shared_task
@@ -106,35 +107,36 @@ def ask_project(project_id: int) -> None:
     """One project, which may take until the limits of asking, and keeps no other waiting."""
     project = Project.objects.filter(pk=project_id).first()
     if project is not None:
-        asking.ask_again(project, clock.now())
+        asking.ask_again(project, timezone.now())
 
 
 @shared_task
 def ask_for_account(account_id: int) -> None:
     """What a volunteer wants to know of an account of their own at a project."""
-    checks.carry_out(account_id, clock.now())
+    checks.carry_out(account_id, timezone.now())
 
 
 @shared_task
 def check_account(account_id: int) -> None:
     """Whether the key of a volunteer's account at a project still works."""
-    checks.check(account_id, clock.now())
+    checks.check(account_id, timezone.now())
 
 
 @shared_task
 def look_after_accounts() -> None:
     """Every minute: requests for accounts that no worker took; and some accounts that were not checked for a week."""
-    for account_id in checks.look_after(clock.now()):
-        check_account.apply_async((account_id,), expires=3600)
+    for account_id in checks.look_after(timezone.now()):
+        check_account.delay(account_id)
 
 
 @shared_task
 def import_statistics() -> None:
     """Every five minutes: a task for each project whose statistics are to be read."""
-    now = clock.now()
+    now = timezone.now()
     statistics.follow_projects(now)
-    for project_id in statistics.due(now):
-        import_statistics_of.apply_async((project_id,), expires=300)
+    due = [] if is_full("requested") else statistics.due(now)
+    for project_id in due:
+        import_statistics_of.delay(project_id)
 
 
 # What cannot be interrupted is killed five minutes later.
@@ -148,35 +150,35 @@ def import_statistics_of(project_id: int, *, at_once: bool = False) -> None:
 def send_campaigns() -> None:
     """Every ten minutes: some of the mails to lapsed volunteers that operators released."""
     with suppress(MailServerDown):
-        campaigns.send_some(clock.now())
+        campaigns.send_some(timezone.now())
 
 
 @shared_task
 def reconcile() -> None:
     """Every ten minutes: what statistics granted that were read since, beside what was estimated."""
-    refresh_due(clock.now())
+    refresh_due(timezone.now())
 
 
 @shared_task
 def follow_tasks() -> None:
     """Every five minutes: the tasks that clients listed; then each project elsewhere is asked in a task of its own."""
-    now = clock.now()
+    now = timezone.now()
     follow.follow(now)
     for project_id in task_asking.due_projects(now):
-        ask_about_tasks.apply_async((project_id,), expires=300)
+        ask_about_tasks.delay(project_id)
 
 
 @shared_task
 def ask_about_tasks(project_id: int) -> None:
     """Ask one project about the tasks that are due."""
-    task_asking.ask(project_id, clock.now())
+    task_asking.ask(project_id, timezone.now())
 
 
 @shared_task
 def look_for_alerts() -> None:
     """Every minute: volunteers with channels for alerts who are due, and those with a new security event."""
-    if evaluation.evaluate_all(clock.now()):
-        deliver_alerts.apply_async(expires=60)
+    if evaluation.evaluate_all(timezone.now()):
+        deliver_alerts.delay()
 
 
 @shared_task

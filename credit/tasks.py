@@ -17,7 +17,8 @@ from credit.models import App
 from credit.statistics import feeder, pairs, thinning
 from credit.top_lists import count as top_lists
 from credit.validator import worker
-from portal.databases import clock
+from portal.celery import is_full
+from portal.databases.clocks import database_now
 
 log = structlog.get_logger(__name__)
 
@@ -28,7 +29,7 @@ EXPORT_SECS: Final = 6 * 3600
 @shared_task
 def start_validators() -> None:
     """Every few seconds: a validator for each slot of each app with work. One that finds no free slot ends at once."""
-    for app in worker.apps_to_validate(clock.now()):
+    for app in worker.apps_to_validate(database_now()):
         for _ in range(settings.VALIDATORS_PER_APP):
             _start(app)
 
@@ -44,20 +45,20 @@ def validate(app_id: int) -> None:
 @shared_task
 def feed() -> None:
     """Every ten minutes."""
-    report = feeder.feed(clock.now())
+    report = feeder.feed(database_now())
     log.info("feeder_run", **asdict(report))
 
 
 @shared_task
 def count_pairs() -> None:
     """Every hour."""
-    log.info("pairs_counted", listed=pairs.count_all(clock.now()))
+    log.info("pairs_counted", listed=pairs.count_all(database_now()))
 
 
 @shared_task
 def thin_snapshots() -> None:
     """Once a day: fewer old snapshots, and hours of results joined to days."""
-    now = clock.now()
+    now = database_now()
     log.info("snapshots_thinned", deleted=thinning.thin_snapshots(now))
     outcomes.join_hours(now)
 
@@ -84,16 +85,16 @@ def count_top_lists_of_apps() -> None:
 def collect_factors() -> None:
     """Every hour: each project and central server is asked once a day."""
     if settings.CENTRAL_PROJECTS or settings.CENTRAL_SERVER:
-        log.info("factors_collected", **asdict(collect.collect(clock.now())))
+        log.info("factors_collected", **asdict(collect.collect(database_now())))
 
 
 @shared_task
 def measure_changes() -> None:
     """Once a day."""
-    log.info("changes_measured", changes=effects.measure_recent(clock.now()))
+    log.info("changes_measured", changes=effects.measure_recent(database_now()))
 
 
 def _start(app: App) -> None:
-    """What no worker took until the next start is not needed any more."""
     queue = f"validator.{app.name}" if app.name in settings.VALIDATOR_QUEUES else validate.app.conf.task_default_queue
-    validate.apply_async((app.pk,), expires=max(60, settings.VALIDATOR_EVERY_SECS), queue=queue)
+    if not is_full(queue):
+        validate.apply_async((app.pk,), queue=queue)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from celery import shared_task
+from django.utils import timezone
 
 from emulator.runs import worker
-from portal.databases import clock
 
 
 @shared_task
 def look_after_runs() -> None:
     """Queue runs again whose worker was lost, and what waits but is not in the queue."""
-    worker.requeue_lost(clock.now())
+    worker.requeue_lost(timezone.now())

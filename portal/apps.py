@@ -18,6 +18,7 @@ class PortalConfig(AppConfig):
         from portal.audit import rights_requests, signed_log
         from portal.audit.register import audit
         from portal.audit.who import sign
+        from portal.beat import BeatMetrics
         from portal.dashboard import services
         from portal.maintenance import figures as maintenance_figures
         from portal.maintenance import jobs
@@ -27,11 +28,9 @@ class PortalConfig(AppConfig):
         from portal.ops import checks, heartbeats, metrics
         from portal.ops.wal_metrics import WalMetrics
         from portal.people import login_events
-        from portal.periodic import begun
-        from portal.periodic.metrics import LeaseMetrics
         from portal.requested_work.overview import RequestedWorkMetrics
 
-        del begun, celery, checks, heartbeats, login_events, object_storage_checks
+        del celery, checks, heartbeats, login_events, object_storage_checks
         # Each app's signal makes its permissions: after the last one all are there.
         last = [each for each in apps.get_app_configs() if each.models_module][-1]
         post_migrate.connect(roles.keep_groups, sender=last, dispatch_uid="roles")
@@ -39,7 +38,7 @@ class PortalConfig(AppConfig):
         # ones of ours; so the functions take the place of the models' own.
         Group.add_to_class("__str__", rights_texts.role_text)
         Permission.add_to_class("__str__", rights_texts.permission_text)
-        metrics.app_collectors += [RequestedWorkMetrics(), LeaseMetrics(), WalMetrics()]
+        metrics.app_collectors += [RequestedWorkMetrics(), BeatMetrics(), WalMetrics()]
         services.register()
         jobs.add(jobs.SITE)
         jobs.add(signed_log.SIGNED_LOG)

@@ -18,7 +18,6 @@ metrics_folder.join(settings.VAR_DIR / "metrics")
 django.setup(set_prefix=False)
 # Not imported above: its imports need the metrics' folder and Django's models.
 import_string("portal.ops.heartbeats.start_web")("web")
-import_string("portal.databases.connections.watch_from_the_start")()
 application = import_string("portal.clients.factory.make_application")()
 # Imports all views now: the first client need not wait for them, and a broken one ends the start.
 _ = get_resolver().url_patterns

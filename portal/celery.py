@@ -1,61 +1,65 @@
 """The Celery application: ``celery -A portal worker`` and ``celery -A portal beat``."""
 
-import datetime as dt
 import os
+import time
 from typing import Any, Final
 
 import structlog
 from amqp.exceptions import ChannelError
 from celery import Celery, Task
-from celery.signals import beat_init, task_postrun, task_prerun, worker_init
+from celery.exceptions import Ignore
+from celery.signals import task_postrun, task_prerun
+from kombu.exceptions import OperationalError
 
-from portal.databases import clock
-from portal.databases.connections import watch_from_the_start
 from portal.databases.dropping import drop_connection
 from portal.databases.errors import is_database_lost
+from portal.periodic.timetable import EVERY, rest_secs
+from portal.periodic.turns import turn
 
 RETRY_SECS: Final = 10
 MAX_RETRIES: Final = 60
-"""Ten minutes: by then beat queues anew what it queues, and the rest is looked after by such tasks."""
-
-
-class SiteCelery(Celery):
-    """Messages say by the site's time when they are due and when they expire (portal.databases.messages reads it)."""
-
-    def now(self) -> dt.datetime:
-        return clock.now()
+"""Ten minutes: by then beat queues again what it queues, and the rest is looked after by such tasks."""
+MAX_WAITING: Final = 1000
+"""Messages in a queue, beyond which nothing periodic is added: no worker takes them, or not as fast as they come."""
 
 
 class SiteTask(Task[Any, Any]):
-    """A task that loses its database is queued again: tasks are safe to run twice."""
-
-    Request = "portal.databases.messages:SiteRequest"
+    """A task that loses its database is queued again: tasks are safe to run twice. Of a periodic task one message at a
+    time is carried out, and none soon after another (portal.periodic.turns).
+    """
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.request.called_directly:
             return super().__call__(*args, **kwargs)
-        # The worker may have been forked while there was no primary to ask for the time.
-        watch_from_the_start()
+        # Celery gives a worker the headers of a message one by one, and a task that is run at once all together.
+        every_secs = getattr(self.request, EVERY, None) or (self.request.headers or {}).get(EVERY)
         try:
-            return self.run(*args, **kwargs)
+            if every_secs is None:
+                return self.run(*args, **kwargs)
+            with turn(self.name, rest_secs(float(every_secs))) as is_mine:
+                if not is_mine:
+                    # Neither a success nor a failure.
+                    raise Ignore
+                return self.run(*args, **kwargs)
         except Exception as error:
             # Django's errors and psycopg's have no base of their own.
             if not is_database_lost(error):
                 raise
             drop_connection()
-            raise self.retry(exc=error, countdown=RETRY_SECS, max_retries=MAX_RETRIES) from error
+            # Waits here: a message that is due later is so by a clock, which the next worker's may not agree with.
+            time.sleep(RETRY_SECS)
+            headers = {EVERY: every_secs} if every_secs else {}
+            raise self.retry(exc=error, countdown=0, max_retries=MAX_RETRIES, headers=headers) from error
 
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
-app = SiteCelery("cobblestone", task_cls=SiteTask)
+app = Celery("cobblestone", task_cls=SiteTask)
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 
 
 def queue_length(name: str) -> int:
-    """How many messages the broker has in a queue, those that are too old included. Raises what the broker's library
-    raises.
-    """
+    """How many messages the broker has in a queue. Raises what the broker's library raises."""
     with app.connection_for_read(connect_timeout=2) as connection:
         channel: Any = connection.default_channel
         try:
@@ -67,11 +71,14 @@ def queue_length(name: str) -> int:
             return 0
 
 
-@worker_init.connect
-@beat_init.connect
-def _watch_databases(**_: object) -> None:
-    """A worker's first process has no connection of its own, but looks at the times in messages."""
-    watch_from_the_start()
+def is_full(queue: str) -> bool:
+    """Whether nothing periodic is to be added to a queue. Raises OperationalError while the broker cannot be used."""
+    with app.connection_for_read() as connection:
+        errors = (*connection.connection_errors, *connection.channel_errors)
+    try:
+        return queue_length(queue) > MAX_WAITING
+    except errors as error:
+        raise OperationalError(str(error)) from error
 
 
 @task_prerun.connect

@@ -19,7 +19,6 @@ from psycopg.conninfo import conninfo_to_dict
 
 _ON = ("1", "true", "yes", "on")
 _OFF = ("0", "false", "no", "off")
-_LIBPQ_PORT = "5432"
 
 
 class SettingError(SystemExit):
@@ -144,30 +143,25 @@ def secret(name: str) -> str:
 def database(url: str, name: str = "DATABASE_URL") -> dict[str, Any]:
     """Django's settings for a PostgreSQL URL; the URL itself, which may hold a password, is never shown.
 
-    It is read as libpq reads it: several hosts are separated by commas, each with a port of its own; ``host`` may be a
-    socket's folder; options after the "?" (sslmode …) go to libpq as they are. Of several hosts one is the primary at a
-    time: connections that can only read are not used, unless the URL says otherwise.
+    It is read as libpq reads it: ``host`` may be a socket's folder; options after the "?" (sslmode …) go to libpq as
+    they are. It names one address: what stands in front of several servers knows which of them takes writes.
 
     ``name``: of the setting, for errors.
     """
     try:
         if url.partition("://")[0] not in ("postgres", "postgresql"):
             raise ValueError
-        found = conninfo_to_dict(url)
-        hosts, ports = str(found.get("host", "")).split(","), str(found.get("port", "")).split(",")
-        if len(ports) not in (1, len(hosts)) or not all(map(_is_port, ports)):
+        options = conninfo_to_dict(url)
+        if "," in str(options.get("host", "")) or not _is_port(str(options.get("port", ""))):
             raise ValueError
     except (ValueError, ProgrammingError):
         raise SettingError(
-            f"Setting {name} cannot be used: give postgresql://user:password@host:port/database, or several "
-            "host:port, separated by commas."
+            f"Setting {name} cannot be used: give postgresql://user:password@host:port/database, with one host "
+            "(docs/how-to/high-availability.md)."
         ) from None
-    if len(hosts) > 1:
-        found.setdefault("target_session_attrs", "read-write")
-        found["port"] = ",".join(port or _LIBPQ_PORT for port in ports)
     keys = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST": "host", "PORT": "port"}
-    read = {part: str(found.pop(key, "")) for part, key in keys.items()}
-    return {"ENGINE": "django.db.backends.postgresql", **read, "OPTIONS": found}
+    read = {part: str(options.pop(key, "")) for part, key in keys.items()}
+    return {"ENGINE": "django.db.backends.postgresql", **read, "OPTIONS": options}
 
 
 def _is_port(text: str) -> bool:

@@ -16,7 +16,6 @@ from django.templatetags.static import static
 
 from portal import environment as env
 from portal.clients.site_paths import paths_of
-from portal.databases.connections import CONNECT_SECS, WatchedConnection
 from portal.fixed_settings import ACCOUNT_FORMS as ACCOUNT_FORMS
 from portal.fixed_settings import ADMIN_COLORS as ADMIN_COLORS
 from portal.fixed_settings import ADMIN_CONTENT_SECURITY_POLICY as ADMIN_CONTENT_SECURITY_POLICY
@@ -259,11 +258,9 @@ if not (DATABASE_URL and BROKER_URL and CACHE_URL):
     CACHE_URL = CACHE_URL or _servers.cache_url
 
 # Whether web services or workers run on more than one machine: `check --deploy` then looks at what they must share.
-SEVERAL_MACHINES = env.switch("SEVERAL_MACHINES", "," in urlsplit(DATABASE_URL).netloc)
+SEVERAL_MACHINES = env.switch("SEVERAL_MACHINES", False)
 DB_POOL_MAX = env.integer("DB_POOL_MAX", 16, low=1, high=1000)
 _database: dict[str, Any] = env.database(DATABASE_URL)
-# PostgreSQL on several machines, of which one is the primary (docs/how-to/high-availability.md).
-_has_standbys = "," in _database["HOST"]
 _database["OPTIONS"] = {
     # A prepared statement is planned once per connection, and not each time anew for its parameters: for the long
     # statements of the client protocols that takes longer than running them.
@@ -273,22 +270,22 @@ _database["OPTIONS"] = {
     "keepalives_interval": 10,
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
-    # A pool makes one connection at a time: one that hangs would block it long after an outage has ended. Of several
-    # hosts each has this long.
-    "connect_timeout": 2 if _has_standbys else 5,
+    # A pool makes one connection at a time: one that hangs would block it long after an outage has ended.
+    "connect_timeout": 2,
+    # A server that was the primary and only reads now is not used.
+    "target_session_attrs": "read-write",
     **_database.get("OPTIONS", {}),
     # By default the pool waits longer after each attempt, up to minutes after an outage has ended.
     "pool": {
         "min_size": 1,
         "max_size": DB_POOL_MAX,
-        "timeout": CONNECT_SECS,
+        "timeout": 3,
         "reconnect_timeout": 2,
-        "connection_class": WatchedConnection,
     },
     "application_name": "cobblestone",
 }
 # After a failover no request gets a connection that died in it.
-_database["CONN_HEALTH_CHECKS"] = _has_standbys
+_database["CONN_HEALTH_CHECKS"] = True
 DATABASES = {"default": _database}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 CACHES = {
@@ -321,9 +318,9 @@ CELERY_TASK_ROUTES = {
     "portal.tasks.carry_out_requested": {"queue": "requested"},
     "portal.tasks.carry_out_maintenance": {"queue": "requested"},
 }
-# Any number of beat processes may run: one of them has the lease, for this long after it last renewed it.
-CELERY_BEAT_SCHEDULER = "portal.periodic.scheduler:LeaseScheduler"
-BEAT_LEASE_SECS = env.integer("BEAT_LEASE_SECS", 15, low=3, high=300)
+CELERY_TASK_DEFAULT_QUEUE = "celery"
+# In memory: the database says what was done when (portal/periodic/turns.py).
+CELERY_BEAT_SCHEDULER = "celery.beat:Scheduler"
 CELERY_BEAT_SCHEDULE = timetable(
     ROOMS,
     validator_secs=VALIDATOR_EVERY_SECS,

@@ -8,6 +8,7 @@ from django import forms
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from unfold.widgets import UnfoldAdminFileFieldWidget, UnfoldAdminTextInputWidget
@@ -15,7 +16,6 @@ from unfold.widgets import UnfoldAdminFileFieldWidget, UnfoldAdminTextInputWidge
 from credit.models import AppVersion, ProcessorType
 from portal.admin import ReadOnlyAdmin
 from portal.audit.admin import AuditedAdmin, AuditedForm
-from portal.databases import clock
 from scheduler.files.store import StoringError, store_file
 from scheduler.models import AppKeyword, KeyChange, PlanClass, ReleaseDraft, RetryEntry, StoredFile, Trickle
 from scheduler.releases import texts as release_texts
@@ -132,7 +132,7 @@ class RetryEntryAdmin(ReadOnlyAdmin):
 
     @admin.action(description=_("Try again in the next pass"), permissions=["retry"])
     def try_now(self, request: HttpRequest, queryset: QuerySet[RetryEntry]) -> None:
-        count = queryset.update(retry_at=clock.now())
+        count = queryset.update(retry_at=timezone.now())
         self.message_user(request, gettext("Workunits tried again now: %(number)s.") % {"number": count})
 
     def has_retry_permission(self, request: HttpRequest) -> bool:

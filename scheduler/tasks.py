@@ -7,7 +7,7 @@ from typing import Final
 
 from celery import shared_task
 
-from portal.databases import clock
+from portal.databases.clocks import database_now
 from scheduler.examples import demo
 from scheduler.files import leftovers
 from scheduler.lifecycle import assimilator, file_deleter, purge, transitioner, unsendable
@@ -21,13 +21,13 @@ FINISH_SECS: Final = 600
 @shared_task
 def transition() -> None:
     """Time results out, make further ones, and pass workunits on."""
-    transitioner.run(clock.now())
+    transitioner.run(database_now())
 
 
 @shared_task(soft_time_limit=FINISH_SECS)
 def finish() -> None:
     """Keep what finished workunits found. A function of an app that hangs is interrupted."""
-    now = clock.now()
+    now = database_now()
     if assimilator.run(now, monotonic() + assimilator.BEGIN_SECS):
         transitioner.run(now)
 
@@ -35,19 +35,19 @@ def finish() -> None:
 @shared_task
 def delete_files() -> None:
     """Delete the files that are no longer needed."""
-    file_deleter.run(clock.now())
+    file_deleter.run(database_now())
 
 
 @shared_task
 def delete_leftovers() -> None:
     """Delete what uploads in parts left in the storage."""
-    leftovers.delete(clock.now())
+    leftovers.delete(database_now())
 
 
 @shared_task
 def archive() -> None:
     """End results that can never be sent, purge what was finished long enough ago, forget old drafts."""
-    now = clock.now()
+    now = database_now()
     unsendable.run(now)
     purge.run(now)
     drafts.discard_old(now)
@@ -56,10 +56,10 @@ def archive() -> None:
 @shared_task
 def top_up() -> None:
     """Demo: keep a few jobs in the queue."""
-    demo.top_up(clock.now())
+    demo.top_up(database_now())
 
 
 @shared_task(soft_time_limit=trickles.TASK_SECS)
 def handle_trickles() -> None:
     """Hand the messages of running jobs to the functions of their apps. One that hangs is interrupted."""
-    trickles.handle_waiting(clock.now(), monotonic() + trickles.BEGIN_SECS)
+    trickles.handle_waiting(database_now(), monotonic() + trickles.BEGIN_SECS)

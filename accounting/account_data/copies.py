@@ -47,7 +47,6 @@ from accounting.models import (
     TaskList,
     UserProject,
 )
-from portal.databases import clock
 from portal.models import (
     ApiToken,
     ClientKey,
@@ -110,7 +109,7 @@ def ask_copy(user: User) -> tuple[DataCopy, bool]:
         if last is not None and made_files.standing(KIND, last) is not None:
             return last, False
         _copies(user).delete()
-        copy = DataCopy.objects.create(user=user, asked_at=clock.now())
+        copy = DataCopy.objects.create(user=user, asked_at=timezone.now())
         queue.ask(user.pk, KIND, [copy.pk])
         return copy, True
 

@@ -18,6 +18,7 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import QuerySet
 from django.urls import reverse
+from django.utils import timezone
 from kombu.exceptions import OperationalError
 
 from accounting.alerts.destinations import UnreadableDestination, decrypt_destination, digest_of, encrypt_destination
@@ -27,11 +28,9 @@ from accounting.models import AlertChannel, AlertMessage, AlertTrouble, AlertWat
 from accounting.models.alerts import TEST
 from accounting.wire.alerts import MAX_TITLE_CHARS, Destination, clean, new_secret
 from portal.celery import app
-from portal.databases import clock
 from portal.models import User
 
 TASK: Final = "accounting.tasks.deliver_alerts"
-MESSAGE_SECS: Final = 60
 MAX_TESTS_PER_DAY: Final = 20
 DEFAULT_KINDS: Final = tuple(kind.value for kind in AlertKind if kind is not AlertKind.NEWS)
 MAX_NAME_CHARS: Final = 100
@@ -164,7 +163,7 @@ def ask_test(user: User, pk: int) -> AlertMessage | None:
 
     One that still waits is not doubled. Raises TooManyTests.
     """
-    now = clock.now()
+    now = timezone.now()
     with transaction.atomic():
         _lock(user)
         channel = AlertChannel.objects.filter(user=user, pk=pk, paused_at=None).first()
@@ -207,7 +206,7 @@ def _delete(rows: QuerySet[AlertChannel]) -> bool:
 def _watch(user: User) -> None:
     """Begin to look after somebody, from now on: what was known before is forgotten."""
     AlertTrouble.objects.filter(user=user).delete()
-    AlertWatch.objects.update_or_create(user=user, defaults={"since": clock.now(), "looked_at": None})
+    AlertWatch.objects.update_or_create(user=user, defaults={"since": timezone.now(), "looked_at": None})
 
 
 def _count_test(user: User, now: dt.datetime) -> None:
@@ -222,4 +221,4 @@ def _count_test(user: User, now: dt.datetime) -> None:
 def _tell_worker() -> None:
     """If the broker cannot be reached, the next run of the task within a minute sends it."""
     with suppress(OperationalError):
-        app.send_task(TASK, retry=False, expires=MESSAGE_SECS)
+        app.send_task(TASK, retry=False)

@@ -20,6 +20,7 @@ from typing import Any, Final
 import structlog
 from django.conf import settings
 from django.db import connection, transaction
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounting.alerts import sql
@@ -28,7 +29,6 @@ from accounting.alerts.texts import answer_text, error_text
 from accounting.engine.alerts import KEPT_TRYING, Try, Verdict, judge
 from accounting.models import AlertChannel, AlertMessage
 from accounting.wire.alerts import Alert, Request
-from portal.databases import clock
 from portal.fetch.errors import AddressRefused, FetchError
 from portal.fetch.sender import SEND_LIMITS, Sent, send
 from portal.languages.recipients import written_for
@@ -60,8 +60,8 @@ class _Answer:
 def deliver_due() -> int:
     """Send what is due, batch by batch; how many messages were taken by the other side."""
     nsent, began = 0, time.monotonic()
-    _give_up_old(clock.now())
-    while messages := _take(clock.now()):
+    _give_up_old(timezone.now())
+    while messages := _take(timezone.now()):
         nsent += _deliver(messages)
         if time.monotonic() - began > RUN_SECS:
             break
@@ -143,7 +143,7 @@ def _try(request: Request, owner: User) -> _Answer:
 
 def _note(message: AlertMessage, answer: _Answer) -> bool:
     """Write down what came of a try; whether it was taken. Locks the channel's row, then messages of it."""
-    now = clock.now()
+    now = timezone.now()
     with transaction.atomic():
         channel = AlertChannel.objects.select_for_update(no_key=True).filter(pk=message.channel_id).first()
         if channel is None:

@@ -13,13 +13,13 @@ from typing import IO, Final
 from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
+from django.utils import timezone
 
 from accounting.exchange import made_files
 from accounting.exchange.day_rows import DayRange, count_rows, read_names
 from accounting.exchange.downloads import as_csv, as_json
 from accounting.exchange.made_files import range_of
 from accounting.models import DataCopy
-from portal.databases import clock
 from portal.models import User
 from portal.requested_work import queue
 from portal.requested_work.queue import Standing
@@ -58,7 +58,7 @@ def ask(user: User, content: DataCopy.Content, wanted: DayRange) -> DataCopy:
         _exports(user).filter(pk__in=finished[MAX_KEPT - 1 - len(unfinished) :]).delete()
         copy = DataCopy.objects.create(
             user=user,
-            asked_at=clock.now(),
+            asked_at=timezone.now(),
             content=content,
             first=wanted.first,
             last=wanted.last,

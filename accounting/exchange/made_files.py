@@ -13,11 +13,11 @@ from typing import IO, Final
 
 from django.db import transaction
 from django.http import StreamingHttpResponse
+from django.utils import timezone
 
 from accounting.engine.amounts import Processor
 from accounting.exchange.day_rows import PAGE_ROWS, DayRange, DayRow, close_connection, count_rows, read_pages
 from accounting.models import DataCopy, DataCopyPart
-from portal.databases import clock
 from portal.models import RequestedWork
 from portal.requested_work import queue
 from portal.requested_work.queue import Standing
@@ -31,14 +31,14 @@ def standing(kind: str, copy: DataCopy) -> Standing | None:
     """Where a file that is not finished stands; None if it is, or if it was given up. ``kind``: of requested work."""
     if copy.state not in UNFINISHED:
         return None
-    return queue.standings(kind, [copy.pk], clock.now()).get(copy.pk)
+    return queue.standings(kind, [copy.pk], timezone.now()).get(copy.pk)
 
 
 def with_standings(kind: str, copies: Iterable[DataCopy]) -> list[tuple[DataCopy, Standing | None]]:
     """Each with where it stands, while it is not finished. One that was given up is shown as failed."""
     found = list(copies)
     unfinished = [copy.pk for copy in found if copy.state in UNFINISHED]
-    standings = queue.standings(kind, unfinished, clock.now()) if unfinished else {}
+    standings = queue.standings(kind, unfinished, timezone.now()) if unfinished else {}
     for copy in found:
         if copy.state in UNFINISHED and copy.pk not in standings:
             # It may have been finished between the two statements.
@@ -60,7 +60,7 @@ def make(copy_id: int, write: Callable[[DataCopy, IO[bytes]], None]) -> None:
         while copy is not None and not _written(copy, write):
             copy = unfinished.select_related("user").first()
     except Exception:  # of whatever kind: the owner is told that it failed, and the error goes on to the task's log
-        unfinished.update(state=DataCopy.State.FAILED, finished_at=clock.now())
+        unfinished.update(state=DataCopy.State.FAILED, finished_at=timezone.now())
         raise
 
 
@@ -149,5 +149,5 @@ def _store(copy: DataCopy, file: IO[bytes]) -> None:
         for number, content in enumerate(iter(lambda: file.read(PART_BYTES), b"")):
             DataCopyPart.objects.create(copy=copy, number=number, content=content)
         current.state, current.percent = DataCopy.State.READY, 100
-        current.size_bytes, current.finished_at = size, clock.now()
+        current.size_bytes, current.finished_at = size, timezone.now()
         current.save(update_fields=["state", "percent", "size_bytes", "finished_at"])

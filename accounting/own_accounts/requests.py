@@ -14,12 +14,12 @@ from typing import Final
 
 from django.conf import settings
 from django.db import transaction
+from django.utils import timezone
 from kombu.exceptions import OperationalError
 
 from accounting.models import HostProject, OwnAccount, Project, UserProject
 from accounting.rpc import account_keys
 from portal.celery import app
-from portal.databases import clock
 from portal.models import User
 from portal.wire import sealing
 
@@ -44,7 +44,7 @@ class AccountRequest:
 
 def ask(user: User, project: Project, request: AccountRequest) -> None:
     """Have a worker ask the project. A request that still waits is replaced. Locks the row of the account."""
-    now = clock.now()
+    now = timezone.now()
     with transaction.atomic():
         OwnAccount.objects.get_or_create(
             user=user, project=project, defaults={"state": State.ASKING, "state_at": now, "check_after": now}

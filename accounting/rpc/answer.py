@@ -16,6 +16,7 @@ import orjson
 import structlog
 from django.conf import settings
 from django.db import transaction
+from django.utils import timezone
 
 from accounting.engine.addresses import address_key
 from accounting.engine.choice.facts import device_types
@@ -40,7 +41,6 @@ from portal.clients.settings_cache import once
 from portal.clients.wants import Steps, Turn, in_thread
 from portal.computers.groups import join_group
 from portal.computers.host_changes import HostChangeRefused
-from portal.databases import clock
 from portal.models import ClientKey, Host, JoinToken, User
 from portal.people.accounts import (
     ClientAuthError,
@@ -83,7 +83,7 @@ class Caller:
         if self.join_token is not None:
             token = JoinToken.objects.get(pk=self.join_token.pk)
             # It may have been revoked since it was looked at.
-            check_usable(token, clock.now())
+            check_usable(token, timezone.now())
             return make_client_key(self.join_token.user, ClientKey.Origin.JOIN, host, source=source)
         if self.user is None:
             return ""

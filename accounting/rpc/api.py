@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 
+from django.utils import timezone
+
 from accounting.rpc import answer as rpc_answer
 from accounting.wire.requests import credentials_of, parse_request
 from portal.clients.messages import ClientReply, ClientRequest, refusal, xml_reply
 from portal.clients.wants import LONG_NBYTES, Steps, in_thread, parsed
-from portal.databases import clock
 from portal.wire.boinc_errors import ERR_GENERIC
 
 
@@ -26,5 +27,5 @@ def _answer(request: ClientRequest) -> Steps[ClientReply]:
         caller = yield from in_thread(rpc_answer.find_caller, first, request.address)
     # The raw body, whatever its content type: older clients call it a form, newer ones XML.
     message = yield from parsed(partial(parse_request, request.body), len(request.body))
-    reply = yield from rpc_answer.answer(message, now=clock.now(), address=request.address, caller=caller)
+    reply = yield from rpc_answer.answer(message, now=timezone.now(), address=request.address, caller=caller)
     return xml_reply(reply)

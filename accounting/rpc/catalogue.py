@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 import structlog
 from django.db.models import Prefetch, Q, QuerySet
+from django.utils import timezone
 
 from accounting.engine.addresses import address_key, is_same_place
 from accounting.engine.audience import Audience
@@ -19,7 +20,6 @@ from accounting.models import Announcement, Project, ProjectAddress
 from accounting.models.news import PUBLIC
 from accounting.rpc import account_keys
 from portal.clients.timed_cache import TimedCache
-from portal.databases import clock
 
 log = structlog.get_logger("catalogue")
 
@@ -159,7 +159,7 @@ _ADDRESSES: Final = Prefetch("addresses", ProjectAddress.objects.filter(is_activ
 
 def _load() -> Catalogue:
     projects = [_entry(project) for project in with_facts(Project.objects.all()).prefetch_related(_ADDRESSES)]
-    now = clock.now()
+    now = timezone.now()
     news = Announcement.objects.filter(Q(ends_at=None) | Q(ends_at__gt=now), published_at__lte=now, is_draft=False)
     # Clients drop what is older; few of them are not for everybody.
     recent = list(news.filter(Q(urgent_until__gt=now) | Q(published_at__gte=now - NEWS_KEPT) & ~PUBLIC)[:MAX_NEWS])

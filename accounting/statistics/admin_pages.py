@@ -7,6 +7,7 @@ from typing import Any
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from kombu.exceptions import OperationalError
@@ -15,7 +16,6 @@ from accounting.models import StatisticsImport
 from accounting.statistics import run, texts
 from portal.audit.admin import AuditedAdmin, AuditedForm
 from portal.celery import app
-from portal.databases import clock
 from portal.templatetags.display import count
 
 TASK = "accounting.tasks.import_statistics_of"
@@ -84,7 +84,7 @@ class StatisticsImportAdmin(AuditedAdmin):
     @admin.action(description=_("Read now"), permissions=["change"])
     def read_now(self, request: HttpRequest, queryset: QuerySet[StatisticsImport]) -> None:
         ids = list(queryset.values_list("pk", flat=True))
-        queryset.update(next_at=clock.now())
+        queryset.update(next_at=timezone.now())
         try:
             for pk in ids:
                 app.send_task(TASK, [pk], {"at_once": True}, retry=False)

@@ -20,6 +20,7 @@ from celery.exceptions import SoftTimeLimitExceeded
 from django.conf import settings
 from django.db import connection
 from django.db.models import QuerySet
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from psycopg import Connection
 
@@ -36,8 +37,7 @@ from accounting.wire.statistics import (
     read_tables,
 )
 from credit.export.granted import granted_to_all
-from portal.clients.factory import psycopg_params
-from portal.databases import clock
+from portal.databases.params import psycopg_params
 from portal.fetch.errors import FetchError, TimeIsUp
 from portal.fetch.fetcher import Limits, Version, fetch
 from portal.maintenance.jobs import Job
@@ -80,7 +80,7 @@ def import_project(project_id: int, *, at_once: bool = False) -> str:
     with psycopg.connect(**psycopg_params(), autocommit=True) as session, _place(session, project_id) as is_free:
         if not is_free:
             return "It is already being read or waits for its turn."
-        now = clock.now()
+        now = timezone.now()
         found = _begin(project_id, now, at_once)
         if found is None:
             return "It is not due yet."
@@ -209,7 +209,7 @@ def _in_time(tables: Tables, now: dt.datetime) -> Tables:
 
 def _note_trouble(found: StatisticsImport, error: Exception) -> str:
     text = str(error) if isinstance(error, FetchError | StatisticsError) else f"{type(error).__name__}: {error}"
-    now = clock.now()
+    now = timezone.now()
     failures = found.failures + 1
     goes_on = isinstance(error, TimeIsUp) and failures <= _ATTEMPTS
     StatisticsImport.objects.filter(pk=found.pk).update(
@@ -243,5 +243,5 @@ def _note_success(found: StatisticsImport) -> None:
         trouble="",
         trouble_since=None,
         failures=0,
-        next_at=clock.now() + every * random.uniform(1 - _JITTER, 1),
+        next_at=timezone.now() + every * random.uniform(1 - _JITTER, 1),
     )

@@ -14,14 +14,14 @@ from typing import Any, Final
 import psycopg
 import structlog
 from django.db import connection
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from psycopg import Connection, IsolationLevel
 
 from credit.export import files, sql, writers
 from credit.export.writers import Kind, Sums
 from credit.models import GoneHost, GoneUser, StatisticsExport
-from portal.clients.factory import psycopg_params
-from portal.databases import clock
+from portal.databases.params import psycopg_params
 from portal.maintenance.jobs import Job
 
 log = structlog.get_logger("export")
@@ -46,7 +46,7 @@ def export() -> StatisticsExport | None:
     with psycopg.connect(**psycopg_params(), autocommit=True) as session, _lock(session) as is_free:
         if not is_free:
             return None
-        made = _begin(clock.now())
+        made = _begin(timezone.now())
         try:
             _write(made)
         except BaseException as error:
@@ -54,7 +54,7 @@ def export() -> StatisticsExport | None:
             made.failure = f"{type(error).__name__}: {error}"[:200]
             raise
         finally:
-            made.finished_at = clock.now()
+            made.finished_at = timezone.now()
             made.save()
     log.info("statistics_exported", volunteers=made.nusers, computers=made.nhosts, nbytes=made.nbytes)
     return made

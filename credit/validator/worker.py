@@ -17,7 +17,7 @@ from credit.models import App, Workunit
 from credit.validator import metrics
 from credit.validator.comparison import needs_files
 from credit.validator.passes import PassReport, run_pass
-from portal.databases import clock
+from portal.databases.clocks import database_now
 
 log = structlog.get_logger(__name__)
 
@@ -43,7 +43,7 @@ def run_until_idle(app: App, run_secs: float) -> bool:
     with _slot(app) as is_free:
         while is_free:
             began = time.perf_counter()
-            report = run_pass(app.pk, clock.now(), limit)
+            report = run_pass(app.pk, database_now(), limit)
             if not report.nworkunits:
                 return False
             secs = time.perf_counter() - began

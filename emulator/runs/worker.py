@@ -20,6 +20,7 @@ from typing import Any, Final
 import structlog
 from django.conf import settings
 from django.db import transaction
+from django.utils import timezone
 
 from emulator.engine.scenario import ScenarioError
 from emulator.files.scenario_json import from_json
@@ -27,7 +28,6 @@ from emulator.models import Experiment, Run, RunState, RunTimeline, Upload
 from emulator.runs.execution import order_of
 from emulator.runs.experiments import READ, RUN
 from emulator.runs.variants import Variant
-from portal.databases import clock
 from portal.models import RequestedWork
 from portal.requested_work import queue
 
@@ -85,7 +85,7 @@ def read_upload(experiment_id: int) -> None:
 
 def execute_run(run_id: int) -> None:
     """Run it, unless it was cancelled or another worker has it."""
-    now = clock.now()
+    now = timezone.now()
     taken = Run.objects.filter(pk=run_id, state=RunState.QUEUED)
     if not taken.update(state=RunState.RUNNING, started_at=now, heard_of_at=now, progress=0):
         return
@@ -95,7 +95,9 @@ def execute_run(run_id: int) -> None:
     except ScenarioError as error:
         answer = Answer(None, b"", str(error))
     except RunCancelledError:
-        Run.objects.filter(pk=run_id, state=RunState.RUNNING).update(state=RunState.CANCELLED, finished_at=clock.now())
+        Run.objects.filter(pk=run_id, state=RunState.RUNNING).update(
+            state=RunState.CANCELLED, finished_at=timezone.now()
+        )
         return
     except Exception:
         # Of whatever kind: the queue hands the run out again, and the next worker must find it waiting.
@@ -119,7 +121,7 @@ def order_for(run: Run) -> dict[str, Any]:
 def _report_progress(run_id: int, progress: float) -> None:
     """Store how far it is; raises RunCancelledError if it was cancelled or deleted."""
     wanted = Run.objects.filter(pk=run_id, state=RunState.RUNNING, cancel_asked=False)
-    if not wanted.update(progress=min(max(progress, 0.0), 1.0), heard_of_at=clock.now()):
+    if not wanted.update(progress=min(max(progress, 0.0), 1.0), heard_of_at=timezone.now()):
         raise RunCancelledError
 
 
@@ -128,7 +130,7 @@ def _keep(run_id: int, answer: Answer) -> None:
         run = Run.objects.select_for_update().filter(pk=run_id, state=RunState.RUNNING).first()
         if run is None:
             return
-        run.finished_at = clock.now()
+        run.finished_at = timezone.now()
         if answer.fault:
             run.state, run.fault = RunState.FAILED, answer.fault[:300]
         else:

@@ -38,8 +38,6 @@ from portal.clients.wants import (
     Transaction,
     Turn,
 )
-from portal.databases.connections import CONNECT_SECS, WatchedAsyncConnection
-from portal.databases.watch import is_down
 
 Pool = AsyncConnectionPool[Connection]
 ReadPart = Callable[[int], Awaitable[bytes]]
@@ -55,6 +53,8 @@ BATCH_SECS: Final = 45.0
 """For a batch: longer than the database's own limit for a statement, which a server that has stopped does not keep."""
 MAX_WAITING_APART: Final = 200
 """Transactions and slow queries that wait for a connection at most; more are refused."""
+CONNECT_SECS: Final = 1.4
+"""How long a request waits for a connection. One that needs two, as the first was lost, is still answered in 3 s."""
 RECONNECT_SECS: Final = 2.0
 """A pool that tries to connect waits longer after each attempt; after this long it begins anew."""
 THREADS: Final = 8
@@ -148,7 +148,6 @@ class _QueryQueue:
             if not kept.connection.closed:
                 return kept
             await self._pool.putconn(kept.release())  # which makes room for a new one
-        _refuse_without_primary()
         return BatchConnection(await self._pool.getconn())
 
     async def _carry_out(self, connection: BatchConnection, batch: list[tuple[Query, asyncio.Future[Any]]]) -> None:
@@ -221,7 +220,6 @@ class Batcher:
             timeout=CONNECT_SECS,
             # Else the pool waits longer after each attempt, and clients were refused long after an outage has ended.
             reconnect_timeout=RECONNECT_SECS,
-            connection_class=WatchedAsyncConnection,
             open=False,
         )
 
@@ -274,7 +272,6 @@ class Batcher:
     @asynccontextmanager
     async def _apart(self) -> AsyncIterator[Connection]:
         """A connection for a query or transaction that is done separately."""
-        _refuse_without_primary()
         try:
             async with self._pool.connection() as connection:
                 try:
@@ -378,12 +375,6 @@ class Batcher:
         del self._shared[key]
         if not task.cancelled():
             task.exception()  # otherwise asyncio logs it as lost if all requests that waited for it were cancelled
-
-
-def _refuse_without_primary() -> None:
-    """Nobody waits for a connection while there is none to be had."""
-    if is_down():
-        raise psycopg.OperationalError("no database server is the primary just now")
 
 
 async def _drive(steps: Steps[Found], get: Callable[[Any], Awaitable[Any]]) -> Found:

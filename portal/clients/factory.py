@@ -6,12 +6,12 @@ from typing import Any, Final
 
 from django.conf import settings
 from django.core.handlers.wsgi import WSGIHandler
-from django.db import close_old_connections, connection
-from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db import close_old_connections
 
 from portal.clients.application import ClientApplication
 from portal.clients.batching import Batcher
 from portal.clients.pages import Pages
+from portal.databases.params import psycopg_params
 
 # A plan is kept as long as its connection, also one that was made while a table was empty. Without sequential scans
 # rows are looked up by their keys, whatever the statistics said then.
@@ -37,15 +37,4 @@ def connection_params() -> dict[str, Any]:
     params = psycopg_params()
     params["options"] = f"{params.get('options', '')} {OPTIONS}".strip()
     params["application_name"] = "cobblestone-clients"
-    return params
-
-
-def psycopg_params(database: BaseDatabaseWrapper | None = None) -> dict[str, Any]:
-    """psycopg's parameters for Django's database, or another that it knows, without its own: pool, cursors, adapters.
-
-    Django's prepare_threshold is left out, too: it is None, so psycopg would prepare no statement, even on request.
-    """
-    params = (database or connection).get_connection_params()
-    for djangos in ("pool", "context", "cursor_factory", "prepare_threshold"):
-        params.pop(djangos, None)
     return params

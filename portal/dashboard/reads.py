@@ -14,13 +14,13 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from redis import RedisError
 
+from portal import beat
 from portal.dashboard import registry, sql
 from portal.dashboard.registry import Combine, Figure, Marker, Panel
 from portal.dashboard.rules import Course, Points, combine, rates
 from portal.dashboard.texts import span, task_trouble
 from portal.models import OperatingTable
 from portal.ops import heartbeats, metrics
-from portal.periodic.lease import last_holder
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -211,9 +211,8 @@ def _live(now: dt.datetime, attention: list[Attention]) -> tuple[list[TaskLine],
 
 def _beat_holder(attention: list[Attention]) -> str:
     """The beat process that sends the periodic tasks, as the database knows it."""
-    found = last_holder()
-    if found is not None and found.left_secs > 0:
-        return found.name
+    if name := beat.holder():
+        return name
     sentence = _("Beat is not running, so no periodic task is started. Start it.")
     attention.append(Attention(_("Processes and services"), sentence))
     return ""

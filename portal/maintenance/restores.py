@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from django.db import connection, models
+from django.utils import timezone
 
-from portal.databases import clock
 from portal.maintenance import sql
 from portal.maintenance.jobs import jobs
 from portal.models import Host
@@ -30,7 +30,7 @@ def leave_gap(model: type[models.Model], now: dt.datetime) -> int:
 
 def prepare() -> Iterator[str]:
     """Do what keeps new data apart from what was lost; a sentence about each."""
-    yield f"The next computer has a number above {leave_gap(Host, clock.now())}."
+    yield f"The next computer has a number above {leave_gap(Host, timezone.now())}."
     for job in jobs.values():
         if job.after_restore:
             yield from job.run()

@@ -13,11 +13,11 @@ from typing import Final
 
 import structlog
 from django.db import IntegrityError, connection, transaction
+from django.utils import timezone
 from django.utils.translation import gettext
 from kombu.exceptions import OperationalError
 
 from portal.celery import app, queue_length
-from portal.databases import clock
 from portal.maintenance import sql
 from portal.maintenance.jobs import Job, jobs
 from portal.models import MaintenanceRun, User
@@ -54,7 +54,7 @@ class Row:
 
 def ask(name: str, user: User) -> MaintenanceRun:
     """Queue a run. Raises CannotStartError."""
-    now = clock.now()
+    now = timezone.now()
     _end_lost(now)
     try:
         with transaction.atomic():
@@ -76,7 +76,7 @@ def carry_out(run_id: int) -> None:
     waiting = MaintenanceRun.objects.filter(pk=run_id, started_at=None, finished_at=None)
     # The lock comes first: who sees that it was begun sees that somebody does it.
     with _held(run_id) as is_free:
-        if is_free and waiting.update(started_at=clock.now()):
+        if is_free and waiting.update(started_at=timezone.now()):
             _do(MaintenanceRun.objects.get(pk=run_id))
 
 
@@ -127,7 +127,7 @@ def _do(run: MaintenanceRun) -> None:
 
 
 def _finish(run: MaintenanceRun, lines: list[str], count: int, failure: str = "") -> None:
-    now = clock.now()
+    now = timezone.now()
     MaintenanceRun.objects.filter(pk=run.pk).update(finished_at=now, lines=lines, nlines=count, failure=failure)
     newest = MaintenanceRun.objects.filter(job=run.job).order_by("-pk").values("pk")[:KEPT_RUNS]
     MaintenanceRun.objects.filter(job=run.job).exclude(pk__in=list(newest.values_list("pk", flat=True))).delete()
@@ -151,7 +151,7 @@ def _end_lost(now: dt.datetime) -> None:
 
 def read_rows() -> list[Row]:
     """All jobs with their last runs. One statement, and those of `_end_lost`."""
-    _end_lost(clock.now())
+    _end_lost(timezone.now())
     found: dict[str, list[MaintenanceRun]] = {name: [] for name in jobs}
     for run in MaintenanceRun.objects.filter(job__in=list(jobs)).select_related("asked_by").order_by("-pk"):
         found[run.job].append(run)

@@ -69,20 +69,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="BeatLease",
-            fields=[
-                ("id", models.SmallIntegerField(default=1, primary_key=True, serialize=False)),
-                ("token", models.UUIDField()),
-                ("holder", models.CharField(max_length=200)),
-                ("taken_at", models.DateTimeField()),
-                ("expires_at", models.DateTimeField()),
-            ],
-            options={
-                "default_permissions": (),
-                "constraints": [models.CheckConstraint(condition=models.Q(("id", 1)), name="beatlease_one_row")],
-            },
-        ),
-        migrations.CreateModel(
             name="OperatingFigure",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
@@ -110,9 +96,7 @@ class Migration(migrations.Migration):
             name="PeriodicTask",
             fields=[
                 ("name", models.CharField(max_length=100, primary_key=True, serialize=False)),
-                ("due_at", models.DateTimeField()),
-                ("sent_at", models.DateTimeField(null=True)),
-                ("begun_at", models.DateTimeField(null=True)),
+                ("done_at", models.DateTimeField()),
             ],
             options={
                 "default_permissions": (),

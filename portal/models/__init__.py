@@ -10,7 +10,7 @@ from portal.models.keys import ApiToken, ClientKey, LoginToken
 from portal.models.mails import DEFAULT_SILENT_DAYS, MAX_SILENT_DAYS, MailChoice, SentMail, WaitingMail
 from portal.models.operation import MaintenanceRun, OperatingFigure, OperatingTable
 from portal.models.people import CLIENT_PASSWORD_FIELDS, User, UserManager
-from portal.models.periodic import BeatLease, PeriodicTask
+from portal.models.periodic import PeriodicTask
 from portal.models.requested_work import RequestedWork
 from portal.models.security_events import SecurityEvent
 from portal.models.sessions import Session
@@ -28,7 +28,6 @@ __all__ = [
     "Account",
     "AccountBlock",
     "ApiToken",
-    "BeatLease",
     "Change",
     "ClientKey",
     "ConfirmationRequest",

@@ -17,8 +17,10 @@ from django.apps import AppConfig
 from django.conf import settings
 from django.core import checks
 from django.core.checks import CheckMessage
+from django.db import Error, connection
 
 from portal import environment
+from portal.databases.clocks import WARN_SECS, ahead_secs
 from portal.wire import signing
 
 MIN_SECRET_CHARS = 32
@@ -304,12 +306,31 @@ def check_services(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[Ch
     return found
 
 
+@checks.register(deploy=True)
+def check_clock(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
+    """This machine's clock beside the database's. A database that cannot be reached is no matter of this check."""
+    try:
+        with connection.cursor() as cursor:
+            secs = ahead_secs(cursor)
+    except Error:
+        return []
+    if abs(secs) <= WARN_SECS:
+        return []
+    return [
+        checks.Warning(
+            f"This machine's clock is {abs(secs):.1f} s {'ahead of' if secs > 0 else 'behind'} the database's.",
+            hint="Run chrony on every machine of the site: docs/how-to/high-availability.md.",
+            id="cobblestone.W030",
+        )
+    ]
+
+
 def _host_without_tls(database: Mapping[str, Any]) -> str:
-    """The first host of a database that is on another machine and used without verified TLS; empty if there is none."""
+    """The host of a database that is on another machine and used without verified TLS; empty if there is none."""
     if database.get("OPTIONS", {}).get("sslmode") in ("verify-ca", "verify-full"):
         return ""
-    hosts = str(database.get("HOST", "")).split(",")
-    return next((host for host in hosts if host and not host.startswith(("/", "127.")) and host not in _LOOPBACK), "")
+    host = str(database.get("HOST", ""))
+    return "" if host.startswith(("/", "127.")) or host in _LOOPBACK else host
 
 
 @checks.register(deploy=True)

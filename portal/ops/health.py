@@ -16,6 +16,7 @@ from django.db.backends.postgresql.base import DatabaseWrapper
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
+from portal.databases.clocks import WARN_SECS, WORST_SECS, ahead_secs
 from portal.ops.cache import valkey
 
 log = structlog.get_logger(__name__)
@@ -50,6 +51,7 @@ def readyz(_request: HttpRequest) -> HttpResponse:
         "files": _can_write("files", _write_files),
     }
     # A database that is down is not asked again: that would only take more time.
+    parts["clock"] = parts["database"] and _works("clock", _check_clock)
     parts["migrations"] = parts["database"] and _works("migrations", _check_migrations)
     ready = all(parts.values())
     words = {name: "ok" if works else "failed" for name, works in parts.items()}
@@ -77,6 +79,15 @@ def _can_write(name: str, write: Callable[[], None]) -> bool:
 def _check_database() -> None:
     with _session() as session:
         session.execute("SELECT 1")
+
+
+def _check_clock() -> None:
+    with _session() as session:
+        secs = ahead_secs(session)
+    if abs(secs) > WORST_SECS:
+        raise NotReady(f"this machine's clock is {secs:+.0f} s off the database's")
+    if abs(secs) > WARN_SECS:
+        log.warning("clock_is_off", ahead_secs=round(secs, 1))
 
 
 def _session() -> Any:

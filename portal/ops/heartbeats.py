@@ -18,9 +18,9 @@ from typing import Any, Final
 import structlog
 from celery.signals import heartbeat_sent
 from django.conf import settings
+from django.utils import timezone
 from redis import Redis, RedisError
 
-from portal.databases import clock
 from portal.ops import metrics
 
 log = structlog.get_logger("heartbeats")
@@ -54,13 +54,13 @@ def _valkey() -> Any:
 
 def tell(kind: str, name: str, queues: list[str] | None = None) -> None:
     """Note that a process lives."""
-    facts = json.dumps({"at": clock.now().timestamp(), "queues": queues or []})
+    facts = json.dumps({"at": timezone.now().timestamp(), "queues": queues or []})
     _valkey().hset(_PROCESSES, f"{kind} {name}", facts)
 
 
 def processes() -> list[Process]:
     """The processes that live, by kind and name. Raises RedisError while Valkey cannot be reached."""
-    found, gone, now = [], [], clock.now().timestamp()
+    found, gone, now = [], [], timezone.now().timestamp()
     for key, value in _valkey().hgetall(_PROCESSES).items():
         kind, _, name = key.decode().partition(" ")
         facts = json.loads(value)

@@ -9,8 +9,8 @@ import structlog
 from allauth.account import app_settings
 from allauth.account.models import EmailAddress
 from django.db.models import F, Q
+from django.utils import timezone
 
-from portal.databases import clock
 from portal.models import ApiToken, ClientKey, Session, User
 from portal.ops.mail_choices import delete_old
 
@@ -24,7 +24,7 @@ REVOKED_KEYS_KEPT: Final = dt.timedelta(days=90)
 
 def remove_expired() -> None:
     """One pass; safe to repeat and to interrupt."""
-    now = clock.now()
+    now = timezone.now()
     sessions = Session.objects.filter(expire_date__lt=now).delete()[0]
     keys, addresses = _remove_keys(now), _remove_addresses(now)
     since = now - REVOKED_KEYS_KEPT

@@ -8,8 +8,8 @@ from enum import StrEnum
 from typing import Final
 
 from django.db import transaction
+from django.utils import timezone
 
-from portal.databases import clock
 from portal.models import MailChoice, SentMail, User
 
 
@@ -54,7 +54,7 @@ def claim(user: User, kind: Mail, keys: Collection[str]) -> list[str]:
         User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
         told = set(SentMail.objects.filter(user=user, kind=kind, key__in=keys).values_list("key", flat=True))
         new = [key for key in dict.fromkeys(keys) if key not in told]
-        SentMail.objects.bulk_create(SentMail(user=user, kind=kind, key=key, sent_at=clock.now()) for key in new)
+        SentMail.objects.bulk_create(SentMail(user=user, kind=kind, key=key, sent_at=timezone.now()) for key in new)
     return new
 
 
@@ -65,4 +65,4 @@ def release(user: User, kind: Mail, keys: Collection[str]) -> None:
 
 def delete_old() -> int:
     """Delete records of mails sent more than SENT_KEPT ago; how many there were."""
-    return SentMail.objects.filter(sent_at__lt=clock.now() - SENT_KEPT).delete()[0]
+    return SentMail.objects.filter(sent_at__lt=timezone.now() - SENT_KEPT).delete()[0]

@@ -19,6 +19,7 @@ from celery import Task
 from celery.signals import task_failure, task_prerun, task_success
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
     REGISTRY,
@@ -32,8 +33,8 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from portal.celery import app, queue_length
-from portal.databases import clock
 from portal.ops.cache import valkey
+from portal.periodic.timetable import EVERY
 
 log = structlog.get_logger(__name__)
 
@@ -112,7 +113,7 @@ def count_task(task: str, succeeded: bool, elapsed_secs: float | None = None, fa
     cache = valkey()
     cache.add(key, 0, timeout=None)
     cache.incr(key)
-    last: dict[str, Any] = {"last" if succeeded else "failed_at": clock.now().timestamp()}
+    last: dict[str, Any] = {"last" if succeeded else "failed_at": timezone.now().timestamp()}
     if elapsed_secs is not None:
         last["secs"] = elapsed_secs
     if not succeeded:
@@ -140,9 +141,10 @@ class TaskRuns:
 
 def task_runs() -> list[TaskRuns]:
     """The runs of all periodic tasks, by name. Raises RedisError while Valkey cannot be reached."""
-    schedules = {str(entry["task"]): float(entry["schedule"]) for entry in settings.CELERY_BEAT_SCHEDULE.values()}
+    entries = settings.CELERY_BEAT_SCHEDULE.values()
+    schedules = {str(entry["task"]): float(entry["options"]["headers"][EVERY]) for entry in entries}
     kept = _kept(schedules, ("succeeded", "failed", "last", "failed_at", "secs", "fault", "known"))
-    now = clock.now().timestamp()
+    now = timezone.now().timestamp()
     unknown = {_TASK_KEY.format(task, "known"): now for task in schedules if (task, "known") not in kept}
     if unknown:
         valkey().set_many(unknown, timeout=None)

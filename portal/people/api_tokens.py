@@ -9,8 +9,9 @@ from typing import Final
 
 from django.db import transaction
 from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
+from django.utils import timezone
 
-from portal.databases import clock
 from portal.models import ApiToken, User
 from portal.people.accounts import lock_unchanged
 from portal.people.event_texts import ALL_TOKENS
@@ -31,7 +32,7 @@ class TooManyTokens(Exception):
 
 def valid_tokens() -> QuerySet[ApiToken]:
     """Tokens that are neither revoked nor past their end."""
-    return ApiToken.objects.filter(Q(expires_at=None) | Q(expires_at__gt=clock.now()), revoked_at=None)
+    return ApiToken.objects.filter(Q(expires_at=None) | Q(expires_at__gt=Now()), revoked_at=None)
 
 
 def issue_token(
@@ -53,7 +54,7 @@ def issue_token(
             scopes=sorted({ApiToken.Scope(scope).value for scope in scopes}),
             token_hash=credentials.key_hash(token),
             hint=token[:_HINT_CHARS],
-            expires_at=clock.now() + lifetime if lifetime else None,
+            expires_at=timezone.now() + lifetime if lifetime else None,
         )
         record(user, Kind.TOKEN_MADE, source, f"{token[:_HINT_CHARS]}…, {name}")
     return token
@@ -69,7 +70,7 @@ def find_valid_token(token: str) -> ApiToken | None:
         .select_related("user")
         .first()
     )
-    now = clock.now()
+    now = timezone.now()
     if found is not None and (found.last_used_at is None or now - found.last_used_at > USE_NOTED_EVERY):
         ApiToken.objects.filter(pk=found.pk).update(last_used_at=now)
     return found
@@ -93,7 +94,7 @@ def replace_token(user: User, token_id: int, source: Source = NOWHERE) -> str | 
 def revoke_token(user: User, token_id: int, source: Source = NOWHERE) -> ApiToken | None:
     """Revoke one of the user's tokens for good; None if there is no such token. Safe to repeat."""
     own = ApiToken.objects.filter(user=user, pk=token_id)
-    number = own.filter(revoked_at=None).update(revoked_at=clock.now())
+    number = own.filter(revoked_at=None).update(revoked_at=timezone.now())
     token = own.first()
     if number and token:
         record(user, Kind.TOKEN_REVOKED, source, f"{token.hint}…, {token.name}")
@@ -102,7 +103,7 @@ def revoke_token(user: User, token_id: int, source: Source = NOWHERE) -> ApiToke
 
 def revoke_all_tokens(user: User, source: Source = NOWHERE) -> int:
     """Revoke all of the user's tokens for good; how many valid ones there were."""
-    number = valid_tokens().filter(user=user).update(revoked_at=clock.now())
+    number = valid_tokens().filter(user=user).update(revoked_at=timezone.now())
     if number:
         record(user, Kind.TOKEN_REVOKED, source, ALL_TOKENS)
     return number

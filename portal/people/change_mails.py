@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db import transaction
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from portal.databases import clock
 from portal.models import User
 from portal.people.key_mails import send_words
 from portal.people.security_events import BY_OPERATOR, Source
@@ -46,7 +46,7 @@ def _words(user: User, what: StrOrPromise) -> dict[str, object]:
         "name": user.display_name,
         "account": user.email,
         "what": what,
-        "at": clock.now(),
+        "at": timezone.now(),
         "site_name": settings.SITE_NAME,
         "site_url": settings.SITE_URL,
     }

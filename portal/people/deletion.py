@@ -11,8 +11,8 @@ from typing import Final
 
 from django.contrib.admin.models import LogEntry
 from django.db.models import QuerySet
+from django.utils import timezone
 
-from portal.databases import clock
 from portal.models import User
 from portal.sign_in.sessions import end_sessions
 
@@ -33,7 +33,7 @@ def ask_deletion(user: User) -> dt.datetime:
     """
     if user.is_staff or user.is_superuser:
         raise OperatorCannotLeave
-    User.objects.filter(pk=user.pk, deletion_asked_at=None).update(deletion_asked_at=clock.now())
+    User.objects.filter(pk=user.pk, deletion_asked_at=None).update(deletion_asked_at=timezone.now())
     user.refresh_from_db(fields=["deletion_asked_at"])
     end_sessions(user)
     assert user.deletion_asked_at is not None

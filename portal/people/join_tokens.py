@@ -13,9 +13,9 @@ from typing import Final
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Case, F, Q, QuerySet, Sum, When
+from django.utils import timezone
 from django.utils.translation import gettext
 
-from portal.databases import clock
 from portal.models import JoinToken, User
 from portal.people.accounts import ClientAuthError, check_password_hash, lock_unchanged, refuse_if_blocked
 from portal.people.event_texts import ALL_TOKENS
@@ -62,7 +62,7 @@ def make_join_token(
 
     ``user``: as when the request began. Locks the user's row. Raises JoinTokenRefused and PasswordChanged.
     """
-    now = clock.now()
+    now = timezone.now()
     login, token = f"{LOGIN_PREFIX}{secrets.token_hex(6)}", JOIN_PREFIX + secrets.token_hex(16)
     with transaction.atomic():
         # Two simultaneous requests must not both count first and then both add.
@@ -95,7 +95,7 @@ def make_join_token(
 def revoke_join_token(user: User, token_id: int, source: Source = NOWHERE) -> JoinToken | None:
     """Revoke one of the user's tokens for good; None if there is no such token. Its computers go on. Safe to repeat."""
     own = JoinToken.objects.filter(user=user, pk=token_id)
-    number = own.filter(revoked_at=None).update(revoked_at=clock.now())
+    number = own.filter(revoked_at=None).update(revoked_at=timezone.now())
     token = own.first()
     if number and token:
         record(user, Kind.JOIN_TOKEN_REVOKED, source, f"{token.login}, {token.group}")
@@ -104,7 +104,7 @@ def revoke_join_token(user: User, token_id: int, source: Source = NOWHERE) -> Jo
 
 def revoke_all_join_tokens(user: User, source: Source = NOWHERE) -> int:
     """Revoke all of the user's tokens for good; how many usable ones there were."""
-    number = usable_tokens(clock.now()).filter(user=user).update(revoked_at=clock.now())
+    number = usable_tokens(timezone.now()).filter(user=user).update(revoked_at=timezone.now())
     if number:
         record(user, Kind.JOIN_TOKEN_REVOKED, source, ALL_TOKENS)
     return number
@@ -138,7 +138,7 @@ def authenticate_join(login: str, password_hash: str, *, address: str) -> JoinTo
             boinc_errors.ERR_BAD_PASSWORD,
             f"There is no such join token. Check both parts of it, or make another one at {join_page()}",
         )
-    check_usable(token, clock.now())
+    check_usable(token, timezone.now())
     if not token.user.is_active:
         refuse_if_blocked(token.user_id)
         raise ClientAuthError(boinc_errors.ERR_GENERIC, "The account of this join token is closed.")

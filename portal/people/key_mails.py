@@ -21,11 +21,11 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.template.loader import render_to_string
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from kombu.exceptions import OperationalError
 
 from portal.celery import app
-from portal.databases import clock
 from portal.languages.recipients import written_for
 from portal.models import User, WaitingMail
 from portal.wire.mail_refusals import Refusal, refusal_of
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 log = structlog.get_logger("mails")
 
 TASK: Final = "portal.tasks.send_waiting_mails"
-MESSAGE_SECS: Final = 60
 LEASE: Final = dt.timedelta(minutes=10)
 """Longer than a batch takes, also if the mail server answers each step just within EMAIL_TIMEOUT. A mail that was not
 accepted is tried again after it, later after longer."""
@@ -57,7 +56,7 @@ def ask_for_confirmation(user: User) -> None:
 
 
 def _ask(mail: WaitingMail) -> None:
-    mail.at = mail.due_at = clock.now()
+    mail.at = mail.due_at = timezone.now()
     mail.save()
     transaction.on_commit(_tell_worker)
 
@@ -65,7 +64,7 @@ def _ask(mail: WaitingMail) -> None:
 def _tell_worker() -> None:
     """If the broker cannot be reached, the next run of the task within a minute sends it."""
     with suppress(OperationalError):
-        app.send_task(TASK, retry=False, expires=MESSAGE_SECS)
+        app.send_task(TASK, retry=False)
 
 
 def send_waiting(now: dt.datetime) -> None:

@@ -12,8 +12,8 @@ from typing import Final
 
 import structlog
 from django.http import HttpRequest
+from django.utils import timezone
 
-from portal.databases import clock
 from portal.models import SecurityEvent, User
 
 log = structlog.get_logger("security")
@@ -52,7 +52,7 @@ def record(user: User, kind: SecurityEvent.Kind, source: Source, detail: str = "
     SecurityEvent.objects.create(
         user=user,
         kind=kind,
-        at=clock.now(),
+        at=timezone.now(),
         detail=detail[:_TEXT_CHARS],
         address=address,
         user_agent=source.user_agent[:_TEXT_CHARS].replace("\0", ""),
@@ -72,6 +72,6 @@ def delete_old(now: dt.datetime) -> int:
 
 def of_account(user: User, kinds_of_failure: bool, limit: int) -> list[SecurityEvent]:
     """The newest events, either the failures or all others: a flood of failures must not hide the rest."""
-    own = SecurityEvent.objects.filter(user=user, at__gte=clock.now() - EVENTS_KEPT).order_by("-at", "-pk")
+    own = SecurityEvent.objects.filter(user=user, at__gte=timezone.now() - EVENTS_KEPT).order_by("-at", "-pk")
     wanted = own.filter(kind__in=FAILURES) if kinds_of_failure else own.exclude(kind__in=FAILURES)
     return list(wanted[:limit])

@@ -1,1 +1,1 @@
-"""Periodic tasks: which beat process sends them, and what has become of each."""
+"""Periodic tasks: how often each is due, who sends them, and which of their messages a worker carries out."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any, Final
+from zlib import crc32
+
+from celery.schedules import crontab
 
 # Name of the entry: task, seconds
 _SITE: Final = {
@@ -47,7 +50,9 @@ _PROJECT: Final = {
     "delete-leftovers": ("scheduler.tasks.delete_leftovers", 3600),
     "trickles": ("scheduler.tasks.handle_trickles", 30),
 }
-_MIN_EXPIRY_SECS: Final = 300
+_HOUR_SECS: Final = 3600
+EVERY: Final = "every_secs"
+"""The header of a message of beat: how often its task is to be done."""
 
 
 def timetable(
@@ -70,12 +75,25 @@ def timetable(
         }
         if has_demo:
             entries["top-up"] = ("scheduler.tasks.top_up", 60)
-    return _as_celery(entries)
-
-
-def _as_celery(entries: Mapping[str, tuple[str, int]]) -> dict[str, dict[str, Any]]:
-    """A task that no worker took until the next one is due is dropped, so queues stay short after an outage."""
     return {
-        name: {"task": task, "schedule": secs, "options": {"expires": max(_MIN_EXPIRY_SECS, secs)}}
+        name: {"task": task, "schedule": _schedule(name, secs), "options": {"headers": {EVERY: secs}}}
         for name, (task, secs) in entries.items()
     }
+
+
+def rest_secs(every_secs: float) -> float:
+    """How long after a run that succeeded the next one may begin at the earliest: half of the time between messages
+    less than the task's interval.
+    """
+    return every_secs - min(every_secs, _HOUR_SECS) / 2
+
+
+def _schedule(name: str, secs: int) -> crontab | int:
+    """By times of day, which stay the same when another beat takes over. What is due less often than once an hour is
+    sent once an hour: if the broker loses a message, the task is done an hour later.
+    """
+    if secs < 60 or secs % 60:
+        return secs
+    if secs < _HOUR_SECS:
+        return crontab(minute=f"*/{secs // 60}")
+    return crontab(minute=str(crc32(name.encode()) % 60))

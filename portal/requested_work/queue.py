@@ -16,10 +16,11 @@ import structlog
 from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import QuerySet
+from django.utils import timezone
 from kombu.exceptions import OperationalError
 
 from portal.celery import app, queue_length
-from portal.databases import clock
+from portal.databases.clocks import database_now
 from portal.models import RequestedWork
 from portal.requested_work import sql
 
@@ -35,8 +36,6 @@ KEPT: Final = dt.timedelta(days=1)
 # "rw", the key of an advisory lock.
 _LOCK: Final = 0x7277
 _MAX_MESSAGES: Final = 100
-MESSAGE_SECS: Final = 60
-"""A message that no worker took by then is dropped: `look_after` sends others as often."""
 
 kinds: dict[str, Callable[[int], None]] = {}
 """What does each kind of work, given the number of its subject; safe to call twice. Apps add theirs in `ready()`."""
@@ -86,7 +85,7 @@ def carry_out_next() -> bool:
 
     A kind that this version does not know is left: during an upgrade, workers of the newer version do it.
     """
-    piece = _take(clock.now())
+    piece = _take(database_now())
     if piece is None:
         return False
     try:
@@ -95,7 +94,7 @@ def carry_out_next() -> bool:
         put_back(piece.kind, [piece.subject])
         raise
     else:
-        RequestedWork.objects.filter(pk=piece.id).update(finished_at=clock.now())
+        RequestedWork.objects.filter(pk=piece.id).update(finished_at=timezone.now())
     finally:
         if _waiting().filter(kind__in=kinds).exists():
             _tell_workers(1)
@@ -121,7 +120,7 @@ def standings(kind: str, subjects: Iterable[int], now: dt.datetime) -> dict[int,
 
 def put_back(kind: str, subjects: Iterable[int]) -> set[int]:
     """Queue again what did not succeed; returns the subjects that are given up, after MAX_TRIES."""
-    values: dict[str, Any] = {"kind": kind, "subjects": list(subjects), "max_tries": MAX_TRIES, "now": clock.now()}
+    values: dict[str, Any] = {"kind": kind, "subjects": list(subjects), "max_tries": MAX_TRIES, "now": database_now()}
     with connection.cursor() as cursor:
         cursor.execute(sql.PUT_BACK, values)
         return {subject for subject, is_given_up in cursor.fetchall() if is_given_up}
@@ -145,6 +144,6 @@ def _tell_workers(nmessages: int) -> None:
     """Messages that something waits; if the broker cannot be reached, `look_after` sends others within a minute."""
     try:
         for _ in range(nmessages):
-            app.send_task(TASK, queue=QUEUE, retry=False, expires=MESSAGE_SECS)
+            app.send_task(TASK, queue=QUEUE, retry=False)
     except OperationalError as error:
         log.warning("requested_work_not_told", reason=str(error))

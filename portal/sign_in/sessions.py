@@ -17,9 +17,10 @@ from django.contrib.auth import SESSION_KEY
 from django.contrib.sessions.backends.base import SessionBase
 from django.contrib.sessions.backends.db import SessionStore as DatabaseSessionStore
 from django.contrib.sessions.serializers import JSONSerializer
+from django.db.models.functions import Now
+from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
-from portal.databases import clock
 from portal.models import Session, User
 from portal.wire import sealing
 
@@ -67,9 +68,7 @@ class SessionStore(DatabaseSessionStore):
         return Session
 
     def _get_session_from_db(self) -> Session | None:
-        row = Session.objects.filter(
-            session_key=stored_key(self.session_key or ""), expire_date__gt=clock.now()
-        ).first()
+        row = Session.objects.filter(session_key=stored_key(self.session_key or ""), expire_date__gt=Now()).first()
         if row is None:
             self._session_key = None
         else:
@@ -80,7 +79,7 @@ class SessionStore(DatabaseSessionStore):
         return Session.objects.filter(session_key=stored_key(session_key)).exists()
 
     def create_model_instance(self, data: dict[str, Any]) -> Session:  # type: ignore[override]  # as above
-        self.active_at = self.active_at or clock.now()
+        self.active_at = self.active_at or timezone.now()
         return Session(
             session_key=stored_key(self.session_key or ""),
             session_data=self.encode(data),
@@ -127,7 +126,7 @@ class SignedInBrowser:
 def note_browser(session: SessionBase, address: str, user_agent: str) -> None:
     """Write down which browser has just signed in, at once: what ends all sessions must end this one, too."""
     assert isinstance(session, SessionStore)
-    session.active_at = clock.now()
+    session.active_at = timezone.now()
     session[_BROWSER] = {
         "at": session.active_at.isoformat(),
         "address": address,
@@ -138,7 +137,7 @@ def note_browser(session: SessionBase, address: str, user_agent: str) -> None:
 
 def signed_in_browsers(user: User) -> list[SignedInBrowser]:
     """The user's sessions that are alive, the oldest login first."""
-    rows = Session.objects.filter(user=user, expire_date__gt=clock.now())
+    rows = Session.objects.filter(user=user, expire_date__gt=Now())
     return sorted((_browser(row) for row in rows), key=lambda browser: browser.at)
 
 

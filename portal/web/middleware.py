@@ -16,6 +16,7 @@ from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import resolve
+from django.utils import timezone
 from django.utils.encoding import iri_to_uri
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -24,7 +25,6 @@ from django_htmx.http import HttpResponseClientRefresh
 from portal.audit.who import changes_by
 from portal.clients import request_handler
 from portal.clients.views import content_length
-from portal.databases import clock
 from portal.models import User
 from portal.ops import metrics
 from portal.ops.logs import USER_AGENT_CHARS, log_request, loggable_path
@@ -147,7 +147,7 @@ class OperatorIdleMiddleware:
         limit_secs, user = settings.STAFF_IDLE_SECS, request.user
         if not limit_secs or not isinstance(user, User) or not is_operator(user):
             return None
-        now, is_refresh = clock.now(), request.method == "GET" and "HX-Request" in request.headers
+        now, is_refresh = timezone.now(), request.method == "GET" and "HX-Request" in request.headers
         secs = idle_secs(request.session, now)
         if secs > limit_secs:
             logout(request)

@@ -7,18 +7,13 @@ from collections.abc import Callable
 from typing import Final
 
 import structlog
-from django.conf import settings
-from django.db import DEFAULT_DB_ALIAS
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template import loader
-from django.utils import translation
 from django.utils.translation import gettext
 from django.views import defaults
 
 from portal.databases.dropping import drop_connection
 from portal.databases.errors import is_database_lost, is_worth_repeating
-from portal.databases.watch import is_down
-from portal.languages.middleware import ENGLISH_PATHS
 
 log = structlog.get_logger(__name__)
 
@@ -28,20 +23,12 @@ _REPEATABLE: Final = "database_is_worth_repeating"
 
 
 class DatabaseMiddleware:
-    """Refuses at once while there is no primary, so that no thread waits for one; what only reads is done once more if
-    its connection was lost.
-    """
+    """Does what only reads once more if its connection was lost."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        if is_down():
-            # LanguageMiddleware comes later, and asks the database whose the session is.
-            is_english = ENGLISH_PATHS.match(request.path_info)
-            language = settings.LANGUAGE_CODE if is_english else translation.get_language_from_request(request)
-            with translation.override(language):
-                return _unavailable(request)
         response = self.get_response(request)
         if request.method in ("GET", "HEAD") and getattr(response, _REPEATABLE, False):
             response = self.get_response(request)
@@ -61,11 +48,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 def _unavailable(request: HttpRequest) -> HttpResponse:
-    words = (
-        gettext("The site is moving to another database server. Try again in a minute.")
-        if "," in settings.DATABASES[DEFAULT_DB_ALIAS]["HOST"]
-        else gettext("The site cannot reach its database just now. Try again in a minute.")
-    )
+    words = gettext("The site cannot reach its database just now. Try again in a minute.")
     response: HttpResponse
     if request.path_info.startswith("/api/"):
         response = JsonResponse({"detail": words}, status=503)

@@ -34,8 +34,8 @@ from django.db import transaction
 from django.db.models import BooleanField, ExpressionWrapper, Q
 from django.db.models.expressions import CombinedExpression
 from django.db.models.functions import Now
+from django.utils import timezone
 
-from portal.databases import clock
 from scheduler.files import storage, uploads
 from scheduler.files.joined import Joined, Piece
 from scheduler.files.uploads import Incoming, Place, UploadError
@@ -189,7 +189,7 @@ class IncomingParts(Incoming):
         path = f"uploads/{uploads.shard(name)}/{name}.{self._writer.hex}.{self._nparts}"
         self._nparts += 1
         part = IncomingPart.objects.create(
-            path=path, name=name, offset=self._stored_nbytes, nbytes=nbytes, begun_at=clock.now()
+            path=path, name=name, offset=self._stored_nbytes, nbytes=nbytes, begun_at=timezone.now()
         )
         self._update(writer_until=_place_end())
         default_storage.save(path, File(self._waiting, name=path))
@@ -214,7 +214,7 @@ class IncomingParts(Incoming):
         if not pieces and _md5(self._waiting) != wanted.md5:
             self._drop(parts)
         whole = IncomingPart.objects.create(
-            path=path, name=asked.name, offset=0, nbytes=asked.nbytes, begun_at=clock.now()
+            path=path, name=asked.name, offset=0, nbytes=asked.nbytes, begun_at=timezone.now()
         )
         self._update(writer_until=_place_end())
         try:
@@ -233,7 +233,7 @@ class IncomingParts(Incoming):
         storage.sync([path])
         with transaction.atomic():
             self._update(
-                path=path, received_nbytes=asked.nbytes, completed_at=clock.now(), writer=None, writer_until=None
+                path=path, received_nbytes=asked.nbytes, completed_at=timezone.now(), writer=None, writer_until=None
             )
             whole.delete()
             IncomingPart.objects.filter(name=asked.name).update(is_in_force=False)

@@ -8,10 +8,10 @@ from typing import Final
 from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Least
+from django.utils import timezone
 
 from credit.models import Outcome, Result, ServerState, Workunit
 from credit.models.work import MAX_RESULTS_PER_WORKUNIT
-from portal.databases import clock
 
 _NAME: Final = re.compile(r"(.+)_[0-9]{1,4}(?:_r[0-9a-f]{8})?")
 
@@ -33,7 +33,7 @@ def take_back(name: str) -> Result | None:
     if is_new or Result.objects.filter(pk=result.pk, server_state=ServerState.UNSENT).update(**late):
         # Another one is needed in its place, if this one does not come, so it does not count against the limit.
         Workunit.objects.filter(pk=workunit.pk).update(
-            transition_at=clock.now(), max_total_results=Least(F("max_total_results") + 1, MAX_RESULTS_PER_WORKUNIT)
+            transition_at=timezone.now(), max_total_results=Least(F("max_total_results") + 1, MAX_RESULTS_PER_WORKUNIT)
         )
         result.server_state, result.outcome = ServerState.OVER, Outcome.NO_REPLY
     return result

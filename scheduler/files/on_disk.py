@@ -29,8 +29,8 @@ from django.conf import settings
 from django.core.files import File
 from django.core.files.storage import default_storage
 from django.db import transaction
+from django.utils import timezone
 
-from portal.databases import clock
 from scheduler.files import storage, uploads
 from scheduler.files.uploads import Incoming, Place, UploadError
 from scheduler.models import Upload
@@ -222,7 +222,7 @@ def _store(upload: Upload, file: FileIO) -> None:
             raise UploadError(TRY_AGAIN, uploads.JUST_COMPLETED)
         with _offered(path, file) as offered:
             saved = storage.keep(uploads.stored_path(upload.name), offered, content)
-        Upload.objects.filter(pk=upload.pk).update(path=saved, completed_at=clock.now())
+        Upload.objects.filter(pk=upload.pk).update(path=saved, completed_at=timezone.now())
     path.unlink(missing_ok=True)
 
 

@@ -8,11 +8,11 @@ from functools import partial
 import psycopg
 from django.conf import settings
 from django.db import DatabaseError
+from django.utils import timezone
 
 from portal.clients.messages import ClientReply, ClientRequest, document, xml_reply
 from portal.clients.wants import LONG_NBYTES, Steps, in_thread, parsed
 from portal.clients.web_rpc import site_config
-from portal.databases import clock
 from portal.people.accounts import ClientAuthError
 from portal.wire.boinc_errors import ERR_PROJECT_DOWN
 from portal.wire.scanner import ProtocolError
@@ -38,7 +38,7 @@ def _answer(request: ClientRequest) -> Steps[ClientReply]:
         # The raw body, whatever its content type: clients call it a form, newer ones XML.
         message = yield from parsed(partial(parse_request, request.body, is_cut=request.is_cut), len(request.body))
         message.address = request.address
-        return xml_reply((yield from rpc_answer.answer(message, now=clock.now())))
+        return xml_reply((yield from rpc_answer.answer(message, now=timezone.now())))
     # Clients accept no error numbers here: they get a notice to show, and a time to wait.
     except identify.UnknownKey as unknown:
         refused = yield from in_thread(identify.refusal, unknown)

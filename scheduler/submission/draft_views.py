@@ -6,10 +6,10 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
 from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from portal.databases import clock
 from scheduler.models import SubmissionDraft
 from scheduler.submission import drafts, texts
 from scheduler.submission.forms import SHOWN_FIRST, JobsForm
@@ -62,7 +62,7 @@ def submit_draft(request: HttpRequest, pk: int) -> HttpResponse:
     """Submit the jobs of a draft, once however often it is asked for."""
     draft = _draft(request, pk)
     try:
-        batch = drafts.submit_draft(draft, clock.now())
+        batch = drafts.submit_draft(draft, timezone.now())
     except drafts.DraftError as error:
         messages.error(request, gettext("Nothing was submitted. %(reason)s") % {"reason": texts.fault(str(error))})
         return redirect("batch_draft", draft.pk)

@@ -6,10 +6,10 @@ import datetime as dt
 from typing import Final
 
 from django.db import connection, transaction
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from credit.models import Batch
-from portal.databases import clock
 from portal.maintenance import restores
 from portal.maintenance.jobs import Job
 from scheduler.models import Generation
@@ -40,7 +40,7 @@ NAMES: Final = Job(
         "After the database was restored from a backup: gives new batches, and all jobs that are not sent yet, names "
         "that no lost job had."
     ),
-    lambda: [f"Names of jobs that are sent from now on end in _r{begin_generation(clock.now())}."],
+    lambda: [f"Names of jobs that are sent from now on end in _r{begin_generation(timezone.now())}."],
     is_check=False,
     after_restore=True,
 )

@@ -11,6 +11,7 @@ from typing import Any, Final
 from django.http import HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
+from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -20,7 +21,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from credit.models import App, Batch
-from portal.databases import clock
 from portal.models import ApiToken
 from portal.web.rest_api import ApiView, PageQuery, page_of, read_id_cursor
 from scheduler.files.views import send
@@ -143,7 +143,7 @@ class BatchesView(JobsView):
                 owner=self.volunteer,
                 name=given["name"],
                 request_id=given["request_id"],
-                now=clock.now(),
+                now=timezone.now(),
             )
         except JobError as error:
             raise serializers.ValidationError({error.field: [error.message]}) from error
@@ -168,7 +168,7 @@ class CancelView(JobsView):
     @extend_schema(operation_id="batches_cancel", request=None, responses=BatchResult)
     def post(self, request: Request, pk: int) -> Response:
         batch = self.own_batch(pk)
-        batches.cancel(batch, clock.now())
+        batches.cancel(batch, timezone.now())
         batch.refresh_from_db()
         return Response(_batch_result(batch, batches.read_progress([batch])[0]))
 

@@ -8,11 +8,11 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
 from django.utils.translation import gettext, ngettext
 from django.views.decorators.http import require_POST, require_safe
 
 from credit.models import Batch
-from portal.databases import clock
 from portal.models import User
 from portal.people.access import signed_in
 from scheduler.files.views import send
@@ -118,7 +118,7 @@ def batch_jobs(request: HttpRequest, pk: int) -> HttpResponse:
 @login_required
 def cancel_batch(request: HttpRequest, pk: int) -> HttpResponse:
     """Cancel a batch: nothing more of it is sent, and running jobs are aborted."""
-    count = batches.cancel(_own_batch(request, pk), clock.now())
+    count = batches.cancel(_own_batch(request, pk), timezone.now())
     messages.success(
         request,
         ngettext(
@@ -137,7 +137,7 @@ def cancel_jobs(request: HttpRequest, pk: int) -> HttpResponse:
     """Cancel some jobs of a batch."""
     batch = _own_batch(request, pk)
     chosen = [int(text) for text in request.POST.getlist("job")[:SHOWN_JOBS] if text.isdecimal() and len(text) < 19]
-    count = batches.cancel(batch, clock.now(), chosen)
+    count = batches.cancel(batch, timezone.now(), chosen)
     messages.success(
         request,
         gettext("Jobs cancelled: %(number)s. Jobs that had already ended stay as they are.") % {"number": count},
@@ -152,7 +152,7 @@ def retry_batch(request: HttpRequest, pk: int) -> HttpResponse:
     submitter(request)
     batch = _own_batch(request, pk)
     try:
-        again = retry.retry_failed(batch, clock.now())
+        again = retry.retry_failed(batch, timezone.now())
     except (retry.NothingToRetry, JobError) as error:
         messages.error(request, gettext("Nothing was submitted. %(reason)s") % {"reason": texts.fault(str(error))})
         return redirect("batch", pk)

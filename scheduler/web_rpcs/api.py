@@ -5,10 +5,11 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable
 
+from django.utils import timezone
+
 from portal.clients.messages import ClientReply, ClientRequest
 from portal.clients.wants import Steps, in_thread
 from portal.clients.web_rpc import parameters
-from portal.databases import clock
 from portal.people.accounts import ClientAuthError
 from portal.sign_in import throttle
 from portal.wire.boinc_errors import ERR_GENERIC
@@ -69,4 +70,4 @@ def _run(use_case: UseCase, asked: Asked) -> ClientReply:
     except throttle.Throttled as error:
         message = f"Too many requests from your address. Try again after {error.until:%H:%M:%S} UTC."
         raise ClientAuthError(ERR_GENERIC, message) from error
-    return use_case(asked, clock.now())
+    return use_case(asked, timezone.now())

@@ -31,7 +31,7 @@ from scheduler.submission.submit import submit
 from tests.support import s3_server
 from tests.support.cluster import faults, writers
 from tests.support.cluster.history import ManagedComputer, ProjectComputer, Traffic, without_credit
-from tests.support.cluster.postgres import NODES
+from tests.support.cluster.postgres import HAPROXY, NODES
 from tests.support.cluster.site import ClusterSite
 from tests.support.credit_factories import make_version
 from tests.support.nginx_deployment import NGINX
@@ -55,7 +55,8 @@ log = logging.getLogger(__name__)
 pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.skipif(
-        not os.access(NGINX, os.X_OK) and os.environ.get("REQUIRE_E2E") != "1", reason=f"{NGINX} not installed"
+        not (os.access(NGINX, os.X_OK) and os.access(HAPROXY, os.X_OK)) and os.environ.get("REQUIRE_E2E") != "1",
+        reason=f"{NGINX} or {HAPROXY} not installed",
     ),
 ]
 
@@ -125,6 +126,8 @@ def survives(site: ClusterSite, fault: faults.Fault, traffic: Traffic) -> None:
         fault(site)
         wait_until(site.data.is_whole, f"three machines after {fault.__name__}", RECOVERY_SECS, 0.5)
         time.sleep(CALM_SECS)
+    with site.data.connect() as session:
+        assert traffic.faults(session, is_frozen=True) == [], fault.__name__
     traffic.end()
     with site.data.connect() as session:
         assert traffic.faults(session) == [], fault.__name__

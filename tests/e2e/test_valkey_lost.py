@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import hashlib
 import urllib.error
 import urllib.request
@@ -15,7 +14,6 @@ from urllib.parse import urlencode
 import pytest
 from allauth.account.models import EmailAddress
 from django.conf import global_settings, settings
-from django.db.models import F
 from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
@@ -25,14 +23,13 @@ from accounting.exchange import exports
 from accounting.exchange.day_rows import DayRange
 from accounting.models import DataCopy
 from portal.dev import embedded
-from portal.models import PeriodicTask, RequestedWork, User, WaitingMail
+from portal.models import RequestedWork, User, WaitingMail
 from tests.support.guarded_program import GuardedProgram
 from tests.support.sessions import sign_in_lately
 from tests.support.site_process import Site, celery_beat, celery_worker
 from tests.support.wait import wait_until
 
 PROCESSES = "cobblestone:processes"
-ERASED = ":1:metrics:task:accounting.tasks.erase:succeeded"
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
@@ -64,7 +61,6 @@ def site(transactional_db: None, site_var_dir: Path, tmp_path: Path, valkey: Val
     variables = {
         "BROKER_URL": f"redis+socket://{valkey.path}?virtual_host=0",
         "CACHE_URL": f"unix://{valkey.path}?db=1",
-        "BEAT_LEASE_SECS": "3",
         "TRANSITIONER_EVERY_SECS": "1",
     }
     with Site(site_var_dir, tmp_path / "site.log", **variables) as running:
@@ -100,14 +96,6 @@ def _send_form(site: Site, path: str, values: dict[str, str]) -> str:
     return str(browser.open(urllib.request.Request(address, form), timeout=30).geturl())
 
 
-def make_due(*names: str) -> None:
-    """The beat that starts next finds these due; the other daily ones are not."""
-    now = timezone.now()
-    for name in names:
-        day = dt.timedelta(days=1, minutes=1)
-        PeriodicTask.objects.create(name=name, due_at=now - day, sent_at=now - day, begun_at=now - day)
-
-
 def kept(valkey: Valkey, ask: Callable[[Any], Any]) -> Any:
     """What the site has put into the cache."""
     with Redis(unix_socket_path=str(valkey.path), db=1, socket_timeout=5) as client:
@@ -124,17 +112,14 @@ def test_what_the_lost_valkey_had_is_done_once(
     client = Client()
     sign_in_lately(client, alice)
     session = client.cookies[settings.SESSION_COOKIE_NAME].value
-    make_due("erase")
-    erase = PeriodicTask.objects.filter(name="erase")
-    begun_before = erase.get().begun_at
     today = timezone.now().date()
     with (
         # This one is there all the time; nobody takes what beat sends.
         celery_worker(site.environment, tmp_path / "requested.log", "--queues", "requested"),
-        celery_beat(site.environment, tmp_path / "beat.log") as beat,
+        celery_beat(site.environment, tmp_path / "beat.log"),
     ):
         wait_until(lambda: b"worker" in b"".join(kept(valkey, lambda v: v.hkeys(PROCESSES))), "the worker", 60)
-        wait_until(lambda: erase.filter(sent_at__gt=F("begun_at")).exists(), "beat to send the task", 60)
+        wait_until(lambda: Redis(unix_socket_path=str(valkey.path)).llen("celery") > 0, "beat to send a task", 60)
         # The message that says that something waits is lost, too.
         copy = exports.ask(alice, DataCopy.Content.CSV, DayRange(today, today))
         valkey.kill()
@@ -156,19 +141,12 @@ def test_what_the_lost_valkey_had_is_done_once(
 
         valkey.start()
         with celery_worker(site.environment, tmp_path / "worker.log", "--queues", "celery"):
-            wait_until(lambda: erase.get().begun_at != begun_before, "the lost task", 90)
-            # The task that looks for lost work comes once a minute; here it comes at once.
-            minutely = PeriodicTask.objects.filter(name__in=["look-after-requested", "send-waiting-mails"])
-            minutely.update(sent_at=None)
-            beat.stop()
-            beat.start()
+            # The tasks that look for lost work and for mails come once a minute.
             work = RequestedWork.objects.filter(subject=copy.pk)
             wait_until(lambda: work.exclude(finished_at=None).exists(), "the file", 90)
-            wait_until(lambda: kept(valkey, lambda v: v.get(ERASED)), "the count", 30)
             wait_until(lambda: not WaitingMail.objects.exists(), "the mail", 90)
         assert answer(site, "home/", session)[0] == 200
         assert answer(site, "readyz")[0] == 200
-        assert kept(valkey, lambda v: v.get(ERASED)) == b"1"
     assert len(site.mails_to(alice.email)) == 1
     copy.refresh_from_db()
     assert (copy.state, work.get().ntries) == (DataCopy.State.READY, 1)

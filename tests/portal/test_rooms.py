@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from django.conf import settings
 
 ROOT = Path(__file__).resolve().parents[2]
 ASK = """
@@ -56,11 +55,3 @@ def test_a_room_that_there_is_not_ends_the_start() -> None:
     run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert run.returncode == 1
     assert "Setting ROOMS='project ballroom' cannot be used: give one or more of account_manager" in run.stderr
-
-
-def test_of_a_task_that_no_worker_takes_few_wait() -> None:
-    entries = settings.CELERY_BEAT_SCHEDULE.values()
-    # The next one is there before one is dropped.
-    assert all(entry["schedule"] <= entry["options"]["expires"] for entry in entries)
-    # 300 s at the shortest interval that can be set, 1 s; by default 300 / 5 = 60
-    assert max(entry["options"]["expires"] / entry["schedule"] for entry in entries) <= 300

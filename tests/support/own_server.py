@@ -14,7 +14,7 @@ import psycopg
 from django.db import connection
 from psycopg.conninfo import make_conninfo
 
-from portal.clients.factory import psycopg_params
+from portal.databases.params import psycopg_params
 from portal.dev import embedded
 from portal.dev.supervisor import unprivileged
 from tests.support.guarded_program import GuardedProgram

@@ -81,9 +81,8 @@ def celery_worker(variables: Mapping[str, str], log_file: Path, *options: str) -
 
 
 def celery_beat(variables: Mapping[str, str], log_file: Path) -> GuardedProgram:
-    """A beat process, which sends periodic tasks if it has the lease."""
-    command = [sys.executable, "-W", "ignore", "-m", "celery", "--quiet", "--app", "portal", "beat", "--pidfile="]
-    return GuardedProgram("beat", command, log_file, variables, CHECKOUT)
+    """A beat process, which sends periodic tasks while no other one does."""
+    return GuardedProgram("beat", [sys.executable, "manage.py", "beat"], log_file, variables, CHECKOUT)
 
 
 class Site(GuardedProgram):

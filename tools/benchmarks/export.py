@@ -16,7 +16,7 @@ from django.conf import settings
 
 from credit.export import sql
 from credit.models import StatisticsExport
-from portal.clients.factory import psycopg_params
+from portal.databases.params import psycopg_params
 from tools.benchmarks.harness.database import execute
 from tools.benchmarks.harness.server import most_memory_kb
 

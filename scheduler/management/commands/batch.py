@@ -8,9 +8,9 @@ from typing import Any
 
 from django.core.files.storage import default_storage
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
 
 from credit.models import Batch
-from portal.databases import clock
 from scheduler.files import check
 from scheduler.submission import batches
 
@@ -29,7 +29,7 @@ class Command(BaseCommand):
         if found is None:
             raise CommandError(f"There is no batch {batch}.")
         if options["cancel"]:
-            self.stdout.write(f"{batches.cancel(found, clock.now())} workunits cancelled.")
+            self.stdout.write(f"{batches.cancel(found, timezone.now())} workunits cancelled.")
         [progress] = batches.read_progress([found])
         self.stdout.write(
             f"{found.name}: {progress.nworkunits} workunits, {progress.ndone} done, {progress.nfailed} failed,"

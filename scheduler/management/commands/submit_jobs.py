@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
 
 from credit.models import App
-from portal.databases import clock
 from portal.models import User
 from scheduler.submission.submit import submit
 from scheduler.wire.job_fields import JobError
@@ -47,7 +47,7 @@ class Command(BaseCommand):
                 owner=self._owner(options["owner"]),
                 name=options["name"],
                 request_id=options["request_id"],
-                now=clock.now(),
+                now=timezone.now(),
             )
         except JobError as error:
             raise CommandError(str(error)) from error

@@ -13,7 +13,7 @@ from accounting.engine.amounts import MICRO
 from accounting.ledger import check, rollup
 from accounting.ledger.sql import WAIT_FOR_LOCK, AdvisoryLock
 from accounting.models import Day, Project, ProjectDay, UserProject
-from portal.clients.factory import psycopg_params
+from portal.databases.params import psycopg_params
 from portal.models import Host, User
 from tests.support.accounting_factories import at, credit, make_host, make_project
 

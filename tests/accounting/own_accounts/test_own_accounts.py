@@ -11,6 +11,7 @@ from io import BytesIO
 from ipaddress import ip_network
 
 import pytest
+from accounting.simulation.client import Attachment, SimulatedComputer
 from django.core import mail
 from django.db import connection
 from django.test import Client
@@ -23,7 +24,6 @@ from accounting.models import DataCopy, HostProject, OwnAccount, Project, Projec
 from accounting.own_accounts import checks, requests
 from accounting.own_accounts.requests import REQUEST_KEPT, AccountRequest
 from accounting.rpc import account_keys, catalogue
-from accounting.simulation.client import Attachment, SimulatedComputer
 from portal.celery import app
 from portal.models import User
 from portal.sign_in.throttle import PROJECT_ACCOUNTS_PER_HOUR

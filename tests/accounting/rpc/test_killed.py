@@ -20,7 +20,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from accounting.ledger import check
 from accounting.models import Day, HostLedger, HostProject, Note, Project
-from portal.clients.factory import psycopg_params
+from portal.databases.params import psycopg_params
 from portal.models import Host, User
 from tests.support.am_rpc import Reply, attach, host_of, hours_credited, hours_pass, post, sync, work
 from tests.support.database import backend

@@ -32,7 +32,7 @@ from accounting.models import (
 )
 from accounting.statistics import files, run, sql, store
 from portal.celery import app
-from portal.clients.factory import psycopg_params
+from portal.databases.params import psycopg_params
 from portal.fetch.errors import TimeIsUp
 from portal.models import Host, User
 from tests.support.accounting_factories import make_host, make_project

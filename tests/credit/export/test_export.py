@@ -24,8 +24,8 @@ from credit.export import consent, files, run, sql
 from credit.figures import table
 from credit.models import ExportConsent, GoneUser, HostCredit, Membership, StatisticsExport, Team, UserCredit
 from credit.tasks import export_statistics
-from portal.clients.factory import psycopg_params
 from portal.dashboard.rules import Course
+from portal.databases.params import psycopg_params
 from portal.models import Host, User
 from portal.people.deletion import GRACE, ask_deletion, cancel_deletion
 from tests.support import statistics_reader

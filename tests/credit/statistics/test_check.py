@@ -12,7 +12,7 @@ from django.db.models import F, Model
 
 from credit.models import App, AppVersion, HostCredit, Result, UserCredit, Workunit
 from credit.statistics import check
-from portal.clients.factory import psycopg_params
+from portal.databases.params import psycopg_params
 from portal.models import Host, User
 from tests.support.credit_factories import make_app, make_version
 from tests.support.validator_runs import differences, done, validate, volunteers

@@ -9,7 +9,7 @@ import pytest
 
 from credit.models import App, AppSnapshot, AppVersion, AppVersionSnapshot, ProcessorType, RuleSet, VersionAverage
 from credit.statistics.feeder import feed
-from portal.clients.factory import psycopg_params
+from portal.databases.params import psycopg_params
 from tests.support.credit_factories import NOON, make_app, make_version
 from tests.support.validator_runs import record, volunteers
 

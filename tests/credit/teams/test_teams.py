@@ -17,7 +17,7 @@ from credit.export import consent
 from credit.models import Membership, Team, UserCredit
 from credit.teams import reads
 from credit.teams.membership import TeamRefused, found, hand_on, join, leave
-from portal.clients.factory import psycopg_params
+from portal.databases.params import psycopg_params
 from portal.models import User
 from portal.people.deletion import GRACE
 from portal.sign_in.throttle import NEW_TEAMS_PER_DAY

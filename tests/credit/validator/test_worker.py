@@ -16,7 +16,7 @@ from credit import tasks
 from credit.models import App, Workunit
 from credit.validator import worker
 from portal.celery import app as celery_app
-from portal.clients.factory import psycopg_params
+from portal.databases.params import psycopg_params
 from tests.support.credit_factories import NOON, make_app, make_version
 from tests.support.validator_runs import RIGHT, WRONG, done, report, volunteers
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator
-from importlib import import_module
 
 import pytest
 from django.db import connection
 
-from portal.celery import app, queue_length
 from portal.dashboard import record, registry, thinning
 from portal.dashboard.registry import Panel, Sample
 from portal.models import OperatingFigure, RequestedWork, User
 from portal.ops import heartbeats
-from portal.periodic.scheduler import entries_added
 
 NOON = dt.datetime(2026, 11, 20, 12, tzinfo=dt.UTC)
 
@@ -119,12 +116,3 @@ def test_figures_have_names_of_their_own_and_lead_to_pages_that_there_are() -> N
     figures = [figure for panel in registry.panels.values() for figure in panel.figures]
     assert len({figure.name for figure in figures}) == len(figures) > 40
     assert [figure.link for figure in figures if figure.link and not address(figure.link)] == []
-
-
-def test_figures_are_taken_soon_after_the_first_start() -> None:
-    import_module("portal.tasks")  # as beat does
-    before = queue_length(app.conf.task_default_queue)
-    entries_added.send(sender=None, names=["erase"])
-    entries_added.send(sender=None, names=["erase", "take-figures"])
-    assert queue_length(app.conf.task_default_queue) == before + 1
-    app.control.purge()

@@ -13,18 +13,20 @@ from portal.celery import app
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_a_task_that_loses_its_database_is_done_again() -> None:
-    runs: list[int] = []
+@pytest.mark.parametrize("headers", [{}, {"every_secs": "60"}])
+def test_a_task_that_loses_its_database_is_done_again(headers: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("portal.celery.RETRY_SECS", 0)
+    runs: list[dict[str, str]] = []
 
-    @app.task(name="tests.lose_database")
+    @app.task(name=f"tests.lose_database{len(headers)}")
     def lose_database() -> str:
-        runs.append(1)
+        runs.append(lose_database.request.headers or {})
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())" if len(runs) == 1 else "SELECT 1")
         return "done"
 
-    done: Any = lose_database.apply()
-    assert (len(runs), done.state, done.get()) == (2, "SUCCESS", "done")
+    done: Any = lose_database.apply(headers=headers)
+    assert (runs, done.state, done.get()) == ([headers, headers], "SUCCESS", "done")
 
 
 def test_a_task_that_fails_otherwise_is_not() -> None:

@@ -160,8 +160,7 @@ def test_what_suits_ones_own_machine_only_is_told(
     [
         ("postgresql://u@10.0.0.11:5432/x", True),
         ("postgresql://u@db.example.org/x?sslmode=require", True),
-        ("postgresql://u@127.0.0.1:5432,10.0.0.12:5432/x", True),
-        ("postgresql://u@10.0.0.11:5432,10.0.0.12:5432/x?sslmode=verify-full&sslrootcert=/ca.crt", False),
+        ("postgresql://u@database:5432/x?hostaddr=127.0.0.1&sslmode=verify-full&sslrootcert=/ca.crt", False),
         ("postgresql://u@127.0.0.1:5432/x", False),
         ("postgresql://u@/x?host=/run/postgresql", False),
     ],
@@ -172,6 +171,13 @@ def test_a_database_elsewhere_without_verified_tls_is_told(
     test_a_production_site_has_nothing_to_complain_about(settings, key_files)
     monkeypatch.setitem(settings.DATABASES, "default", environment.database(url))
     assert ids(checks.check_services(None)) == ["cobblestone.W028"] * is_told
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("secs", "words"), [(0.0, ""), (3.0, "3.0 s ahead of"), (-3.0, "3.0 s behind")])
+def test_a_wrong_clock_is_told(monkeypatch: pytest.MonkeyPatch, secs: float, words: str) -> None:
+    monkeypatch.setattr(checks, "ahead_secs", lambda _session: secs)
+    assert [words in message.msg for message in checks.check_clock(None)] == [True] * bool(words)
 
 
 def test_a_private_key_on_a_public_server_is_told(settings: Settings, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from django.db import connection
 from django.test import Client
 from pytest_django import Settings
 
+from portal.databases.clocks import ahead_secs
 from portal.ops import health
 from tests.support.small_disk import small_disk
 from tests.support.wait import wait_for_lock
@@ -41,7 +42,7 @@ def test_a_site_whose_parts_work_is_ready(client: Client, monkeypatch: pytest.Mo
     assert reply.status_code == 200
     assert reply.json() == {
         "ready": True,
-        "parts": {"database": "ok", "cache": "ok", "files": "ok", "migrations": "ok"},
+        "parts": {"database": "ok", "cache": "ok", "files": "ok", "clock": "ok", "migrations": "ok"},
     }
 
 
@@ -64,13 +65,24 @@ def test_a_migration_that_is_not_applied_makes_the_site_unready(
         cursor.execute("DELETE FROM django_migrations WHERE app = 'accounting'")
     reply = client.get("/readyz")
     assert reply.status_code == 503
-    assert reply.json()["parts"] == {"database": "ok", "cache": "ok", "files": "ok", "migrations": "failed"}
+    works = dict.fromkeys(("database", "cache", "files", "clock"), "ok")
+    assert reply.json()["parts"] == works | {"migrations": "failed"}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(("secs", "status"), [(59.0, 200), (61.0, 503), (-61.0, 503)])
+def test_a_machine_whose_clock_is_wrong_is_not_ready(
+    client: Client, monkeypatch: pytest.MonkeyPatch, secs: float, status: int
+) -> None:
+    monkeypatch.setattr(health, "ahead_secs", lambda session: ahead_secs(session) + secs)
+    reply = client.get("/readyz")
+    assert (reply.status_code, reply.json()["parts"]["clock"] == "ok") == (status, status == 200)
 
 
 @pytest.mark.parametrize(
     ("name", "url", "failed"),
     [
-        ("DATABASE_URL", "postgresql://nobody@/none?host=/nonexistent", {"database", "migrations"}),
+        ("DATABASE_URL", "postgresql://nobody@/none?host=/nonexistent", {"database", "clock", "migrations"}),
         ("CACHE_URL", "redis://127.0.0.1:1/0", {"cache"}),
     ],
 )
@@ -106,6 +118,7 @@ from pathlib import Path
 import django; django.setup()
 from django.conf import settings
 from django.test import Client
+from portal.databases.clocks import ahead_secs
 from portal.ops import health
 from tests.support.small_disk import fill
 def ask():

@@ -122,7 +122,9 @@ def test_tasks_are_counted_and_their_last_success_is_kept(client: Client, settin
         if fail:
             raise ValueError("it is full")
 
-    settings.CELERY_BEAT_SCHEDULE = {"metered": {"task": "tests.metered", "schedule": 60}}
+    settings.CELERY_BEAT_SCHEDULE = {
+        "metered": {"task": "tests.metered", "schedule": 60, "options": {"headers": {"every_secs": 60}}}
+    }
     assert ("cobblestone_task_last_success_seconds", "tests.metered") not in read(client)
     metered.apply(args=(True,))
     metered.apply(args=(False,))

@@ -16,7 +16,7 @@ import pytest
 from django.db import connection
 from pytest_django import Settings
 
-from portal.clients.factory import psycopg_params
+from portal.databases.params import psycopg_params
 from portal.dev import embedded
 from portal.models import Host, User
 from scheduler.submission.submit import submit

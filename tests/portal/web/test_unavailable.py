@@ -10,10 +10,6 @@ from django.db import connection
 from django.http import HttpRequest, HttpResponse
 from django.test import Client
 from django.urls import path
-from pytest_django import Settings
-
-from portal.databases import watch
-from tests.support.wait import wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.urls(__name__)]
 handler500 = "portal.web.unavailable.server_error"
@@ -51,15 +47,11 @@ def test_what_may_have_changed_something_is_not_repeated(visitor: Client) -> Non
     assert visitor.post("/page/").status_code == 200
 
 
-def test_people_are_told_in_their_language_that_the_site_moves(visitor: Client, settings: Settings) -> None:
+def test_people_are_told_in_their_language(visitor: Client) -> None:
     _faults[:] = [LOST, LOST]
-    settings.DATABASES["default"]["HOST"], before = "a,b", settings.DATABASES["default"]["HOST"]
-    try:
-        reply = visitor.get("/page/", headers={"Accept-Language": "de"})
-    finally:
-        settings.DATABASES["default"]["HOST"] = before
+    reply = visitor.get("/page/", headers={"Accept-Language": "de"})
     assert reply.status_code == 503
-    assert "zieht gerade auf einen anderen Datenbankserver um" in reply.content.decode()
+    assert "Die Website erreicht ihre Datenbank gerade nicht." in reply.content.decode()
 
 
 def test_scripts_are_told_in_json(visitor: Client) -> None:
@@ -71,18 +63,3 @@ def test_scripts_are_told_in_json(visitor: Client) -> None:
 def test_a_fault_of_ours_is_still_one(visitor: Client) -> None:
     _faults[:] = ["SELECT 1 / 0"]
     assert visitor.get("/page/").status_code == 500
-
-
-def test_without_a_primary_nobody_waits(visitor: Client) -> None:
-    nowhere = {"host": "127.0.0.1,127.0.0.1", "port": "1,1", "target_session_attrs": "read-write"}
-    watch.ensure(nowhere, lambda _: 0)
-    try:
-        wait_until(watch.is_down, "the watch to find no primary", 20)
-        assert visitor.get("/page/").status_code == 503
-        told = visitor.get("/page/", headers={"Accept-Language": "de"}).content.decode()
-        assert "Die Website erreicht ihre Datenbank gerade nicht." in told
-        told = visitor.get("/api/v1/page/", headers={"Accept-Language": "de"}).content.decode()
-        assert "The site cannot reach its database" in told
-    finally:
-        watch.end_all()
-    assert visitor.get("/page/").status_code == 200

@@ -1,6 +1,7 @@
 """PostgreSQL on three machines under Patroni, by the file in deploy/: only names, addresses and folders differ.
 
-The ways between the machines, to them from the site, and from them to etcd are links that can be broken.
+HAProxy leads to the primary, by the file in deploy/ too. The ways between the machines, to them from HAProxy, and from
+them to etcd are links that can be broken.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from tests.support.wait import wait_until
 from tools.benchmarks.harness.server import free_port
 
 EXAMPLE: Final = CHECKOUT / "deploy" / "patroni.yml"
+PROXY_EXAMPLE: Final = CHECKOUT / "deploy" / "haproxy.cfg"
+HAPROXY: Final = "/usr/sbin/haproxy"
 NODES: Final = ("db1", "db2", "db3")
 START_SECS: Final = 90.0
 SITE_PASSWORD: Final = "site's secret"
@@ -38,7 +41,8 @@ class DataNode:
         self.name = NODES[number]
         postgres, rest = free_port(), free_port()
         self.postgres_link = network.link(("127.0.0.1", postgres))
-        self.rest_link = network.link(("127.0.0.1", rest))
+        # For the other machines, and for HAProxy and the tests.
+        self.rest_link, self.check_link = (network.link(("127.0.0.1", rest)) for _ in range(2))
         self.etcd_links = [network.link(("127.0.0.1", port)) for port in etcd_ports]
         self.home = folder / self.name
         # It may be a disk of its own.
@@ -86,8 +90,23 @@ class DataNodes:
         self.nodes = [DataNode(number, folder, network, etcd_ports) for number in range(len(NODES))]
         example = yaml.safe_load(EXAMPLE.read_text())["postgresql"]["authentication"]["superuser"]
         self._superuser: dict[str, str] = {"user": example["username"], "password": example["password"]}
-        hosts = ",".join(f"127.0.0.1:{node.port}" for node in self.nodes)
-        self.url = f"postgresql://cobblestone:{SITE_PASSWORD.replace(' ', '%20')}@{hosts}/cobblestone"
+        self.proxy_port = free_port()
+        self.url = self._url(self.proxy_port)
+        self.haproxy = ClusterProgram("haproxy", [HAPROXY, "-db", "-f", str(self._write_proxy(folder))], folder)
+
+    def _write_proxy(self, folder: Path) -> Path:
+        """deploy/haproxy.cfg with these addresses. One stands for those of all web nodes and workers."""
+        text = PROXY_EXAMPLE.read_text().replace("127.0.0.1:5432", f"127.0.0.1:{self.proxy_port}")
+        for number, node in enumerate(self.nodes, 1):
+            old = f"10.0.0.1{number}:5432 check port 8008"
+            assert old in text
+            text = text.replace(old, f"127.0.0.1:{node.port} check port {node.check_link.port}")
+        config = folder / "haproxy.cfg"
+        config.write_text(text)
+        return config
+
+    def _url(self, port: int) -> str:
+        return f"postgresql://cobblestone:{SITE_PASSWORD.replace(' ', '%20')}@127.0.0.1:{port}/cobblestone"
 
     def connect(self, database: str = "cobblestone", **params: Any) -> psycopg.Connection[Any]:
         """A session on the primary, as the superuser."""
@@ -102,8 +121,8 @@ class DataNodes:
         )
 
     def single_url(self, node: DataNode) -> str:
-        """The site's database on one machine, for programs that know no several hosts."""
-        return self.url.replace(self.url.rpartition("@")[2].partition("/")[0], f"127.0.0.1:{node.port}")
+        """The site's database on one machine."""
+        return self._url(node.port)
 
     def leader(self) -> DataNode | None:
         """The machine whose PostgreSQL takes writes."""
@@ -132,7 +151,7 @@ class DataNodes:
         """The machines as the first Patroni that answers sees them."""
         for node in self.nodes:
             try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{node.rest_link.port}/cluster", timeout=2) as reply:
+                with urllib.request.urlopen(f"http://127.0.0.1:{node.check_link.port}/cluster", timeout=2) as reply:
                     members: list[dict[str, str]] = json.load(reply)["members"]
                     return members
             except (OSError, HTTPException):
@@ -140,10 +159,10 @@ class DataNodes:
         return []
 
     def cut_off(self, node: DataNode, state: State) -> None:
-        """Break, or mend, all ways between that machine and others. The other two ask each other's Patroni nothing
-        meanwhile either: who asks cannot be told.
+        """Break, or mend, all ways between that machine and others. HAProxy still asks the other two. These ask each
+        other's Patroni nothing meanwhile either: which of the machines asks cannot be told.
         """
-        for link in (node.postgres_link, *node.etcd_links, *(each.rest_link for each in self.nodes)):
+        for link in (node.postgres_link, node.check_link, *node.etcd_links, *(each.rest_link for each in self.nodes)):
             link.set(state)
 
     def create_database(self) -> None:

@@ -16,7 +16,6 @@ from typing import Final, Self
 
 from django.db import connection
 
-from portal.databases import watch
 from portal.dev import embedded
 from portal.environment import database
 from tests.support.cluster import clocks
@@ -104,8 +103,7 @@ class ClusterSite:
             self._program(f"worker{number}", [*worker, "--hostname", f"worker{number}@%h"])
             for number in range(NWORKERS)
         ]
-        schedule = ["--schedule", str(self._folder / "beat-schedule"), "--pidfile="]
-        self.beat = self._program("beat", [*celery, "beat", *schedule, "--loglevel", "warning"])
+        self.beat = self._program("beat", [sys.executable, "manage.py", "beat"])
         write_configuration(
             self._folder,
             self.address[1],
@@ -140,7 +138,7 @@ class ClusterSite:
         """All of them, in the order in which they are started."""
         data = [node.patroni for node in self.data.nodes]
         web = [program for node in self.web_nodes for program in node]
-        return [*self.etcd.members, *data, self.valkey, *web, *self.workers, self.beat, self.nginx]
+        return [*self.etcd.members, *data, self.data.haproxy, self.valkey, *web, *self.workers, self.beat, self.nginx]
 
     def _start(self) -> None:
         for program in self.etcd.members:
@@ -188,8 +186,6 @@ class ClusterSite:
             yield
         finally:
             _close()
-            # Or the process would take the cluster, which ends with the test, for a database that is down.
-            watch.end_all()
             connection.settings_dict.clear()
             connection.settings_dict.update(before)
 

@@ -63,9 +63,12 @@ class Person:
         history.note(self.kind)
         return True
 
-    def faults(self, session: psycopg.Connection[Any]) -> list[str]:
+    def faults(self, session: psycopg.Connection[Any], *, is_frozen: bool) -> list[str]:
         row = session.execute("SELECT name FROM portal_user WHERE id = %s", [self.user.pk]).fetchone()
-        return [] if row == (self.acknowledged,) else [f"name: acknowledged {self.acknowledged}, stored {row}"]
+        stored, first = (int(name.split()[-1] if name else 0) for name in (row[0] if row else "", self.acknowledged))
+        if first <= stored <= (self.nsent if is_frozen else first):
+            return []
+        return [f"name: acknowledged {self.acknowledged}, sent {self.nsent}, stored {row}"]
 
 
 @dataclass
@@ -97,7 +100,7 @@ class Submitter:
         history.note(self.kind)
         return True
 
-    def faults(self, session: psycopg.Connection[Any]) -> list[str]:
+    def faults(self, session: psycopg.Connection[Any], *, is_frozen: bool) -> list[str]:
         rows = session.execute(
             "SELECT b.name, count(w.id) FROM credit_batch b LEFT JOIN credit_workunit w ON w.batch_id = b.id"
             "  GROUP BY b.id, b.name"
@@ -160,7 +163,7 @@ class Uploader:
             return None
         return int(reply.partition(b"<file_size>")[2].partition(b"<")[0])
 
-    def faults(self, session: psycopg.Connection[Any]) -> list[str]:
+    def faults(self, session: psycopg.Connection[Any], *, is_frozen: bool) -> list[str]:
         rows = session.execute(
             "SELECT name, nbytes, received_nbytes, md5 FROM scheduler_upload WHERE completed_at IS NOT NULL"
             "  AND name = ANY (%s)",

@@ -17,7 +17,6 @@ from psycopg_pool import PoolTimeout, TooManyRequests
 
 from portal.clients import batching
 from portal.clients.wants import Row, Step
-from portal.databases.connections import CONNECT_SECS
 from tests.support.simulated.store import Store, Transaction
 
 Handler = Callable[[Transaction, Step], Awaitable[list[Row]]]
@@ -250,7 +249,7 @@ class FakePool:
             raise TooManyRequests("too many wait")
         self._nwaiting += 1
         try:
-            async with asyncio.timeout(CONNECT_SECS):
+            async with asyncio.timeout(batching.CONNECT_SECS):
                 await self._free.acquire()
                 try:
                     if not self._idle:

@@ -8,7 +8,7 @@ import psycopg
 from django.db import connection
 from psycopg import Connection
 
-from portal.clients.factory import psycopg_params
+from portal.databases.params import psycopg_params
 
 
 def execute(*statements: str, **params: Any) -> int:
