@@ -117,10 +117,8 @@ MAX_JOBS_PER_RPC = env.integer("MAX_JOBS_PER_RPC", 20, low=1, high=500)
 # Signs programs; the private key may be kept elsewhere: signatures are then made there (docs/how-to/jobs.md).
 CODE_SIGNING_KEY = Path(env.text("CODE_SIGNING_KEY", str(VAR_DIR / "keys" / "code_signing_private")))
 CODE_SIGNING_KEY_PUBLIC = Path(env.text("CODE_SIGNING_KEY_PUBLIC", str(VAR_DIR / "keys" / "code_signing_public")))
-# Output files that are being uploaded: on a file system that all web servers share.
+# Output files that are being uploaded: on this server's own disk.
 UPLOADS_DIR = Path(env.text("UPLOADS_DIR", str(VAR_DIR / "uploads")))
-# Or in parts in the storage, known to the database: then any web server goes on with what another one began.
-UPLOADS_IN_STORAGE = env.switch("UPLOADS_IN_STORAGE", object_storage.is_chosen())
 # Unfinished uploads that have received nothing for this long are removed. BOINC's clients give up after 14 days.
 UPLOADS_KEPT_DAYS = env.integer("UPLOADS_KEPT_DAYS", 15, low=1, high=365)
 # After this many days finished jobs go to the archive, without their stderr output.

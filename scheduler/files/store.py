@@ -42,6 +42,7 @@ def store_file(
         # The row comes first: who stores the same name meanwhile waits for it, and touches no file.
         found, is_new = StoredFile.objects.get_or_create(name=name, defaults=wanted)
         if is_new:
+            default_storage.delete(found.path)  # left by an interrupted run: no row refers to it
             found.path = storage.keep(found.path, content, given)
             found.save(update_fields=["path"])
             return found

@@ -30,7 +30,8 @@ from scheduler.models import StoredFile, Upload
 from tests.support.boinc_client import BoincClient
 from tests.support.nginx_deployment import ADDRESS_HEADER, DEPLOY, Deployment, Program
 from tests.support.open_files import files_enough
-from tests.support.upload_requests import ADDRESS, address_of, make_task, read_reply, size_query, upload_body
+from tests.support.upload_requests import ADDRESS, make_task, read_reply, size_query, upload_body
+from tests.support.upload_sockets import received_nbytes
 from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -166,11 +167,9 @@ def test_a_cut_upload_goes_on_where_it_stopped(deployment: Deployment, studio: H
     with connect(deployment) as connection:
         connection.sendall(head(ADDRESS, len(whole)) + whole[: MIB + 5])
         connection.shutdown(socket.SHUT_RDWR)
-    wait_until(lambda: Upload.objects.filter(received_nbytes__gt=0).exists(), "the first part to be counted", 20)
-    asked = size_query("t_0")
-    status, here = read_reply(ask(deployment, address_of(asked), asked)[1]).split()
-    assert status == "0" and 0 < int(here) < len(content)
-    rest = upload_body("t_0", content, offset=int(here), max_nbytes=3 * MIB)
+    here = received_nbytes(deployment, "t_0")
+    assert here < len(content)
+    rest = upload_body("t_0", content, offset=here, max_nbytes=3 * MIB)
     assert read_reply(ask(deployment, ADDRESS, rest)[1]) == "0"
     upload = Upload.objects.get()
     assert upload.completed_at is not None and upload.md5 == hashlib.md5(content).hexdigest()

@@ -86,7 +86,6 @@ class ClusterSite:
             "BROKER_URL": f"{broker}/0",
             "CACHE_URL": f"{broker}/1",
             "FILES_DIR": str(self.files),
-            "UPLOADS_DIR": str(self._folder / "uploads"),
             "STATISTICS_DIR": str(self._folder / "statistics"),
         }
         self.environment = environment(self._var_dir, **(SETTINGS | shared | self._settings))
@@ -98,6 +97,9 @@ class ClusterSite:
             [self._program(f"{unit}{number}", unit_command(unit, each[number])) for unit, each in ports.items()]
             for number in range(NWEB_NODES)
         ]
+        for number, node in enumerate(self.web_nodes):
+            for program in node:
+                program.environment = {**program.environment, "UPLOADS_DIR": str(self._folder / f"uploads{number}")}
         celery = [sys.executable, "-W", "ignore", "-m", "celery", "--quiet", "--app", "portal"]
         worker = [*celery, "worker", "--pool", "solo", "--without-gossip", "--without-mingle", "--loglevel", "warning"]
         self.workers = [
