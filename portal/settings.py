@@ -156,8 +156,7 @@ PREVIEW_WORKUNITS = env.integer("PREVIEW_WORKUNITS", 20_000, low=100, high=1_000
 CREDIT_LABORATORY_PUBLIC = env.switch("CREDIT_LABORATORY_PUBLIC", False)
 CREDIT_LABORATORY_SECS_MAX = env.integer("CREDIT_LABORATORY_SECS_MAX", 600, low=1, high=800)
 
-# The daily export of the project's statistics: a folder that all web servers share, and how often it is made.
-STATISTICS_DIR = Path(env.text("STATISTICS_DIR", str(VAR_DIR / "statistics")))
+# How often the project's statistics are exported.
 STATISTICS_EXPORT_EVERY_SECS = env.integer("STATISTICS_EXPORT_EVERY_SECS", 86_400, low=600, high=7 * 86_400)
 
 # Factors of versions over projects: whose exports this site averages as a central server, and the central server whose

@@ -60,11 +60,12 @@ def measure() -> dict[str, Any]:
     claim(project, ONE_IN)
     copied, imported, most = [], [], 0
     with tempfile.TemporaryDirectory(dir=settings.VAR_DIR) as folder:
-        settings.STATISTICS_DIR = Path(folder) / "out"
+        settings.MEDIA_ROOT = Path(folder) / "out"
         call_command("export_statistics")
         with connection.cursor() as cursor:
             cursor.execute(_STRANGERS, [ONE_IN])
-        with _served(settings.STATISTICS_DIR / "current") as url:
+        (published,) = settings.MEDIA_ROOT.glob("statistics/*")
+        with _served(published) as url:
             StatisticsImport.objects.create(project=project, url=url)
             for _ in range(ROUNDS):
                 copied.append(timed_copy())

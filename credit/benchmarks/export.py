@@ -87,7 +87,7 @@ def measure() -> dict[str, Any]:
 
 def _timed_export(folder: str) -> tuple[float, int]:
     """Seconds, without the start of its process, and the most memory of that process in kilobytes."""
-    environment = {**os.environ, "STATISTICS_DIR": folder, "DJANGO_SETTINGS_MODULE": "portal.settings"}
+    environment = {**os.environ, "FILES_DIR": folder, "DJANGO_SETTINGS_MODULE": "portal.settings"}
     run = subprocess.run([sys.executable, "-c", _PROGRAM], env=environment, check=True, capture_output=True, text=True)
     made = StatisticsExport.objects.latest("pk")
     assert made.finished_at is not None  # the command did not fail

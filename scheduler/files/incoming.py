@@ -37,7 +37,8 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from portal.clients.wants import Call
-from scheduler.files import sql, storage, uploads
+from portal.object_storage import storage
+from scheduler.files import sql, uploads
 from scheduler.files.uploads import Place, UploadError
 from scheduler.models import PendingFile, Upload
 from scheduler.wire.uploads import REFUSED, TRY_AGAIN, FileUpload

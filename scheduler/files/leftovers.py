@@ -15,8 +15,8 @@ import structlog
 from django.core.files.storage import default_storage
 from django.db import transaction
 
+from portal.object_storage import storage
 from portal.object_storage.backend import ObjectStorage, StorageError
-from scheduler.files import storage
 from scheduler.models import PendingFile
 
 log = structlog.get_logger(__name__)

@@ -14,8 +14,8 @@ from django.core.files.storage import Storage
 from django.db.models import QuerySet
 
 from credit.engine.states import FileDeleteState
-from scheduler.files import storage
-from scheduler.files.storage import Content
+from portal.object_storage import storage
+from portal.object_storage.storage import Content
 from scheduler.models import DraftFile, KeptOutput, StoredFile, SubmissionDraft, Upload
 
 _ROWS_AT_ONCE: Final = 1000

@@ -12,7 +12,8 @@ from __future__ import annotations
 from typing import Final
 
 from portal.clients.wants import ReadBody, Steps
-from scheduler.files import incoming, storage, uploads
+from portal.object_storage import storage
+from scheduler.files import incoming, uploads
 from scheduler.files.incoming import IncomingFile
 from scheduler.files.uploads import UploadError
 from scheduler.wire.uploads import TRY_AGAIN, FileUpload

@@ -17,7 +17,8 @@ from pytest_django import Settings
 
 from credit.models import FileDeleteState, Outcome, Result, ServerState, Workunit
 from portal.clients import plain
-from scheduler.files import incoming, leftovers, receive, storage, uploads
+from portal.object_storage import storage
+from scheduler.files import incoming, leftovers, receive, uploads
 from scheduler.files.uploads import UploadError
 from scheduler.lifecycle import file_deleter
 from scheduler.models import PendingFile, Upload

@@ -18,8 +18,9 @@ from pytest_django import Settings
 from credit.engine.states import FileDeleteState
 from credit.models import Workunit
 from portal.models import Host
+from portal.object_storage import storage
 from portal.object_storage.backend import ObjectStorage, StorageError
-from scheduler.files import check, leftovers, storage
+from scheduler.files import check, leftovers
 from scheduler.files.store import store_file
 from scheduler.lifecycle import file_deleter
 from scheduler.models import PendingFile, RetryEntry, StoredFile, Upload

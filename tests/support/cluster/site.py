@@ -86,7 +86,6 @@ class ClusterSite:
             "BROKER_URL": f"{broker}/0",
             "CACHE_URL": f"{broker}/1",
             "FILES_DIR": str(self.files),
-            "STATISTICS_DIR": str(self._folder / "statistics"),
         }
         self.environment = environment(self._var_dir, **(SETTINGS | shared | self._settings))
         server = str(embedded.programs("valkey") / "valkey-server")
@@ -113,10 +112,7 @@ class ClusterSite:
             self.address[1],
             ports["cobblestone-web"],
             ports["cobblestone-clients"],
-            {
-                "/var/lib/cobblestone/files/": f"{self._folder}/files/",
-                "/var/lib/cobblestone/statistics/": f"{self._folder}/statistics/",
-            },
+            {"/var/lib/cobblestone/files/": f"{self._folder}/files/"},
         )
         nginx = [NGINX, "-p", str(self._folder), "-e", "stderr", "-c", str(self._folder / "nginx.conf")]
         self.nginx = self._program("nginx", nginx)
