@@ -1,14 +1,16 @@
 """The published exports: each a set of files in the default storage, from which every web server sends them.
 
-A set is written to a temporary folder of the worker first, and then stored in a folder of its own. Its row makes it the
-published one, in one step, when all of it is there. The row's time is that of the files, which never change, and no two
-sets have the same; so size and time are a strong ETag, the very one that nginx makes of them.
+A set is written to a folder of the worker's own first, below ``settings.VAR_DIR``, and then stored in a folder of its
+own. Its row makes it the published one, in one step, when all of it is there. Its time is that of the files, which
+never change, and no two sets have the same; so size and time are a strong ETag, the very one that nginx makes of them.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import os
+import shutil
+import time
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -18,12 +20,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, Final
 
+from django.conf import settings
 from django.core.files import File
 from django.core.files.storage import default_storage
 
 from credit.models import StatisticsExport
 from portal.object_storage import storage
 
+_UNFINISHED: Final = "unfinished-statistics-"
+_UNFINISHED_SECS: Final = 86_400
+"""No export takes as long."""
 _PARTS_NBYTES: Final = 512 * 1024
 # Of zlib: a gzip file, compressed at the level that takes a third of the usual time, and a tenth more room.
 _GZIP_WBITS: Final = 31
@@ -67,17 +73,17 @@ def new_set(made: StatisticsExport, taken_at: dt.datetime) -> Iterator[Path]:
     """
     before = _published_set()
     _delete_others(before)
-    time = taken_at.replace(microsecond=0)
+    published_at = taken_at.replace(microsecond=0)
     if before is not None and before.published_at is not None:
         # Two files of one ETag would be the same file for a reader.
-        time = max(time, before.published_at + dt.timedelta(seconds=1))
-    with TemporaryDirectory(prefix="statistics") as name:
+        published_at = max(published_at, before.published_at + dt.timedelta(seconds=1))
+    with _folder() as name:
         yield Path(name)
         made.is_in_storage = True
         made.save(update_fields=["is_in_storage"])
         for file in Path(name).iterdir():
-            _store(file, f"{made.folder}/{file.name}", time)
-    made.published_at = time
+            _store(file, f"{made.folder}/{file.name}", published_at)
+    made.published_at = published_at
     made.save(update_fields=["published_at"])
 
 
@@ -108,13 +114,23 @@ def _blocks(parts: Iterable[bytes]) -> Iterator[bytes]:
     yield b"".join(waiting)
 
 
+def _folder() -> TemporaryDirectory[str]:
+    """An empty folder on a disk, as temporary folders may be in memory. What killed workers left there goes."""
+    within: Path = settings.VAR_DIR
+    within.mkdir(parents=True, exist_ok=True)
+    for left in within.glob(f"{_UNFINISHED}*"):
+        if left.stat().st_mtime < time.time() - _UNFINISHED_SECS:
+            shutil.rmtree(left, ignore_errors=True)
+    return TemporaryDirectory(prefix=_UNFINISHED, dir=within)
+
+
 def _published_set() -> StatisticsExport | None:
     return (
         StatisticsExport.objects.filter(is_in_storage=True, published_at__isnull=False).order_by("published_at").last()
     )
 
 
-def _store(file: Path, path: str, time: dt.datetime) -> None:
+def _store(file: Path, path: str, published_at: dt.datetime) -> None:
     default_storage.delete(path)  # of a set whose row a restored database has forgotten
     with file.open("rb") as opened:
         content = File(opened)
@@ -122,7 +138,7 @@ def _store(file: Path, path: str, time: dt.datetime) -> None:
             raise OSError(EIO, "the storage has something there that it does not delete", path)
     if storage.folder() is not None:
         # nginx sends it, with an ETag of its own.
-        os.utime(default_storage.path(path), (time.timestamp(), time.timestamp()))
+        os.utime(default_storage.path(path), (published_at.timestamp(), published_at.timestamp()))
 
 
 def _delete_others(published: StatisticsExport | None) -> None:

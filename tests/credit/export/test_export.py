@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import os
 import tracemalloc
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -39,7 +40,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture(autouse=True)
 def _own_folder(settings: Settings, tmp_path: Path) -> None:
-    settings.MEDIA_ROOT = tmp_path
+    settings.MEDIA_ROOT, settings.VAR_DIR = tmp_path, tmp_path / "var"
 
 
 def ask(method: str, name: str) -> Answer:
@@ -366,11 +367,17 @@ def test_what_a_killed_worker_left_is_cleared_away(credited: User, tmp_path: Pat
     left = tmp_path / killed.folder
     left.mkdir(parents=True)
     (left / "user.gz").write_bytes(b"half")
+    old, new = (tmp_path / "var" / f"unfinished-statistics-{name}" for name in ("old", "new"))
+    for folder in (old, new):
+        folder.mkdir(parents=True)
+        (folder / "user.gz").write_bytes(b"half")
+    os.utime(old, (0, 0))
     # This one was killed before it had stored anything.
     StatisticsExport.objects.create(started_at=timezone.now(), is_in_storage=True)
     made = [run.export() for _ in range(3)]
     # The published set, and the one before
     assert sorted(path.name for path in left.parent.iterdir()) == sorted(str(each.pk) for each in made[1:] if each)
+    assert list((tmp_path / "var").iterdir()) == [new]
     assert StatisticsExport.objects.get(pk=killed.pk).failure == "The worker was ended."
 
 

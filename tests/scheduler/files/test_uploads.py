@@ -119,14 +119,6 @@ def test_who_does_not_hold_the_address_of_a_file_learns_nothing_of_it(studio: Ho
             assert read_reply(reply.content) == "0 0"
 
 
-def test_a_job_that_was_sent_before_addresses_had_keys_is_uploaded_from_the_beginning(studio: Host) -> None:
-    make_task("t", studio)
-    post_cut(upload_body("t_0", CONTENT), 20_000)
-    for body, answer in ((size_query("t_0"), "0 0"), (upload_body("t_0", CONTENT), "0")):
-        assert read_reply(Client().post(ADDRESS, body, content_type="text/xml").content) == answer
-    assert stored("t_0") == CONTENT
-
-
 # --- resuming ---------------------------------------------------------------------------------------------------------
 
 
