@@ -15,7 +15,6 @@ from pytest_django import Settings
 
 from accounting.models import Project
 from credit.models import Result, ValidateState
-from portal.benchmarks.server import free_port
 from portal.models import Host, User
 from portal.object_storage.backend import ObjectStorage
 from scheduler.files import check
@@ -29,6 +28,7 @@ from tests.support.site_process import CHECKOUT, Site, celery_worker
 from tests.support.upload_requests import address_of, make_task, size_query, upload_body
 from tests.support.upload_sockets import connect, post, received_nbytes
 from tests.support.wait import wait_until
+from tools.benchmarks.harness.server import free_port
 
 LIMIT = 2**21
 NODES = ("first", "second")
