@@ -120,10 +120,8 @@ SEPARATE_REPLICAS = env.choice("SEPARATE_REPLICAS", "prefer", ["strict", "prefer
 # Signs programs; the private key may be kept elsewhere: signatures are then made there (docs/how-to/jobs.md).
 CODE_SIGNING_KEY = Path(env.text("CODE_SIGNING_KEY", str(VAR_DIR / "keys" / "code_signing_private")))
 CODE_SIGNING_KEY_PUBLIC = Path(env.text("CODE_SIGNING_KEY_PUBLIC", str(VAR_DIR / "keys" / "code_signing_public")))
-# Output files that are being uploaded: on a file system that all web servers share.
+# Output files that are being uploaded: on this server's own disk.
 UPLOADS_DIR = Path(env.text("UPLOADS_DIR", str(VAR_DIR / "uploads")))
-# Or in parts in the storage, known to the database: then any web server goes on with what another one began.
-UPLOADS_IN_STORAGE = env.switch("UPLOADS_IN_STORAGE", object_storage.is_chosen())
 # Unfinished uploads that have received nothing for this long are removed. BOINC's clients give up after 14 days.
 UPLOADS_KEPT_DAYS = env.integer("UPLOADS_KEPT_DAYS", 15, low=1, high=365)
 # After this many days finished jobs go to the archive, without their stderr output.
@@ -163,8 +161,7 @@ PREVIEW_WORKUNITS = env.integer("PREVIEW_WORKUNITS", 20_000, low=100, high=1_000
 CREDIT_LABORATORY_PUBLIC = env.switch("CREDIT_LABORATORY_PUBLIC", False)
 CREDIT_LABORATORY_SECS_MAX = env.integer("CREDIT_LABORATORY_SECS_MAX", 600, low=1, high=800)
 
-# The daily export of the project's statistics: a folder that all web servers share, and how often it is made.
-STATISTICS_DIR = Path(env.text("STATISTICS_DIR", str(VAR_DIR / "statistics")))
+# How often the project's statistics are exported.
 STATISTICS_EXPORT_EVERY_SECS = env.integer("STATISTICS_EXPORT_EVERY_SECS", 86_400, low=600, high=7 * 86_400)
 
 # Factors of versions over projects: whose exports this site averages as a central server, and the central server whose

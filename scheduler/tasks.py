@@ -40,7 +40,7 @@ def delete_files() -> None:
 
 @shared_task
 def delete_leftovers() -> None:
-    """Delete what uploads in parts left in the storage."""
+    """Delete what uploads left in the storage."""
     leftovers.delete(database_now())
 
 

@@ -14,8 +14,8 @@ from functools import lru_cache
 from typing import Final
 
 from accounting.ledger.partitions import partition_of
-from accounting.rpc.description import DESCRIBED
 from portal.clients.wants import Statement
+from portal.computers.host_columns import HOST_COLUMNS
 
 # One row for each request: the host and its owner, and as JSON the projects of both. Locks nothing. Joins by
 # "= ANY (ARRAY[key])" make PostgreSQL look each row up by its key. By "=" it might read whole tables while they are
@@ -164,8 +164,8 @@ _DESCRIBED: Final = f""",
 described AS (
   UPDATE portal_host h
      SET last_contact_at = n.now, retired_at = NULL,
-         ({", ".join(DESCRIBED)}) =
-         (SELECT {", ".join(f"d.{column}" for column in DESCRIBED)}
+         ({", ".join(HOST_COLUMNS)}) =
+         (SELECT {", ".join(f"d.{column}" for column in HOST_COLUMNS)}
             FROM jsonb_populate_record(h, e.description) d)
     FROM ledger n
     JOIN jsonb_to_recordset(%(described)s::jsonb) AS e(host_id bigint, description jsonb) ON e.host_id = n.host_id

@@ -1,9 +1,8 @@
-"""The folder of the exports: a set is written beside the present one, and takes its place whole.
+"""The published exports: each a set of files in the default storage, from which every web server sends them.
 
-``current`` leads to the set that is published. Its files have the time of the export, and never change. So size and
-time are a strong ETag, the very one that nginx makes of them, whoever sends the file.
-
-Where the site's files are in object storage, so are these (`credit.export.in_storage`).
+A set is written to a folder of the worker's own first, below ``settings.VAR_DIR``, and then stored in a folder of its
+own. Its row makes it the published one, in one step, when all of it is there. Its time is that of the files, which
+never change, and no two sets have the same; so size and time are a strong ETag, the very one that nginx makes of them.
 """
 
 from __future__ import annotations
@@ -11,21 +10,27 @@ from __future__ import annotations
 import datetime as dt
 import os
 import shutil
+import time
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from errno import EIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import IO, Final
 
 from django.conf import settings
+from django.core.files import File
+from django.core.files.storage import default_storage
 
-from credit.export import in_storage
 from credit.models import StatisticsExport
+from portal.object_storage import storage
 
-CURRENT: Final = "current"
+_UNFINISHED: Final = "unfinished-statistics-"
+_UNFINISHED_SECS: Final = 86_400
+"""No export takes as long."""
 _PARTS_NBYTES: Final = 512 * 1024
-_UNFINISHED: Final = ".unfinished-"
 # Of zlib: a gzip file, compressed at the level that takes a third of the usual time, and a tenth more room.
 _GZIP_WBITS: Final = 31
 _LEVEL: Final = 1
@@ -33,9 +38,9 @@ _LEVEL: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """An opened file of the published set."""
+    """A file of the published set."""
 
-    content: IO[bytes]
+    path: str
     nbytes: int
     modified_at: int
 
@@ -43,18 +48,21 @@ class Published:
     def etag(self) -> str:
         return f'"{self.modified_at:x}-{self.nbytes:x}"'
 
+    def open(self) -> IO[bytes]:
+        """Its content, which the caller closes."""
+        return default_storage.open(self.path, "rb")
 
-def open_published(name: str) -> Published | None:
-    """The file of this name, which the caller closes; None if nothing was exported yet. Names are checked before."""
-    if in_storage.is_used():
-        found = in_storage.open_published(name)
-        return found and Published(found.content, found.nbytes, int(found.published_at.timestamp()))
+
+def find_published(name: str) -> Published | None:
+    """The file of this name; None if nothing was exported yet. Names are checked before. OSError of the storage."""
+    last = _published_set()
+    if last is None or last.published_at is None:
+        return None
+    path = f"{last.folder}/{name}"
     try:
-        content = (settings.STATISTICS_DIR / CURRENT / name).open("rb")
+        return Published(path, default_storage.size(path), int(last.published_at.timestamp()))
     except FileNotFoundError:
         return None
-    about = os.fstat(content.fileno())
-    return Published(content, about.st_size, int(about.st_mtime))
 
 
 @contextmanager
@@ -63,40 +71,20 @@ def new_set(made: StatisticsExport, taken_at: dt.datetime) -> Iterator[Path]:
 
     If the block fails, what is published does not change. Only one process at a time may be in it.
     """
-    if in_storage.is_used():
-        with in_storage.new_set(made, taken_at) as unfinished:
-            yield unfinished
-        return
-    folder: Path = settings.STATISTICS_DIR
-    folder.mkdir(parents=True, exist_ok=True)
-    before = _published_set(folder)
-    # Sets of earlier days, and whatever a killed worker left, take no room from the new set.
-    for left in folder.iterdir():
-        if left == before or not (left.name.isdigit() or left.name.startswith(_UNFINISHED)):
-            continue
-        if left.is_symlink():
-            left.unlink()
-        else:
-            shutil.rmtree(left)
-    time = int(taken_at.timestamp())
-    if before is not None:
+    before = _published_set()
+    _delete_others(before)
+    published_at = taken_at.replace(microsecond=0)
+    if before is not None and before.published_at is not None:
         # Two files of one ETag would be the same file for a reader.
-        time = max(time, int((before / "tables.xml").stat().st_mtime) + 1)
-    unfinished = folder / f"{_UNFINISHED}{time}"
-    unfinished.mkdir()
-    try:
-        yield unfinished
-        for file in unfinished.iterdir():
-            os.utime(file, (time, time))
-        _sync(unfinished)
-        final = folder / f"{time}"
-        unfinished.rename(final)
-        _publish(folder, final)
-    except BaseException:
-        shutil.rmtree(unfinished, ignore_errors=True)
-        if _published_set(folder) == before:
-            shutil.rmtree(folder / f"{time}", ignore_errors=True)
-        raise
+        published_at = max(published_at, before.published_at + dt.timedelta(seconds=1))
+    with _folder() as name:
+        yield Path(name)
+        made.is_in_storage = True
+        made.save(update_fields=["is_in_storage"])
+        for file in Path(name).iterdir():
+            _store(file, f"{made.folder}/{file.name}", published_at)
+    made.published_at = published_at
+    made.save(update_fields=["published_at"])
 
 
 def write(path: Path, parts: Iterable[bytes], *, is_compressed: bool) -> int:
@@ -126,24 +114,40 @@ def _blocks(parts: Iterable[bytes]) -> Iterator[bytes]:
     yield b"".join(waiting)
 
 
-def _published_set(folder: Path) -> Path | None:
-    link = folder / CURRENT
-    return folder / link.readlink().name if link.is_symlink() and link.exists() else None
+def _folder() -> TemporaryDirectory[str]:
+    """An empty folder on a disk, as temporary folders may be in memory. What killed workers left there goes."""
+    within: Path = settings.VAR_DIR
+    within.mkdir(parents=True, exist_ok=True)
+    for left in within.glob(f"{_UNFINISHED}*"):
+        if left.stat().st_mtime < time.time() - _UNFINISHED_SECS:
+            shutil.rmtree(left, ignore_errors=True)
+    return TemporaryDirectory(prefix=_UNFINISHED, dir=within)
 
 
-def _publish(folder: Path, final: Path) -> None:
-    """Lead ``current`` to the new set in one step."""
-    link = folder / f"{_UNFINISHED}link"
-    link.unlink(missing_ok=True)
-    link.symlink_to(final.name)
-    link.replace(folder / CURRENT)
-    _sync(folder)
+def _published_set() -> StatisticsExport | None:
+    return (
+        StatisticsExport.objects.filter(is_in_storage=True, published_at__isnull=False).order_by("published_at").last()
+    )
 
 
-def _sync(folder: Path) -> None:
-    """Have the names in a folder safely on the disk, too."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _store(file: Path, path: str, published_at: dt.datetime) -> None:
+    default_storage.delete(path)  # of a set whose row a restored database has forgotten
+    with file.open("rb") as opened:
+        content = File(opened)
+        if storage.keep(path, content, storage.content_of(content)) != path:
+            raise OSError(EIO, "the storage has something there that it does not delete", path)
+    if storage.folder() is not None:
+        # nginx sends it, with an ETag of its own.
+        os.utime(default_storage.path(path), (published_at.timestamp(), published_at.timestamp()))
+
+
+def _delete_others(published: StatisticsExport | None) -> None:
+    """Sets of earlier days, and whatever a killed worker left. The published one is being read."""
+    left = StatisticsExport.objects.filter(is_in_storage=True)
+    for row in left.exclude(pk=published.pk) if published else left:
+        with suppress(FileNotFoundError):  # its folder was never made
+            for name in default_storage.listdir(row.folder)[1]:
+                default_storage.delete(f"{row.folder}/{name}")
+        default_storage.delete(row.folder)
+        row.is_in_storage, row.published_at = False, None
+        row.save(update_fields=["is_in_storage", "published_at"])

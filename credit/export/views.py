@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from typing import Final
+from urllib.parse import quote
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse, HttpResponseBase
@@ -33,9 +35,9 @@ def about(request: HttpRequest) -> HttpResponse:
 def file(request: HttpRequest, name: str) -> HttpResponseBase:
     """A file of the published set, with a strong ETag; nothing of it is compressed on the way.
 
-    In production nginx sends it, and ranges of it (deploy/nginx.conf).
+    In production nginx sends it, and ranges of it, with the same ETag (deploy/nginx.conf).
     """
-    found = files.open_published(name) if name in writers.NAMES else None
+    found = files.find_published(name) if name in writers.NAMES else None
     if found is None:
         raise Http404("no such file")
     content_type = _TYPES[name[name.rindex(".") :]]
@@ -48,9 +50,14 @@ def file(request: HttpRequest, name: str) -> HttpResponseBase:
     head = HttpResponse(content_type=content_type, headers=headers)
     answer = get_conditional_response(request, found.etag, found.modified_at, head)
     if answer is not head or request.method == "HEAD":
-        found.content.close()
         return answer or head
-    return FileResponse(found.content, content_type=content_type, headers=headers)
+    if settings.DOWNLOAD_ACCEL_PREFIX:
+        sent = {
+            "Cache-Control": headers["Cache-Control"],
+            "X-Accel-Redirect": settings.DOWNLOAD_ACCEL_PREFIX + quote(found.path),
+        }
+        return HttpResponse(content_type=content_type, headers=sent)
+    return FileResponse(found.open(), content_type=content_type, headers=headers)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -67,7 +67,7 @@ class StatisticsExport(models.Model):
     nhosts = models.BigIntegerField(_("computers"), default=0)
     nbytes = models.BigIntegerField(_("total size of the files (bytes)"), default=0)
     failure = models.CharField(_("failure"), max_length=200, blank=True)
-    # Whether object storage has its files, or a part of them
+    # Whether the storage has its files, or a part of them
     is_in_storage = models.BooleanField(default=False, db_default=False, editable=False)
     published_at = models.DateTimeField(null=True, editable=False)
 
@@ -82,5 +82,5 @@ class StatisticsExport(models.Model):
 
     @property
     def folder(self) -> str:
-        """Where object storage has its files."""
+        """Where the storage has its files."""
         return f"statistics/{self.pk}"

@@ -151,8 +151,7 @@ def folders() -> list[Path]:
     """The folders that the site writes to, which may be on disks of their own."""
     found = [Path(settings.VAR_DIR)]
     if "project" in settings.ROOMS:
-        if not settings.UPLOADS_IN_STORAGE:
-            found.append(Path(settings.UPLOADS_DIR))
+        found.append(Path(settings.UPLOADS_DIR))
         if isinstance(default_storage, FileSystemStorage):
             found.append(Path(default_storage.path("")))
     return found

@@ -28,7 +28,6 @@ from django.utils.deconstruct import deconstructible
 from storages.backends.s3 import S3Storage
 
 from portal.object_storage.options import Options
-from portal.positions import PositionedReader
 
 CONNECT_SECS: Final = 4
 READ_SECS: Final = 15
@@ -238,12 +237,13 @@ class ObjectStorage(S3Storage):
             ) from error
 
 
-class _Reader(PositionedReader):
+class _Reader(io.RawIOBase):
     """The content of an object, as it comes; after a jump it is asked for anew from there."""
 
     def __init__(self, storage: ObjectStorage, name: str) -> None:
         self._storage = storage
         self._name = name
+        self._at = 0
         self._body: Any = None
         found = self._ask()
         self._body = found["Body"]
@@ -253,10 +253,20 @@ class _Reader(PositionedReader):
             self._drop()
             raise
 
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        before = self._at
-        if super().seek(offset, whence) != before:
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._nbytes}[whence]
+        if base + offset != self._at:
             self._drop()
+        self._at = max(0, base + offset)
         return self._at
 
     def readinto(self, buffer: Any) -> int:

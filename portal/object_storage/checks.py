@@ -34,14 +34,6 @@ def check_files(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[Check
                 id="cobblestone.E021",
             )
         )
-    if options is not None and not settings.UPLOADS_IN_STORAGE:
-        found.append(
-            checks.Warning(
-                f"UPLOADS_IN_STORAGE is off: what is being uploaded lies in {settings.UPLOADS_DIR}.",
-                hint="With more than one web server leave UPLOADS_IN_STORAGE out, or let them share that folder.",
-                id="cobblestone.W022",
-            )
-        )
     unused = sorted(name for name in os.environ if name.startswith("FILES_S3_") and os.environ[name].strip())
     if options is None and unused:
         found.append(

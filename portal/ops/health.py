@@ -113,8 +113,7 @@ def _write_files() -> None:
     """In each folder that files are written to, which may be on disks of their own."""
     folders = {Path(settings.VAR_DIR)}
     if "project" in settings.ROOMS:
-        if not settings.UPLOADS_IN_STORAGE:
-            folders.add(Path(settings.UPLOADS_DIR))
+        folders.add(Path(settings.UPLOADS_DIR))
         if isinstance(default_storage, FileSystemStorage):
             folders.add(Path(default_storage.path("")))
     for folder in folders:

@@ -14,9 +14,9 @@ from django.core.files.storage import Storage
 from django.db.models import QuerySet
 
 from credit.engine.states import FileDeleteState
-from scheduler.files import storage
-from scheduler.files.storage import Content
-from scheduler.models import DraftFile, IncomingPart, KeptOutput, StoredFile, SubmissionDraft, Upload
+from portal.object_storage import storage
+from portal.object_storage.storage import Content
+from scheduler.models import DraftFile, KeptOutput, StoredFile, SubmissionDraft, Upload
 
 _ROWS_AT_ONCE: Final = 1000
 
@@ -84,7 +84,7 @@ def _has(where: Storage, path: str, content: Content) -> bool:
 
 
 def _all() -> Iterator[Named]:
-    """The files of all rows that name one, parts of uploads included."""
+    """The files of all rows that name one."""
     needed = Upload.objects.exclude(completed_at=None).filter(
         result__file_delete_state=FileDeleteState.INIT, result__workunit__file_delete_state=FileDeleteState.INIT
     )
@@ -94,7 +94,6 @@ def _all() -> Iterator[Named]:
         KeptOutput.objects.all(),
         DraftFile.objects.all(),
         SubmissionDraft.objects.all(),
-        IncomingPart.objects.filter(is_in_force=True),
     ):
         yield from _named(rows)
 
@@ -104,6 +103,5 @@ def _named(rows: QuerySet[Any]) -> Iterator[Named]:
     while page := list(rows.filter(pk__gt=after).order_by("pk")[:_ROWS_AT_ONCE]):
         after = page[-1].pk
         for row in page:
-            # Of a part only the first bytes may be in force.
             content = Content(row.nbytes, row.md5) if hasattr(row, "md5") else None
             yield Named(row.path, content, rows.filter(pk=row.pk))

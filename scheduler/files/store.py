@@ -11,8 +11,8 @@ from django.core.files.storage import default_storage
 from django.db import transaction
 
 from credit.models import Batch
+from portal.object_storage import storage
 from scheduler.engine.limits import MAX_NAME_CHARS, is_name, name_rule
-from scheduler.files import storage
 from scheduler.models import StoredFile
 
 
@@ -42,6 +42,7 @@ def store_file(
         # The row comes first: who stores the same name meanwhile waits for it, and touches no file.
         found, is_new = StoredFile.objects.get_or_create(name=name, defaults=wanted)
         if is_new:
+            default_storage.delete(found.path)  # left by an interrupted run: no row refers to it
             found.path = storage.keep(found.path, content, given)
             found.save(update_fields=["path"])
             return found
@@ -56,7 +57,7 @@ def store_file(
 def save_content(name: str, content: File[bytes]) -> str:
     """The path of ``content`` in the storage, where nothing else is kept under ``name``; the row is the caller's.
 
-    The caller also has it written through to the disk (`scheduler.files.storage.sync`).
+    The caller also has it written through to the disk (`portal.object_storage.storage.sync`).
     """
     wanted = _wanted_path(name)
     default_storage.delete(wanted)  # left by an interrupted run: no row refers to it

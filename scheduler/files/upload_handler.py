@@ -36,7 +36,7 @@ def _answer(request: ClientRequest) -> Steps[ClientReply]:
     asked = parse_head(head.text)
     if not isinstance(asked, FileUpload):
         if not is_size_key(asked.name, request.query):
-            # A stranger, or a job that was sent before addresses had keys: that one is uploaded from the beginning.
+            # A stranger learns nothing, not even whether there is such a file.
             return _reply(DONE, file_size_nbytes=0)
         here: int = yield Call(partial(receive.received_nbytes, asked.name))
         return _reply(DONE, file_size_nbytes=here)

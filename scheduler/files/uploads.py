@@ -1,20 +1,13 @@
-"""What all uploads have in common, wherever the incoming file is kept: who may upload it, and its row."""
+"""Who may upload a file, and what is told about one that is not taken."""
 
 from __future__ import annotations
 
 import hashlib
-import threading
-from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
-
-from django.db import connection
 
 from credit.engine.states import FileDeleteState, Outcome, ServerState, WorkunitError
 from credit.models import Result
-from portal.clients.wants import Call
 from scheduler.engine.outputs import split_upload_name
 from scheduler.files import lost
 from scheduler.files.certificates import is_certified
@@ -22,14 +15,12 @@ from scheduler.models import Upload
 from scheduler.wire.uploads import REFUSED, FileUpload
 
 NOT_NEEDED: Final = "The task of this file is over: it is not needed any more."
-JUST_COMPLETED: Final = "The file has just been completed by another upload."
+JUST_OVER: Final = "The file has just come by another upload, or ceased to be needed."
 GOING_ON: Final = "Another upload of this file is going on."
 DISK_FULL: Final = "The disk of this project is full. Your client will try again."
 SEND_ANEW: Final = "The parts do not make up the file with the announced MD5. Please send it anew."
 WRONG_MD5: Final = "The file does not have the announced MD5."
 _NOT_HERE: Final = "This file is not one that this project waits for."
-# Waits for a file deleter that has locked the workunit, and sees its changes.
-_LOCK_WORKUNIT: Final = "SELECT file_delete_state FROM credit_workunit WHERE id = %s FOR SHARE"
 
 
 class UploadError(Exception):
@@ -47,54 +38,6 @@ class Place:
     result: Result
     max_nbytes: int
     upload: Upload | None
-
-
-class Incoming(ABC):
-    """An incoming file, which nobody else writes from `begin` to `close`. All methods but `call` and `close` block."""
-
-    def __init__(self, asked: FileUpload) -> None:
-        self._asked = asked
-        self._at_work = threading.Lock()
-        self._is_over = False
-
-    def call(self, function: Callable[..., object], *args: object) -> Call:
-        """One of the methods below, for a thread."""
-        return Call(partial(self._do, function, *args))
-
-    def close(self) -> None:
-        """Close the file: now or, if the request was cancelled, when the thread that works on it is done."""
-        self._is_over = True
-        if self._at_work.acquire(blocking=False):
-            self._let_go()
-            self._at_work.release()
-
-    def _do(self, function: Callable[..., object], *args: object) -> object:
-        try:
-            with self._at_work:
-                return function(*args)
-        finally:
-            if self._is_over:
-                self.close()
-
-    @abstractmethod
-    def _let_go(self) -> None:
-        """Close what is open. May be called several times, and does not block."""
-
-    @abstractmethod
-    def begin(self) -> bool:
-        """Whether bytes are still wanted; False if the file is whole already. UploadError if they are not taken."""
-
-    @abstractmethod
-    def write(self, chunk: bytes) -> None:
-        """Take the next bytes."""
-
-    @abstractmethod
-    def note_nbytes(self) -> int:
-        """Keep what has arrived, and note in the row how much that is."""
-
-    @abstractmethod
-    def end(self) -> None:
-        """The body has ended: put the file into the storage. UploadError if it is not whole."""
 
 
 def find(name: str, *, is_ours: bool = False) -> Place:
@@ -140,14 +83,6 @@ def is_here(place: Place, asked: FileUpload) -> bool:
     return True
 
 
-def is_needed_and_locked(place: Place) -> bool:
-    """Whether the file deleter leaves its workunit alone; it does so until the caller's transaction ends."""
-    with connection.cursor() as cursor:
-        cursor.execute(_LOCK_WORKUNIT, [place.result.workunit_id])
-        state = cursor.fetchone()
-    return state is not None and state[0] == FileDeleteState.INIT
-
-
 def stored_path(name: str) -> str:
     """Where the default storage is to keep it."""
     return f"outputs/{shard(name)}/{name}"
@@ -160,9 +95,10 @@ def shard(name: str) -> str:
 
 def _is_wanted(result: Result) -> bool:
     """Whether the result is in progress, or is late or was given up but can still count."""
-    if result.workunit.error_mask & WorkunitError.CANCELLED:
+    workunit = result.workunit
+    if workunit.error_mask & WorkunitError.CANCELLED or workunit.file_delete_state != FileDeleteState.INIT:
         return False
     if result.server_state == ServerState.IN_PROGRESS:
         return True
-    can_count = result.file_delete_state == result.workunit.file_delete_state == FileDeleteState.INIT
-    return result.outcome in (Outcome.NO_REPLY, Outcome.CLIENT_DETACHED) and can_count
+    may_still_count = result.outcome in (Outcome.NO_REPLY, Outcome.CLIENT_DETACHED)
+    return may_still_count and result.file_delete_state == FileDeleteState.INIT

@@ -4,8 +4,8 @@ Files of the default assimilation stay. A file that cannot be deleted marks its 
 (`scheduler.lifecycle.retry_queue`). Locks: workunits by id, SKIP LOCKED. Deleting a file twice does no harm, so a pass
 may be cut off anywhere.
 
-An upload that is going on leaves nothing behind. It locks its file while the workunit's files are still needed
-(`scheduler.files.receive`), and a workunit with such a file waits for the next pass.
+An upload that is going on leaves nothing behind. Only with a lock on the workunit's row, and only if its files were not
+deleted, does it name what it stored (`scheduler.files.incoming`); else that goes as one of its leftovers.
 """
 
 from __future__ import annotations
@@ -19,10 +19,9 @@ from django.db import connection, transaction
 
 from credit.engine.states import FileDeleteState
 from portal.object_storage.backend import StorageUnreachable
-from scheduler.files import receive
 from scheduler.lifecycle import retry_queue, sql
 from scheduler.lifecycle.retry_queue import StepBatch, run_batches
-from scheduler.models import Step, StoredFile, Upload
+from scheduler.models import Step, StoredFile
 
 log = structlog.get_logger(__name__)
 BATCH: Final = 1000
@@ -63,21 +62,12 @@ def _delete_outputs(batch: StepBatch, after: int, now: dt.datetime) -> int:
             sql.LOCK_TO_DELETE, {"limit": batch.limit, "after": after, "now": now, "step": Step.DELETE_FILES.value}
         )
         batch.ids = [row[0] for row in cursor.fetchall()]
-        # Incomplete uploads first, so that one that is completed meanwhile is among the paths.
-        uploads = Upload.objects.filter(result__workunit__in=batch.ids).order_by("id")
-        coming = set()
-        for workunit_id, name, completed_at in uploads.values_list("result__workunit_id", "name", "completed_at"):
-            if completed_at is not None:
-                receive.tidy(name)
-            elif not receive.discard(name):
-                coming.add(workunit_id)
-        ids = [id_ for id_ in batch.ids if id_ not in coming]
-        cursor.execute(sql.UPLOADED_PATHS, {"ids": ids})
+        cursor.execute(sql.UPLOADED_PATHS, {"ids": batch.ids})
         failed = {workunit_id: path for workunit_id, path in cursor.fetchall() if not _delete(path)}
-        deleted = [id_ for id_ in ids if id_ not in failed]
+        deleted = [id_ for id_ in batch.ids if id_ not in failed]
         cursor.execute(sql.MARK_RESULTS_DELETED, {"ids": deleted})
-        states = [FileDeleteState.ERROR if id_ in failed else FileDeleteState.DONE for id_ in ids]
-        cursor.execute(sql.MARK_WORKUNITS_DELETED, {"ids": ids, "states": [int(state) for state in states]})
+        states = [FileDeleteState.ERROR if id_ in failed else FileDeleteState.DONE for id_ in batch.ids]
+        cursor.execute(sql.MARK_WORKUNITS_DELETED, {"ids": batch.ids, "states": [int(state) for state in states]})
         faults = {id_: f"{path} could not be deleted; the log says why." for id_, path in failed.items()}
         retry_queue.enqueue(Step.DELETE_FILES, faults, now)
         retry_queue.remove(cursor, Step.DELETE_FILES, deleted)

@@ -203,29 +203,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="IncomingPart",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
-                ("path", models.CharField(max_length=255, unique=True)),
-                ("name", models.CharField(max_length=160)),
-                ("offset", models.BigIntegerField()),
-                ("nbytes", models.BigIntegerField()),
-                ("is_in_force", models.BooleanField(default=False)),
-                ("begun_at", models.DateTimeField(default=django.utils.timezone.now)),
-            ],
-            options={
-                "indexes": [
-                    models.Index(fields=["name", "offset"], name="incomingpart_name"),
-                    models.Index(fields=["begun_at"], name="incomingpart_begun"),
-                ],
-                "constraints": [
-                    models.CheckConstraint(
-                        condition=models.Q(("nbytes__gte", 0), ("offset__gte", 0)), name="incomingpart_range"
-                    )
-                ],
-            },
-        ),
-        migrations.CreateModel(
             name="JobLease",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
@@ -289,6 +266,14 @@ class Migration(migrations.Migration):
                     ),
                 ],
             },
+        ),
+        migrations.CreateModel(
+            name="PendingFile",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                ("path", models.CharField(max_length=255)),
+                ("begun_at", models.DateTimeField(db_index=True, default=django.utils.timezone.now)),
+            ],
         ),
         migrations.CreateModel(
             name="PlanClass",
@@ -539,23 +524,13 @@ class Migration(migrations.Migration):
                 ("name", models.CharField(max_length=160, unique=True)),
                 ("path", models.CharField(blank=True, max_length=255)),
                 ("nbytes", models.BigIntegerField()),
-                ("received_nbytes", models.BigIntegerField(default=0)),
                 ("md5", models.CharField(max_length=32)),
                 ("started_at", models.DateTimeField(default=django.utils.timezone.now)),
                 ("completed_at", models.DateTimeField(blank=True, null=True)),
-                ("writer", models.UUIDField(editable=False, null=True)),
-                ("writer_until", models.DateTimeField(editable=False, null=True)),
             ],
             options={
                 "constraints": [
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            ("nbytes__gte", 0),
-                            ("received_nbytes__gte", 0),
-                            ("received_nbytes__lte", models.F("nbytes")),
-                        ),
-                        name="upload_nbytes_range",
-                    )
+                    models.CheckConstraint(condition=models.Q(("nbytes__gte", 0)), name="upload_nbytes_range")
                 ],
             },
         ),

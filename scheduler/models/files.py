@@ -68,23 +68,14 @@ class Upload(models.Model):
     name = models.CharField(max_length=160, unique=True)
     path = models.CharField(_("path in the storage"), max_length=255, blank=True)
     nbytes = models.BigIntegerField(_("total size (bytes)"))
-    received_nbytes = models.BigIntegerField(default=0)
     md5 = models.CharField(max_length=32)
     started_at = models.DateTimeField(default=timezone.now)
     completed_at = models.DateTimeField(null=True, blank=True)
-    # Where uploads are kept in parts: the request that may write now, and until when nobody else may
-    writer = models.UUIDField(null=True, editable=False)
-    writer_until = models.DateTimeField(null=True, editable=False)
 
     class Meta:
         verbose_name = _("upload")
         verbose_name_plural = _("uploads")
-        constraints = [
-            CheckConstraint(
-                condition=Q(nbytes__gte=0, received_nbytes__gte=0, received_nbytes__lte=models.F("nbytes")),
-                name="upload_nbytes_range",
-            )
-        ]
+        constraints = [CheckConstraint(condition=Q(nbytes__gte=0), name="upload_nbytes_range")]
 
     def __str__(self) -> str:
         return self.name
@@ -95,25 +86,14 @@ class Upload(models.Model):
         return self.completed_at is not None
 
 
-class IncomingPart(models.Model):
-    """An object that an upload writes to the storage: known before it is there, so that it is never forgotten.
+class PendingFile(models.Model):
+    """A file that an upload puts into the storage: known before it is there, so that it is never forgotten.
 
-    In force, it is a part of the upload of this name. Else nobody needs it, or its request is still at it.
+    It is one no more when the row of the upload names it.
     """
 
-    path = models.CharField(_("path in the storage"), max_length=255, unique=True)
-    name = models.CharField(max_length=160)
-    offset = models.BigIntegerField()
-    nbytes = models.BigIntegerField(_("size (bytes)"))
-    is_in_force = models.BooleanField(default=False)
-    begun_at = models.DateTimeField(default=timezone.now)
-
-    class Meta:
-        constraints = [CheckConstraint(condition=Q(offset__gte=0, nbytes__gte=0), name="incomingpart_range")]
-        indexes = [
-            models.Index(fields=["name", "offset"], name="incomingpart_name"),
-            models.Index(fields=["begun_at"], name="incomingpart_begun"),
-        ]
+    path = models.CharField(_("path in the storage"), max_length=255)
+    begun_at = models.DateTimeField(default=timezone.now, db_index=True)
 
     def __str__(self) -> str:
         return self.path

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator
-from dataclasses import asdict
 from hashlib import blake2b
 from typing import Any
 
 from django.conf import settings
 
+from portal.computers.host_columns import client_columns, hardware_columns
 from portal.wire.hardware import Hardware, hardware_digest, names_containers, parse_hardware
 from scheduler.engine import copies
 from scheduler.engine.request import CPU, SchedulerRequest
-from scheduler.rpc.sql import DESCRIBED
 from scheduler.rpc.store import KnownHost
 from scheduler.rpc.writes import Changes
 
@@ -85,28 +84,19 @@ def _digest(request: SchedulerRequest) -> str:
 
 
 def _columns(request: SchedulerRequest) -> dict[str, Any]:
-    """The computer's columns, for JSON. Names that the request leaves out stay as they are.
+    """The computer's columns, for JSON.
 
     A scheduler request has coprocessors beside the other hardware, and not in it as account-manager requests have.
     """
     hardware = parse_hardware(request.host.raw + b"<coprocs>" + request.coprocs_raw + b"</coprocs>")
-    benchmarked_at = hardware.p_calculated
-    columns = {name: getattr(hardware, name) for name in DESCRIBED if hasattr(hardware, name)} | {
-        "client_version": request.client_version[:32],
-        "platform_name": request.platform_name,
-        "ncpus": hardware.ncpus or 0,
-        "timezone_secs": hardware.timezone,
-        "benchmarked_at": _moment(benchmarked_at or 0.0),
-        "coprocs": [asdict(coproc) for coproc in hardware.coprocs],
-        "docker_version": hardware.containers.docker_version,
-        "wsl": [asdict(distro) for distro in hardware.containers.distros],
+    host = request.host
+    return {
+        **client_columns(host.host_cpid, host.domain_name, request.client_version, request.platform_name),
+        **hardware_columns(hardware, _cuts(hardware)),
         "not_used": list(request.refused_containers),
         "client_brand": request.client_brand,
         "client_opaque": request.client_opaque,
-        "hardware_faults": [fault[:200] for fault in (*_cuts(hardware), *hardware.faults)][:20],
     }
-    names = {"host_cpid": request.host.host_cpid, "domain_name": request.host.domain_name}
-    return columns | {column: name for column, name in names.items() if name}
 
 
 def _cuts(hardware: Hardware) -> Iterator[str]:

@@ -12,6 +12,7 @@ from typing import Final
 from credit.engine.states import AssimilateState, Outcome, ServerState, ValidateState
 from credit.models.work import MAX_RESULTS_PER_WORKUNIT
 from portal.clients.wants import Statement
+from portal.computers.host_columns import HOST_COLUMNS
 from scheduler.ready_jobs.sql import PLACE, RANK
 
 WINDOW: Final = 200
@@ -251,16 +252,9 @@ SELECT (SELECT {_JOBS}))::text
 """)
 """If the heads have too few: at a random place, with possible reasons for the client if it finds nothing."""
 
-DESCRIBED: Final = (
-    "p_vendor", "p_model", "p_features", "p_fpops", "p_iops", "p_membw", "m_nbytes", "m_cache", "m_swap", "d_total",
-    "os_name", "os_version", "product_name", "virtualbox_version", "host_cpid", "domain_name", "client_version",
-    "platform_name", "ncpus", "timezone_secs", "benchmarked_at", "coprocs", "hardware_faults",
-    "docker_version", "wsl", "not_used", "client_brand", "client_opaque",
-)  # fmt: skip
-"""Columns of the computer that a scheduler request may write."""
 _DESCRIBED: Final = f""",
-         ({", ".join(DESCRIBED)}) =
-         (SELECT {", ".join(f"d.{column}" for column in DESCRIBED)}
+         ({", ".join(HOST_COLUMNS)}) =
+         (SELECT {", ".join(f"d.{column}" for column in HOST_COLUMNS)}
             FROM jsonb_populate_record(h, n.description) d)"""
 _HOST: Final = """
   UPDATE portal_host h SET last_contact_at = n.now, retired_at = NULL{described}

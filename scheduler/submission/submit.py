@@ -15,7 +15,7 @@ from django.db import connection, transaction
 
 from credit.models import App, Batch, Workunit
 from portal.models import User
-from scheduler.files.storage import sync
+from portal.object_storage.storage import sync
 from scheduler.files.store import removed_on_failure, save_content
 from scheduler.models import StoredFile
 from scheduler.submission.create_work import copy_workunits, create_results

@@ -104,7 +104,6 @@ def in_s3(site_var_dir: Path, tmp_path: Path, settings: Settings, keys: dict[str
         bucket = server.new_bucket()
         options = s3_server.options(server.url, bucket)
         settings.STORAGES = {**settings.STORAGES, "default": options.as_storage()}
-        settings.UPLOADS_IN_STORAGE = True
         variables = s3_server.variables(proxy.url, bucket)
         yield ClusterSite(site_var_dir, tmp_path, proxy, **keys, **variables)
 

@@ -1,4 +1,4 @@
-"""Two web nodes with no disk in common, files in a real S3 server, and a real BOINC client that computes a job."""
+"""Two web nodes with no disk in common behind nginx, files in a real S3 server, and a real BOINC client at work."""
 
 from __future__ import annotations
 
@@ -18,17 +18,20 @@ from credit.models import Result, ValidateState
 from portal.models import Host, User
 from portal.object_storage.backend import ObjectStorage
 from scheduler.files import check
-from scheduler.models import KeptOutput, StoredFile, Upload
+from scheduler.models import KeptOutput, PendingFile, StoredFile, Upload
 from tests.support.boinc_client import BoincClient
 from tests.support.credit_factories import make_app
+from tests.support.nginx_deployment import Program, write_configuration
 from tests.support.own_project import PASSWORDS, QUICK, Manage, ask_until, attach
 from tests.support.s3_server import S3Server, keys, options, variables
 from tests.support.site_process import CHECKOUT, Site, celery_worker
-from tests.support.upload_requests import make_task, size_query, upload_body
-from tests.support.upload_sockets import connect, post
+from tests.support.upload_requests import address_of, make_task, size_query, upload_body
+from tests.support.upload_sockets import connect, post, received_nbytes
 from tests.support.wait import wait_until
+from tools.benchmarks.harness.server import free_port
 
 LIMIT = 2**21
+NODES = ("first", "second")
 
 
 @pytest.fixture
@@ -36,7 +39,6 @@ def in_s3(s3_server: S3Server, settings: Settings) -> Iterator[dict[str, str]]:
     """The environment of sites whose files are in an empty bucket; the test looks into it, too."""
     bucket = s3_server.new_bucket()
     settings.STORAGES = {**settings.STORAGES, "default": options(s3_server.url, bucket).as_storage()}
-    settings.UPLOADS_IN_STORAGE = True
     yield variables(s3_server.url, bucket)
     assert isinstance(default_storage, ObjectStorage)
     default_storage.close()
@@ -54,52 +56,60 @@ def nodes(
     """Two web nodes."""
     with ExitStack() as stack:
         sites = []
-        for name in ("first", "second"):
+        for name in NODES:
             disk = {"UPLOADS_DIR": str(tmp_path / name / "uploads"), "FILES_DIR": str(tmp_path / name / "files")}
             site = Site(site_var_dir, tmp_path / f"{name}.log", UPLOAD_SECRET=settings.UPLOAD_SECRET, **disk, **in_s3)
             sites.append(stack.enter_context(site))
         yield sites
 
 
-def test_uploads_go_on_at_any_node_also_when_one_is_killed(nodes: list[Site], studio: Host, tmp_path: Path) -> None:
+@pytest.fixture
+def proxy(nginx: str, nodes: list[Site], tmp_path: Path) -> Iterator[Program]:
+    """nginx in front of both, by the file in deploy/."""
+    port = free_port()
+    ports = [int(node.url.rstrip("/").rpartition(":")[2]) for node in nodes]
+    write_configuration(tmp_path, port, ports, ports, {})
+    command = [nginx, "-p", str(tmp_path), "-e", "stderr", "-c", str(tmp_path / "nginx.conf")]
+    with Program(command, f"http://127.0.0.1:{port}/", tmp_path / "proxy.log", os.environ) as program:
+        yield program
+
+
+def test_the_pieces_of_a_file_go_to_one_node_and_a_file_begins_again_when_that_is_killed(
+    proxy: Program, nodes: list[Site], studio: Host, tmp_path: Path
+) -> None:
     dice = random.Random(1)
     app = make_app("uploads")
-    contents = {f"t{number}_0": dice.randbytes(dice.randrange(1, LIMIT)) for number in range(6)}
+    contents = {f"t{number}_0": dice.randbytes(dice.randrange(LIMIT // 4, LIMIT)) for number in range(8)}
     for name in contents:
         make_task(name[:-2], studio, app=app, max_nbytes=LIMIT)
+
+    def send_part(name: str, here: int, nbytes: int) -> int:
+        """How much of the file is there after this much more of it was sent; nginx may have kept some of it."""
+        whole = upload_body(name, contents[name], offset=here, max_nbytes=LIMIT)
+        with connect(proxy, len(whole), address_of(whole)) as connection:
+            connection.sendall(whole[: len(whole) - len(contents[name]) + here + nbytes])
+        return received_nbytes(proxy, name, here)
+
+    seen = set()
     for name, content in contents.items():
-        here, node = 0, 0
-        # Cut off twice, and each time gone on with at the other node.
-        for part in (0.4, 0.7):
-            whole = upload_body(name, content, offset=here, max_nbytes=LIMIT)
-            head_nbytes = len(whole) - len(content) + here
-            with connect(nodes[node], len(whole)) as connection:
-                connection.sendall(whole[: head_nbytes + int(part * len(content)) - here])
-            wanted = int(part * len(content))
-            stored = Upload.objects.filter(name=name, received_nbytes=wanted, writer=None)
-            wait_until(stored.exists, "what came to be stored", 20)
-            node = 1 - node
-            status, counted = post(nodes[node], size_query(name)).split()
-            here = int(counted)
-            assert (status, here) == ("0", wanted)
-        assert post(nodes[node], upload_body(name, content, offset=here, max_nbytes=LIMIT)) == "0"
-    # A node that is killed in the middle of an upload: the other one takes it, after some time.
-    make_task("k", studio, app=app, max_nbytes=LIMIT)
-    content = os.urandom(LIMIT)
-    whole = upload_body("k_0", content, max_nbytes=LIMIT)
-    with connect(nodes[0], len(whole)) as connection:
-        connection.sendall(whole[: LIMIT // 2])
-        wait_until(lambda: Upload.objects.filter(name="k_0").exclude(writer=None).exists(), "the upload to begin", 20)
-        nodes[0].kill()
-    assert post(nodes[1], whole) == "1 Another upload of this file is going on."
-    Upload.objects.filter(name="k_0").update(writer_until="2020-01-01T00:00:00Z")
-    assert post(nodes[1], whole) == "0"
+        first = send_part(name, 0, int(0.4 * len(content)))
+        assert send_part(name, first, int(0.4 * len(content))) > first
+        (path,) = tmp_path.glob(f"*/uploads/*/{name}")
+        seen.add(path.relative_to(tmp_path).parts[0])
+    assert seen == set(NODES)
+    # Of those that had their parts on the node that is killed, nothing is left.
+    nodes[0].kill()
+    sizes = {name: post(proxy, size_query(name)) for name in contents}
+    assert {size == "0 0" for size in sizes.values()} == {True, False}
+    for name, content in contents.items():
+        here = int(sizes[name].split()[1])
+        assert post(proxy, upload_body(name, content, offset=here, max_nbytes=LIMIT)) == "0"
     assert list(check.differences()) == []
     uploads = Upload.objects.exclude(completed_at=None)
-    assert set(uploads.values_list("name", flat=True)) == {*contents, "k_0"}
+    assert set(uploads.values_list("name", flat=True)) == set(contents)
     assert sorted(keys(bucket())) == sorted(uploads.values_list("path", flat=True))
-    # Nothing of it was ever on a node's disk.
-    assert not (tmp_path / "first").exists() and not (tmp_path / "second").exists()
+    assert not PendingFile.objects.exists()
+    assert list(tmp_path.glob("second/uploads/*/*")) == []
 
 
 def test_a_client_fetches_program_and_input_there_and_its_output_comes_back(

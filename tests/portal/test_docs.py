@@ -242,11 +242,14 @@ def test_the_proxy_lets_through_what_the_site_limits_itself(address: str, nbytes
 def test_the_proxy_sends_to_the_event_loop_what_clients_ask_and_nothing_else() -> None:
     sent: list[str] = []
     for pattern, content in re.findall(r"^ {4}location [=~]? ?(\S+) {\n(.*?)^ {4}}", NGINX_CONF, re.M | re.S):
-        if "proxy_pass http://cobblestone_clients;" in content:
+        if re.search("proxy_pass http://cobblestone_(clients|uploads);", content):
             assert "error_page 500 502 503 504 =200 @try_later;" in content
             names = re.fullmatch(r"\^/\(([\w/|]+)\)\\\.php\$", pattern)
             sent += [f"/{name}.php" for name in names[1].split("|")] if names else [pattern]
     assert sorted(sent) == sorted(settings.CLIENT_PATHS)
+    upstreams = dict(re.findall(r"^upstream (\w+) {\n(.*?)^}", NGINX_CONF, re.M | re.S))
+    servers = {name: re.findall("server .*;", upstreams[f"cobblestone_{name}"]) for name in ("clients", "uploads")}
+    assert servers["clients"] == servers["uploads"]
 
 
 @pytest.mark.parametrize("service", ["web", "clients"])

@@ -69,10 +69,9 @@ def test_what_cannot_be_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch, 
 
 def test_what_is_set_for_a_folder_contradicts_a_bucket(settings: Settings) -> None:
     settings.STORAGES = {**settings.STORAGES, "default": options.storage_entry()}
-    settings.UPLOADS_IN_STORAGE = True
     assert checks.check_files(None) == []
-    settings.DOWNLOAD_ACCEL_PREFIX, settings.UPLOADS_IN_STORAGE = "/stored/", False
-    assert [found.id for found in checks.check_files(None)] == ["cobblestone.E021", "cobblestone.W022"]
+    settings.DOWNLOAD_ACCEL_PREFIX = "/stored/"
+    assert [found.id for found in checks.check_files(None)] == ["cobblestone.E021"]
 
 
 def test_a_bucket_that_is_not_used_is_told(settings: Settings) -> None:

@@ -55,7 +55,6 @@ def bucket(
     monkeypatch.setattr(backend, "READ_SECS", 1)
     entry = s3_module.options(s3_proxy.url, s3_server.new_bucket()).as_storage()
     settings.STORAGES = {**settings.STORAGES, "default": entry}
-    settings.UPLOADS_IN_STORAGE = True
     assert isinstance(default_storage, ObjectStorage)
     yield default_storage
     default_storage.close()

@@ -82,13 +82,11 @@ class Deployment:
         self.url = f"http://127.0.0.1:{ports['nginx']}/"
         self.address = ("127.0.0.1", ports["nginx"])
         self.files_dir = folder / "files"
-        self.statistics_dir = folder / "statistics"
         defaults = {
             "SITE_URL": self.url,
             "BEHIND_PROXY": "1",
             "DOWNLOAD_ACCEL_PREFIX": "/stored/",
             "FILES_DIR": str(self.files_dir),
-            "STATISTICS_DIR": str(self.statistics_dir),
             "UPLOADS_DIR": str(folder / "uploads"),
             "GRANIAN_WORKERS": "1",
             "GRANIAN_BLOCKING_THREADS": "8",
@@ -106,7 +104,6 @@ class Deployment:
             [ports["cobblestone-clients"]],
             {
                 "/var/lib/cobblestone/files/": f"{self.files_dir}/",
-                "/var/lib/cobblestone/statistics/": f"{self.statistics_dir}/",
                 **(times or {}),
             },
         )

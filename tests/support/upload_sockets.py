@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import socket
+from typing import Protocol
 from urllib.parse import urlsplit
 
-from tests.support.site_process import Site
-from tests.support.upload_requests import ADDRESS, address_of, read_reply
+from tests.support.upload_requests import ADDRESS, address_of, read_reply, size_query
+from tests.support.wait import wait_until
 
 
-def connect(site: Site, length: int, path: str = ADDRESS) -> socket.socket:
+class Server(Protocol):
+    """A site, or a proxy in front of several."""
+
+    url: str
+
+
+def connect(site: Server, length: int, path: str = ADDRESS) -> socket.socket:
     """A connection on which the head of a POST was sent."""
     address = urlsplit(site.url)
     assert address.hostname and address.port
@@ -29,7 +36,21 @@ def reply_of(connection: socket.socket) -> str:
     return read_reply(answer.partition(b"\r\n\r\n")[2])
 
 
-def post(site: Site, body: bytes) -> str:
+def post(site: Server, body: bytes) -> str:
     with connect(site, len(body), address_of(body)) as connection:
         connection.sendall(body)
         return reply_of(connection)
+
+
+def received_nbytes(site: Server, name: str, more_than: int = 0) -> int:
+    """How much has arrived of a file whose connection was cut, when no more of it comes."""
+    sizes = [0]
+
+    def is_steady() -> bool:
+        status, size = post(site, size_query(name)).split()
+        assert status == "0"
+        sizes.append(int(size))
+        return more_than < sizes[-2] == sizes[-1]
+
+    wait_until(is_steady, "the first part to be counted", 20)
+    return sizes[-1]

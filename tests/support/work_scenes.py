@@ -56,9 +56,13 @@ def asks(computer: Computer, njobs: int, now: dt.datetime = NOON, results: str =
 def delivered(name: str) -> str:
     """Its output is here; the report of it."""
     Upload.objects.create(
-        result=Result.objects.get(name=name), name=f"{name}_0", path=f"outputs/{name}_0", nbytes=17,
-        received_nbytes=17, md5="a" * 32, completed_at=NOON,
-    )  # fmt: skip
+        result=Result.objects.get(name=name),
+        name=f"{name}_0",
+        path=f"outputs/{name}_0",
+        nbytes=17,
+        md5="a" * 32,
+        completed_at=NOON,
+    )
     return result_xml(name, files={f"{name}_0": "a" * 32})
 
 

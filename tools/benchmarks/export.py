@@ -78,7 +78,7 @@ def beside_copy(work: Callable[[], tuple[float, int]]) -> dict[str, Any]:
 
 def _timed_export(folder: str) -> tuple[float, int]:
     """Seconds, without the start of its process, and the most memory of that process in kilobytes."""
-    kilobytes = most_memory_kb("export_statistics", STATISTICS_DIR=folder)
+    kilobytes = most_memory_kb("export_statistics", FILES_DIR=folder)
     made = StatisticsExport.objects.latest("pk")
     assert made.finished_at is not None  # the command did not fail
     return (made.finished_at - made.started_at).total_seconds(), kilobytes

@@ -51,10 +51,11 @@ def measure() -> dict[str, Any]:
     project = Project.objects.create(name="Itself", master_url="https://itself.example.org/")
     claim(project, ONE_IN)
     with tempfile.TemporaryDirectory(dir=settings.VAR_DIR) as folder:
-        settings.STATISTICS_DIR = Path(folder) / "out"
+        settings.MEDIA_ROOT = Path(folder) / "out"
         call_command("export_statistics")
         execute(_STRANGERS, one_in=ONE_IN)
-        with _served(settings.STATISTICS_DIR / "current") as url:
+        (published,) = settings.MEDIA_ROOT.glob("statistics/*")
+        with _served(published) as url:
             StatisticsImport.objects.create(project=project, url=url)
             return beside_copy(lambda: _timed_import(Path(folder) / "in"))
 

@@ -60,7 +60,7 @@ def count(statement: str) -> int:
 
 def test_the_sites_own_project_is_read_without_a_request_or_consent(settings: Settings, tmp_path: Path) -> None:
     """Its volunteers see their own credit here, and nobody else's; what is published stays as it was."""
-    settings.STATISTICS_DIR, settings.STATISTICS_IMPORT_DIR = tmp_path / "out", tmp_path / "in"
+    settings.MEDIA_ROOT, settings.STATISTICS_IMPORT_DIR = tmp_path / "out", tmp_path / "in"
     settings.FETCH_ALLOWED_NETWORKS = []
     project = Project.objects.create(name="Itself", master_url=settings.PROJECT_URL, is_own=True)
     run.follow_projects(timezone.now())
@@ -139,7 +139,7 @@ def _without(rows: QuerySet[Any], columns: set[str]) -> list[dict[str, Any]]:
 
 
 def test_every_number_comes_back(live_server: Any, settings: Settings, tmp_path: Path) -> None:
-    settings.STATISTICS_DIR, settings.STATISTICS_IMPORT_DIR = tmp_path / "out", tmp_path / "in"
+    settings.MEDIA_ROOT, settings.STATISTICS_IMPORT_DIR = tmp_path / "out", tmp_path / "in"
     settings.FETCH_ALLOWED_NETWORKS = [ip_network("127.0.0.0/8")]
     fill(USERS)
     project = Project.objects.create(name="Itself", master_url=f"{live_server.url}/project/")

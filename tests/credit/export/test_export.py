@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import os
 import tracemalloc
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -27,6 +28,7 @@ from credit.tasks import export_statistics
 from portal.dashboard.rules import Course
 from portal.databases.params import psycopg_params
 from portal.models import Host, User
+from portal.object_storage import storage
 from portal.people.deletion import GRACE, ask_deletion, cancel_deletion
 from tests.support import statistics_reader
 from tests.support.credit_factories import make_app
@@ -39,7 +41,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture(autouse=True)
 def _own_folder(settings: Settings, tmp_path: Path) -> None:
-    settings.STATISTICS_DIR = tmp_path / "statistics"
+    settings.MEDIA_ROOT, settings.VAR_DIR = tmp_path, tmp_path / "var"
 
 
 def ask(method: str, name: str) -> Answer:
@@ -317,13 +319,33 @@ def test_reading_again_is_answered_with_not_modified(credited: User) -> None:
 
 def test_a_reader_gets_to_the_end_of_the_file_that_it_began(credited: User) -> None:
     run.export()
-    opened = files.open_published("user.gz")
-    assert opened is not None
-    UserCredit.objects.update(total_credit=2)
-    run.export()
-    with opened.content:
-        content = opened.content.read()
-    assert len(content) == opened.nbytes and content != ask("GET", "user.gz").body
+    published = files.find_published("user.gz")
+    assert published is not None
+    with published.open() as opened:
+        for total in (2, 3):
+            UserCredit.objects.update(total_credit=total)
+            run.export()
+        content = opened.read()
+    assert len(content) == published.nbytes and content != ask("GET", "user.gz").body
+
+
+def test_the_stored_files_have_the_time_of_their_etag(credited: User, tmp_path: Path) -> None:
+    """nginx makes an ETag of a file's time and size."""
+    for _ in range(3):
+        run.export()
+    published = files.find_published("user.gz")
+    assert published is not None
+    stat = (tmp_path / published.path).stat()
+    assert published.etag == f'"{int(stat.st_mtime):x}-{stat.st_size:x}"' == ask("HEAD", "user.gz").headers["ETag"]
+
+
+def test_nginx_is_told_which_file_it_is(credited: User, settings: Settings) -> None:
+    made = run.export()
+    assert made is not None
+    settings.DOWNLOAD_ACCEL_PREFIX = "/stored/"
+    reply = Client().get("/project/stats/user.gz")
+    assert reply.headers["X-Accel-Redirect"] == f"/stored/statistics/{made.pk}/user.gz"
+    assert reply.headers["Content-Type"] == "application/gzip" and "no-transform" in reply.headers["Cache-Control"]
 
 
 def test_a_failed_export_leaves_the_one_before(credited: User, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -342,49 +364,55 @@ def test_a_failed_export_leaves_the_one_before(credited: User, monkeypatch: pyte
 
 
 def test_what_a_killed_worker_left_is_cleared_away(credited: User, tmp_path: Path) -> None:
-    left = tmp_path / "statistics" / ".unfinished-1"
+    killed = StatisticsExport.objects.create(started_at=timezone.now(), is_in_storage=True)
+    left = tmp_path / killed.folder
     left.mkdir(parents=True)
     (left / "user.gz").write_bytes(b"half")
-    StatisticsExport.objects.create(started_at=timezone.now())
-    for _ in range(3):
-        run.export()
-    # The published set, the one before, and the link
-    assert len(list((tmp_path / "statistics").iterdir())) == 3
-    assert StatisticsExport.objects.earliest("started_at").failure == "The worker was ended."
+    old, new = (tmp_path / "var" / f"unfinished-statistics-{name}" for name in ("old", "new"))
+    for folder in (old, new):
+        folder.mkdir(parents=True)
+        (folder / "user.gz").write_bytes(b"half")
+    os.utime(old, (0, 0))
+    # This one was killed before it had stored anything.
+    StatisticsExport.objects.create(started_at=timezone.now(), is_in_storage=True)
+    made = [run.export() for _ in range(3)]
+    # The published set, and the one before
+    assert sorted(path.name for path in left.parent.iterdir()) == sorted(str(each.pk) for each in made[1:] if each)
+    assert list((tmp_path / "var").iterdir()) == [new]
+    assert StatisticsExport.objects.get(pk=killed.pk).failure == "The worker was ended."
 
 
-def test_a_worker_that_was_killed_as_it_published_stops_no_later_export(credited: User, tmp_path: Path) -> None:
-    folder = tmp_path / "statistics"
-    folder.mkdir()
-    (folder / ".unfinished-link").symlink_to("1")
+def test_a_set_whose_row_a_restored_database_has_forgotten_is_replaced(credited: User, tmp_path: Path) -> None:
+    first = run.export()
+    assert first is not None
+    next_set = tmp_path / "statistics" / str(first.pk + 1)
+    next_set.mkdir()
+    (next_set / "user.gz").write_bytes(b"of another time")
     run.export()
     assert len(users()) == 1
+    assert [path.name for path in next_set.glob("user.*")] == ["user.gz"]
 
 
-def test_a_set_that_could_not_be_published_takes_no_room_from_the_next(
+def test_a_set_that_could_not_be_stored_whole_is_not_published_and_goes_with_the_next(
     credited: User, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    folder = tmp_path / "statistics"
+    first = run.export()
+    before = ask("GET", "user.gz")
+    keep = storage.keep
 
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
+    def keep_some(path: str, *what: Any) -> str:
+        if path.endswith("host.gz"):
+            raise OSError(28, "No space left on device")
+        return keep(path, *what)
 
     with monkeypatch.context() as disk:
-        disk.setattr(Path, "symlink_to", full)
+        disk.setattr(storage, "keep", keep_some)
         with pytest.raises(OSError, match="No space"):
             run.export()
-    assert list(folder.iterdir()) == []
-    # Of a worker that was killed just then
-    (folder / f"{int(timezone.now().timestamp()) + 5}").mkdir()
-    seen: list[bool] = []
-
-    def looking(*_: object) -> bytes:
-        seen.extend(each.name.startswith(".unfinished") for each in folder.iterdir())
-        return b"<tables>\n</tables>\n"
-
-    monkeypatch.setattr("credit.export.writers.tables", looking)
-    run.export()
-    assert seen == [True]
+    assert ask("GET", "user.gz").body == before.body
+    third = run.export()
+    assert first is not None and third is not None
+    assert sorted(path.name for path in (tmp_path / "statistics").iterdir()) == [str(first.pk), str(third.pk)]
 
 
 def test_an_export_that_was_interrupted_is_not_one_that_was_published(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,12 +19,11 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def proxy(s3_server: S3Server, tmp_path: Path, settings: Settings) -> Iterator[FaultyProxy]:
+def proxy(s3_server: S3Server, settings: Settings) -> Iterator[FaultyProxy]:
     """In front of an S3 server with the site's files."""
     proxy = FaultyProxy(s3_server.url)
     entry = options(proxy.url, s3_server.new_bucket()).as_storage()
     settings.STORAGES = {**settings.STORAGES, "default": entry}
-    settings.STATISTICS_DIR = tmp_path / "statistics"
     yield proxy
     assert isinstance(default_storage, ObjectStorage)
     default_storage.close()
@@ -36,11 +34,10 @@ def get(name: str, **headers: str) -> Any:
     return Client().get(f"/project/stats/{name}", headers=headers)
 
 
-def test_a_set_is_published_whole_and_stays_so_when_the_next_one_fails(proxy: FaultyProxy, settings: Settings) -> None:
+def test_a_set_is_published_whole_and_stays_so_when_the_next_one_fails(proxy: FaultyProxy) -> None:
     assert get("tables.xml").status_code == 404
     first = run.export()
     assert first is not None and isinstance(default_storage, ObjectStorage)
-    assert not settings.STATISTICS_DIR.exists()
     reply = get("tables.xml")
     content = reply.getvalue()
     assert b"<tables>" in content and int(reply.headers["Content-Length"]) == len(content)
@@ -52,11 +49,11 @@ def test_a_set_is_published_whole_and_stays_so_when_the_next_one_fails(proxy: Fa
     assert "cannot be used" in StatisticsExport.objects.latest("pk").failure
 
     # A reader who began before gets to the end.
-    opened = files.open_published("user.gz")
-    second = run.export()
-    assert second is not None and opened is not None
-    with opened.content:
-        assert len(opened.content.read()) == opened.nbytes
+    published = files.find_published("user.gz")
+    assert published is not None
+    with published.open() as opened:
+        second = run.export()
+        assert second is not None and len(opened.read()) == published.nbytes
     assert get("tables.xml").headers["ETag"] != reply.headers["ETag"]
     assert {key.rsplit("/", 1)[0] for key in keys(default_storage)} == {first.folder, second.folder}
     third = run.export()

@@ -15,7 +15,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
-from scheduler.files import storage
+from portal.object_storage import storage
 from scheduler.files.addresses import download_url
 from scheduler.files.store import StoringError, store_file
 from scheduler.models import StoredFile

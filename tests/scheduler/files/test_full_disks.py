@@ -14,7 +14,7 @@ from pytest_django import Settings
 
 from portal.clients import plain
 from portal.models import Host
-from scheduler.files import on_disk, receive
+from scheduler.files import incoming, receive
 from scheduler.files.store import store_file
 from scheduler.files.uploads import UploadError
 from scheduler.models import StoredFile, Upload
@@ -33,7 +33,7 @@ FULL = "1 The disk of this project is full. Your client will try again."
 @pytest.fixture
 def disks(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Path, Path]]:
     """The folder of the incoming files, and that of the storage."""
-    monkeypatch.setattr(on_disk, "SPARE_NBYTES", 0)
+    monkeypatch.setattr(incoming, "SPARE_NBYTES", 0)
     with small_disk(tmp_path / "small uploads", 2**20) as uploads, small_disk(tmp_path / "small files", 2**20) as files:
         settings.UPLOADS_DIR, settings.MEDIA_ROOT = uploads, files
         yield uploads, files

@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import itertools
+import os
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
-from django.db import close_old_connections
+from django.utils import timezone
 from pytest_django import Settings
 
 from credit.models import FileDeleteState, Outcome, Result, ServerState, Workunit
 from portal.clients import plain
 from portal.models import Host
-from scheduler.files import on_disk, storage, uploads
+from scheduler.files import leftovers, uploads
 from scheduler.files import receive as files_receive
 from scheduler.files.uploads import UploadError
 from scheduler.lifecycle import file_deleter
 from scheduler.models import Upload
 from tests.support.credit_factories import NOON
-from tests.support.lock_waits import nwaiting_for_locks
-from tests.support.upload_requests import asked_of, make_task, post, upload_body
-from tests.support.wait import wait_until
+from tests.support.upload_requests import asked_of, make_task, post, post_cut, size_query, upload_body
 
 pytestmark = pytest.mark.django_db
 CONTENT = b"forty-two\n" * 1000
 NOT_NEEDED = "-1 The task of this file is over: it is not needed any more."
+JUST_OVER = "1 The file has just come by another upload, or ceased to be needed."
 
 
 @pytest.fixture
@@ -56,20 +58,23 @@ def state(result: Result) -> int:
     return Workunit.objects.get(pk=result.workunit_id).file_delete_state
 
 
-def test_an_upload_that_is_going_on_is_waited_for_and_its_file_then_deleted(late: Result, settings: Settings) -> None:
+def test_a_file_that_ceases_to_be_needed_while_it_comes_is_refused_and_leaves_nothing(
+    late: Result, settings: Settings
+) -> None:
     pieces = iter([CONTENT[:4000], CONTENT[4000:], b""])
 
     def read(_: int) -> bytes:
-        # Between any two pieces the workunit may end, and the deleter come by.
+        # Between any two pieces the workunit may end, and the deleter come by, which waits for no upload.
         let_delete(late)
         file_deleter.run(NOON)
-        assert state(late) == FileDeleteState.READY
         return next(pieces)
 
-    receive(read)
-    assert files(settings) == ["t_0"]
-    assert file_deleter.run(NOON) == 1
-    assert (files(settings), state(late)) == ([], FileDeleteState.DONE)
+    with pytest.raises(UploadError, match="not needed"):
+        receive(read)
+    assert state(late) == FileDeleteState.DONE
+    leftovers.delete(timezone.now() + dt.timedelta(days=2))
+    assert files(settings) == []
+    assert post(upload_body("t_0", CONTENT)) == NOT_NEEDED
 
 
 def test_an_upload_that_begins_just_after_the_deletion_leaves_nothing(
@@ -83,54 +88,41 @@ def test_an_upload_that_begins_just_after_the_deletion_leaves_nothing(
         file_deleter.run(NOON)
 
     monkeypatch.setattr(uploads, "check", check_and_fall_asleep)
-    assert post(upload_body("t_0", CONTENT)) == NOT_NEEDED
+    assert post(upload_body("t_0", CONTENT)) == JUST_OVER
+    monkeypatch.undo()
     assert (files(settings), Upload.objects.count(), state(late)) == ([], 0, FileDeleteState.DONE)
+    assert post(upload_body("t_0", CONTENT)) == NOT_NEEDED
 
 
-def test_what_was_stored_by_a_server_that_died_before_it_could_say_so_is_deleted(
+def test_what_was_stored_by_a_server_that_died_before_it_could_say_so_is_deleted_a_day_later(
     late: Result, settings: Settings
 ) -> None:
-    assert post(upload_body("t_0", CONTENT)) == "0"
-    Upload.objects.update(completed_at=None, path="")
-    let_delete(late)
-    assert file_deleter.run(NOON) == 1
-    assert files(settings) == []
+    steps = files_receive.receive(asked_of(upload_body("t_0", CONTENT)), CONTENT)
+    want = next(steps)
+    for _ in range(4):  # begin, write, check, store
+        want = steps.send(want.function())
+    steps.close()
+    assert [name.partition(".")[0] for name in files(settings)] == ["t_0", "t_0"]
+    # The client goes on with what came, here by its last byte.
+    assert post(size_query("t_0")) == f"0 {len(CONTENT) - 1}"
+    assert post(upload_body("t_0", CONTENT, offset=len(CONTENT) - 1)) == "0"
+    assert leftovers.delete(timezone.now()) == 0
+    assert leftovers.delete(timezone.now() + dt.timedelta(days=2)) == 1
+    assert files(settings) == [Path(Upload.objects.get().path).name]
 
 
-def test_what_a_server_leaves_that_dies_after_its_row_was_written_is_deleted(late: Result, settings: Settings) -> None:
-    assert post(upload_body("t_0", CONTENT)) == "0"
-    on_disk._path("t_0").hardlink_to(default_storage.path(Upload.objects.get().path))
-    let_delete(late)
-    assert file_deleter.run(NOON) == 1
-    assert files(settings) == []
-
-
-def test_a_part_of_a_file_goes_with_its_workunit(late: Result, settings: Settings) -> None:
-    assert post(upload_body("t_0", CONTENT)[:-1]).startswith("-1 data")
-    pieces = iter([CONTENT[:10], b""])
-    with pytest.raises(UploadError, match="ended before the file"):
-        receive(lambda _: next(pieces))
-    assert files(settings) == ["t_0"]
-    let_delete(late)
-    assert file_deleter.run(NOON) == 1
-    assert files(settings) == []
-    assert post(upload_body("t_0", CONTENT)) == NOT_NEEDED
-
-
-def test_one_upload_that_is_going_on_holds_up_no_other_workunits(late: Result, studio: Host) -> None:
-    other = make_task("u", studio, server_state=ServerState.OVER, outcome=Outcome.NO_REPLY)
-    assert post(upload_body("u_0", CONTENT)) == "0"
-
-    def read(_: int) -> bytes:
-        for result in (late, other):
-            let_delete(result)
-        file_deleter.run(NOON)
-        return b""
-
-    with pytest.raises(UploadError):
-        receive(read)
-    assert (state(late), state(other)) == (FileDeleteState.READY, FileDeleteState.DONE)
-    assert not default_storage.exists(Upload.objects.get(name="u_0").path)
+def test_what_nobody_goes_on_with_is_deleted_by_a_later_upload_of_its_folder(studio: Host, settings: Settings) -> None:
+    folder = uploads.shard("t_0")
+    beside = next(name for n in itertools.count() if uploads.shard(f"{(name := f'n{n}')}_0") == folder)
+    for name in ("t", beside):
+        make_task(name, studio)
+    post_cut(upload_body("t_0", CONTENT), 1000)
+    (part,) = (path for path in Path(settings.UPLOADS_DIR).rglob("*_0"))
+    for days, left in ((settings.UPLOADS_KEPT_DAYS - 1, 9000), (settings.UPLOADS_KEPT_DAYS + 1, 0)):
+        then = time.time() - days * 86_400
+        os.utime(part, (then, then))
+        post_cut(upload_body(f"{beside}_0", CONTENT), 1000)
+        assert post(size_query("t_0")) == f"0 {left}"
 
 
 def test_a_file_of_another_name_is_not_touched(late: Result, settings: Settings) -> None:
@@ -181,39 +173,6 @@ def test_an_upload_that_finds_the_file_just_completed_leaves_nothing(
         assert post(body) == "0"
 
     monkeypatch.setattr(uploads, "check", check_and_be_overtaken)
-    assert post(body) == "1 The file has just been completed by another upload."
+    assert post(body) == JUST_OVER
     assert [path for path in Path(settings.UPLOADS_DIR).rglob("*") if path.is_file()] == []
     assert post(body) == "0"
-
-
-@pytest.mark.django_db(transaction=True)
-def test_where_locks_on_files_are_of_no_use_the_row_keeps_an_upload_whole(
-    studio: Host, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As on some network file systems."""
-    make_task("t", studio)
-    body = upload_body("t_0", CONTENT)
-    monkeypatch.setattr("fcntl.flock", lambda *_: None)
-    keep = storage.keep
-    told: list[str] = []
-
-    def send_again() -> None:
-        try:
-            told.append(post(body))
-        finally:
-            close_old_connections()
-
-    second = Thread(target=send_again)
-
-    def keep_while_it_comes_again(*what: Any) -> str:
-        monkeypatch.setattr(storage, "keep", keep)
-        second.start()
-        wait_until(lambda: not second.is_alive() or bool(nwaiting_for_locks()), "the second, or that it waits", 30)
-        return keep(*what)
-
-    monkeypatch.setattr(storage, "keep", keep_while_it_comes_again)
-    assert post(body) == "0"
-    second.join()
-    assert told == ["1 The file has just been completed by another upload."]
-    with default_storage.open(Upload.objects.get().path) as file:
-        assert file.read() == CONTENT

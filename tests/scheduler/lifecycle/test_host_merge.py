@@ -95,9 +95,8 @@ def test_a_job_that_went_to_the_older_record_is_reported_by_the_newer_one(app: A
     newer = Host.objects.create(owner=owner, created_at=dt.datetime.now(dt.UTC) + dt.timedelta(hours=1), **same)
     merge(owner.pk, older.pk, newer.pk)
     Upload.objects.create(
-        result=result, name=f"{result.name}_0", path="outputs/x", nbytes=17, received_nbytes=17, md5=MD5,
-        completed_at=NOON,
-    )  # fmt: skip
+        result=result, name=f"{result.name}_0", path="outputs/x", nbytes=17, md5=MD5, completed_at=NOON
+    )
     said = result_xml(result.name, files={f"{result.name}_0": MD5})
     reply = computer.ask(results=said, now=NOON + dt.timedelta(hours=1))
     assert computer.hostid == newer.pk

@@ -86,7 +86,7 @@ def work_of(computer: Computer, number: str) -> None:
 @pytest.fixture(autouse=True)
 def _folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What tasks write and read is not the site's own."""
-    monkeypatch.setattr(settings, "STATISTICS_DIR", tmp_path / "statistics")
+    monkeypatch.setattr(settings, "MEDIA_ROOT", tmp_path / "files")
     monkeypatch.setattr(settings, "STATISTICS_IMPORT_DIR", tmp_path / "import")
 
 

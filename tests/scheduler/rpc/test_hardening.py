@@ -17,19 +17,17 @@ from pytest_django import Settings
 from credit.models import (
     App,
     AssimilateState,
-    FileDeleteState,
     HostAppVersion,
     Outcome,
     ProcessorType,
     Result,
     ServerState,
-    Workunit,
 )
 from portal.models import Host, User
 from portal.wire.scanner import ProtocolError
 from scheduler.engine.request import CPU, GPU_TYPES
-from scheduler.lifecycle import assimilator, file_deleter
-from scheduler.models import PlanClass, Trickle, Upload
+from scheduler.lifecycle import assimilator
+from scheduler.models import PlanClass, Trickle
 from scheduler.submission.submit import submit
 from scheduler.wire.job_fields import JobError
 from scheduler.wire.requests import MAX_RESULTS
@@ -46,7 +44,7 @@ from tests.support.scheduler_clients import (
     post,
     result_xml,
 )
-from tests.support.upload_requests import make_task, post_cut, upload_body
+from tests.support.upload_requests import make_task, upload_body
 from tests.support.upload_requests import post as post_upload
 
 pytestmark = pytest.mark.django_db
@@ -65,10 +63,6 @@ def app(db: None) -> App:
 def fill(app: App, njobs: int) -> list[Result]:
     """This many jobs of an hour on a processor of 4 GFLOPS, of which half is expected."""
     return [make_result(make_workunit(app, fpops_est=7.2e12, fpops_bound=1e16)) for _ in range(njobs)]
-
-
-def in_folder(folder: Path) -> list[Path]:
-    return [path for path in folder.rglob("*") if path.is_file()]
 
 
 # --- requests ---------------------------------------------------------------------------------------------------------
@@ -280,20 +274,6 @@ def test_a_task_that_was_taken_for_lost_may_still_deliver(studio: Host) -> None:
     task = make_task("lost_0", studio)
     Result.objects.filter(pk=task.pk).update(server_state=ServerState.OVER, outcome=Outcome.CLIENT_DETACHED)
     assert post_upload(upload_body("lost_0_0", b"x")) == "0"
-
-
-def test_a_file_that_never_became_whole_goes_with_its_workunit(studio: Host, settings: Settings) -> None:
-    task = make_task("cut_0", studio)
-    body = upload_body("cut_0_0", b"x" * 5000)
-    post_cut(body, 2000)
-    assert Upload.objects.get().received_nbytes == 3000
-    assert len(in_folder(Path(settings.UPLOADS_DIR))) == 1
-    Result.objects.update(server_state=ServerState.OVER, outcome=Outcome.NO_REPLY)
-    Workunit.objects.filter(pk=task.workunit_id).update(
-        error_mask=2, assimilate_state=AssimilateState.DONE, file_delete_state=FileDeleteState.READY
-    )
-    file_deleter.run(NOON)
-    assert in_folder(Path(settings.UPLOADS_DIR)) == []
 
 
 # --- jobs -------------------------------------------------------------------------------------------------------------

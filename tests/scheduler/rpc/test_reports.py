@@ -53,11 +53,10 @@ def result(computer: Computer) -> Result:
 
 def upload(result: Result, md5: str = MD5, *, complete: bool = True) -> None:
     name = f"{result.name}_0"
-    nbytes = 17 if complete else 5
+    completed_at = NOON if complete else None
     Upload.objects.create(
-        result=result, name=name, path=f"outputs/{name}", nbytes=17, received_nbytes=nbytes, md5=md5,
-        completed_at=NOON if complete else None,
-    )  # fmt: skip
+        result=result, name=name, path=f"outputs/{name}", nbytes=17, md5=md5, completed_at=completed_at
+    )
 
 
 def report(computer: Computer, result: Result, *, hours: float = 1, **fields: Any) -> Result:

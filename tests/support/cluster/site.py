@@ -85,8 +85,6 @@ class ClusterSite:
             "BROKER_URL": f"{broker}/0",
             "CACHE_URL": f"{broker}/1",
             "FILES_DIR": str(self.files),
-            "UPLOADS_DIR": str(self._folder / "uploads"),
-            "STATISTICS_DIR": str(self._folder / "statistics"),
         }
         self.environment = environment(self._var_dir, **(SETTINGS | shared | self._settings))
         server = str(embedded.programs("valkey") / "valkey-server")
@@ -97,6 +95,9 @@ class ClusterSite:
             [self._program(f"{unit}{number}", unit_command(unit, each[number])) for unit, each in ports.items()]
             for number in range(NWEB_NODES)
         ]
+        for number, node in enumerate(self.web_nodes):
+            for program in node:
+                program.environment = {**program.environment, "UPLOADS_DIR": str(self._folder / f"uploads{number}")}
         celery = [sys.executable, "-W", "ignore", "-m", "celery", "--quiet", "--app", "portal"]
         worker = [*celery, "worker", "--pool", "solo", "--without-gossip", "--without-mingle", "--loglevel", "warning"]
         self.workers = [
@@ -109,10 +110,7 @@ class ClusterSite:
             self.address[1],
             ports["cobblestone-web"],
             ports["cobblestone-clients"],
-            {
-                "/var/lib/cobblestone/files/": f"{self._folder}/files/",
-                "/var/lib/cobblestone/statistics/": f"{self._folder}/statistics/",
-            },
+            {"/var/lib/cobblestone/files/": f"{self._folder}/files/"},
         )
         nginx = [NGINX, "-p", str(self._folder), "-e", "stderr", "-c", str(self._folder / "nginx.conf")]
         self.nginx = self._program("nginx", nginx)

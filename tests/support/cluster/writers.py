@@ -165,11 +165,10 @@ class Uploader:
 
     def faults(self, session: psycopg.Connection[Any], *, is_frozen: bool) -> list[str]:
         rows = session.execute(
-            "SELECT name, nbytes, received_nbytes, md5 FROM scheduler_upload WHERE completed_at IS NOT NULL"
-            "  AND name = ANY (%s)",
+            "SELECT name, nbytes, md5 FROM scheduler_upload WHERE completed_at IS NOT NULL  AND name = ANY (%s)",
             [self.acknowledged],
         ).fetchall()
-        wanted = [(name, FILE_NBYTES, FILE_NBYTES, _md5(_content(name))) for name in self.acknowledged]
+        wanted = [(name, FILE_NBYTES, _md5(_content(name))) for name in self.acknowledged]
         return [f"uploads: {each}" for each in set(rows) ^ set(wanted)]
 
 

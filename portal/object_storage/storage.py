@@ -26,7 +26,7 @@ FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 """The errors of a disk, or of a share of it, that is full."""
 
 
-FOLDERS: Final = ("drafts", "files", "outputs", "statistics", "uploads")
+FOLDERS: Final = ("drafts", "files", "outputs", "statistics")
 """All that the site keeps in the default storage is in these."""
 _SYNCED_AT_ONCE: Final = 16
 
@@ -82,11 +82,10 @@ def forget(paths: Iterable[str]) -> bool:
 
 
 def keep(wanted: str, file: File[Any], content: Content) -> str:
-    """The path under which the storage has the file now, for good. What was under ``wanted`` before is deleted.
+    """The path under which the storage has the file now, for good.
 
     Raises OSError if it could not be kept whole; nothing is left then.
     """
-    default_storage.delete(wanted)
     saved = wanted
     try:
         file.seek(0)

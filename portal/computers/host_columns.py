@@ -1,0 +1,46 @@
+"""The columns of a computer's record that its clients describe, in requests to the account manager and the project."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any, Final
+
+from portal.wire.hardware import Hardware
+
+MAX_FAULTS: Final = 20
+_SAME_NAME: Final = (
+    "p_vendor", "p_model", "p_features", "p_fpops", "p_iops", "p_membw", "m_nbytes", "m_cache", "m_swap", "d_total",
+    "os_name", "os_version", "product_name", "virtualbox_version",
+)  # fmt: skip
+HOST_COLUMNS: Final = (
+    *_SAME_NAME,
+    "ncpus", "timezone_secs", "benchmarked_at", "coprocs", "docker_version", "wsl", "hardware_faults",
+    "host_cpid", "domain_name", "client_version", "platform_name",
+    # Of requests to the account manager, and of those to the project
+    "hardware_digest", "not_used", "client_brand", "client_opaque",
+)  # fmt: skip
+"""A statement that writes a description sets all of these; those that it does not have stay as they are."""
+
+
+def client_columns(host_cpid: str, domain_name: str, client_version: str, platform_name: str) -> dict[str, Any]:
+    """For JSON. Names that a request leaves out stay as they are."""
+    names = {"host_cpid": host_cpid, "domain_name": domain_name}
+    always = {"client_version": client_version[:32], "platform_name": platform_name}
+    return always | {column: name for column, name in names.items() if name}
+
+
+def hardware_columns(hardware: Hardware, faults: Iterable[str] = ()) -> dict[str, Any]:
+    """For JSON; ``faults``: more of them, which come first."""
+    benchmarked_at = hardware.p_calculated
+    return {
+        **{name: getattr(hardware, name) for name in _SAME_NAME},
+        "ncpus": hardware.ncpus or 0,
+        "timezone_secs": hardware.timezone,
+        "benchmarked_at": dt.datetime.fromtimestamp(benchmarked_at, dt.UTC).isoformat() if benchmarked_at else None,
+        "coprocs": [asdict(coproc) for coproc in hardware.coprocs],
+        "docker_version": hardware.containers.docker_version,
+        "wsl": [asdict(distro) for distro in hardware.containers.distros],
+        "hardware_faults": [fault[:200] for fault in (*faults, *hardware.faults)][:MAX_FAULTS],
+    }

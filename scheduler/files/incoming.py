@@ -1,0 +1,259 @@
+"""An output file while it comes: on this server's disk, below ``settings.UPLOADS_DIR``, under its own name.
+
+Its length says how much has arrived, so a broken upload goes on where it stopped, if it comes to the same server: nginx
+sees to that. At another server a client finds nothing of it, and begins again.
+
+* The writer holds a lock on the file; a second upload of the same name at this server is told to come later. The file
+  stays locked under its name until its row is complete. If it were moved away, the next upload would lock another file.
+* The row of the upload is written with that lock held, and before anything in the file changes: the file may be the
+  very one that the storage has, by a second name, if a server died after it had stored it.
+* The storage gets the file under a name that is used once, while no transaction is open. A `PendingFile` names it until
+  the upload's row does: in the transaction that checks that the workunit's files are still needed. So of two servers,
+  or of a server and the file deleter, neither touches what the other one stored, and what nobody needs is always known
+  (`scheduler.files.leftovers`).
+
+Locks, in this order: the incoming file (never waited for), the rows of the pending file, the workunit, the upload.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import secrets
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from io import FileIO
+from pathlib import Path
+from typing import Final
+
+from django.conf import settings
+from django.core.files import File
+from django.db import connection, transaction
+from django.utils import timezone
+
+from portal.clients.wants import Call
+from portal.object_storage import storage
+from scheduler.files import sql, uploads
+from scheduler.files.uploads import Place, UploadError
+from scheduler.models import PendingFile, Upload
+from scheduler.wire.uploads import REFUSED, TRY_AGAIN, FileUpload
+
+SPARE_NBYTES: Final = 64 * 1024 * 1024
+"""Free space that uploads leave on their disk, and on that of the storage."""
+_DAY_SECS: Final = 86_400
+
+
+class _LinkedFile(File):  # type: ignore[type-arg]  # generic in the stubs alone: Django's File[...] fails at run time
+    """A whole file and a second name of it, which the storage may take away: so nothing has to be copied."""
+
+    def __init__(self, file: FileIO, link: Path) -> None:
+        super().__init__(file, name=link.name)
+        self._link = link
+
+    def temporary_file_path(self) -> str:
+        return str(self._link)
+
+
+class IncomingFile:
+    """The file of one request, locked while it is open. All methods but `call` and `close` block."""
+
+    def __init__(self, asked: FileUpload) -> None:
+        self._asked = asked
+        self._path = path(asked.name)
+        self._file: FileIO | None = None
+        self._place: Place | None = None
+        self._pending: PendingFile | None = None
+        self._at_work = threading.Lock()
+        self._is_over = False
+
+    def call(self, function: Callable[..., object], *args: object) -> Call:
+        """One of the methods below, for a thread."""
+        return Call(partial(self._do, function, *args))
+
+    def close(self) -> None:
+        """Close the file: now or, if the request was cancelled, when the thread that works on it is done."""
+        self._is_over = True
+        if self._at_work.acquire(blocking=False):
+            if self._file is not None:
+                self._file.close()
+            self._at_work.release()
+
+    def _do(self, function: Callable[..., object], *args: object) -> object:
+        try:
+            with self._at_work:
+                return function(*args)
+        finally:
+            if self._is_over:
+                self.close()
+
+    def begin(self) -> bool:
+        """Whether bytes are still wanted; False if the file is whole already. UploadError if they are not taken."""
+        asked = self._asked
+        self._place = place = uploads.find_asked(asked)
+        if uploads.is_here(place, asked):
+            _remove(self._path)  # left by a server that died just then
+            return False
+        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _delete_abandoned(self._path.parent)
+        self._file = file = _open(self._path)
+        _lock(self._path, file)
+        if not _note(place, asked):
+            _remove(self._path)
+            raise UploadError(TRY_AGAIN, uploads.JUST_OVER)
+        if place.upload is not None and (place.upload.md5, place.upload.nbytes) != (asked.md5, asked.nbytes):
+            file.truncate(0)  # it never became whole
+        here = os.fstat(file.fileno()).st_size
+        if asked.offset > here:
+            raise UploadError(TRY_AGAIN, f"The upload begins at byte {asked.offset}, but only {here} bytes are here.")
+        _check_room(asked)
+        file.truncate(asked.offset)
+        file.seek(asked.offset)
+        return True
+
+    def write(self, chunk: bytes) -> None:
+        """Take the next bytes."""
+        assert self._file is not None
+        rest = memoryview(chunk)
+        while rest:
+            rest = rest[self._file.write(rest) :]
+
+    def check(self) -> None:
+        """The body has ended: UploadError if the file is not whole, or another one than was announced."""
+        assert self._file is not None
+        asked, file = self._asked, self._file
+        if os.fstat(file.fileno()).st_size < asked.nbytes:
+            raise UploadError(TRY_AGAIN, "The upload ended before the file did.")
+        file.seek(0)
+        if hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest() != asked.md5:
+            file.truncate(0)
+            if asked.offset:
+                # A part that came before may be at fault, so the client starts again.
+                raise UploadError(TRY_AGAIN, uploads.SEND_ANEW)
+            raise UploadError(REFUSED, uploads.WRONG_MD5)
+        where = f"{uploads.stored_path(asked.name)}.{secrets.token_hex(8)}"
+        self._pending = PendingFile.objects.create(path=where)
+
+    def store(self) -> None:
+        """Put the file into the storage, which may take long: no connection to the database is used meanwhile."""
+        assert self._file is not None and self._pending is not None
+        with _offered(self._path, self._file) as offered:
+            storage.keep(self._pending.path, offered, storage.Content(self._asked.nbytes, self._asked.md5))
+
+    def complete(self) -> None:
+        """Say in the row that the file is here. UploadError if it is not needed, or if another one is, by now."""
+        assert self._place is not None and self._pending is not None
+        asked, pending = self._asked, self._pending
+        with transaction.atomic(), connection.cursor() as cursor:
+            is_there, _ = PendingFile.objects.filter(pk=pending.pk).delete()
+            cursor.execute(sql.LOCK_WORKUNIT, [self._place.result.workunit_id])
+            is_needed = cursor.fetchone() is not None
+            announced = Upload.objects.filter(name=asked.name, md5=asked.md5, nbytes=asked.nbytes, completed_at=None)
+            is_done = is_there and is_needed and announced.update(path=pending.path, completed_at=timezone.now())
+            if not is_done:
+                transaction.set_rollback(True)  # so that it is still known as one that nobody needs
+        if not is_there:
+            storage.forget([pending.path])  # it took so long that it was taken for abandoned
+        if not is_needed:
+            _remove(self._path)
+            raise UploadError(REFUSED, uploads.NOT_NEEDED)
+        if not is_done:
+            raise UploadError(TRY_AGAIN, uploads.JUST_OVER)
+        _remove(self._path)
+
+
+def received_nbytes(name: str) -> int:
+    """How much of a file that is not complete has arrived at this server."""
+    try:
+        return path(name).stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def path(name: str) -> Path:
+    """The path of an incoming file. Its name has no slash: `uploads.find` checked it. Few files share a folder."""
+    return Path(settings.UPLOADS_DIR) / uploads.shard(name) / name
+
+
+def _link_path(path: Path) -> Path:
+    """The second name of an incoming file. No upload has this one, as those end with a number."""
+    return path.with_name(f"{path.name}.whole")
+
+
+def _remove(path: Path) -> None:
+    _link_path(path).unlink(missing_ok=True)
+    path.unlink(missing_ok=True)
+
+
+def _open(path: Path) -> FileIO:
+    """Open for reading and writing, without a buffer, so that nothing is lost when the file is closed at once."""
+    return FileIO(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "r+")
+
+
+def _lock(path: Path, file: FileIO) -> None:
+    """Lock the file until it is closed. UploadError if another upload has it."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        is_same = os.fstat(file.fileno()).st_ino == path.stat().st_ino
+    except (BlockingIOError, FileNotFoundError):
+        is_same = False
+    if not is_same:
+        raise UploadError(TRY_AGAIN, uploads.GOING_ON)
+
+
+def _delete_abandoned(folder: Path) -> None:
+    """Delete the files in it that nobody goes on with. Each upload looks into one folder, so it takes no time."""
+    before = time.time() - settings.UPLOADS_KEPT_DAYS * _DAY_SECS
+    for path in folder.iterdir():
+        # Another upload may have deleted it just now, or be at it.
+        with suppress(FileNotFoundError, BlockingIOError):
+            if path.stat().st_mtime < before:
+                with path.open("rb") as file:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    path.unlink()
+
+
+def _note(place: Place, asked: FileUpload) -> bool:
+    """Have the row of the upload say what is announced; False if by now the file is complete or not needed."""
+    announced: dict[str, str | int] = {
+        "result": place.result.pk,
+        "workunit": place.result.workunit_id,
+        "name": asked.name,
+        "nbytes": asked.nbytes,
+        "md5": asked.md5,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(sql.BEGIN, announced)
+        return bool(cursor.rowcount)
+
+
+def _check_room(asked: FileUpload) -> None:
+    """UploadError if the file does not fit on the disk of the incoming files, or on that of the storage."""
+    here, kept = Path(settings.UPLOADS_DIR), storage.folder()
+    needed = {here: asked.nbytes - asked.offset}
+    if kept is not None and kept.stat().st_dev != here.stat().st_dev:
+        needed[kept] = asked.nbytes  # it will be copied there
+    if any(shutil.disk_usage(folder).free < nbytes + SPARE_NBYTES for folder, nbytes in needed.items()):
+        raise UploadError(TRY_AGAIN, uploads.DISK_FULL)
+
+
+@contextmanager
+def _offered(path: Path, file: FileIO) -> Iterator[File[bytes]]:
+    """The whole file for the storage: by a second name on the same disk, else to be copied.
+
+    Django would copy a file that it is given by name without noticing that the other disk is full.
+    """
+    kept, link = storage.folder(), _link_path(path)
+    if kept is None or kept.stat().st_dev != path.stat().st_dev:
+        yield File(file)
+        return
+    link.unlink(missing_ok=True)  # a server that died may have left it
+    link.hardlink_to(path)
+    try:
+        yield _LinkedFile(file, link)
+    finally:
+        link.unlink(missing_ok=True)

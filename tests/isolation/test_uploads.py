@@ -1,0 +1,145 @@
+"""Uploads at two web servers with no disk in common, and the file deleter on a third machine, in many orders."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import itertools
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.files.storage import default_storage
+from django.db import connection
+from django.utils import timezone
+from pytest_django import Settings
+
+from credit.models import FileDeleteState, Outcome, Result, ServerState, Workunit
+from portal.clients import plain
+from portal.object_storage import storage
+from scheduler.files import incoming, leftovers, receive, uploads
+from scheduler.files.uploads import UploadError
+from scheduler.lifecycle import file_deleter
+from scheduler.models import PendingFile, Upload
+from scheduler.wire.uploads import REFUSED, TRY_AGAIN
+from tests.support.interleavings import Scene, Work, try_all
+from tests.support.upload_requests import asked_of, make_task, upload_body
+from tests.support.work_scenes import NOON, computer_with_work, volunteer
+
+pytestmark = pytest.mark.django_db(transaction=True)
+CONTENT = b"forty-two\n" * 100
+numbers = itertools.count(1)
+machine = threading.local()
+
+
+@pytest.fixture(autouse=True)
+def machines(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each session has a folder for incoming files of its own; before it stores one is a step, too."""
+    settings.MEDIA_ROOT, settings.UPLOADS_DIR = tmp_path / "files", tmp_path
+    keep = storage.keep
+
+    def keep_as_a_step(*what: Any) -> str:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+        return keep(*what)
+
+    monkeypatch.setattr(storage, "keep", keep_as_a_step)
+    monkeypatch.setattr(incoming, "path", lambda name: tmp_path / machine.name / uploads.shard(name) / name)
+
+
+def late_task() -> Result:
+    """What it delivers may still count, and its workunit may be deleted."""
+    host = computer_with_work(volunteer())
+    return make_task(f"t{next(numbers)}", host, server_state=ServerState.OVER, outcome=Outcome.NO_REPLY)
+
+
+def upload(task: Result, server: str, content: bytes = CONTENT) -> Work:
+    def work() -> str:
+        machine.name = server
+        try:
+            plain.run(receive.receive(asked_of(upload_body(f"{task.name}_0", content)), content))
+        except UploadError as error:
+            return {TRY_AGAIN: "try again", REFUSED: "refused"}[error.status]
+        return "acknowledged"
+
+    return work
+
+
+def delete_files(task: Result) -> None:
+    Workunit.objects.filter(pk=task.workunit_id).update(file_delete_state=FileDeleteState.READY)
+    file_deleter.run(NOON)
+
+
+def stored(task: Result) -> list[str]:
+    """Its files in the storage, when all that nobody needs is gone."""
+    leftovers.delete(timezone.now() + 2 * leftovers.UNUSED_KEPT)
+    assert not PendingFile.objects.exists()
+    root = Path(default_storage.path(""))
+    return sorted(str(path.relative_to(root)) for path in root.rglob(f"{task.name}_*"))
+
+
+def test_a_file_comes_while_the_files_of_its_workunit_are_deleted() -> None:
+    def make() -> Scene:
+        task = late_task()
+
+        def check_(outcomes: list[Any]) -> None:
+            assert outcomes[0] in ("acknowledged", "refused", "try again")
+            file_deleter.run(NOON)
+            assert Workunit.objects.get(pk=task.workunit_id).file_delete_state == FileDeleteState.DONE
+            assert stored(task) == []
+
+        return Scene([upload(task, "first"), lambda: delete_files(task)], check_)
+
+    try_all(make)
+
+
+@pytest.mark.parametrize("other", [CONTENT, CONTENT[::-1]], ids=["the same", "another"])
+def test_a_file_comes_at_two_servers(other: bytes) -> None:
+    def make() -> Scene:
+        task = late_task()
+
+        def check_(outcomes: list[Any]) -> None:
+            assert outcomes.count("acknowledged") >= 1 or other != CONTENT
+            for server in ("first", "second"):
+                # A client that was told to come again does.
+                outcomes.append(upload(task, server, other)())
+            row = Upload.objects.get(result=task)
+            assert "acknowledged" in outcomes and row.is_complete
+            assert stored(task) == [row.path]
+            with default_storage.open(row.path) as file:
+                assert hashlib.md5(file.read()).hexdigest() == row.md5
+
+        return Scene([upload(task, "first"), upload(task, "second", other)], check_)
+
+    try_all(make)
+
+
+def test_two_servers_and_the_file_deleter() -> None:
+    def make() -> Scene:
+        task = late_task()
+
+        def check_(_: list[Any]) -> None:
+            file_deleter.run(NOON)
+            assert stored(task) == []
+
+        return Scene([upload(task, "first"), upload(task, "second"), lambda: delete_files(task)], check_)
+
+    try_all(make)
+
+
+def test_what_an_upload_stores_is_taken_for_abandoned_meanwhile() -> None:
+    """As by a worker whose clock is a day ahead."""
+
+    def make() -> Scene:
+        task = late_task()
+        ahead = timezone.now() + dt.timedelta(days=2)
+
+        def check_(outcomes: list[Any]) -> None:
+            if outcomes[0] == "try again":
+                assert upload(task, "first")() == "acknowledged"
+            assert stored(task) == [Upload.objects.get(result=task).path]
+
+        return Scene([upload(task, "first"), lambda: leftovers.delete(ahead)], check_)
+
+    try_all(make)
