@@ -11,7 +11,6 @@ from io import BytesIO
 from ipaddress import ip_network
 
 import pytest
-from accounting.simulation.client import Attachment, SimulatedComputer
 from django.core import mail
 from django.db import connection
 from django.test import Client
@@ -32,6 +31,7 @@ from tests.support.accounting_factories import make_project
 from tests.support.am_rpc import attach, host_of, make_computer, sync
 from tests.support.fake_project import EMAIL, PASSWORD, STRONG_KEY, WEAK_KEY, FakeProject
 from tests.support.sessions import sign_in_lately
+from tools.simulation.client import Attachment, SimulatedComputer
 
 pytestmark = pytest.mark.django_db
 
