@@ -9,10 +9,10 @@ from urllib.parse import urlencode
 
 import pytest
 
-from accounting.simulation.client import SimulatedComputer
 from portal.wire.credentials import client_password_hash
 from tests.support.containers import Machine, Podman, machines, missing, write_settings
 from tests.support.wait import wait_until
+from tools.simulation.client import SimulatedComputer
 
 pytestmark = pytest.mark.long
 EMAIL, PASSWORD = "dora@example.org", "seven green boats"

@@ -23,7 +23,6 @@ from accounting.models import DataCopy, HostProject, OwnAccount, Project, Projec
 from accounting.own_accounts import checks, requests
 from accounting.own_accounts.requests import REQUEST_KEPT, AccountRequest
 from accounting.rpc import account_keys, catalogue
-from accounting.simulation.client import Attachment, SimulatedComputer
 from portal.celery import app
 from portal.models import User
 from portal.sign_in.throttle import PROJECT_ACCOUNTS_PER_HOUR
@@ -32,6 +31,7 @@ from tests.support.accounting_factories import make_project
 from tests.support.am_rpc import attach, host_of, make_computer, sync
 from tests.support.fake_project import EMAIL, PASSWORD, STRONG_KEY, WEAK_KEY, FakeProject
 from tests.support.sessions import sign_in_lately
+from tools.simulation.client import Attachment, SimulatedComputer
 
 pytestmark = pytest.mark.django_db
 

@@ -12,7 +12,6 @@ from django.test import Client
 from pytest_django.live_server_helper import LiveServer
 
 from accounting.models import Day, HostLedger, HostProject, Project
-from accounting.simulation.client import SimulatedComputer
 from portal.models import ClientKey, Host, User
 from tests.support.am_rpc import (
     Reply,
@@ -28,6 +27,7 @@ from tests.support.am_rpc import (
     token_of,
     work,
 )
+from tools.simulation.client import SimulatedComputer
 
 
 def with_element(message: bytes, element: bytes) -> bytes:

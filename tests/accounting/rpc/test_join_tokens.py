@@ -13,13 +13,13 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from accounting.models import Project
-from accounting.simulation.client import SimulatedComputer
 from portal.models import ClientKey, Host, JoinToken, SecurityEvent, User, WaitingMail
 from portal.people.join_tokens import JoinTokenRefused, joinable_hosts, make_join_token, revoke_join_token
 from portal.people.recovery import revoke_access
 from portal.people.security_events import NOWHERE
 from portal.wire.scanner import ProtocolError
 from tests.support.am_rpc import HOUR, START, attach, call, copy_of, host_of, make_computer, post, sync
+from tools.simulation.client import SimulatedComputer
 
 WEEK = dt.timedelta(days=7)
 

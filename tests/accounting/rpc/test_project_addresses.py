@@ -14,11 +14,11 @@ from accounting.models import HostLedger, HostProject, Project, ProjectAddress
 from accounting.projects import signing_key
 from accounting.projects.addresses import learn, move
 from accounting.rpc import account_keys, catalogue
-from accounting.simulation.client import Attachment
 from portal.models import Host, User
 from tests.support.accounting_factories import make_project
 from tests.support.am_rpc import attach, hours_credited, hours_pass, make_computer, post, row_of, sync
 from tests.support.cases import FOLDER, CaseComputer, attached
+from tools.simulation.client import Attachment
 
 TIDEWATER = "https://tidewater.example.org/science/"
 NEW = "https://new.tidewater.example.org/science/"

@@ -26,12 +26,12 @@ from credit.models import (
 from credit.pages.explanation import stored_explanation
 from credit.statistics.facts import workunit_facts
 from credit.validator.comparison import RUNTIME_OUTLIER, Delivered
-from portal.benchmarks.statements import statements
 from portal.models import Host
 from scheduler.lifecycle import transitioner
 from tests.support.credit_engine_facts import about, recomputed_credit
 from tests.support.credit_factories import make_app, make_result, make_version
 from tests.support.validator_runs import EST, LATER, WRONG, differences, done, record, report, validate
+from tools.benchmarks.harness.statements import statements
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("registered_functions")]
 
