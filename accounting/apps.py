@@ -27,8 +27,7 @@ class AccountingConfig(AppConfig):
             ProjectVersion,
             StatisticsImport,
         )
-        from accounting.projects import moves, own_project
-        from accounting.simulation import demo_projects
+        from accounting.projects import demo_projects, moves, own_project
         from accounting.statistics.run import IMPORT
         from portal.audit import signed_log
         from portal.audit.register import audit

@@ -15,10 +15,8 @@ class CreditConfig(AppConfig):
         from credit.experiments import worker as experiments
         from credit.experiments.request import KIND as EXPERIMENT
         from credit.export import consent
-        from credit.export import figures as export_figures
         from credit.export.run import EXPORT
-        from credit.figures import credit as credit_figures
-        from credit.figures import jobs, public
+        from credit.figures import table
         from credit.laboratory import demo_texts
         from credit.models import App, AppVersion, Platform
         from credit.pages.setting_texts import APP_LABELS, VERSION_LABELS
@@ -47,8 +45,7 @@ class CreditConfig(AppConfig):
         erasure_hooks.append(consent.leave)
         erasure_hooks.append(membership.forget)
         if "project" in settings.ROOMS:
-            for figures in (jobs, credit_figures, public, export_figures):
-                figures.register()
+            table.register()
             for kind in (consent.STATISTICS, consent.HOSTS, top_lists.TOP_LISTS):
                 consents.add(kind)
             jobs_of_maintenance.add(CREDIT)

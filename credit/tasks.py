@@ -14,7 +14,7 @@ from credit.changes import effects
 from credit.export import run as export
 from credit.figures import outcomes
 from credit.models import App
-from credit.statistics import feeder, thinning
+from credit.statistics import feeder, pairs, thinning
 from credit.top_lists import count as top_lists
 from credit.validator import worker
 from portal.celery import is_full
@@ -47,6 +47,12 @@ def feed() -> None:
     """Every ten minutes."""
     report = feeder.feed(database_now())
     log.info("feeder_run", **asdict(report))
+
+
+@shared_task
+def count_pairs() -> None:
+    """Every hour."""
+    log.info("pairs_counted", listed=pairs.count_all(database_now()))
 
 
 @shared_task

@@ -22,14 +22,12 @@ class SchedulerConfig(AppConfig):
         from portal.dashboard.navigation import Page, pages
         from portal.languages import supplied
         from portal.maintenance import jobs
-        from portal.ops.metrics import app_collectors
         from portal.people import consents
         from scheduler.examples.texts import SUPPLIED
         from scheduler.files.check import FILES
         from scheduler.lifecycle import figures, host_merge
         from scheduler.lifecycle.archived_credit import archived_credit, archived_credit_for_apps
         from scheduler.lifecycle.host_programs import programs_run, programs_section
-        from scheduler.lifecycle.metrics import Background
         from scheduler.models import AppKeyword, PlanClass
         from scheduler.releases import rollout, second_person, testers
         from scheduler.releases import steps as release_steps
@@ -42,7 +40,6 @@ class SchedulerConfig(AppConfig):
         merge_hooks.append(host_merge.follow)
         host_sections.append(programs_section)
         program_readers.append(programs_run)
-        app_collectors.append(Background())
         if "project" in settings.ROOMS:
             figures.register()
             consents.add(testers.TESTING)

@@ -35,6 +35,18 @@ _NO_CRASH: Final = frozenset({Ending.ABORTED, Ending.NOT_DOWNLOADED, Ending.LOST
 """What the owner may want, and what may be the project's fault or the network's: the quota stays as it is."""
 
 
+UNDONE: Final = _NO_CRASH
+"""Endings of jobs that a computer was sent and did not compute. Whoever picks jobs gets rid of the others by them."""
+
+
+def counts_again(nundone: int, njobs: int, max_undone_share: float) -> bool:
+    """Whether a job that was not computed counts in the day's quota as one more job: the first ones do not.
+
+    ``nundone``: jobs of the day that ended so, this one included; ``njobs``: jobs of the day that count.
+    """
+    return nundone > max_undone_share * max(njobs, nundone)
+
+
 def is_on_probation(record: HostVersionFacts, now: float, rules: Rules) -> bool:
     """Whether the host has still to show that it does not pick its jobs (whatever the app makes of that).
 
@@ -215,28 +227,33 @@ def replication_chance(record: HostVersionFacts | None, rules: Rules) -> float:
     return max(rules.min_replication_chance, falling)
 
 
-def is_odd(sample: float, record: HostVersionFacts | None, version: Average | None, rules: Rules) -> bool:
+def is_odd(sample: float, ratio: float, record: HostVersionFacts | None, version: Average | None, rules: Rules) -> bool:
     """Whether a single result's PFC / fpops_est is so far from the host's average, or the version's, that another
-    result has to confirm it. Averages below the sample thresholds are not compared.
+    result has to confirm it. Averages below the sample thresholds are not compared. ``ratio``: ``peaks.peak_ratio``.
     """
     factor = rules.look_again_factor
     if factor is None:
         return False
-    known = [] if record is None else [(record.pfc, rules.min_host_samples)]
-    known += [] if version is None else [(version, rules.min_version_samples)]
-    averages = [pfc.avg for pfc, threshold in known if pfc.n >= threshold and pfc.avg]
+    known = [] if record is None else [(record.pfc, ratio, rules.min_host_samples)]
+    known += [] if version is None else [(version, 1.0, rules.min_version_samples)]
+    averages = [pfc.avg * times for pfc, times, threshold in known if pfc.n >= threshold and pfc.avg]
     return any(not average / factor <= sample <= average * factor for average in averages)
 
 
 def needs_confirmation(
-    app: AppFacts, sample: float, record: HostVersionFacts | None, version: Average | None, now: float
+    app: AppFacts,
+    sample: float,
+    ratio: float,
+    record: HostVersionFacts | None,
+    version: Average | None,
+    now: float,
 ) -> bool:
     """Whether a single result's claim has to wait for another result, in an app that otherwise has two of each job.
 
     It is odd, or, where probation counts, nothing shows yet what the host's claims are worth.
     """
     rules = app.rules
-    if is_odd(sample, record, version, rules):
+    if is_odd(sample, ratio, record, version, rules):
         return True
     if record is None or not (app.host_scale_check and rules.only_clean_samples_raise):
         return False

@@ -37,6 +37,10 @@ HONEST_JOBS: Final = 40_000
 FAILING_PART: Final = 0.03
 """Of the jobs of honest computers that fail now and then."""
 EVASION_BOUND: Final = 0.02
+SINGLE_PICKING_BOUND: Final = 0.04
+"""Of single results, where as many long jobs fail as honest hosts may fail: 0.05 × (their size / the mean − 1)."""
+ONE_TIME_ADAPTIVE_BOUND: Final = 1.1
+"""The default is averaged with another replica's claim for the same job, which may be a little above it."""
 PICKING_JOBS: Final = 300
 """Of the computer that picks. Its first third is left out: by then most computers have left probation."""
 _LIKE_ERRORS: Final = (Cheat.PICK_BY_202, Cheat.PICK_BY_DOWNLOAD, Cheat.PICK_BY_UPLOAD, Cheat.PICK_BY_LOSS)
@@ -56,6 +60,14 @@ GPU_TIME: Final = "project neutrality: credit of GPU time off the efficiency of 
 SINGLE, ADAPTIVE, PAIRS = "single results", "adaptive replication", "two replicas"
 WAYS: Final = {SINGLE: Setup(), ADAPTIVE: Setup(is_adaptive=True), PAIRS: Setup(nreplicas=2)}
 """How often a job is computed. With adaptive replication once for trusted computers, but for spot-checks."""
+_LEVELS: Final = {
+    Cheat.LATE: "exaggerating tenfold after 60 honest jobs",
+    Cheat.RAMP: "exaggerating 5 % more with each job",
+    Cheat.LEAVE: "exaggerating tenfold, and leaving for a new record each time",
+    Cheat.LEAVE_SLACK: "next to nothing for ten jobs of a record, then leaving for a new one",
+}
+_LEVEL_BOUNDS: Final[dict[Cheat, float | None]] = {Cheat.LEAVE: 0.05, Cheat.LEAVE_SLACK: None}
+"""Those that leave claim at most the default, which may be a little above honest hosts' mean."""
 _PICKING: Final = {
     Cheat.CHERRY_PICK: "compute errors",
     Cheat.PICK_BY_202: "202 that nobody asked for",
@@ -139,7 +151,14 @@ def goal_steps(rules: Rules, seeds: Sequence[int]) -> list[Callable[[], list[Goa
     """What measures the goals of the document, part by part: each call takes seconds."""
     cheating = [partial(_cheat_goals, rules, seeds, way, check) for way, check in product(WAYS, (False, True))]
     evading = [partial(_evasion_goals, rules, seeds, way) for way in WAYS]
-    return [partial(_neutrality_goals, rules, seeds), *cheating, *evading, partial(_honest_goals, rules, seeds)]
+    levels = [partial(_level_goals, rules, seeds, way) for way in WAYS]
+    return [
+        partial(_neutrality_goals, rules, seeds),
+        *cheating,
+        *levels,
+        *evading,
+        partial(_honest_goals, rules, seeds),
+    ]
 
 
 def _neutrality_goals(rules: Rules, seeds: Sequence[int]) -> list[Goal]:
@@ -188,13 +207,25 @@ def _cheat_goals(rules: Rules, seeds: Sequence[int], way: str, check: bool) -> l
         Goal(f"exaggerating tenfold, gain in the first {CHEAT_JOBS} jobs ({way})", fmean(early), max(early), None),
     ]
     if setup.nreplicas == 1:
+        bound = ONE_TIME_ADAPTIVE_BOUND if setup.is_adaptive else 1.0
         goals.append(
-            Goal(f"one-time cheat: greatest grant over the default ({way})", fmean(greatest), max(greatest), 1.0)
+            Goal(f"one-time cheat: greatest grant over the default ({way})", fmean(greatest), max(greatest), bound)
         )
     picking = {Cheat.CHERRY_PICK: "picking short jobs", Cheat.SLACK: "next to nothing on nine of ten jobs"}
     for cheat, words in picking.items():
         gains = [gain.late - 1 for gain in found[cheat]]
         goals.append(Goal(f"{words}: gain ({way})", fmean(gains), max(gains), None))
+    return goals
+
+
+def _level_goals(rules: Rules, seeds: Sequence[int], way: str) -> list[Goal]:
+    """The gain of hosts whose claims change their level: on average over twice ``CHEAT_JOBS`` jobs."""
+    goals = []
+    for cheat, words in _LEVELS.items():
+        found = [_with_cheat(replace(WAYS[way], rules=rules, seed=seed), cheat) for seed in seeds]
+        gains = [(gain.early + gain.late) / 2 - 1 for gain in found]
+        bound = _LEVEL_BOUNDS.get(cheat, EVASION_BOUND)
+        goals.append(Goal(f"{words}: gain ({way})", fmean(gains), max(gains), bound))
     return goals
 
 
@@ -239,12 +270,21 @@ def _evasion_goals(rules: Rules, seeds: Sequence[int], way: str) -> list[Goal]:
             continue
         gains = [picking_gain(rules, seed, cheat, way) for seed in seeds]
         name = f"picking by {words}: gain ({way}, host_scale_check)"
-        goals.append(Goal(name, fmean(gains), max(gains), EVASION_BOUND))
+        goals.append(Goal(name, fmean(gains), max(gains), _picking_bound(cheat, way)))
     for cheat in (Cheat.CHERRY_PICK, Cheat.HOLD_BACK, Cheat.PICK_AND_EXAGGERATE):
         gains = [picking_gain(rules, seed, cheat, way, failing_part=FAILING_PART) for seed in seeds]
         name = f"picking by {_PICKING[cheat]}, others fail {FAILING_PART:.0%}: gain ({way}, host_scale_check)"
-        goals.append(Goal(name, fmean(gains), max(gains), EVASION_BOUND))
+        goals.append(Goal(name, fmean(gains), max(gains), _picking_bound(cheat, way)))
     return goals
+
+
+def _picking_bound(cheat: Cheat, way: str) -> float | None:
+    """What the rules can hold; docs/explanation/credit.md says why single results leave more, and once anything."""
+    if way != SINGLE:
+        return EVASION_BOUND
+    if cheat is Cheat.PICK_AND_EXAGGERATE:
+        return None
+    return SINGLE_PICKING_BOUND if cheat in (Cheat.PICK_FEW, Cheat.HOLD_IN_TURNS) else EVASION_BOUND
 
 
 def honest_loss(rules: Rules, seed: int, failing_part: float, way: str = SINGLE) -> float:

@@ -30,13 +30,14 @@ class Workunits:
     canonical_id: Column
     canonical_credit: Column
     delay_bound_secs: Column
+    given_credit: Column
 
 
 @dataclass(slots=True)
 class Results:
     """Their results that count, in the order of (workunit, id). 0: none, for host, user and version; NaN: not known.
 
-    ``sent_at`` and ``received_at`` in microseconds since 1970.
+    ``sent_at`` and ``received_at`` in microseconds since 1970. ``assigned_credit``: set by the comparison.
     """
 
     id: Column
@@ -57,7 +58,12 @@ class Results:
     p_fpops: Column
     partial_elapsed_secs: Column
     partial_credit: Column
+    ninstances: Column
     digest: list[bytes | None] = field(kw_only=True)
+    assigned_credit: Column = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.assigned_credit = np.full(len(self.id), np.nan)
 
 
 @dataclass(slots=True)
@@ -92,6 +98,7 @@ class Records:
     waiting_avg: Column
     samples_at: Column
     failing_share: Column
+    instance_flops: Column
 
 
 @dataclass(slots=True)
@@ -107,13 +114,13 @@ class Accounts:
 def lock_workunits(app_id: int, limit: int, now_us: int) -> Workunits:
     """The first workunits that wait and that no other pass has locked."""
     return Workunits(
-        *_decoded(sql.LOCK_WORKUNITS.run(app_id, limit, now_us), "int8 float8 float8 int2 int2 int8 float8 int8")
+        *_decoded(sql.LOCK_WORKUNITS.run(app_id, limit, now_us), "int8 float8 float8 int2 int2 int8 float8 int8 float8")
     )
 
 
 _RESULT_TYPES: Final = (
     "int8 int8 int8 int8 int8 int2 int2 float8 timestamptz timestamptz float8 float8 float8 float8 bool float8"
-    " float8 float8"
+    " float8 float8 float8"
 )
 
 
@@ -131,7 +138,7 @@ def read_results(workunit_ids: Column) -> Results:
 
 _RECORD_TYPES: Final = (
     "int8 int8 int8 float8 int8 float8 float8 float8 int8 float8 float8 float8 bool timestamptz float8 int8 int8"
-    " int8 float8 int8 float8 int8 float8 timestamptz float8"
+    " int8 float8 int8 float8 int8 float8 timestamptz float8 float8"
 )
 
 
@@ -214,6 +221,7 @@ def records_of(records: Records) -> list[HostVersionFacts]:
             _averages(r.waiting_n, r.waiting_avg),
             map(_time, r.samples_at.tolist()),
             r.failing_share.tolist(),
+            map(_number, r.instance_flops.tolist()),
         )
     )
 

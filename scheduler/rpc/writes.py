@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import orjson
+from django.conf import settings
 
 from credit.engine.facts import HostVersionFacts
 from portal.clients.wants import Query, Row, Step, Steps
 from scheduler.engine.facts import Choice, Job, RecordKey
+from scheduler.engine.ties import Separation
 from scheduler.rpc import sql as rpc_sql
 from scheduler.rpc.store import JobsOfDay, KnownHost
 
@@ -156,14 +158,21 @@ def _rows(host_id: int, user_id: int, changes: Changes, now: str) -> dict[str, l
 
 
 def job_row(
-    job: Job, choice: Choice, p_fpops: float, deadline_at: dt.datetime, *, one_per_user: bool, must_replicate: bool
+    job: Job,
+    choice: Choice,
+    p_fpops: float,
+    deadline_at: dt.datetime,
+    ties: Sequence[int],
+    *,
+    one_per_user: bool,
+    must_replicate: bool,
 ) -> dict[str, Any]:
     return {
         "id": job.id,
         "workunit_id": job.workunit_id,
         "app_version_id": choice.key.version_id or None,
         "processor_type": choice.processor_type,
-        "peak_flops": choice.usage.peak_flops,
+        "peak_flops": choice.usage.peak_flops if choice.usage.is_peak_known else None,
         "p_fpops": p_fpops,
         "projected_flops": choice.flops,
         # Of its own programs a client says itself what they use: few GPUs must not hide many processors.
@@ -171,6 +180,9 @@ def job_row(
         "deadline_at": deadline_at.isoformat(),
         "one_per_user": one_per_user,
         "must_replicate": must_replicate,
+        # Whose account it is stands in a column of its own.
+        "ties": [tie for tie in ties if tie < 0],
+        "is_strict": settings.SEPARATE_REPLICAS == Separation.STRICT,
     }
 
 
@@ -198,5 +210,8 @@ def record_row(key: RecordKey, record: HostVersionFacts, id_: int | None, inheri
 def jobs_of_day_columns(jobs: JobsOfDay) -> dict[str, Any]:
     return {
         "jobs_day": jobs.day.isoformat() if jobs.day else None,
-        "jobs_of_day": [[*key, njobs] for key, njobs in jobs.counts.items()],
+        "jobs_of_day": [
+            [*key, njobs, jobs.undone[key]] if key in jobs.undone else [*key, njobs]
+            for key, njobs in jobs.counts.items()
+        ],
     }

@@ -23,6 +23,7 @@ from credit.laboratory.goals import ADAPTIVE, CPU_TIME, GPU_TIME, PAIRS, Goal
 from credit.laboratory.parameters import PARAMETERS
 from credit.laboratory.population import KINDS, Cheat, Computer, make_job
 from credit.laboratory.trial import Outcome, Setup, Trial
+from credit.management.commands import credit_report
 
 NEUTRAL = "device neutrality: versions' mean grants apart"
 COLLUDING = "gain of those who collude in pairs, per FLOP"
@@ -108,11 +109,11 @@ def test_a_small_part_is_one_computer_and_of_those_who_collude_a_pair() -> None:
 def test_each_way_of_cheating_can_be_chosen() -> None:
     ways = [cheat for cheat in Cheat if cheat is not Cheat.NONE]
     assert {name for name in PARAMETERS if name.startswith("cheat_")} == {f"cheat_{way}" for way in ways}
-    assert len(ways) == 17
-    experiment = Experiment([Variant(replication=PAIRS)], {f"cheat_{way}": 0.02 for way in ways}, 3000, 1)
+    assert len(ways) == 21
+    experiment = Experiment([Variant(replication=PAIRS)], {f"cheat_{way}": 0.02 for way in ways}, 6000, 1)
     [found] = measure(experiment)
     gains = [goal.name for goal in found.goals if goal.name.startswith("gain of those who")]
-    assert len(set(gains)) == 17
+    assert len(set(gains)) == 21
     assert all(PARAMETERS[f"cheat_{way}"].help for way in ways)
 
 
@@ -215,6 +216,8 @@ def test_the_report_measures_the_documents_goals_with_the_same_module(monkeypatc
         ]
 
     monkeypatch.setattr(laboratory, "goal_steps", steps)
+    groups = [Goal("groups", 0.01, 0.01, 0.02)]
+    monkeypatch.setattr(credit_report, "collusion_goals", lambda seeds: groups[: len(list(seeds)) - 1])
     out = StringIO()
     with pytest.raises(CommandError, match=r"missed: 1$"):
         call_command("credit_report", "--rules", "letter", "--seeds", "2", stdout=out)
@@ -225,7 +228,11 @@ def test_the_report_measures_the_documents_goals_with_the_same_module(monkeypatc
         ["first", "0.0100", "0.0200", "0.03", "met"],
         ["second", "1.0000", "2.0000", "1.50", "MISSED"],
         ["3", "0.0000", "0.0000"],
+        ["groups", "0.0100", "0.0100", "0.02", "met"],
     ]
+    out = StringIO()
+    call_command("credit_report", "--collusion", "--seeds", "2", stdout=out)
+    assert [line.split()[0] for line in out.getvalue().splitlines()] == ["goal", "groups"]
     out = StringIO()
     with pytest.raises(CommandError, match=r"missed: 1$"):
         call_command("credit_report", "--json", stdout=out)
@@ -270,7 +277,7 @@ def test_many_jobs_that_are_held_back_cost_no_more_time_each(monkeypatch: pytest
 
 def test_the_documents_goals_are_measured_in_parts() -> None:
     # Neutrality; cheats by three ways, with the check and without; evasions by three ways; honest ones.
-    assert len(document.goal_steps(Variant().rules, [1])) == 1 + 3 * 2 + 3 + 1
+    assert len(document.goal_steps(Variant().rules, [1])) == 1 + 3 * 2 + 3 + 3 + 1
 
 
 def process(**order: object) -> subprocess.CompletedProcess[str]:

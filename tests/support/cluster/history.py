@@ -21,9 +21,9 @@ from typing import Any, Final, Protocol
 
 import psycopg
 
-from accounting.benchmarks import fleet
 from tests.support.scheduler_clients import Computer, names, result_xml
 from tests.support.wait import wait_until
+from tools.benchmarks import am_fleet as fleet
 
 PATIENCE_SECS: Final = 90.0
 PAUSE_SECS: Final = 0.1
