@@ -61,7 +61,7 @@ def ask(user: User, project: Project, request: AccountRequest) -> None:
 def tell_worker(account_id: int) -> None:
     """If the broker cannot be reached, `look_after` sends a message within a minute."""
     with suppress(OperationalError):
-        app.send_task(TASK, (account_id,), retry=False, expires=60)
+        app.send_task(TASK, (account_id,), retry=False)
 
 
 def take(account_id: int, now: dt.datetime) -> tuple[OwnAccount, AccountRequest] | None:

@@ -10,7 +10,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 from portal.clients.wants import Once, Steps, in_thread
 
 Value = TypeVar("Value")
-WAIT_SECS: Final = 2.0
+WAIT_SECS: Final = 3.0
 """For another request that reads it; then a request reads by itself."""
 
 

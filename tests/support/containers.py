@@ -25,7 +25,7 @@ HOST: Final = "portal.example.org"
 BASE: Final = "localhost/cobblestone/base"
 PROGRAMS: Final = ("podman", "podman-compose", "runc", "mmdebstrap", "ip", "nsenter", "curl", "openssl")
 TARGETS: Final = re.findall(
-    r"^FROM \w+ AS (site|nginx|database|valkey|patroni|etcd)$", (FILES / "Containerfile").read_text(), re.M
+    r"^FROM \w+ AS (site|nginx|database|valkey|patroni|etcd|haproxy)$", (FILES / "Containerfile").read_text(), re.M
 )
 VALKEY_PASSWORD: Final = "a password of Valkey"
 BUILD_SECS: Final = 1800.0
@@ -197,11 +197,12 @@ def write_settings(folder: Path, **changed: str) -> None:
     key = signing.generate_key()
     (etc / "am_signing_private").write_text(signing.private_key_text(key))
     (etc / "am_signing_public").write_text(signing.public_key_text(key))
-    shutil.copy(CHECKOUT / "deploy" / "patroni.yml", etc)
+    for name in ("patroni.yml", "haproxy.cfg"):
+        shutil.copy(CHECKOUT / "deploy" / name, etc)
     owners = {"valkey.conf": VALKEY, "patroni.yml": POSTGRES}
     for path in [etc, *etc.iterdir()]:
         os.chown(path, 0, owners.get(path.name, SITE))
-        path.chmod(0o750 if path == etc else 0o640)
+        path.chmod(0o750 if path == etc else 0o644 if path.name == "haproxy.cfg" else 0o640)
     files = ("-keyout", tls / "privkey.pem", "-out", tls / "fullchain.pem")
     _run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={HOST}", *files])
 
