@@ -1,19 +1,20 @@
 """The account manager: client RPC, ledger, daily history."""
 
-from django.apps import AppConfig
 from django.utils.translation import gettext_lazy as _
 
+from portal import extras
 
-class AccountingConfig(AppConfig):
+
+class AccountingConfig(extras.SiteApp):
     name = "accounting"
     verbose_name = _("Account manager")
+    room = "account_manager"
 
     def ready(self) -> None:
         from django.conf import settings
 
         from accounting import figures
         from accounting.account_data import copies
-        from accounting.alerts.metrics import AlertMetrics
         from accounting.badges import usual
         from accounting.computers.support_problems import read_problems
         from accounting.exchange import exports
@@ -35,7 +36,6 @@ class AccountingConfig(AppConfig):
         from portal.languages import supplied
         from portal.maintenance import jobs
         from portal.operators.support import data_copiers, problem_readers
-        from portal.ops.metrics import app_collectors
         from portal.requested_work.queue import kinds
 
         supplied.texts.extend([*usual.TEXTS, own_project.SUMMARY, *demo_projects.TEXTS])
@@ -45,7 +45,6 @@ class AccountingConfig(AppConfig):
             figures.register()
             jobs.add(LEDGER)
             jobs.add(IMPORT)
-            app_collectors.append(AlertMetrics())
         problem_readers.append(read_problems)
         data_copiers.append(copies.ask_copy)
         audit(Project, secret=["shared_account_key"])

@@ -3,7 +3,6 @@
 from django.urls import URLPattern, URLResolver, include, path
 
 from accounting.account_data import views as account_data_views
-from accounting.alerts import views as alerts_views
 from accounting.badges import views as badges_views
 from accounting.certificates import views as certificates_views
 from accounting.computers import views as computers_views
@@ -52,17 +51,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("account/preferences/", preferences_views.preferences, name="preferences"),
     path("account/preferences/shown/", preferences_views.client_display, name="preferences_shown"),
     path("account/email-preferences/", mails_views.mail_preferences, name="mail_preferences"),
-    path("account/alerts/", alerts_views.alerts, name="alerts"),
-    path("account/alerts/browser/", alerts_views.add_browser, name="add_alert_browser"),
-    path("account/alerts/browser/moved/", alerts_views.move_browser, name="move_alert_browser"),
-    path("account/alerts/<int:pk>/secret/", alerts_views.renew_secret, name="renew_alert_secret"),
-    path("account/alerts/webhook/", alerts_views.add_webhook, name="add_alert_webhook"),
-    path("account/alerts/ntfy/", alerts_views.add_ntfy, name="add_alert_ntfy"),
-    path("account/alerts/<int:pk>/choose/", alerts_views.choose, name="choose_alerts"),
-    path("account/alerts/<int:pk>/test/", alerts_views.send_test, name="test_alerts"),
-    path("account/alerts/<int:pk>/resume/", alerts_views.resume, name="resume_alerts"),
-    path("account/alerts/<int:pk>/remove/", alerts_views.remove, name="remove_alerts"),
-    path("sw.js", alerts_views.service_worker, name="service_worker"),
     path("mails/end/<str:token>/", mails_views.unsubscribe_here, name="unsubscribe"),
     path("account/data/", account_data_views.data, name="data"),
     path("account/data/copy/", account_data_views.make_copy, name="make_copy"),

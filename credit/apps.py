@@ -1,12 +1,22 @@
 """Django's configuration of validated credit."""
 
-from django.apps import AppConfig
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from django.utils.translation import gettext_lazy as _
 
+from portal import extras
 
-class CreditConfig(AppConfig):
+if TYPE_CHECKING:
+    from prometheus_client.registry import Collector
+
+
+class CreditConfig(extras.SiteApp):
     name = "credit"
     verbose_name = _("Validated credit")
+    room = "project"
 
     def ready(self) -> None:
         from django.conf import settings
@@ -28,19 +38,16 @@ class CreditConfig(AppConfig):
         from credit.statistics.check import CREDIT
         from credit.teams import membership
         from credit.top_lists import consent as top_lists
-        from credit.validator.metrics import Passes
         from portal.audit.register import audit
         from portal.computers.host_changes import merge_hooks
         from portal.dashboard.navigation import Page, pages
         from portal.languages import supplied
         from portal.maintenance import jobs as jobs_of_maintenance
-        from portal.ops.metrics import app_collectors
         from portal.people import consents
         from portal.people.deletion import erasure_hooks
         from portal.requested_work.queue import kinds
 
         supplied.texts.extend(demo_texts.SUPPLIED)
-        app_collectors.append(Passes())
         # Whether the older record was published is seen by its credit, which the merge takes away.
         merge_hooks.append(consent.follow_merge)
         merge_hooks.append(host_merge.merge_host)
@@ -61,3 +68,8 @@ class CreditConfig(AppConfig):
         audit(Platform)
         changes.add_to_steps()
         kinds[EXPERIMENT] = experiments.carry_out
+
+    def collectors(self) -> Sequence[Collector]:
+        from credit.validator.metrics import Passes
+
+        return [Passes()]

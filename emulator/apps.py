@@ -1,12 +1,14 @@
 """The app's configuration."""
 
-from django.apps import AppConfig
 from django.utils.translation import gettext_lazy as _
 
+from portal import extras
 
-class EmulatorConfig(AppConfig):
+
+class EmulatorConfig(extras.SiteApp):
     name = "emulator"
     verbose_name = _("Client emulator")
+    room = "emulator"
 
     def ready(self) -> None:
         from emulator.runs import replays, worker

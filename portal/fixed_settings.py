@@ -2,6 +2,8 @@
 
 from csp.constants import NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
 
+# In this order their pages stand in menus.
+ALL_EXTRAS = ["alerts"]
 INSTALLED_APPS = [
     "portal.operators.site.SiteConfig",
     "django.contrib.admin",
@@ -22,6 +24,7 @@ INSTALLED_APPS = [
     "credit",
     "scheduler",
     "emulator",
+    *(f"extras.{name}" for name in ALL_EXTRAS),
 ]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}

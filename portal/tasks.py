@@ -10,6 +10,7 @@ from kombu.exceptions import OperationalError
 
 from portal.dashboard import record, thinning
 from portal.databases import clock
+from portal.extras import site_apps
 from portal.maintenance import runs
 from portal.ops import housekeeping
 from portal.people import key_mails, key_upkeep, security_events
@@ -35,6 +36,8 @@ def tidy_up() -> None:
     housekeeping.remove_expired()
     key_upkeep.end_outdated_keys(clock.now())
     security_events.delete_old(clock.now())
+    for site_app in site_apps():
+        site_app.tidy_up(clock.now())
 
 
 @shared_task

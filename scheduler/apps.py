@@ -1,12 +1,22 @@
 """The project server's application, and what it adds to others when it starts."""
 
-from django.apps import AppConfig
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from django.utils.translation import gettext_lazy as _
 
+from portal import extras
 
-class SchedulerConfig(AppConfig):
+if TYPE_CHECKING:
+    from prometheus_client.registry import Collector
+
+
+class SchedulerConfig(extras.SiteApp):
     name = "scheduler"
     verbose_name = _("Project server")
+    room = "project"
 
     def ready(self) -> None:
         from django.conf import settings
@@ -22,14 +32,12 @@ class SchedulerConfig(AppConfig):
         from portal.dashboard.navigation import Page, pages
         from portal.languages import supplied
         from portal.maintenance import jobs
-        from portal.ops.metrics import app_collectors
         from portal.people import consents
         from scheduler.examples.texts import SUPPLIED
         from scheduler.files.check import FILES
         from scheduler.lifecycle import figures, host_merge
         from scheduler.lifecycle.archived_credit import archived_credit, archived_credit_for_apps
         from scheduler.lifecycle.host_programs import programs_run, programs_section
-        from scheduler.lifecycle.metrics import Background
         from scheduler.models import AppKeyword, PlanClass
         from scheduler.releases import rollout, second_person, testers
         from scheduler.releases import steps as release_steps
@@ -42,7 +50,6 @@ class SchedulerConfig(AppConfig):
         merge_hooks.append(host_merge.follow)
         host_sections.append(programs_section)
         program_readers.append(programs_run)
-        app_collectors.append(Background())
         if "project" in settings.ROOMS:
             figures.register()
             consents.add(testers.TESTING)
@@ -56,3 +63,8 @@ class SchedulerConfig(AppConfig):
         audit(AppKeyword)
         release_steps.register()
         second_person.register()
+
+    def collectors(self) -> Sequence[Collector]:
+        from scheduler.lifecycle.metrics import Background
+
+        return [Background()]

@@ -1,11 +1,10 @@
-"""The account manager's tables by subject: projects, choices, ledger, sums, statistics, tasks, news, alerts, files,
+"""The account manager's tables by subject: projects, choices, ledger, sums, statistics, tasks, news, files,
 certificates and badges.
 
 Amounts are whole numbers of 1e-6 (what a client prints), in the order of ``amounts.KINDS`` where they are arrays.
 """
 
 from accounting.models.accounts import AccountSettings, UserProject
-from accounting.models.alerts import AlertChannel, AlertMessage, AlertTrouble, AlertWatch
 from accounting.models.asked import ProjectChange
 from accounting.models.files import DataCopy, DataCopyPart
 
@@ -53,10 +52,6 @@ __all__ = [
     "PROCESSOR_TYPES",
     "AccountSettings",
     "AccountTotal",
-    "AlertChannel",
-    "AlertMessage",
-    "AlertTrouble",
-    "AlertWatch",
     "Announcement",
     "Answer",
     "Badge",

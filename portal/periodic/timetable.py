@@ -27,8 +27,6 @@ _ACCOUNT_MANAGER: Final = {
     "import-statistics": ("accounting.tasks.import_statistics", 300),
     "send-campaigns": ("accounting.tasks.send_campaigns", 600),
     "follow-tasks": ("accounting.tasks.follow_tasks", 300),
-    "look-for-alerts": ("accounting.tasks.look_for_alerts", 60),
-    "deliver-alerts": ("accounting.tasks.deliver_alerts", 60),
     "award-badges": ("accounting.tasks.award_badges", 600),
 }
 _EMULATOR: Final = {
@@ -68,10 +66,10 @@ def timetable(
         }
         if has_demo:
             entries["top-up"] = ("scheduler.tasks.top_up", 60)
-    return _as_celery(entries)
+    return as_celery(entries)
 
 
-def _as_celery(entries: Mapping[str, tuple[str, int]]) -> dict[str, dict[str, Any]]:
+def as_celery(entries: Mapping[str, tuple[str, int]]) -> dict[str, dict[str, Any]]:
     """A task that no worker took until the next one is due is dropped, so queues stay short after an outage."""
     return {
         name: {"task": task, "schedule": secs, "options": {"expires": max(_MIN_EXPIRY_SECS, secs)}}

@@ -6,8 +6,10 @@ from typing import Any
 
 from django import template
 from django.urls import NoReverseMatch, reverse
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
+
+from portal.extras import apps_in_use
 
 register = template.Library()
 
@@ -36,3 +38,12 @@ def nav_link(context: dict[str, Any], name: str, label: str) -> SafeString:
 def menu_link(context: dict[str, Any], name: str, label: str) -> SafeString:
     """A link of a menu, marked on its own page only."""
     return _link(context, name, label, below=False)
+
+
+@register.simple_tag(takes_context=True)
+def extra_links(context: dict[str, Any], *, in_menu: bool = False) -> SafeString:
+    """Links to the account's pages of extras, as tabs, or those for the menu of the header."""
+    pages = [page for app in apps_in_use() for page in app.account_pages() if page.in_menu or not in_menu]
+    return format_html_join(
+        "", "{}", ((_link(context, page.view, str(page.title), below=not in_menu),) for page in pages)
+    )

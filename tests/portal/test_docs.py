@@ -118,9 +118,8 @@ def test_links_lead_somewhere(document: Path) -> None:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_files_that_are_named_exist(document: Path) -> None:
     """Paths in code marks that begin with a folder of ours, and the folder tour's."""
-    named = set(
-        re.findall(r"`((?:portal|accounting|tests|deploy|docs|templates|static)/[\w/.*-]+)`", document.read_text())
-    )
+    folders = "portal|accounting|credit|scheduler|emulator|extras|tests|deploy|docs|templates|static"
+    named = set(re.findall(rf"`((?:{folders})/[\w/.*-]+)`", document.read_text()))
     missing = [name for name in named if not list(ROOT.glob(name.rstrip("/")))]
     assert not missing
 
@@ -205,7 +204,7 @@ def test_each_line_of_the_threat_model_names_tests_that_there_are() -> None:
     rows = [line for line in lines if line.startswith("| ") and not line.startswith(("| wants", "| what", "| ---"))]
     assert len(rows) >= 30
     for row in rows:
-        named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", row.split(" | ")[-1])
+        named = re.findall(r"`((?:tests|extras)/[\w/]+\.py)::(\w+)`", row.split(" | ")[-1])
         assert named, row
         for file, name in named:
             assert re.search(rf"^ *(async )?def {name}\(", (ROOT / file).read_text(), re.M), f"{file}::{name}"

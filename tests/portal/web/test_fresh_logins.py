@@ -18,7 +18,7 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 from pytest_django import DjangoCaptureOnCommitCallbacks, Settings
 
-from accounting.models import AlertChannel
+from extras.alerts.models import AlertChannel
 from portal.models import User
 from portal.people.fresh_login import declaration_of
 from portal.people.security_events import NOWHERE
@@ -28,9 +28,7 @@ from tests.support.sessions import confirm_address, sign_in_lately
 
 NEEDED: Final = {
     "account/alerts/<int:pk>/secret/",
-    "account/alerts/browser/",
-    "account/alerts/ntfy/",
-    "account/alerts/webhook/",
+    "account/alerts/<slug:path>/",
     "account/data/copy/",
     "account/password/set/",
     "account/tokens/",
@@ -316,9 +314,7 @@ def test_a_copy_of_all_data_is_told_of(
 def test_a_channel_of_alerts_that_is_removed_is_told_of_by_mail(
     client: Client, alice: User, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
 ) -> None:
-    channel = AlertChannel.objects.create(
-        user=alice, kind=AlertChannel.Kind.WEBHOOK, name="my hook", host="h", destination=b""
-    )
+    channel = AlertChannel.objects.create(user=alice, kind="webhook", name="my hook", host="h", destination=b"")
     sign_in_lately(client, alice)
     with django_capture_on_commit_callbacks(execute=True):
         assert client.post(f"/account/alerts/{channel.pk}/remove/").status_code == 302

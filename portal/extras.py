@@ -1,0 +1,106 @@
+"""What an app of this site adds to the pages and the work of others: the one protocol for kernel apps and extras alike.
+
+An extra is an app below ``extras/`` that imports the kernel and that the kernel never imports: it is asked here. The
+settings ROOMS and EXTRAS decide which apps are in use. The tables of the others stay, and so do their duties to people:
+what they hold of somebody goes into copies of that person's data, and is erased with the account.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from django.apps import AppConfig, apps
+from django.conf import settings
+from django.db.models import QuerySet
+from django.urls import URLPattern, URLResolver
+from django.utils.module_loading import module_has_submodule
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+    from prometheus_client.registry import Collector
+
+    from portal.models import User
+
+
+class AccountPage(NamedTuple):
+    """A page of an account, as a tab above such pages; ``in_menu``: in the menu of the header too."""
+
+    view: str
+    title: StrOrPromise
+    in_menu: bool = False
+
+
+class Periodic(NamedTuple):
+    """A task that is due each time that so many seconds have passed."""
+
+    task: str
+    every_secs: int
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedFile:
+    """A JSON file in the copy of somebody's data: what it contains, for its reader, and rows of tables by key."""
+
+    name: str
+    about: str
+    rows: Mapping[str, QuerySet[Any]]
+
+
+class SiteApp(AppConfig):
+    """An app of this site. A method that an app does not define adds nothing."""
+
+    room: ClassVar[str] = ""
+    """The part of the site (ROOMS) that the app belongs to; empty: to all."""
+
+    @property
+    def is_extra(self) -> bool:
+        return self.name.startswith("extras.")
+
+    @property
+    def is_in_use(self) -> bool:
+        is_chosen = not self.is_extra or self.label in settings.EXTRAS
+        return is_chosen and (not self.room or self.room in settings.ROOMS)
+
+    # --- asked of apps that are in use -------------------------------------------------------------------------
+
+    def urls(self) -> Sequence[URLPattern | URLResolver]:
+        """The addresses of an extra, from the site's root, are in its urls.py; portal/urls.py has the kernel's."""
+        if self.is_extra and module_has_submodule(self.module, "urls"):
+            patterns: Sequence[URLPattern | URLResolver] = import_module(f"{self.name}.urls").urlpatterns
+            return patterns
+        return ()
+
+    def account_pages(self) -> Sequence[AccountPage]:
+        return ()
+
+    def periodic_tasks(self) -> Mapping[str, Periodic]:
+        """By the name of the entry in the timetable."""
+        return {}
+
+    def collectors(self) -> Sequence[Collector]:
+        """What /metrics reads when it is asked."""
+        return ()
+
+    # --- asked of all ------------------------------------------------------------------------------------------
+
+    def tidy_up(self, now: dt.datetime) -> None:
+        """Once a day: remove what is no longer needed. Safe to repeat."""
+
+    def copied_files(self, user: User) -> Iterable[CopiedFile]:
+        """What a copy of the user's data has of this app."""
+        return ()
+
+
+@cache
+def site_apps() -> list[SiteApp]:
+    """All apps of this site, extras included that are switched off."""
+    return [app for app in apps.get_app_configs() if isinstance(app, SiteApp)]
+
+
+def apps_in_use() -> list[SiteApp]:
+    return [app for app in site_apps() if app.is_in_use]
