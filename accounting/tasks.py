@@ -8,7 +8,6 @@ from contextlib import suppress
 from celery import shared_task
 
 from accounting.account_data import copies, erasure
-from accounting.badges import award
 from accounting.choosing import standings
 from accounting.exchange import exports, made_files
 from accounting.ledger import models_seen, partitions, rollup
@@ -42,12 +41,6 @@ def roll_up() -> None:
 def learn_models() -> None:
     """Every six hours: how fast processors of each model usually are."""
     models_seen.learn(clock.now())
-
-
-@shared_task
-def award_badges() -> None:
-    """Every ten minutes: the badges that some volunteers reached."""
-    award.award_due(clock.now())
 
 
 @shared_task

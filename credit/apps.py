@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from django.utils.translation import gettext_lazy as _
@@ -29,7 +29,6 @@ class CreditConfig(extras.SiteApp):
         from credit.export.run import EXPORT
         from credit.figures import credit as credit_figures
         from credit.figures import jobs, public
-        from credit.laboratory import demo_texts
         from credit.models import App, AppVersion, Platform
         from credit.pages.setting_texts import APP_LABELS, VERSION_LABELS
         from credit.previews import worker
@@ -41,13 +40,11 @@ class CreditConfig(extras.SiteApp):
         from portal.audit.register import audit
         from portal.computers.host_changes import merge_hooks
         from portal.dashboard.navigation import Page, pages
-        from portal.languages import supplied
         from portal.maintenance import jobs as jobs_of_maintenance
         from portal.people import consents
         from portal.people.deletion import erasure_hooks
         from portal.requested_work.queue import kinds
 
-        supplied.texts.extend(demo_texts.SUPPLIED)
         # Whether the older record was published is seen by its credit, which the merge takes away.
         merge_hooks.append(consent.follow_merge)
         merge_hooks.append(host_merge.merge_host)
@@ -73,3 +70,8 @@ class CreditConfig(extras.SiteApp):
         from credit.validator.metrics import Passes
 
         return [Passes()]
+
+    def supplied_texts(self) -> Iterable[str]:
+        from credit.laboratory.demo_texts import SUPPLIED
+
+        return SUPPLIED

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -27,12 +28,21 @@ if TYPE_CHECKING:
     from portal.models import User
 
 
-class AccountPage(NamedTuple):
-    """A page of an account, as a tab above such pages; ``in_menu``: in the menu of the header too."""
+class Place(StrEnum):
+    """Where pages of the kernel have links to those of others."""
+
+    ACCOUNT_TABS = "account_tabs"
+    MENU = "menu"
+    HISTORY = "history"
+    PROJECT = "project"
+
+
+class Link(NamedTuple):
+    """A link to a page. The menu is that of the header; the tabs stand above each page about the account."""
 
     view: str
     title: StrOrPromise
-    in_menu: bool = False
+    places: tuple[Place, ...]
 
 
 class Periodic(NamedTuple):
@@ -75,7 +85,8 @@ class SiteApp(AppConfig):
             return patterns
         return ()
 
-    def account_pages(self) -> Sequence[AccountPage]:
+    def links(self) -> Sequence[Link]:
+        """To pages of this app."""
         return ()
 
     def periodic_tasks(self) -> Mapping[str, Periodic]:
@@ -86,7 +97,21 @@ class SiteApp(AppConfig):
         """What /metrics reads when it is asked."""
         return ()
 
+    def prepare(self) -> None:
+        """Make what has to be there before the site serves. Safe to repeat."""
+
+    def make_demo(self, volunteer: User, now: dt.datetime) -> None:
+        """Add to the demo data, when all others have their history."""
+
     # --- asked of all ------------------------------------------------------------------------------------------
+
+    def supplied_texts(self) -> Iterable[str]:
+        """Texts that this software supplies where operators may write their own, marked for translation."""
+        return ()
+
+    def rights(self) -> Mapping[str, Sequence[str]]:
+        """Permissions on this app's tables that roles of operators have, by the role's name."""
+        return {}
 
     def tidy_up(self, now: dt.datetime) -> None:
         """Once a day: remove what is no longer needed. Safe to repeat."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from django.utils.translation import gettext_lazy as _
@@ -30,10 +30,8 @@ class SchedulerConfig(extras.SiteApp):
         from portal.computers.host_programs import program_readers
         from portal.computers.host_sections import host_sections
         from portal.dashboard.navigation import Page, pages
-        from portal.languages import supplied
         from portal.maintenance import jobs
         from portal.people import consents
-        from scheduler.examples.texts import SUPPLIED
         from scheduler.files.check import FILES
         from scheduler.lifecycle import figures, host_merge
         from scheduler.lifecycle.archived_credit import archived_credit, archived_credit_for_apps
@@ -43,7 +41,6 @@ class SchedulerConfig(extras.SiteApp):
         from scheduler.releases import steps as release_steps
         from scheduler.submission.generations import NAMES
 
-        supplied.texts.extend(SUPPLIED)
         archives.append(archived_credit)
         archived_app_credit.append(archived_credit_for_apps)
         functions.built_in[functions.Kind.TRICKLE].append("scheduler.rpc.trickles.grant_partial_credit")
@@ -68,3 +65,8 @@ class SchedulerConfig(extras.SiteApp):
         from scheduler.lifecycle.metrics import Background
 
         return [Background()]
+
+    def supplied_texts(self) -> Iterable[str]:
+        from scheduler.examples.texts import SUPPLIED
+
+        return SUPPLIED

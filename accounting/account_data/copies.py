@@ -26,9 +26,6 @@ from accounting.models import (
     AccountSettings,
     AccountTotal,
     Answer,
-    BadgeAward,
-    BadgeCheck,
-    Certificate,
     DataCopy,
     FollowedTask,
     GrantedDay,
@@ -38,7 +35,6 @@ from accounting.models import (
     HostProject,
     Note,
     Settlement,
-    SignatureImage,
     TaskList,
     UserProject,
 )
@@ -90,7 +86,6 @@ projects.json       your choice of projects
 consents.json       what you agreed to and withdrew, when, and which version of the text you were shown
 notes.json          notes about reports
 tasks.json          the tasks that your computers last listed, and what became of earlier ones
-proof.json          your certificates, signature image and badges
 access.json         client keys, API tokens, two-factor devices and sessions
 {files}{others}
 Passwords, keys and tokens are stored as hashes or encrypted, and are not included.
@@ -184,15 +179,6 @@ def _documents(user: User) -> Iterator[tuple[str, object]]:
         {
             "listed": _rows(TaskList.objects.filter(host__owner=user).order_by("pk")),
             "followed": _rows(FollowedTask.objects.filter(host__owner=user).order_by("pk")),
-        },
-    )
-    yield (
-        "proof.json",
-        {
-            "certificates": _rows(Certificate.objects.filter(user=user).order_by("pk")),
-            "signature_image": _rows(SignatureImage.objects.filter(user=user)),
-            "badges": _rows(BadgeAward.objects.filter(user=user).order_by("pk")),
-            "badges_checked": _rows(BadgeCheck.objects.filter(user=user)),
         },
     )
     yield (

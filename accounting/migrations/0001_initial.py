@@ -132,60 +132,6 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
-            name="Badge",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
-                ("title", models.CharField(max_length=60, unique=True)),
-                ("text", models.CharField(blank=True, max_length=200)),
-                ("kind", models.CharField(max_length=16)),
-                ("subject", models.PositiveIntegerField(blank=True, null=True)),
-                (
-                    "threshold",
-                    models.PositiveBigIntegerField(
-                        validators=[
-                            django.core.validators.MinValueValidator(1),
-                            django.core.validators.MaxValueValidator(1000000000000),
-                        ]
-                    ),
-                ),
-                ("is_active", models.BooleanField(default=False)),
-                ("changed_at", models.DateTimeField(auto_now=True)),
-            ],
-            options={
-                "ordering": ["kind", "subject", "threshold", "pk"],
-                "constraints": [
-                    models.CheckConstraint(
-                        condition=models.Q(("threshold__range", (1, 1000000000000))), name="badge_threshold"
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            models.Q(("kind", "subject_hours"), ("subject__isnull", False)),
-                            models.Q(models.Q(("kind", "subject_hours"), _negated=True), ("subject__isnull", True)),
-                            _connector="OR",
-                        ),
-                        name="badge_subject",
-                        violation_error_message="Choose a subject only if the run time for a subject is counted.",
-                    ),
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name="BadgeCheck",
-            fields=[
-                (
-                    "user",
-                    models.OneToOneField(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        primary_key=True,
-                        related_name="badge_check",
-                        serialize=False,
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-                ("checked_at", models.DateTimeField(db_index=True)),
-            ],
-        ),
-        migrations.CreateModel(
             name="BestDay",
             fields=[
                 (
@@ -215,30 +161,6 @@ class Migration(migrations.Migration):
                         condition=models.Q(("active_days__range", (1, 31)), ("ec__gt", 0)), name="bestday_range"
                     ),
                 ],
-            },
-        ),
-        migrations.CreateModel(
-            name="Certificate",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
-                (
-                    "user",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="certificates",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-                ("code", models.CharField(editable=False, max_length=16, unique=True)),
-                ("statement", models.JSONField(editable=False)),
-                ("signature", models.CharField(editable=False, max_length=88)),
-                ("made_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
-                ("revoked_at", models.DateTimeField(blank=True, null=True)),
-                ("form_key", models.UUIDField(editable=False, null=True)),
-            ],
-            options={
-                "ordering": ["-pk"],
-                "constraints": [models.UniqueConstraint(fields=("user", "form_key"), name="certificate_form_once")],
             },
         ),
         migrations.CreateModel(
@@ -435,28 +357,6 @@ class Migration(migrations.Migration):
                     ),
                 ],
             },
-        ),
-        migrations.CreateModel(
-            name="SignatureImage",
-            fields=[
-                (
-                    "user",
-                    models.OneToOneField(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        primary_key=True,
-                        related_name="signature_image",
-                        serialize=False,
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-                ("token", models.CharField(editable=False, max_length=32, unique=True)),
-                ("shown_name", models.CharField(blank=True, max_length=60)),
-                ("shows_total", models.BooleanField(default=True)),
-                ("shows_average", models.BooleanField(default=True)),
-                ("shows_projects", models.BooleanField(default=False)),
-                ("shows_badges", models.BooleanField(default=False)),
-                ("changed_at", models.DateTimeField(default=django.utils.timezone.now)),
-            ],
         ),
         migrations.CreateModel(
             name="TaskList",
@@ -1491,34 +1391,6 @@ class Migration(migrations.Migration):
                         name="userproject_share_range",
                     ),
                 ],
-            },
-        ),
-        migrations.CreateModel(
-            name="BadgeAward",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
-                (
-                    "user",
-                    models.ForeignKey(
-                        db_index=False,
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="badge_awards",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-                (
-                    "badge",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="awards", to="accounting.badge"
-                    ),
-                ),
-                ("day", models.DateField()),
-                ("rule", models.CharField(max_length=200)),
-                ("awarded_at", models.DateTimeField(default=django.utils.timezone.now)),
-            ],
-            options={
-                "ordering": ["day", "pk"],
-                "constraints": [models.UniqueConstraint(fields=("user", "badge"), name="badgeaward_once")],
             },
         ),
         migrations.CreateModel(

@@ -21,8 +21,8 @@ class AlertsConfig(extras.SiteApp):
     verbose_name = _("Alerts")
     room = "account_manager"
 
-    def account_pages(self) -> Sequence[extras.AccountPage]:
-        return [extras.AccountPage("alerts", _("Alerts"), in_menu=True)]
+    def links(self) -> Sequence[extras.Link]:
+        return [extras.Link("alerts", _("Alerts"), (extras.Place.ACCOUNT_TABS, extras.Place.MENU))]
 
     def periodic_tasks(self) -> Mapping[str, extras.Periodic]:
         return {

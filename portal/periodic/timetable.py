@@ -27,7 +27,6 @@ _ACCOUNT_MANAGER: Final = {
     "import-statistics": ("accounting.tasks.import_statistics", 300),
     "send-campaigns": ("accounting.tasks.send_campaigns", 600),
     "follow-tasks": ("accounting.tasks.follow_tasks", 300),
-    "award-badges": ("accounting.tasks.award_badges", 600),
 }
 _EMULATOR: Final = {
     "look-after-runs": ("emulator.tasks.look_after_runs", 120),

@@ -9,7 +9,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from portal.extras import apps_in_use
+from portal.extras import Place, apps_in_use
 
 register = template.Library()
 
@@ -41,9 +41,8 @@ def menu_link(context: dict[str, Any], name: str, label: str) -> SafeString:
 
 
 @register.simple_tag(takes_context=True)
-def extra_links(context: dict[str, Any], *, in_menu: bool = False) -> SafeString:
-    """Links to the account's pages of extras, as tabs, or those for the menu of the header."""
-    pages = [page for app in apps_in_use() for page in app.account_pages() if page.in_menu or not in_menu]
-    return format_html_join(
-        "", "{}", ((_link(context, page.view, str(page.title), below=not in_menu),) for page in pages)
-    )
+def app_links(context: dict[str, Any], place: str) -> SafeString:
+    """Links of a place to pages of other apps, extras above all (`portal.extras.Place`)."""
+    links = [link for app in apps_in_use() for link in app.links() if Place(place) in link.places]
+    below = place == Place.ACCOUNT_TABS
+    return format_html_join("\n", "{}", ((_link(context, link.view, str(link.title), below=below),) for link in links))

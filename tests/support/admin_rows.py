@@ -13,7 +13,6 @@ from django.utils import timezone
 from accounting.models import (
     AccountSettings,
     Announcement,
-    Badge,
     HostClient,
     MailCampaign,
     Note,
@@ -28,6 +27,7 @@ from accounting.models import (
 )
 from credit.laboratory.experiment import Experiment, Variant
 from credit.models import Batch, CollectedExport, CreditExperiment, HostAppVersion, Platform, Preview, StatisticsExport
+from extras.badges.models import Badge
 from portal.models import (
     Account,
     ApiToken,
@@ -120,7 +120,7 @@ def _accounting_rows(alice: User, host: Host, project: Project) -> dict[str, Mod
         "accounting.userproject": UserProject.objects.create(user=alice, project=project, total_ec=1234567),
         "accounting.accountsettings": AccountSettings.objects.create(user=alice),
         "accounting.announcement": Announcement.objects.create(title="News", text="Of today."),
-        "accounting.badge": Badge.objects.create(title="Hundred", kind="credit", threshold=100),
+        "badges.badge": Badge.objects.create(title="Hundred", kind="credit", threshold=100),
         "accounting.mailcampaign": MailCampaign.objects.create(title="We miss you", text="Come back."),
         "accounting.projectday": ProjectDay.objects.create(project=project, day=today, rolled_up_at=now),
         "accounting.tasksource": TaskSource.objects.create(project=project),

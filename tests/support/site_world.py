@@ -11,17 +11,17 @@ from django.contrib.auth.models import Permission
 from django.test import Client
 from django.utils import timezone
 
-from accounting.certificates import registry
-from accounting.certificates.facts import CertificateRequest, Scopes
 from accounting.models import AccountSettings, DataCopy, DataCopyPart, HostLedger, HostProject, Note
 from accounting.rpc import catalogue
 from accounting.rpc.feed_addresses import feed_path
-from accounting.signature_image import links
 from credit.models import Batch
 from emulator.files.presets import two_processors_75_25
 from emulator.models import Experiment, Run, RunState
 from emulator.runs import experiments
 from extras.alerts.tests.receivers import add_ntfy
+from extras.certificates import registry
+from extras.certificates.facts import CertificateRequest, Scopes
+from extras.signature_image import links
 from portal.models import ApiToken, ClientKey, Host, User
 from portal.ops.mail_choices import Mail
 from portal.ops.mails import unsubscribe_url

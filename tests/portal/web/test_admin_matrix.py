@@ -71,7 +71,7 @@ MODELS: Final = {
     "accounting.userproject": May(),
     "accounting.accountsettings": May(),
     "accounting.announcement": May(view="MR", add="M", change="M", delete="M"),
-    "accounting.badge": May(view="MR", add="M", change="M"),
+    "badges.badge": May(view="MR", add="M", change="M"),
     "accounting.mailcampaign": May(view="MR", add="M", change="M"),
     "accounting.projectday": May(view="MR"),
     "accounting.projecttrouble": May(view="MR"),
