@@ -14,6 +14,7 @@ _COLUMNS: Final = (
     "recent_pfc_n",
     "recent_pfc_avg",
     "samples_at",
+    "instance_flops",
     "et_n",
     "et_avg",
     "et_var",

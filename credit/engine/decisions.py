@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from credit.engine.claims.deployed import add_deployed_samples, deployed_claim
-from credit.engine.claims.published import add_published_samples, published_claim
+from credit.engine.claims.published import add_published_samples, published_claim, set_apart_far_claims
 from credit.engine.claims.systems import other_claim
 from credit.engine.explanation import ClaimRule, Explanation, Grant
 from credit.engine.facts import AppFacts, CreditSystem, HostVersionFacts, ResultFacts, WorkunitFacts
@@ -47,6 +47,8 @@ def decide_set(
     claims, creditnew_claims = _claims(app, workunit, valid, now)
     if not is_counted_first:
         _count_validity(app, workunit, valid, invalid, now)
+    if claims is creditnew_claims:
+        set_apart_far_claims(workunit, claims, app.rules)
     granted = grant(app, workunit, claims)
     _update_statistics(app, workunit, valid, creditnew_claims, granted, now)
     return Decision(granted, claims)

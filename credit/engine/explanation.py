@@ -14,9 +14,10 @@ from typing import Final
 class ClaimRule(IntEnum):
     """Which rule made a claim. The numbers are stored: never reuse one.
 
-    Those below 10 claim the default (``LEFT_OUT``: nothing); those up to ``ZERO_ELAPSED`` give no samples either.
+    Those below 10 claim the default (``LEFT_OUT``: nothing); those up to ``ZERO_ELAPSED`` give no sample of PFC.
     """
 
+    UNKNOWN_PEAK = 0  # the speed of the devices is unknown
     NO_VERSION = 1  # the program and the devices are unknown
     ABOVE_BOUND = 2  # sanity check
     IMPOSSIBLE = 3  # a run time or speed that no computer has
@@ -25,6 +26,7 @@ class ClaimRule(IntEnum):
     LEFT_OUT = 6  # deployed: version unknown, host known; no claim
     OVERLONG = 7  # a run time longer than the job was out, which would claim more than the default
     UNSCALED_VERSION = 8  # published: the version has no scale yet, but the app's average is known; gives samples
+    FIRST_JOBS = 9  # published: too few samples of the host, and its own peak would claim more than the default
     ANONYMOUS_NORMALISED = 10
     VERSION_AND_HOST = 11
     VERSION_ONLY = 12
@@ -40,6 +42,7 @@ class ClaimRule(IntEnum):
 
 DEFAULT_RULES: Final = frozenset(
     {
+        ClaimRule.UNKNOWN_PEAK,
         ClaimRule.NO_VERSION,
         ClaimRule.ABOVE_BOUND,
         ClaimRule.IMPOSSIBLE,
@@ -47,6 +50,7 @@ DEFAULT_RULES: Final = frozenset(
         ClaimRule.ANONYMOUS_DEFAULT,
         ClaimRule.OVERLONG,
         ClaimRule.UNSCALED_VERSION,
+        ClaimRule.FIRST_JOBS,
     }
 )
 """The rules whose claim is the default: (min_avg_pfc or 1) × fpops_est."""

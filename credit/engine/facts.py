@@ -109,6 +109,7 @@ class HostVersionFacts:
     more before that; ``clean_pfc``: earlier. ``failing_share``: the part of the last jobs (a hundred or so) that ended
     without a valid result. ``et``: elapsed seconds / fpops_est. ``turnaround``: seconds. ``host_scale_time``: None
     until the first job is sent. ``max_jobs_per_day`` 0: not set yet. ``n_jobs_today`` counts ``jobs_day``.
+    ``instance_flops``: the peak of one processor at which the averages of PFC are; None before the first sample.
     """
 
     pfc: Average = field(default_factory=Average)
@@ -126,6 +127,7 @@ class HostVersionFacts:
     waiting_pfc: Average = field(default_factory=Average)
     samples_since: float | None = None
     failing_share: float = 0.0
+    instance_flops: float | None = None
 
 
 @dataclass(slots=True)
@@ -143,10 +145,11 @@ class WorkunitFacts:
 class ResultFacts:
     """A result that was reported as a success.
 
-    ``peak_flops`` is that of the devices it was given, set when it was sent. ``host_version`` None: nothing is known
-    of what it ran on. ``version`` None: anonymous platform if ``is_anonymous``, else a version that is not known.
-    ``p_fpops`` (the host's benchmark when the job was sent) and the counts of FLOPs serve the first two credit systems;
-    ``partial_elapsed_secs`` and ``partial_credit`` are what trickle-up messages were granted already.
+    ``peak_flops`` is that of the devices it was given (NaN: their speed is not known), ``ninstances`` of its type of
+    processor, both set when it was sent. ``host_version`` None: nothing is known of what it ran on. ``version`` None:
+    anonymous platform if ``is_anonymous``, else a version that is not known. ``p_fpops`` (the host's benchmark when the
+    job was sent) and the counts of FLOPs serve the first two credit systems; ``partial_elapsed_secs`` and
+    ``partial_credit`` are what trickle-up messages were granted already.
     """
 
     host_version: HostVersionFacts | None
@@ -163,6 +166,7 @@ class ResultFacts:
     fpops_per_cpu_sec: float = nan
     partial_elapsed_secs: float = 0.0
     partial_credit: float = 0.0
+    ninstances: float = nan
 
 
 RESULT_NUMBERS: Final = tuple(column.name for column in fields(ResultFacts))[2:]

@@ -17,6 +17,8 @@ from credit.engine.rules import Rules
 
 FAILED_BENCHMARK_FLOPS: Final = 1e9
 """The value that a client reports if its benchmark failed or was skipped."""
+UNKNOWN_GPU_FLOPS: Final = 1e11
+"""What run times are estimated by where a client reports no speed of a GPU, or one that none has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,21 +39,31 @@ class GpuUse:
     single_flops: float
     double_flops: float = 0.0
 
+    @property
+    def flops(self) -> float:
+        """The higher of the two; one that is negative or not a number counts as none."""
+        return max(cut(self.single_flops, inf), cut(self.double_flops, inf))
+
 
 def peak_flops(ncpus: float, p_fpops: float, gpus: Iterable[GpuUse], ceilings: Ceilings) -> float:
     """The peak FLOPS of a job's devices: CPUs × benchmark + GPUs × peak, single or double precision, the higher.
 
-    A speed or count that is negative or not a number counts as none; a benchmark that is none, as one that failed. So
-    the sum is positive if any CPU is used.
+    A speed or count that is negative or not a number counts as none; a benchmark that is none, as one that failed; and
+    a GPU's speed that is none, or above the ceiling, as `UNKNOWN_GPU_FLOPS` (``knows_speed``). So the sum is positive
+    if any device is used.
     """
     total = cut(ncpus, ceilings.max_ncpus) * believed_benchmark(p_fpops, ceilings)
     left = ceilings.max_gpus
     for gpu in gpus:
         count = cut(gpu.count, left)
         left -= count
-        single, double = cut(gpu.single_flops, ceilings.max_gpu_flops), cut(gpu.double_flops, ceilings.max_gpu_flops)
-        total += count * max(single, double)
+        total += count * (gpu.flops if knows_speed(gpu, ceilings) else UNKNOWN_GPU_FLOPS)
     return total
+
+
+def knows_speed(gpu: GpuUse, ceilings: Ceilings) -> bool:
+    """Whether the client reports a speed that a GPU can have; drivers that tell no clock rate make it 0."""
+    return 0 < gpu.flops <= ceilings.max_gpu_flops
 
 
 def believed_benchmark(p_fpops: float, ceilings: Ceilings) -> float:

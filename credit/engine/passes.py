@@ -17,6 +17,7 @@ from credit.engine.decisions import Decision, count_only_invalid, decide_late, d
 from credit.engine.explanation import Explanation
 from credit.engine.facts import AppFacts, HostVersionFacts, ResultFacts, VersionFacts, WorkunitFacts
 from credit.engine.grants import due
+from credit.engine.peaks import peak_ratio
 from credit.engine.probation import count_failing, needs_confirmation
 from credit.engine.states import ValidateState
 
@@ -109,7 +110,9 @@ def _waits(app: AppFacts, workunit: ComparedWorkunit, results: Sequence[ResultFa
     result = results[workunit.places[0]]
     version = result.version
     sample = result.elapsed_secs * result.peak_flops / workunit.fpops_est
-    return needs_confirmation(app, sample, result.host_version, None if version is None else version.pfc, now)
+    record = result.host_version
+    ratio = 1.0 if record is None else peak_ratio(record, result, app.rules)
+    return needs_confirmation(app, sample, ratio, record, None if version is None else version.pfc, now)
 
 
 def _decide_first(

@@ -113,6 +113,10 @@ class Rules:
     scaling: Scaling = Scaling.KEPT
     # "Peak FLOP Count". False: the letter. Without a scale a claim is not scaled, even if the app's average is known.
     prices_unscaled_by_average: bool = True
+    # False: the letter. A host that reports another peak claims by it until its average has followed.
+    averages_follow_peak: bool = True
+    # False: the letter. A host's first jobs claim by its own peak alone, whatever it says.
+    caps_first_claims: bool = True
     extra_samples_in_mean: int = 0  # deployed: more than the threshold, to count in the groups' means
     only_gpu_scale: float | None = None  # deployed: of an app that has GPU versions only
     # Deployed: claims and samples by the formulas of BOINC's server (credit.engine.claims.deployed)
@@ -141,7 +145,9 @@ class Rules:
     # After this many valid results in a row the chance of a second one falls; 0, 0 and None: the letter.
     always_replicated_valid: int = 10
     min_replication_chance: float = 0.05
-    look_again_factor: float | None = 10.0  # a sample this far from the averages is replicated before it is granted
+    # A single result this far from the averages is replicated before it is granted; a claim this far above its host's
+    # average sets no other's credit.
+    look_again_factor: float | None = 10.0
     # False: the letter. "Cheat prevention" resets the error rate, which would improve a worse one.
     cheats_keep_worse_error_rate: bool = True
     daily_result_quota: int | None = None  # deployed: validity moves the quota, down to this
@@ -175,8 +181,11 @@ class Rules:
         return cls(
             rule_set=RuleSet.LETTER,
             caps_from_usual=False,
+            caps_anonymous_scale=False,
             scaling=Scaling.RENEWED,
             prices_unscaled_by_average=False,
+            averages_follow_peak=False,
+            caps_first_claims=False,
             bounds_partial_credit=False,
             approximate_parts_wait=False,
             samples_cover_parts=False,
@@ -205,6 +214,8 @@ class Rules:
             only_clean_samples_raise=False,
             scaling=Scaling.NEWEST,
             claims_as_server=True,
+            averages_follow_peak=False,
+            caps_first_claims=False,
             extra_samples_in_mean=1,
             only_gpu_scale=0.1,
             min_sample=1e-4,

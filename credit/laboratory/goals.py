@@ -56,6 +56,14 @@ GPU_TIME: Final = "project neutrality: credit of GPU time off the efficiency of 
 SINGLE, ADAPTIVE, PAIRS = "single results", "adaptive replication", "two replicas"
 WAYS: Final = {SINGLE: Setup(), ADAPTIVE: Setup(is_adaptive=True), PAIRS: Setup(nreplicas=2)}
 """How often a job is computed. With adaptive replication once for trusted computers, but for spot-checks."""
+_LEVELS: Final = {
+    Cheat.LATE: "exaggerating tenfold after 60 honest jobs",
+    Cheat.RAMP: "exaggerating 5 % more with each job",
+    Cheat.LEAVE: "exaggerating tenfold, and leaving for a new record each time",
+    Cheat.LEAVE_SLACK: "next to nothing for ten jobs of a record, then leaving for a new one",
+}
+_LEVEL_BOUNDS: Final[dict[Cheat, float | None]] = {Cheat.LEAVE: 0.05, Cheat.LEAVE_SLACK: None}
+"""Those that leave claim at most the default, which may be a little above honest hosts' mean."""
 _PICKING: Final = {
     Cheat.CHERRY_PICK: "compute errors",
     Cheat.PICK_BY_202: "202 that nobody asked for",
@@ -139,7 +147,14 @@ def goal_steps(rules: Rules, seeds: Sequence[int]) -> list[Callable[[], list[Goa
     """What measures the goals of the document, part by part: each call takes seconds."""
     cheating = [partial(_cheat_goals, rules, seeds, way, check) for way, check in product(WAYS, (False, True))]
     evading = [partial(_evasion_goals, rules, seeds, way) for way in WAYS]
-    return [partial(_neutrality_goals, rules, seeds), *cheating, *evading, partial(_honest_goals, rules, seeds)]
+    levels = [partial(_level_goals, rules, seeds, way) for way in WAYS]
+    return [
+        partial(_neutrality_goals, rules, seeds),
+        *cheating,
+        *levels,
+        *evading,
+        partial(_honest_goals, rules, seeds),
+    ]
 
 
 def _neutrality_goals(rules: Rules, seeds: Sequence[int]) -> list[Goal]:
@@ -195,6 +210,17 @@ def _cheat_goals(rules: Rules, seeds: Sequence[int], way: str, check: bool) -> l
     for cheat, words in picking.items():
         gains = [gain.late - 1 for gain in found[cheat]]
         goals.append(Goal(f"{words}: gain ({way})", fmean(gains), max(gains), None))
+    return goals
+
+
+def _level_goals(rules: Rules, seeds: Sequence[int], way: str) -> list[Goal]:
+    """The gain of hosts whose claims change their level: on average over twice ``CHEAT_JOBS`` jobs."""
+    goals = []
+    for cheat, words in _LEVELS.items():
+        found = [_with_cheat(replace(WAYS[way], rules=rules, seed=seed), cheat) for seed in seeds]
+        gains = [(gain.early + gain.late) / 2 - 1 for gain in found]
+        bound = _LEVEL_BOUNDS.get(cheat, EVASION_BOUND)
+        goals.append(Goal(f"{words}: gain ({way})", fmean(gains), max(gains), bound))
     return goals
 
 

@@ -36,6 +36,22 @@ CHEATS: Final = {
         gettext_noop("report ten times their speed"),
         gettext_noop("For every job, from the first one on."),
     ),
+    Cheat.LATE: (
+        gettext_noop("report ten times their speed after a while"),
+        gettext_noop("From the 61st job of each version on."),
+    ),
+    Cheat.RAMP: (
+        gettext_noop("report a little more speed with each job"),
+        gettext_noop("A twentieth more from the 21st job of each version on, up to 50 times."),
+    ),
+    Cheat.LEAVE: (
+        gettext_noop("report ten times their speed, each time under a new record"),
+        gettext_noop("They leave for a new one before it has a factor."),
+    ),
+    Cheat.LEAVE_SLACK: (
+        gettext_noop("report next to nothing for the first jobs of each new record"),
+        gettext_noop("Ten jobs with a hundredth of the run time, then a hundred honest ones, then a new record."),
+    ),
     Cheat.ONE_TIME: (gettext_noop("report an absurd run time now and then"), gettext_noop("For one job in fifty.")),
     Cheat.SLACK: (
         gettext_noop("report next to nothing for nine of ten jobs"),

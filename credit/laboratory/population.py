@@ -6,8 +6,9 @@ what the credit document has rules against ("Cheat prevention"), and wrong outpu
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from random import Random
 from typing import Final
@@ -33,9 +34,25 @@ PICKED_EXAGGERATION: Final = 5.5
 """The mean of these over the shorter: the claims of short jobs then look like those of all."""
 
 
+LATE_JOBS: Final = 60
+RAMP_JOBS: Final = 20
+"""Honest jobs of each version before a computer exaggerates."""
+RAMP: Final = 1.05
+MOST_RAMP: Final = 50.0
+"""What a ramp multiplies the speed by with each job, and at most in all."""
+FACTOR_JOBS: Final = 10
+"""A record has a factor from this many jobs on."""
+SLACK_RECORD_JOBS: Final = 110
+"""Jobs of a record, of which the first have next to no run time."""
+
+
 class Cheat(StrEnum):
     NONE = "none"
     EXAGGERATE = "exaggerate"  # reports ten times its speed, from the start
+    LATE = "late"  # the same, after some honest jobs
+    RAMP = "ramp"  # reports a little more speed with each job, after some honest ones
+    LEAVE = "leave"  # reports ten times its speed, and leaves for a new record before it has a factor
+    LEAVE_SLACK = "leave_slack"  # next to no run time until it has a factor, then honest; then it leaves
     ONE_TIME = "one_time"  # now and then an absurd run time
     WRONG = "wrong"  # outputs that are made up
     CHERRY_PICK = "pick"  # lets long jobs fail
@@ -118,6 +135,7 @@ class Computer:
     cheat: Cheat = Cheat.NONE
     failing_part: float = 0.0
     njobs: int = 0
+    njobs_of: Counter[int] = field(default_factory=Counter)
     benchmark: float = 1.0
     partner: Computer | None = None
 
@@ -130,6 +148,11 @@ class Computer:
             and kind.processor_type in (ProcessorType.CPU, self.gpu_type)
             and kind.avg_ncpus <= self.ncpus
         ]
+
+    def nrecord(self, kind_index: int) -> int:
+        """The how-manieth record of the version it has: one that leaves for a new one has several."""
+        size = {Cheat.LEAVE: FACTOR_JOBS, Cheat.LEAVE_SLACK: SLACK_RECORD_JOBS}.get(self.cheat)
+        return 0 if size is None else (self.njobs_of[kind_index] - 1) // size
 
 
 @dataclass(slots=True)
@@ -150,6 +173,10 @@ class Report:
     @property
     def has_failed(self) -> bool:
         return self.ending is not Ending.SUCCESS
+
+    @property
+    def ninstances(self) -> float:
+        return self.kind.gpu_usage or self.kind.avg_ncpus
 
     @property
     def turnaround_secs(self) -> float:
@@ -287,10 +314,18 @@ def make_report(
     elapsed = fpops_est * work / (true_flops * kind.efficiency * computer.efficiency) * rng.uniform(0.95, 1.05)
     busy = elapsed * min(kind.avg_ncpus, computer.ncpus) * 0.97
     computer.njobs += 1
+    computer.njobs_of[kind_index] += 1
+    nth = computer.njobs_of[kind_index]
     report = Report(computer, kind, None if computer.is_anonymous else kind_index, elapsed, busy, peak_flops)
     match computer.cheat:
-        case Cheat.EXAGGERATE:
+        case Cheat.EXAGGERATE | Cheat.LEAVE:
             report.peak_flops *= 10
+        case Cheat.LATE if nth > LATE_JOBS:
+            report.peak_flops *= 10
+        case Cheat.RAMP if nth > RAMP_JOBS:
+            report.peak_flops *= min(MOST_RAMP, RAMP ** (nth - RAMP_JOBS))
+        case Cheat.LEAVE_SLACK if (nth - 1) % SLACK_RECORD_JOBS < FACTOR_JOBS:
+            report.elapsed_secs /= 100
         case Cheat.ONE_TIME if rng.random() < 0.02:
             report.elapsed_secs = 1e304
         case Cheat.WRONG:

@@ -131,7 +131,7 @@ class Trial:
         ]
         self.computers = [self._computer(number) for number in range(setup.hosts)]
         pair(self.computers)
-        self.records: dict[tuple[int, int], HostVersionFacts] = {}
+        self.records: dict[tuple[int, int, int], HostVersionFacts] = {}
         self.outcomes: list[Outcome] = []
         self._batches: dict[int, Counter[str]] = {}
         self._held: list[tuple[float, int, HostVersionFacts]] = []
@@ -275,7 +275,8 @@ class Trial:
     def _record(self, report: Report) -> HostVersionFacts:
         host = report.computer.host_id
         kind_index = report.kind_index
-        key = (host, kind_index if kind_index is not None else -2 - self.setup.kinds.index(report.kind))
+        index = self.setup.kinds.index(report.kind)
+        key = (host, -2 - index if kind_index is None else kind_index, report.computer.nrecord(index))
         record = self.records.get(key)
         if record is None:
             record = self.records[key] = HostVersionFacts()
@@ -296,6 +297,7 @@ class Trial:
             is_anonymous=kind_index is None,
             cpu_secs=report.cpu_secs,
             p_fpops=report.computer.p_fpops,
+            ninstances=report.ninstances,
         )
 
     def _end_pass(self) -> None:

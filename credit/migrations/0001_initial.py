@@ -1369,6 +1369,7 @@ class Migration(migrations.Migration):
                 ("recent_pfc_n", models.BigIntegerField(db_default=0, default=0)),
                 ("recent_pfc_avg", models.FloatField(null=True)),
                 ("samples_at", models.DateTimeField(null=True)),
+                ("instance_flops", models.FloatField(null=True)),
                 ("et_n", models.BigIntegerField(default=0)),
                 ("et_avg", models.FloatField(null=True)),
                 ("et_var", models.FloatField(null=True)),
@@ -1422,6 +1423,10 @@ class Migration(migrations.Migration):
                     ),
                     models.CheckConstraint(
                         condition=models.Q(("et_q__gte", 0), ("et_q__lte", 1e304)), name="hostappversion_et_q_range"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("instance_flops__gte", 0), ("instance_flops__lte", 1e300)),
+                        name="hostappversion_instance_flops_range",
                     ),
                     models.CheckConstraint(
                         condition=models.Q(("turnaround_avg__gte", 0), ("turnaround_avg__lte", 1e150)),
@@ -1944,6 +1949,7 @@ class Migration(migrations.Migration):
                 ("recent_pfc_n", models.BigIntegerField()),
                 ("recent_pfc_avg", models.FloatField(null=True)),
                 ("samples_at", models.DateTimeField(null=True)),
+                ("instance_flops", models.FloatField(null=True)),
                 ("et_n", models.BigIntegerField()),
                 ("et_avg", models.FloatField(null=True)),
                 ("et_var", models.FloatField(null=True)),

@@ -73,6 +73,7 @@ class HostRecordSnapshot(_PfcAverages):
     recent_pfc_n = models.BigIntegerField()
     recent_pfc_avg = models.FloatField(null=True)
     samples_at = models.DateTimeField(null=True)
+    instance_flops = models.FloatField(null=True)
     et_n = models.BigIntegerField()
     et_avg = models.FloatField(null=True)
     et_var = models.FloatField(null=True)

@@ -20,6 +20,7 @@ _HIGHEST: Final = {
     "et_avg": SAMPLE_LIMIT,
     "et_var": SAMPLE_LIMIT**2,
     "et_q": SAMPLE_LIMIT**2 * LIMITS["host_avg_samples"][1],
+    "instance_flops": 1e300,
     "turnaround_avg": SAMPLE_LIMIT,
     "turnaround_var": SAMPLE_LIMIT**2,
     "turnaround_q": SAMPLE_LIMIT**2 * LIMITS["host_avg_samples"][1],
@@ -56,6 +57,8 @@ class HostAppVersion(models.Model):
     recent_pfc_n = models.BigIntegerField(_("recent samples"), default=0, db_default=0)
     recent_pfc_avg = models.FloatField(_("recent average"), null=True)
     samples_at = models.DateTimeField(_("recent samples since"), null=True)
+    # of one processor; the averages of PFC are at this peak, and follow it (credit.engine.peaks)
+    instance_flops = models.FloatField(_("peak FLOPS of the samples"), null=True)
     et_n = models.BigIntegerField(_("samples of run time"), default=0)
     et_avg = models.FloatField(_("average of run time / estimated FLOPs"), null=True)
     et_var = models.FloatField(_("variance of run time"), null=True)

@@ -9,7 +9,7 @@ from credit.engine.explanation import DEFAULT_RULES, ClaimRule, Explanation, Gra
 from credit.models import AppVersion, Result, ResultPart, Workunit
 from credit.models.claims import StoredClaim
 from credit.pages.explanation_texts import Step, claim_steps, grant_steps, used_elapsed_secs
-from credit.statistics.facts import workunit_facts
+from credit.statistics.facts import app_facts, workunit_facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +89,18 @@ def explain(result: Result, workunit: Workunit) -> StoredExplanation | None:
         return None
     is_received = _is_received(result.app_version, claim)
     facts = workunit_facts(workunit)
-    steps = claim_steps(claim, facts, result.partial_credit, result.elapsed_secs, is_received=is_received)
+    steps = claim_steps(
+        claim,
+        facts,
+        result.partial_credit,
+        result.elapsed_secs,
+        is_received=is_received,
+        app=app_facts(result.app),
+    )
     if result.grant_rule is not None and result.granted_credit is not None:
         rule, is_cut = grant_rule_of(result.grant_rule)
         due = max(0.0, result.granted_credit - result.partial_credit)
-        steps += grant_steps(Grant(result.granted_credit, rule, is_cut), due)
+        steps += grant_steps(Grant(result.granted_credit, rule, is_cut), due, claim.min_avg_pfc)
     # For a default claim, the steps already say why the result's own numbers were not used.
     is_approximate = claim.is_approximate and claim.claim_rule not in DEFAULT_RULES
     return StoredExplanation(steps, result.claimed_credit, result.granted_credit, is_approximate)

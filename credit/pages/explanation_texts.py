@@ -9,7 +9,8 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from credit.engine.explanation import DEFAULT_RULES, ClaimRule, Explanation, Grant, GrantRule
-from credit.engine.facts import WorkunitFacts
+from credit.engine.facts import AppFacts, WorkunitFacts
+from credit.engine.rules import Rules
 from portal.templatetags.display import localised
 
 
@@ -23,17 +24,17 @@ class Step:
 
 
 DEFAULT_REASONS: Final = {
+    ClaimRule.UNKNOWN_PEAK: _(
+        "The computer’s BOINC client reports no speed for its GPU, or one that no GPU has, so the run time cannot be "
+        "used for credit. A newer driver or client may help."
+    ),
     ClaimRule.NO_VERSION: _(
         "The site does not know which program ran this task, so its run time cannot be used for credit."
     ),
     ClaimRule.ABOVE_BOUND: _(
-        "The count exceeds the limit for such a task and fails the sanity check. It is not used and changes no "
-        "average. The computer is put on probation again."
+        "The count exceeds the limit for such a task and fails the sanity check. It is not used and changes no average."
     ),
-    ClaimRule.IMPOSSIBLE: _(
-        "The reported run time or speed is impossible. It changes no average, and the computer is put on probation "
-        "again."
-    ),
+    ClaimRule.IMPOSSIBLE: _("The reported run time or speed is impossible. It changes no average."),
     ClaimRule.ZERO_ELAPSED: _("The computer reported a run time of zero, so credit cannot be calculated from it."),
     ClaimRule.ANONYMOUS_DEFAULT: _(
         "The computer uses its owner’s own program, and too little is known yet to compare it with the app’s versions."
@@ -45,6 +46,9 @@ DEFAULT_REASONS: Final = {
     ClaimRule.UNSCALED_VERSION: _(
         "This version has no factor yet: it has too few samples, and no older version had a factor. The claim is "
         "therefore approximate."
+    ),
+    ClaimRule.FIRST_JOBS: _(
+        "This computer has too few valid tasks for a factor, and by its reported speed it would claim more than usual."
     ),
 }
 SCALE_REASONS: Final = {
@@ -122,10 +126,12 @@ def claim_steps(
     reported_secs: float | None = None,
     *,
     is_received: bool = False,
+    app: AppFacts | None = None,
 ) -> list[Step]:
     """The steps of this claim, from the run time to Cobblestones; ``reported_secs`` shows whether it was cut.
 
-    ``is_received``: the version's factor is that of other projects.
+    ``is_received``: the version's factor is that of other projects. ``app``: the app as it is set now; without it
+    nothing is said of the probation that a false report brings.
     """
     rule = claim.claim_rule
     if rule is ClaimRule.LEFT_OUT:
@@ -133,7 +139,7 @@ def claim_steps(
             Step(gettext("Claim"), None, gettext("The site no longer has this version, so this result makes no claim."))
         ]
     steps = _raw_steps(claim, reported_secs)
-    steps += _default_steps(claim, workunit) if rule in DEFAULT_RULES else _scale_steps(claim, is_received)
+    steps += _default_steps(claim, workunit, app) if rule in DEFAULT_RULES else _scale_steps(claim, is_received, app)
     if partial_credit and has_partial_credit(rule):
         sentence = gettext("Already granted while the task ran, through trickle-up messages.")
         steps.append(Step(gettext("Credited while running"), partial_credit, sentence))
@@ -162,7 +168,10 @@ def _raw_steps(claim: Explanation, reported_secs: float | None) -> list[Step]:
     return steps
 
 
-def _default_steps(claim: Explanation, workunit: WorkunitFacts) -> list[Step]:
+def _default_steps(claim: Explanation, workunit: WorkunitFacts, app: AppFacts | None) -> list[Step]:
+    reason = str(DEFAULT_REASONS[claim.claim_rule])
+    if claim.claim_rule in (ClaimRule.ABOVE_BOUND, ClaimRule.IMPOSSIBLE) and app is not None and app.host_scale_check:
+        reason += " " + gettext("The computer is put on probation again.")
     if claim.min_avg_pfc is None:
         sentence = gettext("The claim is therefore the estimated FLOPs of the task.")
     else:
@@ -170,19 +179,19 @@ def _default_steps(claim: Explanation, workunit: WorkunitFacts) -> list[Step]:
             "The claim is therefore the default: the app’s average of %(average)s × the task’s estimate."
         ) % {"average": localised(f"{claim.min_avg_pfc:.6g}")}
     return [
-        Step(gettext("Estimate (FLOPs)"), workunit.fpops_est, str(DEFAULT_REASONS[claim.claim_rule])),
+        Step(gettext("Estimate (FLOPs)"), workunit.fpops_est, reason),
         Step(gettext("Claim (FLOPs)"), claim.claimed_pfc, sentence),
     ]
 
 
-def _scale_steps(claim: Explanation, is_received: bool) -> list[Step]:
+def _scale_steps(claim: Explanation, is_received: bool, app: AppFacts | None) -> list[Step]:
     rule = claim.claim_rule
     steps = []
     if claim.version_scale is not None:
         sentence = _version_sentence(rule, is_received)
         steps.append(Step(gettext("× factor of the version"), claim.version_scale, sentence))
     if claim.host_scale is not None:
-        steps.append(Step(gettext("× factor of the computer"), claim.host_scale, _host_sentence(claim)))
+        steps.append(Step(gettext("× factor of the computer"), claim.host_scale, _host_sentence(claim, app)))
     if (reason := SCALE_REASONS.get(rule)) is not None:
         steps.append(Step(gettext("Approximate"), None, str(reason)))
     elif claim.is_approximate and rule < ClaimRule.PEAK_FLOPS and not claim.on_probation:
@@ -191,7 +200,8 @@ def _scale_steps(claim: Explanation, is_received: bool) -> list[Step]:
     if claim.on_probation:
         sentence = gettext(
             "This computer has returned too few tasks to judge it, or too many of its recent tasks failed, which "
-            "could mean that it picks its tasks. Until this changes, its factor is at most 1."
+            "could mean that it picks its tasks. Until this changes, its factor is at most 1, and its claims do not "
+            "affect the credit of others."
         )
         steps.append(Step(gettext("On probation"), None, sentence))
     if rule is not ClaimRule.FIXED_PER_JOB:
@@ -210,8 +220,9 @@ def _version_sentence(rule: ClaimRule, is_received: bool) -> str:
     return gettext("Makes equal tasks claim equal credit, however efficient the version is.")
 
 
-def _host_sentence(claim: Explanation) -> str:
+def _host_sentence(claim: Explanation, app: AppFacts | None) -> str:
     """The origin of the host's factor: the average of all, or the app's, divided by the host's own."""
+    most = (Rules.published() if app is None else app.rules).max_host_scale
     facts = {"own": localised(f"{claim.host_pfc_avg:.6g}"), "own_number": claim.host_pfc_n}
     if claim.claim_rule is ClaimRule.ANONYMOUS_NORMALISED:
         return gettext(
@@ -220,11 +231,17 @@ def _host_sentence(claim: Explanation) -> str:
         ) % {**facts, "average": localised(f"{claim.min_avg_pfc or 0.0:.6g}")}
     facts |= {"average": localised(f"{claim.version_pfc_avg:.6g}"), "number": claim.version_pfc_n}
     whole = (claim.version_pfc_avg or 0.0) / (claim.host_pfc_avg or 1.0)
-    if not claim.on_probation and (claim.host_scale or 0.0) < whole * (1 - 1e-9):
+    if claim.host_scale == most and most < whole * (1 - 1e-9):
+        text = gettext(
+            "The version’s average, %(average)s (samples: %(number)s), divided by this computer’s average, %(own)s "
+            "(samples: %(own_number)s). The factor was then lowered to %(most)s, the highest that this app allows."
+        )
+        facts["most"] = localised(f"{most:.6g}")
+    elif not claim.on_probation and (claim.host_scale or 0.0) < whole * (1 - 1e-9):
         text = gettext(
             "The version’s average, %(average)s (samples: %(number)s), divided by this computer’s average, %(own)s "
             "(samples: %(own_number)s). The factor was then lowered, because its earlier tasks do not "
-            "justify a higher one or because the app sets a limit."
+            "justify a higher one."
         )
     else:
         text = gettext(
@@ -234,9 +251,15 @@ def _host_sentence(claim: Explanation) -> str:
     return text % facts
 
 
-def grant_steps(grant: Grant, due: float | None = None) -> list[Step]:
-    """The steps from a workunit's claims to its credit; ``due``: this result's part, after its partial credit."""
-    steps = [Step(gettext("Granted (credit)"), grant.credit, str(GRANT_SENTENCES[grant.rule]))]
+def grant_steps(grant: Grant, due: float | None = None, min_avg_pfc: float | None = None) -> list[Step]:
+    """The steps from a workunit's claims to its credit; ``due``: this result's part, after its partial credit.
+
+    ``min_avg_pfc``: the app's average, as the claim read it; None: there was none.
+    """
+    sentence = str(GRANT_SENTENCES[grant.rule])
+    if grant.rule is GrantRule.DEFAULT and min_avg_pfc is None:
+        sentence = gettext("All claims are approximate, so all valid results get the task’s estimate.")
+    steps = [Step(gettext("Granted (credit)"), grant.credit, sentence)]
     if grant.is_cut:
         sentence = gettext("The grant was cut to the app’s maximum for one task.")
         steps.insert(0, Step(gettext("Maximum (credit)"), grant.credit, sentence))

@@ -46,6 +46,7 @@ def _kept(snapshots: Iterable[int]) -> dict[int, Kept]:
                 recent_pfc=Average(row.recent_pfc_n, row.recent_pfc_avg),
                 waiting_pfc=Average(row.waiting_pfc_n, row.waiting_pfc_avg),
                 samples_since=row.samples_at.timestamp() if row.samples_at else None,
+                instance_flops=row.instance_flops,
             )
             for row in kept.host_records.all()
         }

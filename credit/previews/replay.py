@@ -188,7 +188,7 @@ def _outcomes(
 
 def _record(row: Sequence[Any]) -> HostVersionFacts:
     (pfc_n, pfc_avg, clean_n, clean_avg, recent_n, recent_avg, waiting_n, waiting_avg) = row[4:12]
-    samples_at, probation, scale_at, valid, failing = row[12:]
+    samples_at, probation, scale_at, valid, failing, instance_flops = row[12:]
     return HostVersionFacts(
         Average(int(pfc_n), _or_none(pfc_avg)),
         scale_probation=bool(probation),
@@ -199,6 +199,7 @@ def _record(row: Sequence[Any]) -> HostVersionFacts:
         waiting_pfc=Average(int(waiting_n), _or_none(waiting_avg)),
         samples_since=_or_none(samples_at),
         failing_share=failing,
+        instance_flops=_or_none(instance_flops),
     )
 
 
@@ -258,3 +259,4 @@ def _follow(own: HostVersionFacts, known: HostVersionFacts, logged: HostVersionF
         fresh = _copy(logged)
         own.pfc, own.clean_pfc = fresh.pfc, fresh.clean_pfc
         own.recent_pfc, own.waiting_pfc, own.samples_since = fresh.recent_pfc, fresh.waiting_pfc, fresh.samples_since
+        own.instance_flops = fresh.instance_flops

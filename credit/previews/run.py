@@ -140,6 +140,7 @@ class Run:
                 recent_pfc=copy(of.recent_pfc),
                 waiting_pfc=copy(of.waiting_pfc),
                 samples_since=of.samples_since,
+                instance_flops=of.instance_flops,
             )
         self.records[id_] = record
 

@@ -130,4 +130,4 @@ def _side(task: Mapping[str, Any], side: Mapping[str, Any] | None) -> list[Step]
     workunit = WorkunitFacts(task["fpops_est"], task["fpops_est"])
     found = claim_steps(claim, workunit, task["partial_credit"], task["elapsed_secs"])
     due = max(0.0, side["credit"] - task["partial_credit"])
-    return found + grant_steps(Granted(side["credit"], rule, is_cut), due)
+    return found + grant_steps(Granted(side["credit"], rule, is_cut), due, claim.min_avg_pfc)

@@ -64,6 +64,7 @@ def record_facts(record: HostAppVersion) -> HostVersionFacts:
         waiting_pfc=Average(record.waiting_pfc_n, record.waiting_pfc_avg),
         samples_since=record.samples_at.timestamp() if record.samples_at else None,
         failing_share=record.failing_share,
+        instance_flops=record.instance_flops,
     )
 
 

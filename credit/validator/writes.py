@@ -69,6 +69,7 @@ def send_records(send: Send, ids: Column, records: Sequence[HostVersionFacts]) -
         [r.waiting_pfc.avg for r in records],
         [NO_TIME if r.samples_since is None else round(r.samples_since * 1e6) for r in records],
         [r.failing_share for r in records],
+        [r.instance_flops for r in records],
     )
 
 

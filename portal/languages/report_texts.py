@@ -11,6 +11,7 @@ from portal.languages.stored import translated
 _FAULTS: Final = (
     # Of the computer (portal/wire/hardware.py, scheduler/rpc/host_record.py)
     gettext_noop("%(field)s is %(claimed)s and counts as %(most)s, the most that is believed"),
+    gettext_noop("%(field)s is %(claimed)s, so its speed is not known; tasks get average credit"),
     gettext_noop("%(field)s is not an integer from %(low)s to %(high)s"),
     gettext_noop("%(field)s is not a decimal number from %(low)s to %(high)s"),
     gettext_noop("%(field)s is longer than %(number)s characters"),

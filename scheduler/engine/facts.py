@@ -119,11 +119,12 @@ class Computer:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The processors that a job is given, and their peak FLOPS."""
+    """The processors that a job is given, and their peak FLOPS; where a GPU's is not known, what is assumed of it."""
 
     ncpus: float
     gpus: float
     peak_flops: float
+    is_peak_known: bool = True
 
 
 @dataclass(frozen=True, slots=True)

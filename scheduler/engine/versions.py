@@ -12,7 +12,7 @@ from copy import deepcopy
 
 from credit.engine import probation
 from credit.engine.facts import HostVersionFacts
-from credit.engine.flops import Ceilings, GpuUse, peak_flops, projected_flops
+from credit.engine.flops import Ceilings, GpuUse, knows_speed, peak_flops, projected_flops
 from scheduler.engine.containers import DOCKER
 from scheduler.engine.facts import AppFacts, Choice, Computer, PlanClass, RecordKey, Records, Usage, Version
 from scheduler.engine.reasons import Reason
@@ -49,8 +49,8 @@ def usage_of(version: Version, plan_class: PlanClass | None, computer: Computer,
         or (plan_class.needs_opencl and not gpu.has_opencl)
     ):
         return None
-    peak = peak_flops(ncpus, computer.p_fpops, [GpuUse(ngpus, gpu.peak_flops)], ceilings)
-    return Usage(ncpus, ngpus, peak)
+    use = GpuUse(ngpus, gpu.peak_flops)
+    return Usage(ncpus, ngpus, peak_flops(ncpus, computer.p_fpops, [use], ceilings), knows_speed(use, ceilings))
 
 
 def may_have(version: Version, user_id: int) -> bool:
@@ -185,7 +185,7 @@ def choose_own(
         flops = own.flops
         if known is not None or not flops:
             flops = projected_flops(known, None, peak, type_ != CPU, app.rules)
-        usage = Usage(own.avg_ncpus, own.gpu_count, peak)
+        usage = Usage(own.avg_ncpus, own.gpu_count, peak, all(knows_speed(use, ceilings) for use in gpus))
         _keep_faster(choices, Choice(key, usage, min(flops, peak), client_version=own))
     return choices, reasons
 

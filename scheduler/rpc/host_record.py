@@ -110,14 +110,17 @@ def _columns(request: SchedulerRequest) -> dict[str, Any]:
 
 
 def _cuts(hardware: Hardware) -> Iterator[str]:
-    """Claims of the computer that are cut when a job's peak FLOPS is computed (`credit.engine.flops`)."""
+    """Claims of the computer that are not believed when a job's peak FLOPS is computed (`credit.engine.flops`)."""
     gpus = [coproc for coproc in hardware.coprocs if coproc.type != CPU]
     claims = [
         ("p_ncpus", hardware.ncpus, settings.AM_MAX_NCPUS),
         ("p_fpops", hardware.p_fpops, settings.AM_MAX_CPU_FLOPS),
         *((f"{gpu.type} count", gpu.count, settings.AM_MAX_GPUS) for gpu in gpus),
-        *((f"{gpu.type} peak_flops", gpu.peak_flops, settings.AM_MAX_GPU_FLOPS) for gpu in gpus),
     ]
     for field, claimed, most in claims:
         if claimed is not None and claimed > most:
             yield f"{field} is {claimed:g} and counts as {most:g}, the most that is believed"
+    for gpu in gpus:
+        flops = gpu.peak_flops or 0.0
+        if not 0 < flops <= settings.AM_MAX_GPU_FLOPS:
+            yield f"{gpu.type} peak_flops is {flops:g}, so its speed is not known; tasks get average credit"

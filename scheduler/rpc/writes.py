@@ -163,7 +163,7 @@ def job_row(
         "workunit_id": job.workunit_id,
         "app_version_id": choice.key.version_id or None,
         "processor_type": choice.processor_type,
-        "peak_flops": choice.usage.peak_flops,
+        "peak_flops": choice.usage.peak_flops if choice.usage.is_peak_known else None,
         "p_fpops": p_fpops,
         "projected_flops": choice.flops,
         # Of its own programs a client says itself what they use: few GPUs must not hide many processors.

@@ -99,7 +99,7 @@ def _elapsed(result: ResultFacts) -> float:
 def effective_peak_flops(result: ResultFacts, rules: Rules) -> tuple[float, bool]:
     """The speed to compute with, and whether it replaces an unknown one."""
     peak = result.peak_flops
-    if rules.substitute_peak_flops is not None and (peak <= 0 or peak == rules.unknown_peak_flops):
+    if rules.substitute_peak_flops is not None and (not peak > 0 or peak == rules.unknown_peak_flops):
         return rules.substitute_peak_flops, True
     return peak, False
 

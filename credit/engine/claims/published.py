@@ -6,11 +6,13 @@ docs/explanation/credit.md says which choices are ours.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import inf
 from typing import Final
 
 from credit.engine.explanation import ClaimRule, Explanation
 from credit.engine.facts import AppFacts, HostVersionFacts, ResultFacts, VersionFacts, WorkunitFacts
+from credit.engine.peaks import follow_peak, peak_ratio
 from credit.engine.probation import fails_often, is_on_probation
 from credit.engine.rules import CREDIT_PER_DAY, GFLOP_DAY, MIN_ELAPSED_SECS, Rules, credit_of, pfc_of
 
@@ -59,6 +61,8 @@ def published_claim(app: AppFacts, workunit: WorkunitFacts, result: ResultFacts,
     on_probation = app.host_scale_check and is_on_probation(record, now, app.rules)
     elapsed = _whole_elapsed_secs(app, result)
     peak = result.peak_flops
+    if peak != peak and 0 <= elapsed < inf:
+        return default_claim(ClaimRule.UNKNOWN_PEAK, app, workunit, result, None, on_probation)
     raw = elapsed * peak
     if not (0 <= elapsed < inf and 0 < peak < inf):
         return default_claim(ClaimRule.IMPOSSIBLE, app, workunit, result, None, on_probation)
@@ -74,17 +78,37 @@ def published_claim(app: AppFacts, workunit: WorkunitFacts, result: ResultFacts,
         raw = elapsed * peak
     if result.partial_elapsed_secs:
         raw = max(0.0, elapsed - result.partial_elapsed_secs) * peak
+    ratio = peak_ratio(record, result, app.rules)
     if version is None:
-        claim = _anonymous(app, workunit, result, record, raw, on_probation)
+        claim = _anonymous(app, workunit, result, record, raw, ratio, on_probation)
     elif version.pfc_scale is None and app.min_avg_pfc is not None and app.rules.prices_unscaled_by_average:
         claim = default_claim(ClaimRule.UNSCALED_VERSION, app, workunit, result, raw, on_probation)
     else:
-        claim = _normalised(app, record, version, raw, on_probation)
+        claim = _normalised(app, record, version, raw, ratio, on_probation)
     claim.elapsed_secs = elapsed
     claim.fails_often = on_probation and fails_often(record, app.rules)
     if result.partial_credit:
         add_partial_credit(claim, result)
-    return _capped_at_default(app, workunit, result, claim) if is_cut else claim
+    if is_cut:
+        return _capped_at_default(ClaimRule.OVERLONG, app, workunit, result, claim)
+    if claim.claim_rule is _VERSION_ONLY and app.rules.caps_first_claims:
+        return _capped_at_default(ClaimRule.FIRST_JOBS, app, workunit, result, claim)
+    return claim
+
+
+def set_apart_far_claims(workunit: WorkunitFacts, claims: Sequence[Explanation], rules: Rules) -> None:
+    """Make claims approximate that are far above what the host's own average makes of such a job.
+
+    A host's average follows longer run times by a hundredth a job. Until then others' claims say what the job is worth.
+    A job that is long for all is still paid: then all claims are approximate, and their mean is granted.
+    """
+    above = rules.look_again_factor
+    if above is None or len(claims) < 2:
+        return
+    for claim in claims:
+        raw, average = claim.raw_pfc, claim.host_pfc_avg
+        if claim.host_scale is not None and raw is not None and average:
+            claim.is_approximate |= raw > above * average * workunit.fpops_est
 
 
 def _whole_elapsed_secs(app: AppFacts, result: ResultFacts) -> float:
@@ -104,18 +128,20 @@ def add_partial_credit(claim: Explanation, result: ResultFacts) -> None:
 
 
 def _normalised(
-    app: AppFacts, record: HostVersionFacts, version: VersionFacts, raw: float, on_probation: bool
+    app: AppFacts, record: HostVersionFacts, version: VersionFacts, raw: float, ratio: float, on_probation: bool
 ) -> Explanation:
-    """Scaled by version and by host, if enough is known of each."""
+    """Scaled by version and by host, if enough is known of each. ``ratio``: see ``peaks.peak_ratio``."""
     rules = app.rules
     host_n, host_avg = record.pfc.n, record.pfc.avg
+    if host_avg is not None:
+        host_avg *= ratio
     version_n, version_avg = version.pfc.n, version.pfc.avg
     pfc = raw
     host_scale = None
     if host_n >= rules.min_host_samples and version_n >= rules.min_version_samples and host_avg and version_avg:
         host_scale = version_avg / host_avg
         if app.host_scale_check:
-            most = _most_host_scale(record, version_avg, on_probation, rules)
+            most = _most_host_scale(record, ratio, version_avg, on_probation, rules)
             if host_scale > most:
                 host_scale = most
         if host_scale > rules.max_host_scale:
@@ -145,7 +171,7 @@ def _normalised(
     )
 
 
-def _most_host_scale(record: HostVersionFacts, average: float, on_probation: bool, rules: Rules) -> float:
+def _most_host_scale(record: HostVersionFacts, ratio: float, average: float, on_probation: bool, rules: Rules) -> float:
     """The most that the host's factor may be where probation counts; ``average``: the version's, or the app's.
 
     A host that leaves its long jobs to others has a low average. Clean samples bear out a higher factor; a little more
@@ -157,7 +183,7 @@ def _most_host_scale(record: HostVersionFacts, average: float, on_probation: boo
     if not rules.only_clean_samples_raise:
         return rules.max_host_scale
     clean = record.clean_pfc.avg
-    return max(1.0, rules.max_over_clean * average / clean) if clean else 1.0
+    return max(1.0, rules.max_over_clean * average / (clean * ratio)) if clean else 1.0
 
 
 def _anonymous(
@@ -166,17 +192,18 @@ def _anonymous(
     result: ResultFacts,
     record: HostVersionFacts,
     raw: float,
+    ratio: float,
     on_probation: bool,
 ) -> Explanation:
     """A host's own program: there is no version, so the app's least average is used instead."""
     rules = app.rules
     used = record.pfc
-    least, host_avg = app.min_avg_pfc, used.avg
+    least, host_avg = app.min_avg_pfc, used.avg and used.avg * ratio
     if least is None or used.n < rules.min_host_samples or not host_avg or on_probation:
         return default_claim(ClaimRule.ANONYMOUS_DEFAULT, app, workunit, result, raw, on_probation)
     host_scale = least / host_avg
     if app.host_scale_check:
-        host_scale = min(host_scale, _most_host_scale(record, least, on_probation, rules))
+        host_scale = min(host_scale, _most_host_scale(record, ratio, least, on_probation, rules))
     if rules.caps_anonymous_scale and host_scale > rules.max_host_scale:
         host_scale = rules.max_host_scale
     pfc = raw * host_scale
@@ -187,13 +214,20 @@ def _anonymous(
     return claim
 
 
-def _capped_at_default(app: AppFacts, workunit: WorkunitFacts, result: ResultFacts, claim: Explanation) -> Explanation:
-    """A run time longer than the job was out gives no sample, so nothing would ever normalise it."""
+def _capped_at_default(
+    rule: ClaimRule, app: AppFacts, workunit: WorkunitFacts, result: ResultFacts, claim: Explanation
+) -> Explanation:
+    """The claim, which is approximate, or the default by this rule if that is less: nothing has normalised it by host.
+
+    A run time longer than the job was out gives no sample, so nothing ever would. A host's first jobs are not
+    normalised yet, and whoever exaggerates may leave for a new record after them.
+    """
     claim.is_approximate = True
-    if (claim.claimed_pfc or 0.0) <= default_pfc(app, workunit):
+    if not (claim.claimed_pfc or 0.0) > default_pfc(app, workunit):
         return claim
-    lower = default_claim(ClaimRule.OVERLONG, app, workunit, result, claim.raw_pfc, claim.on_probation)
+    lower = default_claim(rule, app, workunit, result, claim.raw_pfc, claim.on_probation)
     lower.elapsed_secs = claim.elapsed_secs
+    lower.fails_often = claim.fails_often
     return lower
 
 
@@ -201,17 +235,27 @@ def add_published_samples(app: AppFacts, workunit: WorkunitFacts, result: Result
     """Updates the host's averages and collects the version's sample, after the claim: nothing scales itself.
 
     The sample is of the whole job, partial credit or not. There is none if the numbers are not believed: the sanity
-    check failed, they are impossible or zero, or the run time was cut; nor if the project calls it an outlier.
+    check failed, they are impossible or zero, or the run time was cut; nor if the project calls it an outlier. A job of
+    devices of unknown speed gives samples of its times only.
     """
     if result.is_runtime_outlier and app.rules.skips_runtime_outliers:
         return
     elapsed = _whole_elapsed_secs(app, result)
-    if claim.claim_rule <= _LAST_WITHOUT_SAMPLE or claim.elapsed_secs != elapsed:
+    is_peak_unknown = claim.claim_rule is ClaimRule.UNKNOWN_PEAK
+    if (claim.claim_rule <= _LAST_WITHOUT_SAMPLE and not is_peak_unknown) or claim.elapsed_secs != elapsed:
         return
     record = result.host_version
     est = workunit.fpops_est
     if record is None or not 0 < est < inf:
         return
+    if not is_peak_unknown:
+        _add_pfc_sample(app, record, result, elapsed, est)
+    record.et.add(elapsed / est, app.rules.host_average)
+    record.turnaround.add(result.received_at - result.sent_at, app.rules.host_average)
+
+
+def _add_pfc_sample(app: AppFacts, record: HostVersionFacts, result: ResultFacts, elapsed: float, est: float) -> None:
+    follow_peak(record, result, app.rules)
     sample = elapsed * result.peak_flops / est
     usual = app.usual_sample
     if (version := result.version) is not None:
@@ -222,5 +266,3 @@ def add_published_samples(app: AppFacts, workunit: WorkunitFacts, result: Result
     record.pfc.add(sample, average, usual)
     if app.rules.only_clean_samples_raise:
         record.recent_pfc.add(sample, average, usual)
-    record.et.add(elapsed / est, average)
-    record.turnaround.add(result.received_at - result.sent_at, average)

@@ -52,7 +52,7 @@ def _benchmark_flops(result: ResultFacts, elapsed_secs: float | None) -> float:
     out = result.received_at - result.sent_at
     # A run time that is not a number is no limit.
     most = min(out, out if elapsed_secs is None else elapsed_secs) * result.peak_flops
-    return most if 0 <= most < flops < inf else flops
+    return most if 0 <= most < flops < inf else flops  # a speed that is not known is no limit either
 
 
 def _fixed(app: AppFacts, workunit: WorkunitFacts, claim: Explanation) -> Explanation:

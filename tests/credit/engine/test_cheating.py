@@ -41,11 +41,12 @@ def settled(avg: float = 1.0) -> VersionFacts:
     return version(100_000, avg, 1.0)
 
 
-def test_a_host_that_exaggerates_from_its_start_falls_back_after_ten_jobs() -> None:
-    host, ran, facts = record(), settled(), app(min_avg_pfc=1.0)
+@pytest.mark.parametrize(("rules", "first"), [(Rules.published(), 1), (Rules.letter(), 10)])
+def test_a_host_that_exaggerates_from_its_start_has_a_factor_after_ten_jobs(rules: Rules, first: float) -> None:
+    host, ran, facts = record(), settled(), app(rules, min_avg_pfc=1.0)
     credits = [credit(facts, host, ran, 10 * EST) for _ in range(500)]
-    # Ten jobs without a factor, then 1 / 10.
-    assert credits[:10] == [pytest.approx(10)] * 10
+    # Ten jobs without a factor: the default, or to the letter what it says. Then 1 / 10.
+    assert credits[:10] == [pytest.approx(first)] * 10
     assert credits[10:] == [pytest.approx(1)] * 490
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from math import inf
+from math import inf, nan
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from credit.engine.averages import Average, AverageWithVariance
-from credit.engine.flops import Ceilings, GpuUse, peak_flops, projected_flops
+from credit.engine.flops import UNKNOWN_GPU_FLOPS, Ceilings, GpuUse, knows_speed, peak_flops, projected_flops
 from credit.engine.rules import Rules
 from tests.support.credit_engine_facts import about
 
@@ -63,7 +63,15 @@ def test_the_higher_of_single_and_double_precision_counts() -> None:
 
 def test_hardware_is_cut_to_the_ceilings() -> None:
     assert peak_flops(1e6, 1e300, [], Ceilings()) == 1024 * 200e9
-    assert peak_flops(0, 1e9, [GpuUse(1e6, inf), GpuUse(5, 1e12)], Ceilings()) == 64 * 500e12
+    assert peak_flops(0, 1e9, [GpuUse(1e6, 500e12), GpuUse(5, 1e12)], Ceilings()) == 64 * 500e12
+
+
+@pytest.mark.parametrize("flops", [0.0, -1.0, nan, inf, 43_980_464e9])
+def test_a_gpu_with_a_speed_that_none_has_counts_as_one_of_unknown_speed(flops: float) -> None:
+    use = GpuUse(2, flops)
+    assert not knows_speed(use, Ceilings())
+    assert peak_flops(0, 1e9, [use], Ceilings()) == 2 * UNKNOWN_GPU_FLOPS
+    assert knows_speed(GpuUse(2, 0.0, 1e12), Ceilings())
 
 
 def test_a_failed_benchmark_is_used_as_the_client_did() -> None:

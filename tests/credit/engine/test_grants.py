@@ -52,6 +52,20 @@ def test_replicas_get_the_mean_of_claims_that_are_not_approximate() -> None:
     assert granted.rule is GrantRule.MEAN_OF_NORMAL
 
 
+def test_a_claim_far_above_its_hosts_average_sets_no_others_credit() -> None:
+    # Averages of 1, and more than ten times that
+    granted = decide(app(), normal(1000.0), normal(10_001.0))
+    assert granted.grant.credit == about(CREDIT_OF_EST)
+    assert [claim.is_approximate for claim in granted.claims] == [False, True]
+    assert decide(app(Rules.letter()), normal(1000.0), normal(10_001.0)).grant.credit == about(5.5005 * CREDIT_OF_EST)
+
+
+def test_a_job_that_is_long_for_all_brings_all_of_its_credit() -> None:
+    granted = decide(app(), normal(11_000.0), normal(11_000.0)).grant
+    assert granted.credit == about(11 * CREDIT_OF_EST)
+    assert granted.rule is GrantRule.MEAN_OF_SCALED
+
+
 def test_one_normal_claim_among_replicas_is_granted() -> None:
     assert decide(app(), normal(3000.0), approximate(1000.0)).grant.credit == about(3 * CREDIT_OF_EST)
 

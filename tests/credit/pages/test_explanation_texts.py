@@ -72,6 +72,7 @@ records = st.builds(
     scale_probation=st.booleans(),
     host_scale_time=st.one_of(st.none(), st.just(NOW - WEEK), st.just(NOW + WEEK)),
     consecutive_valid=st.integers(0, 20),
+    instance_flops=st.one_of(st.none(), st.floats(1e-9, 1e27)),
 )
 versions = st.builds(VersionFacts, st.just(1), averages(), st.one_of(st.none(), st.floats(1e-6, 1e29)))
 results = st.builds(
@@ -88,6 +89,7 @@ results = st.builds(
     p_fpops=wild,
     fpops_cumulative=wild,
     fpops_per_cpu_sec=wild,
+    ninstances=wild,
 )
 
 
@@ -259,6 +261,7 @@ def test_a_stored_code_that_is_no_rule_is_refused() -> None:
 
 def test_stored_rule_numbers_never_change() -> None:
     assert {rule.name: rule.value for rule in ClaimRule} == {
+        "UNKNOWN_PEAK": 0,
         "NO_VERSION": 1,
         "ABOVE_BOUND": 2,
         "IMPOSSIBLE": 3,
@@ -267,6 +270,7 @@ def test_stored_rule_numbers_never_change() -> None:
         "LEFT_OUT": 6,
         "OVERLONG": 7,
         "UNSCALED_VERSION": 8,
+        "FIRST_JOBS": 9,
         "ANONYMOUS_NORMALISED": 10,
         "VERSION_AND_HOST": 11,
         "VERSION_ONLY": 12,
@@ -303,4 +307,32 @@ def test_what_probation_means_is_told() -> None:
     host = record(50, 1.0, failing_share=0.5)
     [claim] = decide(app(host_scale_check=True), result(host, version(500, 3.0, 0.5))).claims
     [step] = [step for step in claim_steps(claim, workunit()) if step.label == "On probation"]
-    assert "Until this changes, its factor is at most 1." in step.sentence
+    assert "Until this changes, its factor is at most 1, and its claims do not affect" in step.sentence
+
+
+def test_a_factor_at_the_apps_limit_names_the_limit() -> None:
+    # 30 / 1, and 10 at most
+    [claim] = decide(app(), result(record(50, 1.0), version(500, 30.0, 0.5))).claims
+    [step] = [step for step in claim_steps(claim, workunit()) if step.label == "× factor of the computer"]
+    assert step.number == 10
+    assert "The factor was then lowered to 10, the highest that this app allows." in step.sentence
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_probation_is_spoken_of_only_where_there_is_any(check: bool) -> None:
+    facts = app(host_scale_check=check)
+    [claim] = decide(facts, result(record(50, 1.0), version(500, 3.0, 0.5), nan)).claims
+    told = " ".join(step.sentence for step in claim_steps(claim, workunit(), app=facts))
+    assert ("on probation again" in told) is check
+
+
+@pytest.mark.parametrize(("average", "words"), [(None, "the task’s estimate"), (2.0, "an average task of this size")])
+def test_an_average_is_spoken_of_only_where_there_is_one(average: float | None, words: str) -> None:
+    decision = decide(app(min_avg_pfc=average), *(result(record(), version(), 0.0) for _ in range(2)))
+    [step] = grant_steps(decision.grant, min_avg_pfc=decision.claims[0].min_avg_pfc)
+    assert words in step.sentence
+
+
+def test_a_gpu_of_unknown_speed_says_what_the_client_reports_wrongly() -> None:
+    [claim] = decide(app(), result(record(), version(), peak_flops=nan)).claims
+    assert "reports no speed for its GPU" in claim_steps(claim, workunit())[1].sentence

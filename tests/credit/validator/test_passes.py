@@ -331,8 +331,8 @@ def test_every_stored_claim_can_be_computed_again(app: App, hosts: list[Host]) -
         assert recomputed_credit(claim, workunit_facts(result.workunit)) == pytest.approx(
             result.claimed_credit, rel=1e-12
         )
-    # Above the bound, no run time, anonymous default, version and host, version only
-    assert rules == {2, 4, 5, 11, 12}
+    # Above the bound, no run time, anonymous default, first jobs, version and host, version only
+    assert rules == {2, 4, 5, 9, 11, 12}
     assert differences() == []
 
 

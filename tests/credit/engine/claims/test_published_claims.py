@@ -267,12 +267,25 @@ def test_impossible_numbers_count_as_a_failed_sanity_check(elapsed: float, peak:
     assert (host.scale_probation, host.host_scale_time, host.error_rate) == (True, NOW + DAY, 0.1)
 
 
-@pytest.mark.parametrize("peak", [nan, inf, 0.0, -1.0, -inf])
+@pytest.mark.parametrize("peak", [inf, 0.0, -1.0, -inf])
 def test_an_impossible_speed_claims_the_default(peak: float) -> None:
     host = record(MANY, 2.0)
     [claim] = decide(app(), result(host, version(MANY, 3.0), peak_flops=peak)).claims
     assert (claim.claim_rule, claim.claimed_pfc, claim.raw_pfc) == (ClaimRule.IMPOSSIBLE, EST, None)
     assert host.pfc.n == MANY
+
+
+def test_a_gpu_of_unknown_speed_claims_the_default_and_nobody_is_suspected() -> None:
+    host, ran = record(MANY, 2.0, error_rate=0.01, host_scale_time=NOW - DAY), version(MANY, 20.0, 0.1)
+    for _ in range(60):
+        [claim] = decide(app(min_avg_pfc=2.0), result(host, ran, 2000.0, peak_flops=nan)).claims
+        assert (claim.claim_rule, claim.claimed_pfc, claim.is_approximate) == (ClaimRule.UNKNOWN_PEAK, 2 * EST, True)
+    assert (host.pfc, ran.samples) == (Average(MANY, 2.0), [])
+    assert (host.scale_probation, host.failing_share) == (False, 0.0)
+    assert host.error_rate == 0.01
+    # Its run times are known all the same.
+    assert host.et.n == 60
+    assert host.et.avg == pytest.approx(2000 / EST)
 
 
 @pytest.mark.parametrize("peak", [1e304, 1e308])
