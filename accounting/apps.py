@@ -1,10 +1,18 @@
 """The account manager: client RPC, ledger, daily history."""
 
-from collections.abc import Iterable
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from django.utils.translation import gettext_lazy as _
 
 from portal import extras
+
+if TYPE_CHECKING:
+    from portal.maintenance.jobs import Job
+    from portal.models import User
 
 
 class AccountingConfig(extras.SiteApp):
@@ -13,13 +21,7 @@ class AccountingConfig(extras.SiteApp):
     room = "account_manager"
 
     def ready(self) -> None:
-        from django.conf import settings
-
         from accounting import figures
-        from accounting.account_data import copies
-        from accounting.computers.support_problems import read_problems
-        from accounting.exchange import exports
-        from accounting.ledger.check import LEDGER
         from accounting.models import (
             Announcement,
             Project,
@@ -29,26 +31,38 @@ class AccountingConfig(extras.SiteApp):
             StatisticsImport,
         )
         from accounting.projects import moves
-        from accounting.statistics.run import IMPORT
         from portal.audit import signed_log
         from portal.audit.register import audit
-        from portal.maintenance import jobs
-        from portal.operators.support import data_copiers, problem_readers
-        from portal.requested_work.queue import kinds
 
-        kinds[copies.KIND] = copies.make_copy
-        kinds[exports.KIND] = exports.make
-        if "account_manager" in settings.ROOMS:
+        if self.is_in_use:
             figures.register()
-            jobs.add(LEDGER)
-            jobs.add(IMPORT)
-        problem_readers.append(read_problems)
-        data_copiers.append(copies.ask_copy)
         audit(Project, secret=["shared_account_key"])
         moves.register()
         signed_log.follow(Project, ["master_url", "url_signature"])
         for model in (Announcement, ProjectAddress, ProjectKeyword, ProjectVersion, StatisticsImport):
             audit(model)
+
+    def maintenance_jobs(self) -> Sequence[Job]:
+        from accounting.ledger.check import LEDGER
+        from accounting.statistics.run import IMPORT
+
+        return [LEDGER, IMPORT]
+
+    def requested_work(self) -> Mapping[str, Callable[[int], None]]:
+        from accounting.account_data import copies
+        from accounting.exchange import exports
+
+        return {copies.KIND: copies.make_copy, exports.KIND: exports.make}
+
+    def host_problems(self, user: User, now: dt.datetime) -> Iterable[extras.HostProblem]:
+        from accounting.computers.support_problems import read_problems
+
+        return read_problems(user, now)
+
+    def ask_data_copy(self, user: User) -> object:
+        from accounting.account_data.copies import ask_copy
+
+        return ask_copy(user)
 
     def supplied_texts(self) -> Iterable[str]:
         from accounting.projects import own_project

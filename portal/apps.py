@@ -13,6 +13,8 @@ from portal import extras
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
 
+    from portal.maintenance.jobs import Job
+
 
 class PortalConfig(extras.SiteApp):
     name = "portal"
@@ -31,7 +33,6 @@ class PortalConfig(extras.SiteApp):
         from portal.audit.who import sign
         from portal.dashboard import services
         from portal.maintenance import figures as maintenance_figures
-        from portal.maintenance import jobs
         from portal.models import Change, SiteText
         from portal.object_storage import checks as object_storage_checks
         from portal.operators import rights_texts, roles
@@ -51,8 +52,6 @@ class PortalConfig(extras.SiteApp):
         for app in extras.apps_in_use():
             settings.CELERY_BEAT_SCHEDULE.update(as_celery(app.periodic_tasks()))
         services.register()
-        jobs.add(jobs.SITE)
-        jobs.add(signed_log.SIGNED_LOG)
         maintenance_figures.register()
         rights_requests.register()
         audit(SiteText)
@@ -65,3 +64,9 @@ class PortalConfig(extras.SiteApp):
         from portal.requested_work.overview import RequestedWorkMetrics
 
         return [RequestedWorkMetrics(), LeaseMetrics(), WalMetrics()]
+
+    def maintenance_jobs(self) -> Sequence[Job]:
+        from portal.audit.signed_log import SIGNED_LOG
+        from portal.maintenance.jobs import SITE
+
+        return [SITE, SIGNED_LOG]

@@ -8,7 +8,7 @@ what they hold of somebody goes into copies of that person's data, and is erased
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
     from prometheus_client.registry import Collector
 
-    from portal.models import User
+    from portal.dashboard.navigation import Page
+    from portal.maintenance.jobs import Job
+    from portal.models import Host, User
+    from portal.people.consents import Kind as Consent
 
 
 class Place(StrEnum):
@@ -50,6 +53,34 @@ class Periodic(NamedTuple):
 
     task: str
     every_secs: int
+
+
+@dataclass(frozen=True, slots=True)
+class HostSection:
+    """A part of a computer's page: its template, in which ``section`` is this one, and its rows."""
+
+    template: str
+    rows: list[object]
+
+
+@dataclass(frozen=True, slots=True)
+class HostProblem:
+    """Something that a computer's reports lack, in words that name no project and no amount."""
+
+    host_id: int
+    text: str
+    last_at: dt.datetime
+
+
+class ArchivedCredit(NamedTuple):
+    """What archived results earned one owner.
+
+    ``ngranted`` counts the results that were granted credit. ``credit`` adds up the larger of grant and partial credit.
+    """
+
+    owner_id: int
+    ngranted: int
+    credit: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +128,18 @@ class SiteApp(AppConfig):
         """What /metrics reads when it is asked."""
         return ()
 
+    def consents(self) -> Sequence[Consent]:
+        """What volunteers can agree to."""
+        return ()
+
+    def maintenance_jobs(self) -> Sequence[Job]:
+        """What operators can start on the page "Maintenance"."""
+        return ()
+
+    def admin_pages(self) -> Sequence[Page]:
+        """Pages of the admin that are no lists of a table."""
+        return ()
+
     def prepare(self) -> None:
         """Make what has to be there before the site serves. Safe to repeat."""
 
@@ -112,6 +155,44 @@ class SiteApp(AppConfig):
     def rights(self) -> Mapping[str, Sequence[str]]:
         """Permissions on this app's tables that roles of operators have, by the role's name."""
         return {}
+
+    def requested_work(self) -> Mapping[str, Callable[[int], None]]:
+        """What does each kind of work that volunteers ask for, given the number of its subject; safe to call twice."""
+        return {}
+
+    def host_merged(self, older: int, newer: int) -> None:
+        """Merge this app's rows of a computer's two records, within the transaction that merges these."""
+
+    def account_erased(self, user_id: int, now: dt.datetime) -> None:
+        """Within the transaction that erases the account, before anything of it is gone."""
+
+    def host_sections(self, host: Host, now: dt.datetime) -> Iterable[HostSection]:
+        """Parts of the computer's page."""
+        return ()
+
+    def host_problems(self, user: User, now: dt.datetime) -> Iterable[HostProblem]:
+        """What the reports of the user's computers lack, as support sees it."""
+        return ()
+
+    def programs_run(self, host_id: int) -> Iterable[tuple[str, int]]:
+        """Apps of this site's own project whose programs the computer has run, each with a version's number."""
+        return ()
+
+    def tested_versions(self) -> Iterable[int]:
+        """Ids of versions that only computers of testers get."""
+        return ()
+
+    def archived_credit(self, owner: str) -> Iterable[ArchivedCredit]:
+        """What archived results earned, by the owners of this kind (`credit.statistics.check.Owner`)."""
+        return ()
+
+    def functions(self) -> Mapping[str, Sequence[str]]:
+        """Dotted names of functions that apps of the project may name, by the field (`credit.functions.Kind`)."""
+        return {}
+
+    def ask_data_copy(self, user: User) -> object:
+        """Have a copy of the user's data made, which only they can fetch; None: this app makes none."""
+        return None
 
     def tidy_up(self, now: dt.datetime) -> None:
         """Once a day: remove what is no longer needed. Safe to repeat."""

@@ -1,6 +1,6 @@
 """The admin's sidebar: pages by what an operator wants to do, not by the package that has them.
 
-Apps add pages that are no lists of a table in ``ready()``. A table that no group names comes
+Apps say which pages they have that are no lists of a table (`portal.extras`). A table that no group names comes
 last in the group of its app's room, or under its app.
 """
 
@@ -13,7 +13,7 @@ from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 from django.utils.translation import gettext_lazy as _
 
-from portal.extras import SiteApp
+from portal.extras import SiteApp, apps_in_use
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -29,7 +29,7 @@ class Page(NamedTuple):
 
 
 OVERVIEW: Final = _("Overview")
-pages: Final[list[Page]] = [
+_PAGES: Final = (
     Page(OVERVIEW, _("Dashboard"), "admin:index"),
     Page(OVERVIEW, _("Public status"), "status"),
     Page(OVERVIEW, _("Figures taken"), "admin:portal_operatingfigure_changelist", "portal.view_operatingfigure"),
@@ -42,7 +42,7 @@ pages: Final[list[Page]] = [
         "portal.view_confirmationrequest",
     ),
     Page(OVERVIEW, _("Signed log"), "admin:portal_signedentry_changelist", "portal.view_signedentry"),
-]
+)
 _MODELS: Final[dict[StrOrPromise, tuple[str, ...]]] = {
     _("Jobs"): (
         "credit.batch",
@@ -103,7 +103,7 @@ def groups(request: HttpRequest) -> list[dict[str, Any]]:
     """The groups with what this operator may see, as unfold wants them."""
     # By the words in the page's language: apps name the groups, too.
     found: dict[str, list[dict[str, Any]]] = {str(OVERVIEW): [], **{str(name): [] for name in _MODELS}}
-    for page in pages:
+    for page in (*_PAGES, *(page for app in apps_in_use() for page in app.admin_pages())):
         if not page.permission or request.user.has_perm(page.permission):
             _add(found, str(page.group), str(page.title), page.view)
     lists = _lists(request)

@@ -105,7 +105,7 @@ def test_every_command_of_ours_is_in_the_table_of_commands_and_pages() -> None:
 def test_what_the_page_of_maintenance_starts_is_there_as_a_command_too() -> None:
     table = (ROOT / "docs" / "reference" / "commands.md").read_text()
     on_page = {name for line in table.splitlines() if "| Maintenance |" in line for name in COMMAND.findall(line)}
-    assert on_page | {"check"} == set(jobs)
+    assert on_page | {"check"} == set(jobs())
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

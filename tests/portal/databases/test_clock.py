@@ -122,7 +122,7 @@ def test_what_is_stored_of_accounts_and_upkeep_has_the_sites_time(
 ) -> None:
     learn(HOUR)
     monkeypatch.setattr(app, "send_task", lambda *_, **_options: None)
-    monkeypatch.setitem(jobs, "check", replace(jobs["check"], run=list))
+    monkeypatch.setitem(jobs(), "check", replace(jobs()["check"], run=list))
     deletion.ask_deletion(alice)
     security_events.record(alice, SecurityEvent.Kind.LOGIN, security_events.NOWHERE)
     run = runs.ask("check", operator)
