@@ -13,7 +13,6 @@ from portal import extras
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
 
-    from portal.dashboard.navigation import Page
     from portal.maintenance.jobs import Job
     from portal.people.consents import Kind as Consent
 
@@ -51,12 +50,6 @@ class CreditConfig(extras.SiteApp):
         from credit.statistics.check import CREDIT
 
         return [CREDIT, EXPORT]
-
-    def admin_pages(self) -> Sequence[Page]:
-        from portal.dashboard.navigation import Page
-
-        title = _("Factors from other projects")
-        return [Page(_("Apps and credit"), title, "admin:version_factors", "credit.view_appversion")]
 
     def requested_work(self) -> Mapping[str, Callable[[int], None]]:
         from credit.experiments import request as experiments

@@ -3,7 +3,7 @@
 from csp.constants import NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
 
 # In this order their pages stand in menus.
-ALL_EXTRAS = ["alerts", "badges", "certificates", "signature_image"]
+ALL_EXTRAS = ["alerts", "badges", "certificates", "signature_image", "central_factors"]
 INSTALLED_APPS = [
     "portal.operators.site.SiteConfig",
     "django.contrib.admin",

@@ -62,7 +62,6 @@ _MODELS: Final[dict[StrOrPromise, tuple[str, ...]]] = {
         "credit.preview",
         "credit.creditexperiment",
         "credit.statisticsexport",
-        "credit.collectedexport",
         "scheduler.releasedraft",
         "scheduler.keychange",
     ),

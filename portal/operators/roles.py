@@ -45,7 +45,7 @@ def _each(app: str, actions: str, models: str) -> tuple[str, ...]:
 _FIGURES: Final = (
     *_each("accounting", "view", "announcement mailcampaign project projectday projectkeyword projectstanding"),
     *_each("accounting", "view", "projectaddress projecttrouble projectversion statisticsimport tasksource"),
-    *_each("credit", "view", "app appversion collectedexport platform statisticsexport workunit"),
+    *_each("credit", "view", "app appversion platform statisticsexport workunit"),
     *_each("scheduler", "view", "appkeyword keychange planclass retryentry"),
     *_each("portal", "view", "change operatingfigure signedentry sitetext"),
 )
@@ -74,7 +74,7 @@ ROLES: Final = (
             *_each("credit", "view add change delete", "creditexperiment"),
             *_each("credit", "view change", "appversion"),
             *_each("credit", "view add change", "batch"),
-            *_each("credit", "view", "collectedexport hostappversion preview result statisticsexport workunit"),
+            *_each("credit", "view", "hostappversion preview result statisticsexport workunit"),
             *_each("scheduler", "view add change delete", "appkeyword planclass"),
             *_each("scheduler", "view change", "retryentry"),
             *_each("scheduler", "view add change", "releasedraft"),

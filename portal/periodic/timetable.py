@@ -37,7 +37,6 @@ _PROJECT: Final = {
     "count-top-lists": ("credit.tasks.count_top_lists", 600),
     "count-top-lists-of-apps": ("credit.tasks.count_top_lists_of_apps", 24 * 3600),
     "measure-changes": ("credit.tasks.measure_changes", 24 * 3600),
-    "collect-factors": ("credit.tasks.collect_factors", 3600),
     "archive": ("scheduler.tasks.archive", 3600),
     "delete-leftovers": ("scheduler.tasks.delete_leftovers", 3600),
     "trickles": ("scheduler.tasks.handle_trickles", 30),

@@ -42,6 +42,7 @@ SOURCES = [
     ROOT / "portal" / "ops" / "checks.py",
     ROOT / "portal" / "object_storage" / "options.py",
 ]
+COMMANDS = ("*/management/commands/*.py", "extras/*/management/commands/*.py")
 NGINX_CONF = (ROOT / "deploy" / "nginx.conf").read_text()
 COMMAND = re.compile(r"`([a-z_]+)`")
 ROW = re.compile(r"^\| `([A-Z0-9_]+)` \|(.*)\|$", re.M)
@@ -87,7 +88,7 @@ def test_only_those_are_marked() -> None:
 
 def test_every_command_of_ours_is_mentioned() -> None:
     words = "\n".join(document.read_text() for document in DOCUMENTS)
-    commands = {path.stem for path in ROOT.glob("*/management/commands/*.py") if not path.stem.startswith("_")}
+    commands = {path.stem for pattern in COMMANDS for path in ROOT.glob(pattern) if not path.stem.startswith("_")}
     assert {"prepare", "check_ledger"} <= commands
     missing = {name for name in commands if f"`{name}`" not in words and f"manage.py {name}" not in words}
     assert not missing
@@ -95,7 +96,7 @@ def test_every_command_of_ours_is_mentioned() -> None:
 
 def test_every_command_of_ours_is_in_the_table_of_commands_and_pages() -> None:
     table = (ROOT / "docs" / "reference" / "commands.md").read_text()
-    commands = {path.stem for path in ROOT.glob("*/management/commands/*.py") if not path.stem.startswith("_")}
+    commands = {path.stem for pattern in COMMANDS for path in ROOT.glob(pattern) if not path.stem.startswith("_")}
     rows = {
         name for line in table.splitlines() if line.startswith("| `") for name in COMMAND.findall(line.split("|")[1])
     }

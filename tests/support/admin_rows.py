@@ -26,8 +26,9 @@ from accounting.models import (
     UserProject,
 )
 from credit.laboratory.experiment import Experiment, Variant
-from credit.models import Batch, CollectedExport, CreditExperiment, HostAppVersion, Platform, Preview, StatisticsExport
+from credit.models import Batch, CreditExperiment, HostAppVersion, Platform, Preview, StatisticsExport
 from extras.badges.models import Badge
+from extras.central_factors.models import CollectedExport
 from portal.models import (
     Account,
     ApiToken,
@@ -155,7 +156,7 @@ def _credit_rows(alice: User, host: Host) -> dict[str, Model]:
         "credit.creditexperiment": CreditExperiment.objects.create(owner=alice, title="Mine", settings=EXPERIMENT),
         "credit.preview": Preview.objects.create(app=app, asked_by=alice, asked_at=now, changes=NO_CHANGES),
         "credit.statisticsexport": StatisticsExport.objects.create(started_at=now),
-        "credit.collectedexport": CollectedExport.objects.create(url="https://example.org/project/"),
+        "central_factors.collectedexport": CollectedExport.objects.create(url="https://example.org/project/"),
         "credit.workunit": workunit,
         "credit.result": make_result(workunit, host),
     }

@@ -315,7 +315,7 @@ CREDIT: Final = [
     public("project/stats/"),
     # Not there until the first export: tests/credit/export.
     public("project/stats/<str:name>", "project/stats/user.gz", answer=404),
-    # There is none where the site is no central server: tests/credit/central.
+    # There is none where the site is no central server: extras/central_factors/tests.
     public("project/version_factors.xml", answer=404),
     own("project/statistics/"),
     act("project/statistics/", data={"exports_statistics": "on"}),

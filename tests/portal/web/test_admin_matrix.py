@@ -89,7 +89,7 @@ MODELS: Final = {
     "credit.creditexperiment": May(view="P", add="P", change="P", delete="P"),
     "credit.preview": May(view="P"),
     "credit.statisticsexport": May(view="PR"),
-    "credit.collectedexport": May(view="PR"),
+    "central_factors.collectedexport": May(view="PR"),
     "credit.workunit": May(view="PR"),
     "credit.result": May(view="P"),
     "scheduler.appkeyword": May(view="PR", add="P", change="P", delete="P"),
@@ -152,7 +152,7 @@ PAGES: Final = [
     ),
     Page("admin/credit/preview/<int:pk>/result/", get="P", post="P", path="admin/credit/preview/{preview}/result/"),
     Page("admin/credit/creditexperiment/own-results/", get="PR"),
-    Page("admin/credit/collectedexport/factors/", get="PR", post="P"),
+    Page("admin/central_factors/collectedexport/factors/", get="PR", post="P"),
     Page(
         "admin/credit/creditexperiment/<int:pk>/result.json",
         get="P",

@@ -97,7 +97,7 @@ NONE_NEEDED: Final = {
         admin/accounting/project/<int:pk>/set-up/try/ admin/accounting/project/<int:pk>/set-up/activate/
         admin/accounting/project/<int:pk>/set-up/take-over/ admin/accounting/project/<int:pk>/set-up/seen/
         admin/credit/appversion/<path:object_id>/reset_statistics/ admin/credit/preview/<int:pk>/result/
-        admin/credit/collectedexport/factors/ admin/accounting/project/by-url/
+        admin/central_factors/collectedexport/factors/ admin/accounting/project/by-url/
         admin/accounting/project/<path:object_id>/setup/ admin/accounting/project/troubles/
         SITETEXT PROJECT USERPROJECT ACCOUNTSETTINGS ANNOUNCEMENT BADGE MAILCAMPAIGN STATISTICSIMPORT APP PLATFORM
         APPVERSION PLANCLASS APPKEYWORD""",
@@ -113,8 +113,8 @@ NONE_NEEDED: Final = {
         PROJECTTROUBLE PROJECTSTANDING SETTLEMENT TASKSOURCE HOSTCLIENT NOTE HOSTAPPVERSION BATCH WORKUNIT RESULT
         COLLECTEDEXPORT STATISTICSEXPORT STOREDFILE TRICKLE KEYCHANGE admin/ admin/search/ admin/autocomplete/
         admin/jsi18n/ admin/password_change/done/ admin/r/<path:content_type_id>/<path:object_id>/ admin/(?P<url>.*)$
-        admin/^(?P<app_label>portal|accounting|credit|scheduler|badges)/$ admin/credit/creditexperiment/own-results/
-        admin/credit/creditexperiment/<int:pk>/result.json""",
+        admin/^(?P<app_label>portal|accounting|credit|scheduler|badges|central_factors)/$
+        admin/credit/creditexperiment/own-results/ admin/credit/creditexperiment/<int:pk>/result.json""",
 }
 
 View = Callable[..., Any]

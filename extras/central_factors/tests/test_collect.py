@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from credit.central.collect import EVERY, KEPT, Collected, average, collect, known_factors
-from credit.central.wire import MAX_BODY_BYTES, factors_document
 from credit.engine.cross_project import Factor
-from credit.models import AppVersion, CollectedExport, FactorList
-from credit.tasks import collect_factors
+from credit.models import AppVersion
+from extras.central_factors.collect import EVERY, KEPT, Collected, average, collect, known_factors
+from extras.central_factors.models import CollectedExport, FactorList
+from extras.central_factors.tasks import collect_factors
+from extras.central_factors.wire import MAX_BODY_BYTES, factors_document
 from tests.support.credit_engine_facts import about
 from tests.support.credit_factories import NOON, make_app, make_version
 from tests.support.raw_server import RawServer, by_path, path_of, reply

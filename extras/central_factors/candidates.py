@@ -5,13 +5,13 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import dataclass, replace
 
-from credit.central.collect import known_factors
 from credit.engine.cross_project import Factor, factor_for
 from credit.engine.facts import VersionFacts
 from credit.engine.normalisation import normalise, takes_received_scales
 from credit.models import PROCESSOR_TYPES, App, AppVersion, CreditSystem, ProcessorType, RuleSet, VersionAverage
 from credit.statistics.facts import rules_of, version_facts
 from credit.statistics.host_records import use_medians
+from extras.central_factors.collect import known_factors
 from portal.audit.proposals import Proposal
 
 FIELD = "cross_project_scale"

@@ -8,9 +8,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
-from credit.central.candidates import FIELD, Candidate, candidates
-from credit.central.collect import collect
 from credit.models import AppVersion
+from extras.central_factors.candidates import FIELD, Candidate, candidates
+from extras.central_factors.collect import collect
 from portal.audit import undo
 from portal.audit.carry_out import NothingToDo, carry_out
 from portal.models import Change

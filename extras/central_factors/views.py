@@ -6,10 +6,10 @@ from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from credit.central.collect import AVERAGED_HERE
-from credit.central.wire import factors_document
 from credit.engine.cross_project import Factor
-from credit.models import FactorList
+from extras.central_factors.collect import AVERAGED_HERE
+from extras.central_factors.models import FactorList
+from extras.central_factors.wire import factors_document
 
 CACHED_SECS = 600
 

@@ -16,9 +16,9 @@ from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
-from credit.central.candidates import candidates
-from credit.central.collect import known_factors
-from credit.models import CollectedExport, FactorList
+from extras.central_factors.candidates import candidates
+from extras.central_factors.collect import known_factors
+from extras.central_factors.models import CollectedExport, FactorList
 from portal.admin import ReadOnlyAdmin
 from portal.audit import proposals
 from portal.languages import fetch_texts
@@ -35,6 +35,7 @@ def problem_text(stored: str) -> str:
     return fetch_texts.shown(stored, _NOT_ASKED_FOR)
 
 
+@admin.register(CollectedExport)
 class CollectedExportAdmin(ReadOnlyAdmin):
     """The projects that this site asks as a central server, and what is wrong with them."""
 
@@ -86,4 +87,4 @@ def _factors(request: HttpRequest, site: dict[str, Any], opts: Any) -> HttpRespo
         "is_central": bool(settings.CENTRAL_PROJECTS),
         "may_set": request.user.has_perm(MAY_SET),
     }
-    return TemplateResponse(request, "credit/central/factors.html", context)
+    return TemplateResponse(request, "central_factors/factors.html", context)

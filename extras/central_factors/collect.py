@@ -16,11 +16,11 @@ from urllib.parse import urlsplit
 import structlog
 from django.conf import settings
 
-from credit.central.wire import MAX_BODY_BYTES, parse_export, parse_factors
 from credit.engine.cross_project import ExportedVersion, Factor, average_factors, versions_that_count
-from credit.models import AppVersion, CollectedExport, FactorList
-from credit.models.central import MAX_PROBLEM
+from credit.models import AppVersion
 from credit.statistics.facts import rules_of
+from extras.central_factors.models import MAX_PROBLEM, CollectedExport, FactorList
+from extras.central_factors.wire import MAX_BODY_BYTES, parse_export, parse_factors
 from portal.fetch.errors import FetchError
 from portal.fetch.fetcher import Limits, fetch
 from portal.wire.scanner import ProtocolError

@@ -16,11 +16,12 @@ from django.urls import reverse
 from django.utils import timezone
 from pytest_django import Settings
 
-from credit.central.candidates import candidates
-from credit.central.wire import parse_factors
 from credit.engine.cross_project import Factor
-from credit.models import App, AppVersion, FactorList, RuleSet
+from credit.models import App, AppVersion, RuleSet
 from credit.statistics.feeder import feed
+from extras.central_factors.candidates import candidates
+from extras.central_factors.models import FactorList
+from extras.central_factors.wire import parse_factors
 from tests.support.credit_engine_facts import about
 from tests.support.credit_factories import make_app, make_version
 from tests.support.page_text import text_of

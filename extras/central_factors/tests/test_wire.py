@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from credit.central.wire import (
+from credit.engine.cross_project import MAX_FACTORS, ExportedVersion, Factor, average_factors
+from extras.central_factors.wire import (
     MAX_BODY_BYTES,
     MAX_VERSIONS,
     factors_document,
     parse_export,
     parse_factors,
 )
-from credit.engine.cross_project import MAX_FACTORS, ExportedVersion, Factor, average_factors
 from portal.wire.scanner import ProtocolError
 from tests.support.credit_engine_facts import NOW
 
