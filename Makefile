@@ -30,6 +30,7 @@ lint: .venv/development  ## check style, types, import arrows, templates, migrat
 	@$(NO_SERVERS) $(PY) -m mypy
 	@$(PY) -m djlint templates extras --lint --quiet
 	@$(PY) manage.py makemigrations --check --dry-run
+	@$(PY) manage.py lintmigrations --quiet ignore ok
 	@$(NO_SERVERS) $(PY) manage.py check_catalogues
 	@$(PRODUCTION) $(PY) manage.py check --deploy --fail-level WARNING
 
@@ -56,7 +57,7 @@ faults: .venv/development  ## 100,000 requests while servers are killed, each fa
 	@$(PY) -m pytest -n 0 -m long -o log_cli=true -o log_cli_level=WARNING tests/e2e/test_cluster.py $(ARGS)
 
 fuzz: .venv/development  ## ten million inputs for all parsers, led by what they reach (FUZZ_RUNS= FUZZ_SECS=); a million mutated requests (FUZZ_REQUESTS= of each of ten seeds)
-	@$(PY) -m tests.fuzzing $(if $(FUZZ_SECS),--secs $(FUZZ_SECS),--runs $(or $(FUZZ_RUNS),10000000))
+	@$(PY) -m tools.fuzzing $(if $(FUZZ_SECS),--secs $(FUZZ_SECS),--runs $(or $(FUZZ_RUNS),10000000))
 	@$(if $(FUZZ_SECS),:,FUZZ_REQUESTS=$${FUZZ_REQUESTS:-100000} $(PY) -m pytest -n 2 tests/accounting/wire/test_requests_generated.py $(ARGS))
 
 long: .venv/development  ## the tests that make test leaves out: goals of credit on more populations, and other long forms

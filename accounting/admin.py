@@ -85,15 +85,8 @@ class AccountKeyForm(AuditedForm):
     def clean_new_account_key(self) -> str:
         return clean_key(str(self.cleaned_data["new_account_key"]))
 
-    def seal(self, row: Any, key: str) -> None:
-        """Keep the key in the row, which is not saved by this."""
-        raise NotImplementedError
-
 
 class ProjectForm(AccountKeyForm):
-    def seal(self, row: Project, key: str) -> None:
-        row.shared_account_key = account_keys.seal_shared(row, key)
-
     class Meta:
         model = Project
         fields = (
@@ -285,7 +278,7 @@ class ProjectAdmin(AuditedAdmin):
             obj.colour = Project.next_colour()
             obj.save()
         if key:
-            form.seal(obj, key)
+            obj.shared_account_key = account_keys.seal_shared(obj, key)
         super().save_model(request, obj, form, True)
         if had_key and not obj.shared_account_key:
             messages.warning(request, KEY_DROPPED)
@@ -317,9 +310,6 @@ class ProjectAdmin(AuditedAdmin):
 
 
 class UserProjectForm(AccountKeyForm):
-    def seal(self, row: UserProject, key: str) -> None:
-        row.account_key = account_keys.seal_own(row.user_id, row.project, key)
-
     class Meta:
         model = UserProject
         fields = ("user", "project", "is_chosen", "resource_share")
@@ -348,7 +338,7 @@ class UserProjectAdmin(AuditedAdmin):
     def save_settings(self, request: HttpRequest, obj: UserProject, form: Any, change: bool) -> None:
         before = UserProject.objects.filter(pk=obj.pk).first()
         if key := form.cleaned_data["new_account_key"]:
-            form.seal(obj, key)
+            obj.account_key = account_keys.seal_own(obj.user_id, obj.project, key)
         elif {"user", "project"} & set(form.changed_data):
             obj.account_key = None
         super().save_settings(request, obj, form, change)

@@ -65,7 +65,6 @@ class AccountingConfig(extras.SiteApp):
         return ask_copy(user)
 
     def supplied_texts(self) -> Iterable[str]:
-        from accounting.projects import own_project
-        from accounting.simulation import demo_projects
+        from accounting.projects import demo_projects, own_project
 
         return [own_project.SUMMARY, *demo_projects.TEXTS]

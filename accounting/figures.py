@@ -1,4 +1,4 @@
-"""The account manager's panel of the dashboard: what clients ask, who is active, which projects are in trouble."""
+"""The account manager's figures: what clients ask, who is active, which projects are in trouble."""
 
 from __future__ import annotations
 
@@ -6,40 +6,28 @@ import datetime as dt
 from collections.abc import Iterator
 from typing import Final
 
-from django.db import connection
-from django.db.models import Count
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_noop
 
 from accounting.engine.states import NoteKind
 from accounting.ledger.sql import MONTHS_AHEAD
-from accounting.models import Project, ProjectTrouble, StatisticsImport
+from accounting.models import ProjectTrouble
 from portal.dashboard import registry
 from portal.dashboard.record import moment
-from portal.dashboard.registry import Combine, Figure, Panel, Sample, Source, Table
+from portal.dashboard.registry import Combine, Figure, Query, Rows, Sample, Table, per_hour, per_minute
 from portal.dashboard.rules import above, below
-from portal.models import HostLimitRequest
 from portal.ops import heartbeats
 
-KEY: Final = "account_manager"
 RPC_PATH: Final = "/rpc.php"
 _HOSTS: Final = "admin:portal_host_changelist"
 _TROUBLES: Final = "admin:accounting_projecttrouble_changelist"
 
 FIGURES: Final = (
-    Figure(
-        "am.rpcs",
-        _("Account-manager RPCs"),
-        per_secs=60,
-        per=_("per minute"),
-        about=_("As counted by the web processes."),
-    ),
-    Figure(
+    per_minute("am.rpcs", _("Account-manager RPCs"), about=_("As counted by the web processes.")),
+    per_minute(
         "am.refused",
         _("Refused RPCs"),
-        per_secs=60,
-        per=_("per minute"),
         series="error",
         about=_("RPCs answered with a BOINC error, by error number."),
     ),
@@ -60,12 +48,7 @@ FIGURES: Final = (
     Figure(
         "am.first_contacts", _("First contacts in 24 hours"), link=_HOSTS, about=_("New computers, by either protocol.")
     ),
-    Figure(
-        "am.keys",
-        _("Client keys"),
-        link="admin:portal_clientkey_changelist",
-        about=_("Valid keys."),
-    ),
+    Figure("am.keys", _("Client keys"), link="admin:portal_clientkey_changelist", about=_("Valid keys.")),
     Figure(
         "am.limit_requests",
         _("Requests for more computers"),
@@ -101,24 +84,19 @@ FIGURES: Final = (
         about=_("Projects whose statistics could not be read for two days or longer."),
         trouble=above(0, _("The statistics of some projects cannot be read. See “Statistics imports”.")),
     ),
-    Figure("am.mails_sent", _("E-mails sent"), per_secs=3600, per=_("per hour"), about=_("Handed to the mail server.")),
-    Figure(
+    per_hour("am.mails_sent", _("E-mails sent"), about=_("Handed to the mail server.")),
+    per_hour(
         "am.mails_failed",
         _("E-mails not accepted"),
-        per_secs=3600,
-        per=_("per hour"),
         about=_("The mail server could not be reached, or refused them permanently or temporarily."),
         trouble=above(0, _("The mail server did not accept e-mails. Look for “mail_failed” in the log.")),
     ),
-    Figure(
+    per_hour(
         "am.mails_bounced",
         _("E-mails bounced"),
-        per_secs=3600,
-        per=_("per hour"),
         about=_(
-            "Refused permanently when handed over. E-mails that bounce later go to DEFAULT_FROM_EMAIL and are "
-            "not known to "
-            "the site."
+            "Refused permanently when handed over. E-mails that bounce later go to DEFAULT_FROM_EMAIL and are not "
+            "known to the site."
         ),
     ),
     Figure(
@@ -129,15 +107,6 @@ FIGURES: Final = (
         trouble=below(1, _("The next month has no partition yet. Check the task “create_partitions”.")),
     ),
 )
-TABLES: Final = (
-    Table(
-        "am.troubles",
-        _("Projects that send no work or fail"),
-        (_("Project"), _("Problem"), _("For"), _("Since"), _("Volunteers affected")),
-        _("No project has problems."),
-    ),
-)
-_UNREAD_AFTER: Final = dt.timedelta(days=2)
 _TROUBLE_NAMES: Final = {
     "no_work": gettext_noop("no work"),
     "failing": gettext_noop("its server fails"),
@@ -147,71 +116,77 @@ _ALL_TYPES: Final = gettext_noop("all types")
 _WITHIN: Final = (gettext_noop("day"), gettext_noop("week"), gettext_noop("month"))
 # One pass over all computers: of the whole table, so only a task does it.
 _ACTIVE: Final = """
-SELECT count(*) FILTER (WHERE last_contact_at > %(now)s - interval '1 day'),
-       count(*) FILTER (WHERE last_contact_at > %(now)s - interval '7 days'),
-       count(*) FILTER (WHERE last_contact_at > %(now)s - interval '30 days'),
-       count(*) FILTER (WHERE created_at > %(now)s - interval '1 day')
-  FROM portal_host WHERE retired_at IS NULL
+SELECT w.key, w."am.active", w."am.first_contacts"
+  FROM (SELECT count(*) FILTER (WHERE last_contact_at > %(now)s - interval '1 day') AS day,
+               count(*) FILTER (WHERE last_contact_at > %(now)s - interval '7 days') AS week,
+               count(*) FILTER (WHERE last_contact_at > %(now)s - interval '30 days') AS month,
+               count(*) FILTER (WHERE created_at > %(now)s - interval '1 day') AS new
+          FROM portal_host WHERE retired_at IS NULL) h,
+       LATERAL (VALUES ('day', day, NULL), ('week', week, NULL), ('month', month, NULL), ('', NULL, new))
+           AS w(key, "am.active", "am.first_contacts")
 """
-_CAPPED: Final = "SELECT count(*) FROM accounting_note WHERE day = %s AND kind = %s"
-_KEYS: Final = "SELECT count(*) FROM portal_clientkey WHERE revoked_at IS NULL"
+_NOTES: Final = f"""
+SELECT count(*) FILTER (WHERE kind = '{NoteKind.DROPPED}') AS "am.capped",
+       count(*) FILTER (WHERE kind = '{NoteKind.SPEED_REPLACED}') AS "am.replaced_speeds"
+  FROM accounting_note WHERE day = (%(now)s AT TIME ZONE 'UTC')::date
+   AND kind IN ('{NoteKind.DROPPED}', '{NoteKind.SPEED_REPLACED}')
+"""
+_COUNTS: Final = f"""
+SELECT (SELECT count(*) FROM portal_clientkey WHERE revoked_at IS NULL) AS "am.keys",
+       (SELECT count(*) FROM portal_hostlimitrequest WHERE decided_at IS NULL) AS "am.limit_requests",
+       (SELECT count(*) FROM accounting_project WHERE down_since IS NOT NULL) AS "am.projects_down",
+       (SELECT count(*) FROM accounting_statisticsimport
+         WHERE is_on AND trouble_since < %(now)s - interval '2 days') AS "am.imports_failing",
+       ({MONTHS_AHEAD}) AS "services.partitions"
+"""
+_TROUBLE: Final = """
+SELECT kind AS key, count(DISTINCT project_id) AS "am.troubles" FROM accounting_projecttrouble GROUP BY kind
+"""
 
 
-def take(now: dt.datetime) -> Iterator[Sample]:
+def _counted(now: dt.datetime) -> Iterator[Sample]:
+    """What processes have counted."""
     totals = heartbeats.rpc_totals()
     yield Sample("am.rpcs", sum(count for (path, _error), count in totals.items() if path == RPC_PATH))
     yield Sample("am.refused", 0)
     for (path, error_num), count in totals.items():
         if path == RPC_PATH and error_num != "0":
             yield Sample("am.refused", count, error_num)
-    with connection.cursor() as cursor:
-        cursor.execute(_ACTIVE, {"now": now})
-        day, week, month, new = cursor.fetchone()
-        cursor.execute(_CAPPED, [now.astimezone(dt.UTC).date(), NoteKind.DROPPED.value])
-        capped = cursor.fetchone()[0]
-        cursor.execute(_CAPPED, [now.astimezone(dt.UTC).date(), NoteKind.SPEED_REPLACED.value])
-        yield Sample("am.replaced_speeds", cursor.fetchone()[0])
-        cursor.execute(_KEYS)
-        keys = cursor.fetchone()[0]
-        cursor.execute(MONTHS_AHEAD, [now.astimezone(dt.UTC).date()])
-        ahead = cursor.fetchone()[0]
-    for within, count in zip(_WITHIN, (day, week, month), strict=True):
-        yield Sample("am.active", count, within)
-    yield Sample("am.first_contacts", new)
-    yield Sample("am.capped", capped)
-    yield Sample("am.keys", keys)
-    yield Sample("am.limit_requests", HostLimitRequest.objects.filter(decided_at=None).count())
-    yield Sample("services.partitions", ahead)
-    found = dict(ProjectTrouble.objects.order_by().values_list("kind").annotate(Count("project", distinct=True)))
-    for kind, name in _TROUBLE_NAMES.items():
-        yield Sample("am.troubles", found.get(kind, 0), name)
-    yield Sample("am.projects_down", Project.objects.filter(down_since__isnull=False).count())
-    late = StatisticsImport.objects.filter(is_on=True, trouble_since__lt=now - _UNREAD_AFTER)
-    yield Sample("am.imports_failing", late.count())
-    mails = heartbeats.mail_totals()
-    yield Sample("am.mails_sent", mails["sent"])
-    yield Sample("am.mails_failed", mails["failed"])
-    yield Sample("am.mails_bounced", mails["bounced"])
+    for outcome, count in heartbeats.mail_totals().items():
+        yield Sample(f"am.mails_{outcome}", count)
 
 
-def take_tables(now: dt.datetime) -> dict[str, list[list[object]]]:
-    troubles = ProjectTrouble.objects.select_related("project").order_by("since")[:50]
-    return {
-        "am.troubles": [
-            [
-                [trouble.project.name, reverse("admin:accounting_project_change", args=[trouble.project_id])],
-                _TROUBLE_NAMES.get(trouble.kind, trouble.kind),
-                trouble.processor_type or _ALL_TYPES,
-                moment(trouble.since),
-                {"number": str(trouble.volunteers), "all": str(trouble.of_volunteers)},
-            ]
-            for trouble in troubles
+def read_troubles(now: dt.datetime) -> Rows:
+    """The projects that send no work or fail, the oldest trouble first."""
+    return [
+        [
+            [trouble.project.name, reverse("admin:accounting_project_change", args=[trouble.project_id])],
+            _TROUBLE_NAMES.get(trouble.kind, trouble.kind),
+            trouble.processor_type or _ALL_TYPES,
+            moment(trouble.since),
+            {"number": str(trouble.volunteers), "all": str(trouble.of_volunteers)},
         ]
-    }
+        for trouble in ProjectTrouble.objects.select_related("project").order_by("since")[:50]
+    ]
+
+
+READINGS: Final = (
+    Query(_ACTIVE),
+    Query(_NOTES),
+    Query(_COUNTS),
+    Query(_TROUBLE, lambda: _TROUBLE_NAMES),
+    _counted,
+)
+_TROUBLES_TABLE: Final = Table(
+    "am.troubles",
+    read_troubles,
+    _("Projects that send no work or fail"),
+    (_("Project"), _("Problem"), _("For"), _("Since"), _("Volunteers affected")),
+    _("No project has problems."),
+)
 
 
 def register() -> None:
     """Called once, when the app is ready, if the site has an account manager."""
-    registry.add_panel(Panel(KEY, _("Account manager"), 4))
-    registry.add_source(Source(KEY, FIGURES, take, TABLES, take_tables))
+    registry.add("account_manager", FIGURES, READINGS, (_TROUBLES_TABLE,))
     registry.words.extend((*_TROUBLE_NAMES.values(), _ALL_TYPES, *_WITHIN))

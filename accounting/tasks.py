@@ -13,6 +13,7 @@ from accounting.exchange import exports, made_files
 from accounting.ledger import models_seen, partitions, rollup
 from accounting.mails import campaigns, send
 from accounting.models import DataCopy, Project
+from accounting.own_accounts import checks
 from accounting.project_setup import asking
 from accounting.project_setup.reported_addresses import learn_reported
 from accounting.reconciliation.refresh import refresh_due
@@ -97,6 +98,25 @@ def ask_project(project_id: int) -> None:
     project = Project.objects.filter(pk=project_id).first()
     if project is not None:
         asking.ask_again(project, clock.now())
+
+
+@shared_task
+def ask_for_account(account_id: int) -> None:
+    """What a volunteer wants to know of an account of their own at a project."""
+    checks.carry_out(account_id, clock.now())
+
+
+@shared_task
+def check_account(account_id: int) -> None:
+    """Whether the key of a volunteer's account at a project still works."""
+    checks.check(account_id, clock.now())
+
+
+@shared_task
+def look_after_accounts() -> None:
+    """Every minute: requests for accounts that no worker took; and some accounts that were not checked for a week."""
+    for account_id in checks.look_after(clock.now()):
+        check_account.apply_async((account_id,), expires=3600)
 
 
 @shared_task

@@ -11,6 +11,7 @@ from accounting.joining import views as joining_views
 from accounting.mails import views as mails_views
 from accounting.news import views as news_views
 from accounting.news.feeds import HostNoticesFeed, NoticesFeed
+from accounting.own_accounts import views as own_accounts_views
 from accounting.preferences import views as preferences_views
 from accounting.projects import views as projects_views
 
@@ -57,4 +58,5 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("projects/", projects_views.projects, name="projects"),
     path("projects/keywords/", projects_views.keywords, name="keywords"),
     path("projects/<int:pk>/", projects_views.project, name="project"),
+    path("projects/<int:pk>/account/", own_accounts_views.own_account, name="own_account"),
 ]

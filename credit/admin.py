@@ -27,6 +27,7 @@ from credit.models import (
     AppVersion,
     Batch,
     Comparison,
+    ConfirmingPair,
     CreditExperiment,
     CreditSystem,
     HostAppVersion,
@@ -115,6 +116,12 @@ class AppForm(AuditedForm):
         amounts = (cleaned.get("fixed_credit"), cleaned.get("fixed_credit_per_flop"))
         if cleaned.get("credit_system") == CreditSystem.FIXED and amounts == (None, None):
             self.add_error("fixed_credit", gettext("Enter a fixed amount per job or per estimated FLOP."))
+        if cleaned.get("credit_system") == CreditSystem.RUN_TIME and cleaned.get("max_credited_secs") is None:
+            self.add_error("max_credited_secs", gettext("Enter the longest run time that is credited."))
+        if cleaned.get("credit_system") == CreditSystem.ASSIGNED and cleaned.get("comparison") != Comparison.CUSTOM:
+            self.add_error(
+                "comparison", gettext("Only a function can assign credit. Choose one that compares outputs.")
+            )
         return cleaned
 
     def _check_function(self, kind: functions.Kind, name: str) -> None:
@@ -195,6 +202,7 @@ class AppAdmin(SettingsAdmin):
                     "benchmark_scale",
                     "fixed_credit",
                     "fixed_credit_per_flop",
+                    "max_credited_secs",
                 ),
                 "description": _("Only for apps that do not use CreditNew."),
             },
@@ -355,6 +363,20 @@ class HostAppVersionAdmin(ReadOnlyAdmin):
     list_filter = ("app", "scale_probation")
     list_select_related = ("host", "app", "app_version__app", "app_version__platform")
     show_full_result_count = False
+
+
+@admin.register(ConfirmingPair)
+class ConfirmingPairAdmin(ReadOnlyAdmin):
+    """Volunteers whose results confirm each other more often than chance would have it; renewed every hour."""
+
+    by_chance = rounded("expected", _("by chance"))
+    list_display = ("one", "other", "app", "together", "by_chance", "odds", "needs_another", "counted_at")
+    list_filter = ("app", "needs_another")
+    list_select_related = ("app", "one", "other")
+
+    @admin.display(description=_("odds that any pair has as many"), ordering="chance")
+    def odds(self, pair: ConfirmingPair) -> str:
+        return _("1 in %(number)s") % {"number": f"{1 / pair.chance:.2g}"}
 
 
 @admin.register(Batch)

@@ -24,16 +24,13 @@ class CreditConfig(extras.SiteApp):
 
     def ready(self) -> None:
         from credit import changes
-        from credit.export import figures as export_figures
-        from credit.figures import credit as credit_figures
-        from credit.figures import jobs, public
+        from credit.figures import table
         from credit.models import App, AppVersion, Platform
         from credit.pages.setting_texts import APP_LABELS, VERSION_LABELS
         from portal.audit.register import audit
 
         if self.is_in_use:
-            for figures in (jobs, credit_figures, public, export_figures):
-                figures.register()
+            table.register()
         audit(App, labels=APP_LABELS)
         audit(AppVersion, labels=VERSION_LABELS)
         audit(Platform)

@@ -13,7 +13,7 @@ from credit.changes import effects
 from credit.export import run as export
 from credit.figures import outcomes
 from credit.models import App
-from credit.statistics import feeder, thinning
+from credit.statistics import feeder, pairs, thinning
 from credit.top_lists import count as top_lists
 from credit.validator import worker
 from portal.databases import clock
@@ -45,6 +45,12 @@ def feed() -> None:
     """Every ten minutes."""
     report = feeder.feed(clock.now())
     log.info("feeder_run", **asdict(report))
+
+
+@shared_task
+def count_pairs() -> None:
+    """Every hour."""
+    log.info("pairs_counted", listed=pairs.count_all(clock.now()))
 
 
 @shared_task

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +24,7 @@ PAGE = 8192
 SHORT_HEADER, LONG_HEADER = 24, 40
 # What a copy reads at a time; the kernel writes pages of this size.
 COPIED = 4096
+TRIES = 5
 FIRST_TIMELINE = "00000001"
 SEGMENT = re.compile(r"([0-9A-F]{8})([0-9A-F]{8})([0-9A-F]{8})(\.partial)?")
 COMMIT = re.compile(r" tx: +(\d+), lsn: ([0-9A-F]+/[0-9A-F]+), .* desc: COMMIT ([0-9-]+ [0-9:.]+) UTC")
@@ -51,10 +53,11 @@ class Wal:
     """The files from the one with a position on, as one stretch of bytes."""
 
     def __init__(self, folder: Path, start: int) -> None:
-        names = [path.name for path in folder.iterdir() if SEGMENT.fullmatch(path.name)]
         self._folder = folder
+        self._sizes = {path.name: path.stat().st_size for path in folder.iterdir() if SEGMENT.fullmatch(path.name)}
+        names = list(self._sizes)
         # What was cut off is shorter.
-        self.segment_size = max(((folder / name).stat().st_size for name in names), default=0)
+        self.segment_size = max(self._sizes.values(), default=0)
         if self.segment_size < PAGE or self.segment_size & (self.segment_size - 1):
             raise FaultError(f"there is no WAL in {folder}")
         first = start // self.segment_size
@@ -86,7 +89,7 @@ class Wal:
     def _fault(self, at: int, history: dict[int, str]) -> str:
         if at not in history:
             return f"{self.name(at, history.get(at - 1, FIRST_TIMELINE)[:8])} is missing"
-        nbytes = (self._folder / history[at]).stat().st_size
+        nbytes = self._sizes[history[at]]
         if nbytes != self.segment_size:
             return f"{history[at]} has {nbytes} bytes instead of {self.segment_size}"
         return ""
@@ -194,9 +197,17 @@ def commits(wal: Wal, folder: Path, start: str) -> Iterator[Commit]:
 def last_commit(backup: Path, folder: Path, reached: str, until: str) -> Commit | None:
     """The last commit until that time, if one is given; None if there is none since the backup was complete.
 
-    The WAL must still have the commit that it had `reached`.
+    The WAL must still have the commit that it had `reached`. Meanwhile files are received, renamed when they are
+    complete, and removed when no backup needs them any more: then all is looked at again.
     """
     ranges = json.loads((backup / "backup_manifest").read_text())["WAL-Ranges"]
+    for _ in range(TRIES):
+        with suppress(FileNotFoundError):
+            return _last_commit(ranges, folder, reached, until)
+    raise FaultError(f"{folder} changes too fast to be read")
+
+
+def _last_commit(ranges: list[dict[str, str]], folder: Path, reached: str, until: str) -> Commit | None:
     first, complete = ranges[0]["Start-LSN"], ranges[-1]["End-LSN"]
     last = None
     try:

@@ -59,11 +59,12 @@ class PortalConfig(extras.SiteApp):
         post_save.connect(signed_log.take_change, sender=Change)
 
     def collectors(self) -> Sequence[Collector]:
+        from portal.dashboard.registry import collectors
         from portal.ops.wal_metrics import WalMetrics
         from portal.periodic.metrics import LeaseMetrics
         from portal.requested_work.overview import RequestedWorkMetrics
 
-        return [RequestedWorkMetrics(), LeaseMetrics(), WalMetrics()]
+        return [RequestedWorkMetrics(), LeaseMetrics(), WalMetrics(), *collectors()]
 
     def maintenance_jobs(self) -> Sequence[Job]:
         from portal.audit.signed_log import SIGNED_LOG

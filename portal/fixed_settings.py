@@ -1,11 +1,14 @@
 """Settings that are the same for all sites: apps, forms, what browsers may load, the look of the admin."""
 
+from importlib.util import find_spec
+
 from csp.constants import NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
 
 # In this order their pages stand in menus.
 ALL_EXTRAS = ["alerts", "badges", "certificates", "signature_image", "central_factors"]
 INSTALLED_APPS = [
     "portal.operators.site.SiteConfig",
+    "portal.people.replaced",
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -25,6 +28,8 @@ INSTALLED_APPS = [
     "scheduler",
     "emulator",
     *(f"extras.{name}" for name in ALL_EXTRAS),
+    # Commands of those who work on the site; a deployment has no such folder.
+    *(["tools"] if find_spec("tools") else []),
 ]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}

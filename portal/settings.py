@@ -117,6 +117,10 @@ PROJECT_URL = f"{SITE_URL}project/"
 MAX_JOBS_IN_PROGRESS = env.integer("MAX_JOBS_IN_PROGRESS", 20, low=1, high=10_000)
 MAX_GPU_JOBS_IN_PROGRESS = env.integer("MAX_GPU_JOBS_IN_PROGRESS", 20, low=0, high=10_000)
 MAX_JOBS_PER_RPC = env.integer("MAX_JOBS_PER_RPC", 20, low=1, high=500)
+# Above this share of its jobs of a day, jobs that a computer gives back undone count in the day's quota once more.
+MAX_UNDONE_SHARE = env.number("MAX_UNDONE_SHARE", 0.2, low=0, high=1)
+# Whether copies of a workunit are kept apart from accounts that may be one person's (docs/explanation/scheduler.md).
+SEPARATE_REPLICAS = env.choice("SEPARATE_REPLICAS", "prefer", ["strict", "prefer", "off"])
 # Signs programs; the private key may be kept elsewhere: signatures are then made there (docs/how-to/jobs.md).
 CODE_SIGNING_KEY = Path(env.text("CODE_SIGNING_KEY", str(VAR_DIR / "keys" / "code_signing_private")))
 CODE_SIGNING_KEY_PUBLIC = Path(env.text("CODE_SIGNING_KEY_PUBLIC", str(VAR_DIR / "keys" / "code_signing_public")))
@@ -150,6 +154,8 @@ VALIDATOR_FILES_BATCH = env.integer("VALIDATOR_FILES_BATCH", 100, low=1, high=20
 # How often beat looks for work for validators, and how long a validator runs before it makes room for other tasks.
 VALIDATOR_EVERY_SECS = env.integer("VALIDATOR_EVERY_SECS", 5, low=1, high=3600)
 VALIDATOR_RUN_SECS = env.integer("VALIDATOR_RUN_SECS", 60, low=1, high=600)
+# Volunteers who confirm each other so often that chance does it less often than this need a third one.
+PAIR_CHANCE = env.number("PAIR_CHANCE", 1e-6, low=0, high=0.01)
 # Validators that may work on one app at the same time.
 VALIDATORS_PER_APP = env.integer("VALIDATORS_PER_APP", 1, low=1, high=64)
 # Apps whose validators have a separate queue, validator.<short name of the app>: start workers for them.
@@ -468,6 +474,8 @@ LANGUAGE_COOKIE_AGE = 365 * 86_400
 LANGUAGE_COOKIE_SAMESITE = "Lax"
 # Operators without a second factor can do nothing but set one up.
 STAFF_SECOND_FACTOR = env.switch("STAFF_SECOND_FACTOR", HTTPS)
+# Whether the password of an account with a second factor is enough for its BOINC clients, which cannot ask for it.
+CLIENT_PASSWORD_ALONE = env.switch("CLIENT_PASSWORD_ALONE", False)
 # What one operator asks for in the admin another one has to confirm, where it could do most harm.
 TWO_PERSONS = env.switch("TWO_PERSONS", False)
 # Operators who do nothing for this long have to sign in again; 0: no limit.

@@ -16,9 +16,11 @@ from portal.people.fresh_login import needs_fresh_login
 from portal.people.pages.consent_views import consent_history
 from portal.people.pages.event_views import events
 from portal.people.pages.language_views import switch_language
+from portal.people.pages.login_token_views import login_token
 from portal.people.pages.token_views import replace, revoke, tokens
 from portal.people.pages.views import change_email, keys, profile, revoke_key, revoke_keys, sessions
 from portal.public_pages.views import enter, leave, site_text
+from portal.web.rest_api import unknown_address
 
 handler500 = "portal.web.unavailable.server_error"
 urlpatterns = [
@@ -40,6 +42,7 @@ urlpatterns = [
     path("account/tokens/", tokens, name="tokens"),
     path("account/tokens/<int:pk>/revoke/", revoke, name="revoke_token"),
     path("account/tokens/<int:pk>/replace/", replace, name="replace_token"),
+    path("account/login-token/", login_token, name="login_token"),
     path("account/events/", events, name="security_events"),
     path("account/consents/", consent_history, name="consents"),
     path("account/sessions/", sessions, name="sessions"),
@@ -64,3 +67,5 @@ if "emulator" in settings.ROOMS:
     urlpatterns += [path("api/v1/experiments/", include("emulator.rest.urls"))]
 for app in apps_in_use():
     urlpatterns += app.urls()
+# Behind the addresses of all rooms
+urlpatterns += [path("api/<path:path>/", unknown_address)]

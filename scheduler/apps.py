@@ -11,8 +11,6 @@ from django.utils.translation import gettext_lazy as _
 from portal import extras
 
 if TYPE_CHECKING:
-    from prometheus_client.registry import Collector
-
     from portal.dashboard.navigation import Page
     from portal.maintenance.jobs import Job
     from portal.models import Host
@@ -88,11 +86,6 @@ class SchedulerConfig(extras.SiteApp):
         from credit.functions import Kind
 
         return {Kind.TRICKLE: ["scheduler.rpc.trickles.grant_partial_credit"]}
-
-    def collectors(self) -> Sequence[Collector]:
-        from scheduler.lifecycle.metrics import Background
-
-        return [Background()]
 
     def supplied_texts(self) -> Iterable[str]:
         from scheduler.examples.texts import SUPPLIED

@@ -10,12 +10,10 @@ from scheduler.releases import views as release_views
 from scheduler.rpc import master_page
 from scheduler.submission import draft_views, rest
 from scheduler.submission import views as submission_views
-from scheduler.web_rpcs.views import first_start
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("project/", master_page.master_page, name="project_page"),
     path("project/download/<str:name>", download, name="download"),
-    path("project/first-start/", first_start, name="first_start"),
     path("project/batches/", submission_views.batch_list, name="batches"),
     path("project/batches/new/", draft_views.new_batch, name="new_batch"),
     path("project/batches/drafts/<int:pk>/", draft_views.batch_draft, name="batch_draft"),

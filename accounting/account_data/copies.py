@@ -34,6 +34,7 @@ from accounting.models import (
     HostLedger,
     HostProject,
     Note,
+    OwnAccount,
     Settlement,
     TaskList,
     UserProject,
@@ -82,7 +83,7 @@ other_clients.json  clients that reported with the id of one of your computers u
 answers.json        the replies sent to each computer
 totals.json         the ledger: totals per computer and project, in 1e-6 credits, 1e-6 seconds, and tasks
 granted.json        what the projects’ exports say about your computers and accounts, in 1e-6 credits
-projects.json       your choice of projects
+projects.json       your choice of projects, and your accounts there
 consents.json       what you agreed to and withdrew, when, and which version of the text you were shown
 notes.json          notes about reports
 tasks.json          the tasks that your computers last listed, and what became of earlier ones
@@ -161,7 +162,10 @@ def _documents(user: User) -> Iterator[tuple[str, object]]:
     yield "contacts.json", _rows(HostLedger.objects.filter(host__owner=user).order_by("pk"))
     yield "other_clients.json", _rows(HostClient.objects.filter(host__owner=user).order_by("pk"))
     yield "answers.json", _rows(Answer.objects.filter(host__owner=user).order_by("host_id", "at"))
-    yield "totals.json", _rows(HostProject.objects.filter(host__owner=user).order_by("host_id", "project_id"))
+    totals = _rows(HostProject.objects.filter(host__owner=user).order_by("host_id", "project_id"))
+    for row in totals:
+        row["state"].pop("own_key", None)
+    yield "totals.json", totals
     yield (
         "granted.json",
         {
@@ -171,7 +175,13 @@ def _documents(user: User) -> Iterator[tuple[str, object]]:
             "settled": _rows(Settlement.objects.filter(host__owner=user).order_by("pk")),
         },
     )
-    yield "projects.json", _rows(UserProject.objects.filter(user=user).order_by("project_id"))
+    yield (
+        "projects.json",
+        {
+            "choices": _rows(UserProject.objects.filter(user=user).order_by("project_id")),
+            "accounts": _rows(OwnAccount.objects.filter(user=user).order_by("project_id")),
+        },
+    )
     yield "consents.json", _rows(ConsentEvent.objects.filter(user=user).order_by("pk"))
     yield "notes.json", _rows(Note.objects.filter(host__owner=user).order_by("pk"))
     yield (

@@ -58,11 +58,12 @@ def address_key(url: str) -> str:
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def is_same_origin(url: str, trusted: str) -> bool:
-    """Whether what may be sent to ``trusted`` may be sent to ``url``: scheme, host and port are the same, or it is the
-    same host by https where ``trusted`` is by http. `www.` makes another host.
+def is_same_place(url: str, trusted: str) -> bool:
+    """Whether what may be sent to ``trusted`` may go to ``url``: scheme, host, port and path are the same, or it is
+    the same by https where ``trusted`` is by http. `www.` makes another host, and upper case in a path no other path:
+    clients write addresses in lower case that their project does not.
     """
     one, other = _split(url), _split(trusted)
-    if (one.host, one.port) != (other.host, other.port):
+    if (one.host, one.port, one.path.lower()) != (other.host, other.port, other.path.lower()):
         return False
     return one.scheme == other.scheme or (one.scheme, other.scheme, one.port) == ("https", "http", "")

@@ -5,7 +5,7 @@ Whatever an address says, a page can be shown: what cannot be is replaced, and t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, TypeVar
@@ -30,6 +30,13 @@ _REFUSALS: Final = {
     "project": gettext_noop("“%(value)s” is not a project of your computers. All projects are shown."),
     "app": gettext_noop("“%(value)s” is not an app of this site’s own project. All apps are shown."),
 }
+
+
+RANGE_PARAMETERS: Final = ("range", "from", "to")
+PART_PARAMETERS: Final = ("host", "project", "processor", "app")
+PAGE_PARAMETERS: Final = (
+    *RANGE_PARAMETERS, "step", *PART_PARAMETERS, "show", "by", "compare", "curve", "scale", "days_page", "groups_page",
+)  # fmt: skip
 
 
 class Scale(StrEnum):
@@ -134,9 +141,15 @@ def read_choices(user: User, params: Mapping[str, str], period: Period) -> Choic
     return found
 
 
+def unknown_parameters(params: Mapping[str, str], known: Sequence[str]) -> list[str]:
+    """A sentence for each parameter that an address may not have: a misspelt one would be ignored, and all be shown."""
+    refusal = gettext("There is no parameter “%(name)s”. There are: %(known)s.")
+    return [refusal % {"name": name[:40], "known": ", ".join(known)} for name in params if name not in known]
+
+
 def read_only(user: User, params: Mapping[str, str], problems: list[str]) -> Only:
     """Whose work an address wants alone; two or three statements, none without such a wish."""
-    if not any(params.get(name) for name in ("host", "project", "processor", "app")):
+    if not any(params.get(name) for name in PART_PARAMETERS):
         return Only()
     return _only(params, _read_places(user), problems)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 from urllib.parse import urlencode
 
@@ -18,7 +18,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from accounting.exchange import downloads, exports, made_files
 from accounting.exchange.day_rows import DayRange, read_names, read_pages
-from accounting.history.choices import read_only
+from accounting.history.choices import PART_PARAMETERS, RANGE_PARAMETERS, read_only, unknown_parameters
 from accounting.history.periods import read_period
 from accounting.history.sums import read_first_day
 from accounting.history.texts import problem_text
@@ -26,6 +26,7 @@ from accounting.models import DataCopy
 from portal.models import User
 from portal.people.access import signed_in
 
+_PARAMETERS: Final = (*RANGE_PARAMETERS, *PART_PARAMETERS)
 _TYPES: Final = {"csv": "text/csv; charset=utf-8", "json": "application/json"}
 
 
@@ -34,7 +35,7 @@ _TYPES: Final = {"csv": "text/csv; charset=utf-8", "json": "application/json"}
 def download(request: HttpRequest, kind: str) -> HttpResponseBase:
     """All rows of a range, or of a part of its work, as the history page's address names them."""
     user = signed_in(request)
-    wanted, problems = _read_wanted(user, request.GET.dict())
+    wanted, problems = _read_wanted(user, request.GET.dict(), _PARAMETERS)
     if problems:
         # A file of something else would be mistaken for the one that was asked for.
         return _refused(problems)
@@ -67,11 +68,11 @@ def files(request: HttpRequest) -> HttpResponse:
         "most_running": settings.REQUESTED_WORK_PER_PERSON,
         "most_rows": settings.HISTORY_DOWNLOAD_ROWS,
     }
-    if not is_fragment and (kind := params.get("kind")):
+    if not is_fragment and params:
         wanted, problems = _read_wanted_file(user, params)
         if problems:
             return _refused(problems)
-        context["wanted"] = {"kind": kind, "first": wanted.first, "last": wanted.last}
+        context["wanted"] = {"kind": params["kind"], "first": wanted.first, "last": wanted.last}
         context["fields"] = _fields(wanted).items()
         context["is_part"] = len(_fields(wanted)) > 2
     template = "accounting/_history_files.html" if is_fragment else "accounting/history_files.html"
@@ -84,7 +85,8 @@ def files(request: HttpRequest) -> HttpResponse:
 @login_required
 def make(request: HttpRequest) -> HttpResponse:
     """Have a file made."""
-    user, params = signed_in(request), request.POST.dict()
+    user = signed_in(request)
+    params = {name: text for name, text in request.POST.dict().items() if name != "csrfmiddlewaretoken"}
     wanted, problems = _read_wanted_file(user, params)
     if problems:
         return _refused(problems)
@@ -109,20 +111,22 @@ def download_made(request: HttpRequest, pk: int) -> HttpResponseBase:
     return made_files.sent(copy, exports.file_name(made_files.range_of(copy), f"{copy.content}.zip"))
 
 
-def _read_wanted(user: User, params: Mapping[str, str]) -> tuple[DayRange, list[str]]:
-    """The days and the part of their work that an address names, and what of it cannot be had."""
+def _read_wanted(user: User, params: Mapping[str, str], known: Sequence[str]) -> tuple[DayRange, list[str]]:
+    """The days and the part of their work that an address names, and what of it cannot be had; ``known``: the
+    parameters that it may have.
+    """
     today = timezone.now().date()
-    named = {name: value for name, value in params.items() if name in ("range", "from", "to")}
+    named = {name: value for name, value in params.items() if name in RANGE_PARAMETERS}
     earliest = read_first_day(user, today) if named.get("range") == "all" else None
     period = read_period(named, today, earliest)
-    problems = [problem_text(each) for each in period.problems]
+    problems = unknown_parameters(params, known) + [problem_text(each) for each in period.problems]
     only = read_only(user, params, problems)
     return DayRange(period.first, period.last, only.project_id, only.host_id, only.processor, only.app_id), problems
 
 
 def _read_wanted_file(user: User, params: Mapping[str, str]) -> tuple[DayRange, list[str]]:
     """The same of a file that is to be made, and its kind."""
-    wanted, problems = _read_wanted(user, params)
+    wanted, problems = _read_wanted(user, params, ("kind", *_PARAMETERS))
     if params.get("kind") not in exports.CONTENTS:
         problems.append(gettext("A file can be CSV or JSON."))
     return wanted, problems

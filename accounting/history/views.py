@@ -18,7 +18,7 @@ from django.views.decorators.http import require_safe
 
 from accounting.history import texts
 from accounting.history.charts import address, chart_data
-from accounting.history.choices import PROCESSORS, Choices, Scale, read_choices
+from accounting.history.choices import PAGE_PARAMETERS, PROCESSORS, Choices, Scale, read_choices, unknown_parameters
 from accounting.history.compared import Beside, Compare, Curve, read_beside
 from accounting.history.day import read_day, read_notes
 from accounting.history.periods import Period, Step, neighbours, read_period
@@ -58,7 +58,11 @@ def history(request: HttpRequest) -> HttpResponse:
     }  # fmt: skip
     if template is None:
         context |= {
-            "problems": [*(texts.problem_text(each) for each in period.problems), *choices.problems],
+            "problems": [
+                *unknown_parameters(params, PAGE_PARAMETERS),
+                *(texts.problem_text(each) for each in period.problems),
+                *choices.problems,
+            ],
             "chart": chart_data(shown, choices, beside),
             "compared": _compared(shown, beside),
             **_settled(user, shown, choices, today),

@@ -63,7 +63,6 @@ def _connect_steps(request: HttpRequest) -> dict[str, object]:
         "system_name": SYSTEMS[system],
         "email": email,
         "command": attach_command(settings.SITE_URL, email or "EMAIL"),
-        "has_login_token": "project" in settings.ROOMS and bool(settings.BOINC_LIST_ID),
     }
 
 

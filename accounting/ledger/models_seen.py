@@ -11,14 +11,16 @@ from typing import Final
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Q
 
 from accounting.engine.amounts import Processor
 from accounting.engine.hardware_models import Model, Seen, Usual, model_name, usual_speeds
-from accounting.models import ModelSpeed
+from accounting.models import HostProject, ModelSpeed
 from portal.models import Host
 
 SHIPPED: Final = Path(__file__).with_name("gpu_models.csv")
 SEEN_FOR: Final = dt.timedelta(days=90)
+OLD_ENOUGH: Final = dt.timedelta(days=30)
 MAX_FLOPS: Final = 10**18
 MAX_MODELS: Final = 20_000
 
@@ -57,8 +59,17 @@ def learn(now: dt.datetime) -> int:
 
 
 def _seen(now: dt.datetime) -> Iterator[Seen]:
-    """Each processor of each computer that was in contact lately, at the speed that it reports."""
-    hosts = Host.objects.filter(last_contact_at__gte=now - SEEN_FOR, merged_into=None)
+    """Each processor of each computer that was in contact lately, at the speed that it reports.
+
+    Only of computers and accounts of some age that were credited something: new ones are made up in minutes.
+    """
+    hosts = Host.objects.filter(
+        last_contact_at__gte=now - SEEN_FOR,
+        merged_into=None,
+        created_at__lt=now - OLD_ENOUGH,
+        owner__created_at__lt=now - OLD_ENOUGH,
+        pk__in=HostProject.objects.filter(Q(credited__0__gt=0) | Q(credited__1__gt=0)).values("host"),
+    )
     columns = hosts.values_list("owner_id", "p_model", "p_fpops", "coprocs").iterator(chunk_size=2000)
     for owner_id, cpu, flops, coprocs in columns:
         if cpu and flops and 0 < flops < MAX_FLOPS:

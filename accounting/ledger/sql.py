@@ -33,7 +33,8 @@ CREATE_PARTITION: Final = (
 # Locks nothing. The partitions' names are in the order of their months (ledger.partitions.partition_of).
 MONTHS_AHEAD: Final = """
 SELECT count(*) FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
- WHERE i.inhparent = 'accounting_day'::regclass AND c.relname > to_char(%s::date, '"accounting_day_"YYYY_MM')
+ WHERE i.inhparent = 'accounting_day'::regclass
+   AND c.relname > to_char(%(now)s AT TIME ZONE 'UTC', '"accounting_day_"YYYY_MM')
 """
 
 # Reads the days; locks the projects' days that it writes. Runs under AdvisoryLock.ROLL_UP.

@@ -87,6 +87,12 @@ class Migration(migrations.Migration):
                 ),
                 ("account_mode", models.CharField(default="shared", max_length=8)),
                 ("shared_account_key", models.BinaryField(blank=True, null=True)),
+                (
+                    "former_account_keys",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.BinaryField(), default=list, editable=False, size=None
+                    ),
+                ),
                 ("url_signature", models.TextField(blank=True)),
                 ("takes_platforms", models.BooleanField(default=False)),
                 ("is_own", models.BooleanField(default=False, editable=False)),
@@ -977,6 +983,54 @@ class Migration(migrations.Migration):
                         name="note_once_a_day",
                         nulls_distinct=False,
                     )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="OwnAccount",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                (
+                    "user",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="own_accounts",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="own_accounts",
+                        to="accounting.project",
+                    ),
+                ),
+                ("state", models.CharField(max_length=16)),
+                ("state_at", models.DateTimeField()),
+                ("words", models.CharField(blank=True, max_length=300)),
+                ("asked_at", models.DateTimeField(null=True)),
+                ("sealed_request", models.BinaryField(null=True)),
+                ("number", models.BigIntegerField(default=0)),
+                ("name", models.CharField(blank=True, max_length=300)),
+                ("can_check", models.BooleanField(default=False)),
+                ("check_after", models.DateTimeField(db_index=True)),
+                ("total_credit", models.BigIntegerField(null=True)),
+                ("avg_credit", models.FloatField(null=True)),
+                ("credit_at", models.DateTimeField(null=True)),
+            ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("user", "project"), name="ownaccount_once"),
+                    models.CheckConstraint(
+                        condition=models.Q(("sealed_request", None), ("state", "asking"), _connector="OR"),
+                        name="ownaccount_request_while_asking",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("total_credit", None), ("total_credit__gte", 0), _connector="OR"),
+                        name="ownaccount_credit_range",
+                    ),
                 ],
             },
         ),

@@ -3,7 +3,7 @@
 Amounts are whole numbers of 1e-6 (what a client prints), in the order of ``amounts.KINDS`` where they are arrays.
 """
 
-from accounting.models.accounts import AccountSettings, UserProject
+from accounting.models.accounts import AccountSettings, OwnAccount, UserProject
 from accounting.models.asked import ProjectChange
 from accounting.models.files import DataCopy, DataCopyPart
 
@@ -60,6 +60,7 @@ __all__ = [
     "ModelSpeed",
     "Month",
     "Note",
+    "OwnAccount",
     "Project",
     "ProjectAddress",
     "ProjectChange",

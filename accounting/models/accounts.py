@@ -69,3 +69,57 @@ class AccountSettings(models.Model):
 
     def __str__(self) -> str:
         return str(self.user)
+
+
+class OwnAccount(models.Model):
+    """What is known of a volunteer's own account at a project; its key is in `UserProject`.
+
+    ``sealed_request``: what the worker is to do, with the hash of a password or a key; it goes as soon as a worker
+    takes it, or its time is over (accounting/own_accounts/).
+    """
+
+    class State(models.TextChoices):
+        ASKING = "asking", _("the project is being asked")
+        WORKS = "works", _("works")
+        UNCHECKED = "unchecked", _("not checked: the project does not tell")
+        NO_ACCOUNT = "no_account", _("no such account")
+        WRONG_PASSWORD = "wrong_password", _("wrong password")
+        KEY_REFUSED = "key_refused", _("the key is not valid, or not any more: the password was changed")
+        TERMS = "terms", _("terms to accept")
+        TAKEN = "taken", _("there is an account with another password")
+        NOT_CREATED = "not_created", _("the project creates no account")
+        UNREACHABLE = "unreachable", _("the project could not be asked")
+        EXPIRED = "expired", _("not asked in time: enter it again")
+
+    user = models.ForeignKey(User, models.CASCADE, related_name="own_accounts", db_index=False)
+    project = models.ForeignKey(Project, models.CASCADE, related_name="own_accounts")
+    state = models.CharField(_("state"), max_length=16, choices=State)
+    state_at = models.DateTimeField(_("since"))
+    # Why it is so, in English (accounting/project_setup/texts.py translates it); empty if there is no more to say
+    words = models.CharField(max_length=300, blank=True)
+    asked_at = models.DateTimeField(null=True)
+    sealed_request = models.BinaryField(null=True, editable=False)
+    # Of the account there; 0: not known
+    number = models.BigIntegerField(default=0)
+    name = models.CharField(max_length=300, blank=True)
+    # Whether the project tells of the account by the stored key, so that it can be checked
+    can_check = models.BooleanField(default=False)
+    check_after = models.DateTimeField(db_index=True)
+    # As the project says, in micro-credits and credits a day; NULL: it does not
+    total_credit = models.BigIntegerField(null=True)
+    avg_credit = models.FloatField(null=True)
+    credit_at = models.DateTimeField(null=True)
+
+    class Meta:
+        verbose_name = _("own account at a project")
+        verbose_name_plural = _("own accounts at projects")
+        constraints = [
+            models.UniqueConstraint(fields=["user", "project"], name="ownaccount_once"),
+            CheckConstraint(
+                condition=Q(sealed_request=None) | Q(state="asking"), name="ownaccount_request_while_asking"
+            ),
+            CheckConstraint(condition=Q(total_credit=None) | Q(total_credit__gte=0), name="ownaccount_credit_range"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user} · {self.project}"

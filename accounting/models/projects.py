@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
 from django.core.validators import MaxValueValidator, MinValueValidator, URLValidator
 from django.db import models, transaction
 from django.db.models import CheckConstraint, Q
@@ -17,6 +18,8 @@ from accounting.engine.choice.facts import CPU, MAX_SHARE, TroubleKind
 from portal.templatetags.drawings import DATA_COLOURS
 from portal.wire import keywords
 from portal.wire.sealing import origin
+
+MAX_FORMER_KEYS: Final = 10
 
 PROCESSOR_TYPES = {
     CPU: _("processors"),
@@ -82,6 +85,8 @@ class Project(models.Model):
     )
     account_mode = models.CharField(_("accounts"), max_length=8, choices=Account, default=Account.SHARED)
     shared_account_key = models.BinaryField(_("account key, encrypted"), null=True, blank=True, editable=False)
+    # Former ones, encrypted, the last one first: a client that has one of them was attached by this site
+    former_account_keys = ArrayField(models.BinaryField(), default=list, editable=False)
     url_signature = models.TextField(_("signature of the URL"), blank=True)
     takes_platforms = models.BooleanField(
         _("apply changed platforms automatically"),
@@ -128,7 +133,11 @@ class Project(models.Model):
             former = Project.objects.select_for_update(no_key=True).filter(pk=self.pk).first() if self.pk else None
             is_elsewhere = former is not None and origin(former.master_url) != origin(self.master_url)
             if fields is not None:
-                kwargs["update_fields"] = {*fields, "address_key", *(["shared_account_key"] if is_elsewhere else [])}
+                keys = ["shared_account_key", "former_account_keys"] if is_elsewhere else []
+                kwargs["update_fields"] = {*fields, "address_key", *keys}
+            if former is not None and former.shared_account_key and not self._has_key_of(former):
+                own = [bytes(former.shared_account_key), *map(bytes, former.former_account_keys)]
+                self.former_account_keys = own[:MAX_FORMER_KEYS]
             if former is not None and is_elsewhere:
                 self._drop_keys(former)
                 # What an operator has seen was another server's word, and says where passwords are sent to.
@@ -144,14 +153,25 @@ class Project(models.Model):
 
     def _drop_keys(self, former: Project) -> None:
         """Without the keys, unless one was just entered."""
-        if self.shared_account_key and bytes(self.shared_account_key) == bytes(former.shared_account_key or b""):
+        if self._has_key_of(former):
             self.shared_account_key = None
+        # Nobody can read them for another server.
+        self.former_account_keys = []
         self.user_projects.exclude(account_key=None).update(account_key=None)
+        self.own_accounts.all().delete()
+
+    def _has_key_of(self, former: Project) -> bool:
+        return bytes(self.shared_account_key or b"") == bytes(former.shared_account_key or b"")
 
     @property
     def is_served_here(self) -> bool:
         """Whether it is this site's own project, and the site has its project server."""
         return self.is_own and "project" in settings.ROOMS
+
+    @property
+    def has_own_accounts(self) -> bool:
+        """Whether each volunteer enters an account of their own there. At the site's own project all have one."""
+        return self.account_mode == self.Account.PER_USER and not self.is_served_here
 
     @classmethod
     def served_here(cls) -> models.QuerySet[Project]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 from urllib.parse import urlencode, urljoin
@@ -20,7 +21,9 @@ from accounting.project_setup import said_history
 from accounting.project_setup.changes import CODE_KEY_LABEL
 from accounting.wire.project_config import from_json
 from accounting.wire.project_replies import (
+    AccountInfo,
     ProjectRefused,
+    parse_account_credit,
     parse_account_info,
     parse_account_out,
     parse_scheduler_answer,
@@ -35,7 +38,7 @@ from portal.wire.scanner import ProtocolError
 # The page is not there, or nobody may ask it.
 _NOT_THERE: Final = frozenset({403, 404, 405, 410, 501})
 # In a weak key only: it begins with the account's number.
-_WEAK: Final = "_"
+WEAK: Final = "_"
 _ELSE: Final = "Test the scheduler instead."
 
 _UNENCRYPTED: Final = (
@@ -47,11 +50,18 @@ _T = TypeVar("_T")
 
 
 class AccountProblem(Exception):
-    """The project did not give what was asked for. ``str`` is a sentence; ``status``: HTTP's, if it was the reason."""
+    """The project did not give what was asked for. ``str`` is a sentence; ``status``: HTTP's, if it was the reason;
+    ``error_num``: BOINC's, if the project refused.
+    """
 
-    def __init__(self, text: str, status: int = 0) -> None:
+    def __init__(self, text: str, status: int = 0, error_num: int = 0) -> None:
         super().__init__(text)
-        self.status = status
+        self.status, self.error_num = status, error_num
+
+    @property
+    def is_not_there(self) -> bool:
+        """Whether the project does not have the page, or shows it to nobody."""
+        return self.status in _NOT_THERE
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +88,38 @@ def web_rpc_base(project: Project) -> str:
 def look_up_key(project: Project, email: str, password: str) -> str:
     """The key of an account, the weak one if the project has such. Blocks. Raises AccountProblem."""
     login = email.strip().lower()
-    query = {"email_addr": login, "passwd_hash": credentials.client_password_hash(password, login)}
-    base = web_rpc_base(project)
-    key = _ask(f"{base}lookup_account.php", query, parse_account_out)
-    try:
+    key = find_key(project, login, credentials.client_password_hash(password, login))
+    with suppress(AccountProblem):
         # The full key could change the account, and volunteers' computers are to get it.
-        return _ask(f"{base}am_get_info.php", {"account_key": key}, parse_account_info).weak_key or key
-    except AccountProblem:
-        return key
+        return account_info(project, key).weak_key or key
+    return key
+
+
+def find_key(project: Project, login: str, passwd_hash: str) -> str:
+    """The key of the account with this login, in lower case. Blocks. Raises AccountProblem."""
+    query = {"email_addr": login, "passwd_hash": passwd_hash}
+    return _ask(f"{web_rpc_base(project)}lookup_account.php", query, parse_account_out)
+
+
+def create_account(project: Project, login: str, passwd_hash: str, name: str, *, has_consented: bool) -> str:
+    """The key of a new account, or of the one that there is with this password. Blocks. Raises AccountProblem."""
+    query = {"email_addr": login, "passwd_hash": passwd_hash, "user_name": name}
+    if has_consented:
+        query |= {"consent_flag": "1", "source": settings.SITE_NAME}
+    return _ask(f"{web_rpc_base(project)}create_account.php", query, parse_account_out)
+
+
+def account_info(project: Project, key: str) -> AccountInfo:
+    """What the project tells of the account with this key. Blocks. Raises AccountProblem."""
+    return _ask(f"{web_rpc_base(project)}am_get_info.php", {"account_key": key}, parse_account_info)
+
+
+def account_credit(project: Project, number: int) -> tuple[float, float] | None:
+    """Total and recent average that the project publishes of the account; None: it does not. Blocks."""
+    with suppress(AccountProblem):
+        query = {"userid": str(number), "format": "xml"}
+        return _ask(f"{web_rpc_base(project)}show_user.php", query, parse_account_credit)
+    return None
 
 
 def _ask(url: str, query: dict[str, str], parse: Callable[[bytes], _T]) -> _T:
@@ -97,7 +131,9 @@ def _ask(url: str, query: dict[str, str], parse: Callable[[bytes], _T]) -> _T:
             raise AccountProblem(f"The project has no {page} ({why}).", error.status) from error
         raise AccountProblem(f"The project could not be asked: {error}") from error
     except ProjectRefused as error:
-        raise AccountProblem(f"The project refused: {error} (error {error.error_num}).") from error
+        raise AccountProblem(
+            f"The project refused: {error} (error {error.error_num}).", error_num=error.error_num
+        ) from error
     except ProtocolError as error:
         raise AccountProblem(f"The project’s answer could not be read: {error}.") from error
 
@@ -109,18 +145,18 @@ def try_account(project: Project, key: str, now: dt.datetime) -> Trial:
 
 def _ask_about(project: Project, key: str) -> Trial:
     try:
-        info = _ask(f"{web_rpc_base(project)}am_get_info.php", {"account_key": key}, parse_account_info)
+        info = account_info(project, key)
     except AccountProblem as error:
         text = str(error)
-        if error.status in _NOT_THERE:
+        if error.is_not_there:
             text = f"This project does not provide account information (it has no am_get_info.php). {_ELSE}"
-        elif _WEAK in key:
+        elif WEAK in key:
             text = (
                 f"{text} Some projects provide account information only for full keys, and this is a weak one. {_ELSE}"
             )
         return Trial(False, text)
     of = f" of {info.country}" if info.country not in ("", "None", "International") else ""
-    weak = " This is a full key, with which the account can be changed." if info.weak_key and _WEAK not in key else ""
+    weak = " This is a full key, with which the account can be changed." if info.weak_key and WEAK not in key else ""
     text = f"The project knows the account: number {info.id}, “{info.name}”{of}.{weak}"
     return Trial(True, text)
 

@@ -11,7 +11,7 @@ from django.db import IntegrityError, transaction
 from django.utils.translation import gettext as _
 
 from accounting.models import Project, ProjectAddress, ProjectProfile
-from accounting.project_setup.asking import Answer, learn_stated
+from accounting.project_setup.asking import Answer
 from accounting.project_setup.contents import set_keywords, set_versions
 from accounting.projects import signing_key
 from accounting.projects.addresses import learn
@@ -56,8 +56,6 @@ def add_project(chosen: NewProject, found: Answer, now: dt.datetime) -> Project:
     set_keywords(project, chosen.keywords)
     said = found.config.to_json() if found.config is not None else {}
     learn(project, chosen.asked_url, ProjectAddress.Source.OPERATOR)
-    if found.config is not None:
-        learn_stated(project, found.config)
     ProjectProfile.objects.create(
         project=project,
         said=said,

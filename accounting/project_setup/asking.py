@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime as dt
 import random
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
@@ -17,13 +16,15 @@ from urllib.parse import urlsplit
 import structlog
 from django.db import transaction
 
+from accounting.engine.addresses import address_key
 from accounting.models import Project, ProjectAddress, ProjectProfile
 from accounting.project_setup import changes, said_history
 from accounting.project_setup.changes import is_down
 from accounting.project_setup.contents import set_versions
 from accounting.projects.addresses import learn
 from accounting.rpc import catalogue
-from accounting.wire.project_config import ProjectConfig, from_json, parse_project_config
+from accounting.wire.project_config import MAX_URL, ProjectConfig, from_json, parse_project_config
+from accounting.wire.requests import canonical_url
 from accounting.wire.server_status import ServerStatus, parse_server_status
 from portal.fetch.errors import FetchError
 from portal.fetch.fetcher import Version, fetch
@@ -93,8 +94,35 @@ def ask_again(project: Project, now: dt.datetime) -> bool:
         _note(project.pk, now, partial(_note_problem, text=str(error), says_down=error.says_down))
         log.info("project_not_asked", project=project.name, reason=str(error))
         return False
-    _note(project.pk, now, partial(_note_answer, answer=answer, status=ask_status(project.master_url)))
+    config = answer.config or from_json(profile.said)
+    stated = config.master_url if _is_confirmed(project, profile, config.master_url) else ""
+    status = ask_status(project.master_url)
+    _note(project.pk, now, partial(_note_answer, answer=answer, status=status, stated=stated))
     return True
+
+
+def _is_confirmed(project: Project, profile: ProjectProfile, stated: str) -> bool:
+    """Whether the address that a project states as its master URL says the same, so that it is another one of it.
+
+    Any project could name any address. So that has to answer for itself: with the project's address here as its own, or
+    with the key or the name of the project as operators have seen them. Blocks, if the address is new.
+    """
+    key = address_key(stated)
+    if not key or key == project.address_key or ProjectAddress.objects.filter(key=key, project=project).exists():
+        return False
+    try:
+        other = ask(canonical_url(stated)).config
+    except (AskFailed, ValueError) as error:
+        log.info("stated_address_unconfirmed", project=project.name, url=stated[:MAX_URL], reason=str(error))
+        return False
+    seen = from_json(profile.seen) if profile.seen else ProjectConfig()
+    if other is None:
+        return False
+    if address_key(other.master_url) == project.address_key:
+        return True
+    if seen.account_ownership_public_key:
+        return other.account_ownership_public_key == seen.account_ownership_public_key
+    return bool(other.name) and other.name.casefold() in (project.name.casefold(), seen.name.casefold())
 
 
 _Said = list[tuple[str, str, str]]
@@ -127,7 +155,13 @@ def _note_problem(project: Project, profile: ProjectProfile, now: dt.datetime, *
 
 
 def _note_answer(
-    project: Project, profile: ProjectProfile, now: dt.datetime, *, answer: Answer, status: ServerStatus | None
+    project: Project,
+    profile: ProjectProfile,
+    now: dt.datetime,
+    *,
+    answer: Answer,
+    status: ServerStatus | None,
+    stated: str,
 ) -> _Said:
     found: _Said = [(changes.ANSWERS, profile.problem, "yes")] if profile.problem else []
     profile.problem, profile.problem_since, profile.said_at, profile.failures = "", None, now, 0
@@ -141,21 +175,14 @@ def _note_answer(
             if set_versions(project, answer.config.versions):
                 transaction.on_commit(catalogue.forget)
             profile.seen = profile.seen | {"versions": profile.said["versions"]}
-    config = from_json(profile.said)
-    learn_stated(project, config)
-    found += _note_state(profile, now, says_down=is_down(config))
+    if stated:
+        learn(project, stated, ProjectAddress.Source.CONFIG)
+    found += _note_state(profile, now, says_down=is_down(from_json(profile.said)))
     before, profile.status = profile.status, {} if status is None else status.to_json()
     stopped = [", ".join(each.get("stopped", [])) for each in (before, profile.status)]
     if stopped[0] != stopped[1] and before and profile.status:
         found.append((changes.DAEMONS_STOPPED, stopped[0], stopped[1]))
     return found
-
-
-def learn_stated(project: Project, config: ProjectConfig) -> None:
-    """Computers may have the project at the master URL that it states, too."""
-    # What clients would refuse, none of them has.
-    with suppress(ValueError):
-        learn(project, config.master_url, ProjectAddress.Source.CONFIG)
 
 
 def _note_state(profile: ProjectProfile, now: dt.datetime, *, says_down: bool) -> _Said:

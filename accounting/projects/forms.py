@@ -46,6 +46,7 @@ class ShareForm(forms.Form):
         self.colour = project.data_colour
         self.says_down = False
         self.fraction = selection.fraction(project.pk)
+        self.has_own_accounts = project.has_own_accounts
         self.lacks_account = selection.lacks_account(project.pk)
         self.fields["chosen"].label = project.name
         widget = self.fields["share"].widget

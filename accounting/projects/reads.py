@@ -13,7 +13,7 @@ from accounting.choosing.keyword_names import keyword_name
 from accounting.choosing.reads import Part, Selection, fractions, read_computers, read_parts, read_selection
 from accounting.choosing.texts import explain, trouble_text, types_text
 from accounting.engine.choice.facts import Trouble, TroubleKind
-from accounting.models import PROCESSOR_TYPES, AccountTotal, Project, ProjectProfile
+from accounting.models import PROCESSOR_TYPES, AccountTotal, OwnAccount, Project, ProjectProfile, UserProject
 from accounting.projects.keywords import MAYBE, NO, YES
 from accounting.reconciliation.card import card
 from accounting.reconciliation.reads import last_days, read_reconciled, read_standings
@@ -49,7 +49,9 @@ def read_settled_parts(user: User) -> dict[int, Part]:
 
 
 def read_project_page(user: User, project_id: int, now: dt.datetime) -> dict[str, Any] | None:
-    """What the template is filled with; None if there is no such project. Fourteen statements."""
+    """What the template is filled with; None if there is no such project. Fourteen statements, and one more where
+    volunteers have accounts of their own.
+    """
     selection = read_selection(user)
     project = selection.projects.get(project_id)
     if project is None:
@@ -73,6 +75,7 @@ def read_project_page(user: User, project_id: int, now: dt.datetime) -> dict[str
         "part": read_parts(user).get(project_id),
         "lines": lines,
         "fraction": sum(part or 0 for part in parts) / len(parts) if any(part is not None for part in parts) else None,
+        **_own_account(user, project, row),
         "is_picked": row is not None and row.is_chosen,
         "keywords": _keywords(project, selection),
         "platforms": _platforms(project),
@@ -82,6 +85,16 @@ def read_project_page(user: User, project_id: int, now: dt.datetime) -> dict[str
             for row in project.troubles.all()
         ],
         **card(settled, gettext("Granted and estimated credit, last %(number)s days") % {"number": DAYS_SHOWN}),
+    }
+
+
+def _own_account(user: User, project: Project, row: UserProject | None) -> dict[str, Any]:
+    if not project.has_own_accounts:
+        return {}
+    return {
+        "has_own_accounts": project.is_active,
+        "account": OwnAccount.objects.filter(user=user, project=project).first(),
+        "has_key": row is not None and bool(row.account_key),
     }
 
 

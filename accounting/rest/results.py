@@ -16,7 +16,7 @@ from accounting.engine.states import DayFlag
 from accounting.exchange.day_rows import DayRow, Names
 from accounting.exchange.downloads import row_values
 from accounting.ledger.texts import explain
-from accounting.models import Note, Project, UserProject
+from accounting.models import Note, OwnAccount, Project, UserProject
 from portal.models import Host
 
 
@@ -113,6 +113,15 @@ class HostResult(serializers.ModelSerializer[Host]):
         read_only_fields = fields
 
 
+class OwnAccountResult(serializers.Serializer[Any]):
+    """My account at a project where each volunteer has one of their own; its key is never given away."""
+
+    state = serializers.ChoiceField(choices=OwnAccount.State.values)
+    state_at = serializers.DateTimeField()
+    number = serializers.IntegerField(allow_null=True, help_text="The account's number there; null: not known.")
+    total_credit = AmountField(allow_null=True, help_text="What the project says of it; null: nothing.")
+
+
 class ProjectResult(serializers.ModelSerializer[Project]):
     """A project and my work for it; totals are a few minutes old."""
 
@@ -120,6 +129,7 @@ class ProjectResult(serializers.ModelSerializer[Project]):
     recent_credit_per_day = serializers.FloatField(help_text="My recent average (half-life one week).")
     is_chosen = serializers.BooleanField(help_text="Whether I chose it by hand.")
     resource_share = serializers.FloatField(allow_null=True, help_text="My share for it; null: the default share.")
+    own_account = OwnAccountResult(allow_null=True, help_text="My own account there; null: none was entered.")
 
     class Meta:
         model = Project
@@ -136,6 +146,7 @@ class ProjectResult(serializers.ModelSerializer[Project]):
             "recent_credit_per_day",
             "is_chosen",
             "resource_share",
+            "own_account",
         )
         read_only_fields = fields
 
@@ -173,7 +184,7 @@ def host_result(host: Any) -> dict[str, Any]:
     return dict(HostResult(host).data)
 
 
-def project_result(project: Project, mine: UserProject | None) -> dict[str, Any]:
+def project_result(project: Project, mine: UserProject | None, own: OwnAccount | None) -> dict[str, Any]:
     return {
         "id": project.pk,
         "name": project.name,
@@ -187,6 +198,13 @@ def project_result(project: Project, mine: UserProject | None) -> dict[str, Any]
         "recent_credit_per_day": mine.avg_ec if mine else 0.0,
         "is_chosen": mine.is_chosen if mine else False,
         "resource_share": mine.resource_share if mine else None,
+        "own_account": own
+        and {
+            "state": own.state,
+            "state_at": own.state_at.isoformat(),
+            "number": own.number or None,
+            "total_credit": None if own.total_credit is None else format_micro(own.total_credit),
+        },
     }
 
 

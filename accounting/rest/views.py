@@ -24,7 +24,7 @@ from accounting.exchange.downloads import amount_values
 from accounting.history.periods import MAX_YEARS, Period, Step, next_start
 from accounting.history.reads import By, read_cells
 from accounting.history.sums import Cell
-from accounting.models import Note, Project, UserProject
+from accounting.models import Note, OwnAccount, Project, UserProject
 from accounting.rest import results
 from accounting.rest.description import Operation, Schema, groups_of
 from portal.models import ApiToken
@@ -204,11 +204,12 @@ class ProjectsView(ApiView):
         query = self.query()
         rows = list(Project.objects.filter(pk__gt=read_id_cursor(query)).order_by("pk")[: query["limit"] + 1])
         mine = {row.project_id: row for row in UserProject.objects.filter(user=self.volunteer, project__in=rows)}
+        own = {row.project_id: row for row in OwnAccount.objects.filter(user=self.volunteer, project__in=rows)}
         return self.page(
             rows,
             query["limit"],
             lambda project: str(project.pk),
-            lambda project: results.project_result(project, mine.get(project.pk)),
+            lambda project: results.project_result(project, mine.get(project.pk), own.get(project.pk)),
         )
 
 
@@ -224,7 +225,8 @@ class ProjectView(ApiView):
         if project is None:
             raise NotFound("There is no such project.")
         mine = UserProject.objects.filter(user=self.volunteer, project=project).first()
-        return Response(results.project_result(project, mine))
+        own = OwnAccount.objects.filter(user=self.volunteer, project=project).first()
+        return Response(results.project_result(project, mine, own))
 
 
 class NotesView(ApiView):

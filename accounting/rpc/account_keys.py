@@ -6,6 +6,7 @@ another row, it cannot be read. So nobody is sent a key by pointing a project el
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import lru_cache
 
 from django.conf import settings
@@ -35,9 +36,32 @@ def shared(project: Project) -> str | None:
     return _unsealed(_shared(project.pk, project.master_url), bytes(stored)) if stored else None
 
 
+def former_shared(project: Project) -> list[str]:
+    """The keys that all shared before, as far as they can be read."""
+    keys = []
+    for stored in project.former_account_keys:
+        with suppress(UnreadableAccountKey):
+            keys.append(_unsealed(_shared(project.pk, project.master_url), bytes(stored)))
+    return keys
+
+
 def own(user_id: int, project_id: int, master_url: str, stored: bytes) -> str:
     """The key of a volunteer's own account. Raises UnreadableAccountKey."""
     return _unsealed(_own(user_id, project_id, master_url), stored)
+
+
+def seal_reported(host_id: int, project_id: int, master_url: str, account_key: str) -> str:
+    """The key of an account of its owner's own that a client has, until they take it over."""
+    return sealing.seal(settings.ACCOUNT_KEY_SECRET, _reported(host_id, project_id, master_url), account_key).decode()
+
+
+def reported(host_id: int, project: Project, sealed: str) -> str:
+    """The key that a client reported. Raises UnreadableAccountKey."""
+    return _unsealed(_reported(host_id, project.pk, project.master_url), sealed.encode())
+
+
+def _reported(host_id: int, project_id: int, master_url: str) -> Place:
+    return "hostproject", host_id, project_id, "account_key", sealing.origin(master_url)
 
 
 def _shared(project_id: int, master_url: str) -> Place:

@@ -25,9 +25,10 @@ from accounting.engine.ledger import offer, settle
 from accounting.engine.machine import Ceilings, Machine
 from accounting.engine.states import Report, Settlement
 from accounting.ledger import partitions
+from accounting.ledger.locks import lock_ledgers
 from accounting.models import HostLedger
-from accounting.rpc import catalogue, contact_log, instructions, store, writes
-from accounting.rpc.attachments import Attachments, attachments_of
+from accounting.rpc import account_keys, catalogue, contact_log, instructions, store, writes
+from accounting.rpc.attachments import Attachments, account_key, attachments_of
 from accounting.rpc.description import describe, description_digest
 from accounting.rpc.recognise import Recognised, recognise
 from accounting.wire.client_tasks import ReportedTasks
@@ -157,6 +158,8 @@ def _answer_unknown(
         host = recognised.host
         new_key = caller.new_key(host, address)
         if token is not None and not recognised.is_new:
+            # The ledger before the host, as the write does.
+            lock_ledgers(host.owner_id, host.pk)
             # A computer that is in as many groups as it can be joins all the same.
             with suppress(HostChangeRefused):
                 join_group([host.pk], token.group)
@@ -354,7 +357,7 @@ def _state(
     now: dt.datetime,
 ) -> dict[str, Any]:
     """The client's report about a project, for the owner's pages and the next reply."""
-    return {
+    return _own_key(id_, project, outcome, account) | {
         "at": int(now.timestamp()),
         "troubles": troubles,
         "no_work": list(project.no_work),
@@ -365,10 +368,22 @@ def _state(
         "suspended": project.suspended_via_gui,
         "no_new_work": project.dont_request_more_work,
         "ended": project.ended,
+        "faulty": bool(project.fault or project.unreadable),
         "by_owner": id_ in outcome.attachments.by_owner,
         "unsummed": [account.summed_at.get(id_), account.unsummed(id_, outcome.settlement)],
         "hostid": project.hostid,
     }
+
+
+def _own_key(
+    id_: int, reported: ReportedProject, outcome: instructions.Outcome, account: store.Account
+) -> dict[str, Any]:
+    """The sealed key of an account of the owner's own, which they may take over for all their computers."""
+    project = outcome.projects.by_id[id_]
+    key = reported.account_key
+    if not (project.per_user and key and project.may_get_key(reported.url)) or key == account_key(account, project):
+        return {}
+    return {"own_key": account_keys.seal_reported(account.host_id, id_, project.url, key)}
 
 
 def _tasks(reported: ReportedTasks | None, projects: catalogue.Catalogue) -> writes.KeptTasks | None:

@@ -53,11 +53,11 @@ def _is_by_owner(project: catalogue.CatalogueProject, reported: ReportedProject,
 
     A client says that we did as soon as a reply names the project, and from then on; so it is remembered as long as the
     client has the project. We did only if we offered it. A client that was told to stop using the site, and then to use
-    it again, says that its owner attached all; the key that volunteers share shows which ones were ours.
+    it again, says that its owner attached all; the key that volunteers share, or did, shows which ones were ours.
     """
     if not reported.attached_via_acct_mgr:
         return True
-    if not project.per_user and reported.account_key and reported.account_key == project.shared_account_key:
+    if not project.per_user and reported.account_key and reported.account_key in project.shared_account_keys:
         return False
     row = account.projects.get(project.id)
     if row is None or not row.listed:
@@ -78,7 +78,7 @@ def is_key_of_owner(
 
 
 def _moved(reported: ReportedProject, account: Account, projects: catalogue.Catalogue) -> int | None:
-    """The project that a client has under an unknown address, by its number or account key there; None if unknown.
+    """The project that a client has under an unknown address, by its account key or number there; None if unknown.
 
     Also one whose address clients do not tell apart from this one: they would take orders for it.
     """
@@ -87,11 +87,28 @@ def _moved(reported: ReportedProject, account: Account, projects: catalogue.Cata
     for id_ in account.projects:
         if id_ not in projects.by_id:
             continue
-        if reported.hostid and account.hostids.get(id_) == reported.hostid:
+        if (
+            reported.hostid
+            and account.hostids.get(id_) == reported.hostid
+            and _goes_on(reported, id_, account, projects)
+        ):
             return id_
         if reported.account_key and account_key(account, projects.by_id[id_]) == reported.account_key:
             return id_
     return None
+
+
+def _goes_on(reported: ReportedProject, id_: int, account: Account, projects: catalogue.Catalogue) -> bool:
+    """Whether more than the computer's number there says that this is the project: its name, or totals that went on.
+
+    A young project numbers its computers from 1, as any other one does.
+    """
+    if reported.project_name.casefold() == projects.by_id[id_].name.casefold():
+        return True
+    before, after = account.projects[id_].reported, reported.totals
+    if before is None or after is None:
+        return False
+    return any(before) and all(old <= new for old, new in zip(before, after, strict=True))
 
 
 def account_key(account: Account, project: catalogue.CatalogueProject) -> str | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 import structlog
 from django.db.models import Prefetch, Q, QuerySet
 
-from accounting.engine.addresses import address_key, is_same_origin
+from accounting.engine.addresses import address_key, is_same_place
 from accounting.engine.audience import Audience
 from accounting.engine.choice.facts import ProjectFacts, Trouble, TroubleKind
 from accounting.engine.hardware_models import NOTHING_USUAL, Usual
@@ -40,6 +41,8 @@ class CatalogueProject:
     facts: ProjectFacts
     per_user: bool
     shared_account_key: str | None
+    # It, and those that it replaced
+    shared_account_keys: frozenset[str] = frozenset()
     # Other addresses of the project
     others: tuple[str, ...] = ()
     # The keys of those that only computers have reported
@@ -55,13 +58,13 @@ class CatalogueProject:
         return not self.unconfirmed_keys or address_key(url) not in self.unconfirmed_keys
 
     def may_get_key(self, url: str) -> bool:
-        """Whether an account key may be sent to this address: it was entered for the server of the master URL.
+        """Whether an account key may be sent to this address: it was entered for the server and path of the master URL.
 
         The keys of the site's own project are made here. After a move, clients at its former addresses need new ones,
         too, when their former keys have ended, and they send them there anyway.
         """
         trusted = (self.url, *self.former) if self.is_own else (self.url,)
-        return url == self.url or any(is_same_origin(url, address) for address in trusted)
+        return url == self.url or any(is_same_place(url, address) for address in trusted)
 
 
 class Urgent(NamedTuple):
@@ -91,18 +94,17 @@ class Catalogue:
 
     def __post_init__(self) -> None:
         projects = sorted(self.by_id.values(), key=lambda project: project.id)
-        by_key = {address_key(url): project for project in projects for url in project.others}
-        by_key |= {project.key: project for project in projects}
-        by_folded: dict[str, CatalogueProject | None] = {}
-        for key, project in by_key.items():
-            is_alone = by_folded.setdefault(key.lower(), project) is project
-            by_folded[key.lower()] = project if is_alone else None
+        others = {address_key(url): project for project in projects for url in project.others}
+        own = {project.key: project for project in projects}
+        by_key = others | own
+        # What is only another address of a project makes nothing ambiguous that is the master URL of one.
+        by_folded = _folded(others) | _folded(own)
         object.__setattr__(self, "by_key", by_key)
         object.__setattr__(self, "by_folded_key", by_folded)
         object.__setattr__(self, "facts", tuple(project.facts for project in projects))
-        own = tuple(project for project in projects if project.per_user or project.is_own)
-        object.__setattr__(self, "with_own_keys", own)
-        lacking = (p.id for p in projects if p not in own and p.shared_account_key is None)
+        separate = tuple(project for project in projects if project.per_user or project.is_own)
+        object.__setattr__(self, "with_own_keys", separate)
+        lacking = (p.id for p in projects if p not in separate and p.shared_account_key is None)
         object.__setattr__(self, "without_account", frozenset(lacking))
 
     def at(self, url: str) -> CatalogueProject | None:
@@ -121,6 +123,15 @@ class Catalogue:
     def clients_take_for(self, url: str) -> CatalogueProject | None:
         """The project that clients would take this one for, as they look projects up without case."""
         return self.by_folded_key.get(address_key(url).lower())
+
+
+def _folded(by_key: Mapping[str, CatalogueProject]) -> dict[str, CatalogueProject | None]:
+    """By the keys in lower case; None for one of several projects."""
+    folded: dict[str, CatalogueProject | None] = {}
+    for key, project in by_key.items():
+        is_alone = folded.setdefault(key.lower(), project) is project
+        folded[key.lower()] = project if is_alone else None
+    return folded
 
 
 def with_facts(projects: QuerySet[Project]) -> QuerySet[Project]:
@@ -158,6 +169,7 @@ def _load() -> Catalogue:
 
 
 def _entry(project: Project) -> CatalogueProject:
+    shared = _readable(project)
     return CatalogueProject(
         id=project.pk,
         name=project.name,
@@ -166,7 +178,8 @@ def _entry(project: Project) -> CatalogueProject:
         key=address_key(project.master_url),
         facts=facts_of(project),
         per_user=project.account_mode == Project.Account.PER_USER,
-        shared_account_key=_readable(project),
+        shared_account_key=shared,
+        shared_account_keys=frozenset(filter(None, [shared, *account_keys.former_shared(project)])),
         others=tuple(address.url for address in project.addresses.all()),
         unconfirmed_keys=frozenset(
             address.key for address in project.addresses.all() if address.source == ProjectAddress.Source.CLIENTS

@@ -186,10 +186,16 @@ def _accounts(request: AccountManagerRequest, account: Account, outcome: Outcome
             continue
         if wishes.excluded or (reported.attached_via_acct_mgr and id_ not in outcome.attachments.by_owner):
             entries.append(_leave(account, id_, outcome, drop_waiting=wishes.drop_waiting))
-        elif reported.attached_via_acct_mgr:
-            # The owner's own. It may have been told a share, or to detach, before: this takes it back.
+        elif reported.attached_via_acct_mgr or _may_take_over(account, outcome.projects.by_id[id_]):
+            # The owner's own. It may have been told a share, or to detach, before: this takes it back. And a client
+            # says the account key of a project once a reply has named it, so that its owner can take that over.
             entries.append(_entry(request, account, id_, outcome, None))
     return entries
+
+
+def _may_take_over(account: Account, project: catalogue.CatalogueProject) -> bool:
+    """Whether the volunteer has entered no account of their own yet where each has one."""
+    return project.per_user and not project.is_own and account_key(account, project) is None
 
 
 def _leave(account: Account, id_: int, outcome: Outcome, *, drop_waiting: bool) -> AccountEntry:
@@ -350,7 +356,8 @@ def _messages(
         )
     elif not outcome.shares and not outcome.attachments.elsewhere:
         announcements.append(f"There is no project for this computer; see {settings.SITE_URL}projects/ for the reasons")
-    if not request.reports_credit and is_new_week(account.state.last_at_us, to_us(now)):
+    week_begins = is_new_week(account.state.last_at_us, to_us(now))
+    if not request.reports_credit and week_begins:
         announcements.append(
             "BOINC on this computer does not report its work to the account manager, so no credit is estimated for it."
             " Its tasks go on, and its projects grant their credit. BOINC 7.8 and newer versions report it"
@@ -358,7 +365,9 @@ def _messages(
     return announcements + [
         _NOTE_MESSAGES[note.kind].format(name=projects.by_id[note.project_id].name, detail=note.detail)
         for note in outcome.settlement.notes
-        if note.kind in _NOTE_MESSAGES and note.project_id in projects.by_id
+        if note.kind in _NOTE_MESSAGES
+        and note.project_id in projects.by_id
+        and (week_begins or note.project_id not in account.faulty)
     ]
 
 

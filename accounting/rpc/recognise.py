@@ -20,14 +20,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Q
 
 from accounting.engine.ledger import STALE_WITHIN_US
 from accounting.ledger.locks import lock_ledgers
 from accounting.models import HostClient, HostLedger, HostProject, Project
 from accounting.rpc.description import appearance_of
 from accounting.wire.requests import AccountManagerRequest
-from portal.computers.identify import HostDescription, identify, new_host
+from portal.computers.identify import SAME_NAME_AFTER, HostDescription, identify, new_host
 from portal.models import Host, User
 
 MAX_CLIENTS: Final = 100
@@ -78,9 +78,14 @@ def recognise(
     Runs inside the caller's transaction. Locks the user's row, and the record's ledger if its CPID is another one.
     """
     appearance = appearance_of(request)
-    host, is_new = identify(
-        user_id, appearance, now, lambda: _reported_before(user_id, appearance), join_token_id=join_token_id
-    )
+    is_joining = join_token_id is not None
+
+    def by_other_facts() -> Host | None:
+        # Computers that are installed from one image have its numbers and ids.
+        renamed = None if is_joining else _renamed(user_id, appearance, request.previous_host_cpid, hostids)
+        return renamed or _reported_before(user_id, appearance, now)
+
+    host, is_new = identify(user_id, appearance, now, by_other_facts, join_token_id=join_token_id)
     if not is_new and request.host_token is None:
         host = _with_same_numbers(host, hostids)
     if is_new or not request.host_cpid or not host.host_cpid:
@@ -97,17 +102,45 @@ def _with_same_numbers(host: Host, hostids: Mapping[int, int]) -> Host:
     rows = HostProject.objects.filter(
         host__owner=host.owner_id, host__merged_into=None, host__host_cpid=host.host_cpid, project__in=hostids
     ).exclude(host__host_cpid="")
-    same = Counter(row.host_id for row in rows if row.state.get("hostid") == hostids[row.project_id])
+    same = Counter(row.host_id for row in rows if _has_number(row, hostids))
     if not same or same[host.pk] == max(same.values()):
         return host
     return Host.objects.get(pk=max(same, key=lambda pk: (same[pk], pk)))
 
 
-def _reported_before(user_id: int, appearance: HostDescription) -> Host | None:
-    """The computer as which a client with this CPID reported before another one did."""
+def _renamed(user_id: int, appearance: HostDescription, previous_cpid: str, hostids: Mapping[int, int]) -> Host | None:
+    """The owner's record with this CPID and hardware under another name, if more says that it is this computer: the
+    client had this CPID at its last contact here, or has a number at a project that the record's client has.
+    """
+    if not (appearance.host_cpid and appearance.os_name and appearance.p_model):
+        return None
+    alike = Host.objects.filter(
+        owner_id=user_id,
+        merged_into=None,
+        host_cpid=appearance.host_cpid,
+        os_name=appearance.os_name,
+        p_vendor=appearance.p_vendor,
+        p_model=appearance.p_model,
+    ).order_by("-last_contact_at")
+    if previous_cpid == appearance.host_cpid:
+        return alike.first()
+    rows = HostProject.objects.filter(host__in=alike, project__in=hostids).select_related("host")
+    same = [row.host for row in rows.order_by("-host__last_contact_at") if _has_number(row, hostids)]
+    return same[0] if same else None
+
+
+def _has_number(row: HostProject, hostids: Mapping[int, int]) -> bool:
+    return bool(row.state.get("hostid") == hostids[row.project_id])
+
+
+def _reported_before(user_id: int, appearance: HostDescription, now: dt.datetime) -> Host | None:
+    """The computer as which a client with this CPID reported before another one did; not under another name, unless it
+    has been silent (`portal.computers.identify`).
+    """
     if not (appearance.host_cpid and appearance.os_name and appearance.p_model):
         return None
     clients = HostClient.objects.filter(
+        Q(host__domain_name__in=("", appearance.domain_name)) | Q(host__last_contact_at__lt=now - SAME_NAME_AFTER),
         host__owner_id=user_id,
         host__merged_into=None,
         cpid=appearance.host_cpid,

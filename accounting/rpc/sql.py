@@ -31,7 +31,7 @@ SELECT {n}, u.id, u.name, u.email, h.id, h.token, h.ncpus, h.p_fpops, h.p_model,
        (SELECT json_agg(json_build_array(p.project_id, p.reported, p.earlier, p.handed, p.credited, p.pending,
                p.dropped, p.listed, p.suspended, p.told_suspended, p.no_new_work, p.excluded, p.no_rsc, p.update_asked,
                p.drop_waiting, p.state->'troubles', p.state->'at', p.state->'hostid', p.state->'by_owner',
-               p.state->'unsummed', p.restart, p.broken))::text
+               p.state->'faulty', p.state->'unsummed', p.restart, p.broken))::text
           FROM accounting_hostproject p WHERE p.host_id = h.id),
        (SELECT json_agg(json_build_array(c.project_id, c.is_chosen, c.resource_share, encode(c.account_key, 'escape'),
                c.total_ec, c.avg_ec, (extract(epoch FROM c.avg_at) * 1000000)::bigint))::text

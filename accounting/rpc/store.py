@@ -78,6 +78,8 @@ class Account:
     hostids: dict[int, int] = field(default_factory=dict)
     # Projects that were not attached by us when it last listed them (accounting/rpc/attachments.py)
     attached_by_owner: set[int] = field(default_factory=set)
+    # Projects whose totals could not all be read when it last listed them
+    faulty: set[int] = field(default_factory=set)
     choices: dict[int, Wish] = field(default_factory=dict)
     account_keys: dict[int, bytes] = field(default_factory=dict)
     # (micro-credits in all, credits a day) by project
@@ -235,7 +237,7 @@ def _take_projects(account: Account, rows: Iterable[Sequence[Any]]) -> None:
             frozenset(broken) if broken else NO_KINDS,
         )
         suspended, told, no_new_work, excluded, no_rsc, update_asked, drop_waiting, *state = wishes
-        troubles, at_secs, hostid, by_owner, unsummed = state
+        troubles, at_secs, hostid, by_owner, faulty, unsummed = state
         account.wishes[id_] = HostWishes(
             suspended, no_new_work, excluded, tuple(no_rsc), update_asked, drop_waiting, told
         )
@@ -245,6 +247,8 @@ def _take_projects(account: Account, rows: Iterable[Sequence[Any]]) -> None:
             account.hostids[id_] = hostid
         if by_owner:
             account.attached_by_owner.add(id_)
+        if faulty:
+            account.faulty.add(id_)
         if unsummed:
             account.unsummed_since[id_] = tuple(unsummed)
 

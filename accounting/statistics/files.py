@@ -16,6 +16,8 @@ from typing import Any, Final
 
 from django.conf import settings
 
+from accounting.statistics.store import Source
+from accounting.wire.statistics import Kind, records, unpack
 from portal.fetch.errors import NotKept, StatusError
 from portal.fetch.fetcher import Download, Limits, Version, fetch
 
@@ -86,7 +88,12 @@ def _download(project_id: int, url: str) -> Path:
     return path
 
 
-def blocks(path: Path) -> Iterator[bytes]:
+def source_of(paths: dict[Kind, Path]) -> Source:
+    """The records of downloaded files."""
+    return lambda kind, ids, odd: records(kind, unpack(kind, _blocks(paths[kind])), ids, odd)
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
     """The content of a file, in pieces."""
     with path.open("rb") as file:
         while block := file.read(_BLOCK_BYTES):

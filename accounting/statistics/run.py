@@ -12,7 +12,6 @@ import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import psycopg
@@ -27,16 +26,16 @@ from psycopg import Connection
 from accounting.models import Project, StatisticsImport
 from accounting.project_setup.accounts import web_rpc_base
 from accounting.statistics import files, sql, store
+from accounting.statistics.store import Source
 from accounting.wire.statistics import (
     HOSTS,
     MAX_TABLES_BYTES,
     USERS,
-    Kind,
     StatisticsError,
     Tables,
     read_tables,
 )
-from credit.export.run import write_for_own_account_manager
+from credit.export.granted import granted_to_all
 from portal.clients.factory import psycopg_params
 from portal.databases import clock
 from portal.fetch.errors import FetchError, TimeIsUp
@@ -142,18 +141,18 @@ def url_of(found: StatisticsImport, project: Project) -> str:
 def _import(session: Connection[Any], found: StatisticsImport, now: dt.datetime) -> str:
     if not is_own(found, found.project):
         return _read(session, found, _fetch(found, now))
-    try:
-        return _read(session, found, _own_export(found.project_id, now))
-    finally:
-        # It has those who are not published, and is made anew each time.
-        files.drop(found.project_id)
+    # Of everybody, published or not: volunteers see their own credit here, and nobody else's.
+    with granted_to_all() as granted:
+        tables = _in_time(Tables(granted.as_of, None, None), now)
+        rows = store.source_of({USERS: granted.users, HOSTS: granted.hosts})
+        return _read(session, found, _Export(tables, Version(), lambda: rows))
 
 
 def _read(session: Connection[Any], found: StatisticsImport, export: _Export | None) -> str:
     if export is None or (found.update_time is not None and export.tables.update_time <= found.update_time.timestamp()):
         return "There is no new export."
     try:
-        counts = store.keep(session, found, export.tables, export.version, export.files())
+        counts = store.keep(session, found, export.tables, export.version, export.source())
     except (StatisticsError, psycopg.DataError):
         # The same files would be wrong again.
         files.drop(found.project_id)
@@ -169,11 +168,11 @@ def _read(session: Connection[Any], found: StatisticsImport, export: _Export | N
 
 @dataclass(frozen=True, slots=True)
 class _Export:
-    """``files``: gets the files, which may take long."""
+    """``source``: gets the records, which may take long."""
 
     tables: Tables
     version: Version
-    files: Callable[[], dict[Kind, Path]]
+    source: Callable[[], Source]
 
 
 def _fetch(found: StatisticsImport, now: dt.datetime) -> _Export | None:
@@ -183,15 +182,15 @@ def _fetch(found: StatisticsImport, now: dt.datetime) -> _Export | None:
     answer = fetch(f"{url}tables.xml", known=known, limits=_TABLES_LIMITS)
     if answer.is_unchanged:
         return None
-    tables = _tables(answer.body, now)
+    tables = _in_time(read_tables(answer.body), now)
 
-    def download() -> dict[Kind, Path]:
+    def download() -> Source:
         paths = {kind: files.download(found.project_id, f"{url}{kind.name}") for kind in (USERS, HOSTS)}
         # A project changes all of its files at once. If this one is the same, so were the others.
-        again = _tables(fetch(f"{url}tables.xml", limits=_TABLES_LIMITS).body, now)
+        again = _in_time(read_tables(fetch(f"{url}tables.xml", limits=_TABLES_LIMITS).body), now)
         if again.update_time != tables.update_time:
             raise StatisticsError("tables.xml", "the project made a new export in the meantime")
-        return paths
+        return files.source_of(paths)
 
     return _Export(tables, answer.version, download)
 
@@ -201,17 +200,7 @@ def is_own(found: StatisticsImport, project: Project) -> bool:
     return project.is_served_here and not found.url
 
 
-def _own_export(project_id: int, now: dt.datetime) -> _Export:
-    """With everybody's records, published or not: volunteers see their own credit here, and nobody else's."""
-    files.drop(project_id)
-    folder = files.folder_of(project_id)
-    write_for_own_account_manager(folder)
-    tables = _tables((folder / "tables.xml").read_bytes(), now)
-    return _Export(tables, Version(), lambda: {kind: folder / kind.name for kind in (USERS, HOSTS)})
-
-
-def _tables(body: bytes, now: dt.datetime) -> Tables:
-    tables = read_tables(body)
+def _in_time(tables: Tables, now: dt.datetime) -> Tables:
     if tables.update_time > (now + AHEAD).timestamp():
         # All later exports would count as older ones.
         raise StatisticsError("tables.xml", "update_time is in the future")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 from django.conf import settings
@@ -14,17 +13,17 @@ from psycopg import Connection
 from accounting.engine.granted import Kept, Said, after
 from accounting.ledger.sql import LOCK_MONTHS
 from accounting.models import StatisticsImport
-from accounting.statistics import files, sql
+from accounting.statistics import sql
 from accounting.wire.statistics import (
     HOSTS,
     USERS,
     Kind,
     OddRecords,
     Record,
+    Row,
     StatisticsError,
     Tables,
-    records,
-    unpack,
+    checked,
 )
 from portal.fetch.fetcher import Version
 
@@ -33,6 +32,9 @@ _MAX_WANTED: Final = 300_000
 """Ids that are looked for in this process: about a hundred bytes each."""
 MAX_ODD_CHARS: Final = 300
 _TABLES: Final = {USERS: "read_users", HOSTS: "read_hosts"}
+
+Source = Callable[[Kind, set[int] | None, OddRecords], Iterator[tuple[int, list[Record]]]]
+"""Where records of a kind come from: batches, with how many were read for each; of these ids, None: all."""
 
 
 @dataclass(slots=True)
@@ -50,14 +52,25 @@ class Counts:
     users_odd: int = 0
 
 
+def source_of(rows: dict[Kind, Iterable[list[Row]]]) -> Source:
+    """Batches of rows that are numbers already."""
+
+    def source(kind: Kind, ids: set[int] | None, odd: OddRecords) -> Iterator[tuple[int, list[Record]]]:
+        for batch in rows[kind]:
+            read = (checked(row, odd) for row in batch)
+            yield len(batch), [record for record in read if record is not None and (ids is None or record[0] in ids)]
+
+    return source
+
+
 def keep(
     session: Connection[Any],
     found: StatisticsImport,
     tables: Tables,
     version: Version,
-    paths: dict[Kind, Path],
+    source: Source,
 ) -> Counts:
-    """Read both files and keep what is our volunteers'. Raises StatisticsError, and has changed nothing then.
+    """Read the records and keep what is our volunteers'. Raises StatisticsError, and has changed nothing then.
 
     Safe to repeat and to interrupt: an export that was kept is kept once.
     """
@@ -77,10 +90,10 @@ def keep(
         cpids = _wanted(session, sql.WANTED_USERS, params)
         odd_users, odd_hosts = OddRecords(), OddRecords()
         counts.users_read = _copy(
-            session, USERS, tables, paths[USERS], odd_users, cpids=cpids and {cpid.hex.encode() for cpid in cpids}
+            session, USERS, tables, source, odd_users, cpids=cpids and {cpid.hex.encode() for cpid in cpids}
         )
         ids = _wanted(session, sql.WANTED_HOSTS, params)
-        counts.hosts_read = _copy(session, HOSTS, tables, paths[HOSTS], odd_hosts, ids=ids)
+        counts.hosts_read = _copy(session, HOSTS, tables, source, odd_hosts, ids=ids)
         counts.users_odd, counts.hosts_odd = odd_users.count, odd_hosts.count
         params["odd_ours"] = _odd_ours(session, params, odd_hosts, odd_users)
         session.execute(sql.ANALYZE)
@@ -121,20 +134,20 @@ def _copy(
     session: Connection[Any],
     kind: Kind,
     tables: Tables,
-    path: Path,
+    source: Source,
     odd: OddRecords,
     *,
     ids: set[int] | None = None,
     cpids: set[bytes] | None = None,
 ) -> int:
-    """Copy the records of a file, or those with these ids, into its temporary table; how many there are in the file.
+    """Copy the records, or those with these ids, into their temporary table; how many there are at the source.
 
-    Reads to the file's end, where a fault may be.
+    Reads to the end, where a fault may be.
     """
     table = _TABLES[kind]
     count = 0
     with session.cursor() as cursor, cursor.copy(sql.COPY_INTO.format(table=table)) as rows:
-        for nrecords, batch in records(kind, unpack(kind, files.blocks(path)), ids, odd):
+        for nrecords, batch in source(kind, ids, odd):
             count += nrecords
             tables.check(kind, count)
             rows.write(_lines(batch if cpids is None else [row for row in batch if row[5] in cpids]))

@@ -1,4 +1,5 @@
-"""What projects answer to whoever has an account there: lookup_account.php, am_get_info.php, and the scheduler. Pure.
+"""What projects answer to whoever has an account there: lookup_account.php and create_account.php,
+am_get_info.php, show_user.php, and the scheduler. Pure.
 
 Source: BOINC protocol, web RPCs, scheduler request and reply. ProtocolError is for what is no such reply; a refusal by
 the project is one, with its number and its words.
@@ -14,13 +15,15 @@ from typing import Final
 from urllib.parse import unquote_plus
 from xml.sax.saxutils import escape
 
-from portal.wire.scanner import Limits, ProtocolError, TagScanner, as_int, clip
+from portal.wire.scanner import Limits, ProtocolError, TagScanner, as_int, clip, float_or_none
 
 LIMITS: Final = Limits(body_bytes=1 << 20, elements=20_000, text_bytes=1 << 18)
 MAX_KEY: Final = 255
 MAX_TEXT: Final = 300
 MAX_MESSAGES: Final = 10
 MAX_SCHEDULERS: Final = 10
+MAX_CREDIT: Final = 9e12
+"""A total above it does not fit into the column of micro-credits."""
 
 _KEY: Final = re.compile(r"[!-~]{1,255}")
 _SCHEDULER: Final = re.compile(
@@ -31,9 +34,10 @@ _KEPT: Final = frozenset(
     {
         b"authenticator", b"error_num", b"error_msg", b"error_string", b"error", b"success", b"id", b"name",
         b"country", b"weak_auth", b"userid", b"hostid", b"user_name", b"project_name", b"code_sign_key",
+        b"total_credit", b"expavg_credit",
     }
 )  # fmt: skip
-_ROOTS: Final = frozenset({b"account_out", b"am_get_info_reply", b"scheduler_reply", b"error"})
+_ROOTS: Final = frozenset({b"account_out", b"am_get_info_reply", b"scheduler_reply", b"user", b"error"})
 
 
 class ProjectRefused(Exception):
@@ -68,11 +72,15 @@ class SchedulerAnswer:
 
 
 _MEANINGS: Final = {
+    -137: "there is an account with this address and another password",
     -136: "there is no such account",
     -155: "the account key is not valid",
     -183: "the project is down for now",
     -205: "this e-mail address is not accepted",
     -206: "the password is wrong",
+    -207: "there is an account with this address and another password",
+    -208: "the project creates no accounts by this way",
+    -242: "its terms have to be accepted",
 }
 
 
@@ -95,6 +103,17 @@ def parse_account_info(data: bytes) -> AccountInfo:
         _decoded(found.get(b"country", b"")),
         weak if _KEY.fullmatch(weak) else "",
     )
+
+
+def parse_account_credit(data: bytes) -> tuple[float, float] | None:
+    """Total and recent average (credits a day) in a reply of show_user.php; None if these are no such numbers.
+
+    Raises ProjectRefused, ProtocolError.
+    """
+    found = _fields(data, b"user")
+    total = float_or_none(found.get(b"total_credit"), 0, MAX_CREDIT)
+    average = float_or_none(found.get(b"expavg_credit"), 0, MAX_CREDIT)
+    return None if total is None else (total, average or 0.0)
 
 
 def _decoded(raw: bytes) -> str:

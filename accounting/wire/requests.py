@@ -22,10 +22,8 @@ from accounting.wire.client_tasks import ReportedTasks, parse_tasks
 from portal.wire.hardware import Hardware, free_disk, hardware_digest, parse_hardware
 from portal.wire.scanner import Fields, ProtocolError, TagScanner, as_int, as_text, clip, flag, float_or_none, row_of
 
-MAX_PROJECTS: Final = 200
-"""Projects that are read; more are skipped and counted in `projects_left_out`."""
-MAX_PROJECTS_SENT: Final = 1000
-"""More than this is an attack and refused."""
+MAX_PROJECTS: Final = 800
+"""A request with more is refused as a whole, and its client told so: nothing of it is lost. BOINC lists about 30."""
 MAX_NO_WORK: Final = 32
 MAX_OPAQUE: Final = 1024
 """Characters kept of <opaque>; the client's own buffer has 256 bytes."""
@@ -147,7 +145,6 @@ class AccountManagerRequest:
     platform_name: str = ""
     alt_platforms: tuple[str, ...] = ()
     projects: list[ReportedProject] = field(default_factory=list)
-    projects_left_out: int = 0
     opaque: str = ""
     host_token: str | None = None
     client_now: float | None = None
@@ -211,30 +208,25 @@ def parse_request(body: bytes) -> AccountManagerRequest:
     found: dict[bytes, bytes | None] = dict(reversed(scan.row(_ROW_OF_TEXTS)))
     platforms: list[str] = []
     projects = _printed_projects(scan, MAX_PROJECTS)
-    left_out = 0
     while (tag := scan.next()) is not None:
         if tag in _TEXTS:
             found.setdefault(tag, scan.element_text(tag))
         elif tag == b"project":
-            if len(projects) < MAX_PROJECTS:
-                projects.append(_project(scan.fields(b"project", _NOT_IN_PROJECT)))
-            else:
-                left_out += 1
-                if left_out > MAX_PROJECTS_SENT - MAX_PROJECTS:
-                    raise ProtocolError("project", f"more than {MAX_PROJECTS_SENT} projects")
-                scan.section(b"project")
+            if len(projects) == MAX_PROJECTS:
+                raise ProtocolError("project", f"more than {MAX_PROJECTS} projects")
+            projects.append(_project(scan.fields(b"project", _NOT_IN_PROJECT)))
         elif tag in _SECTIONS:
             if tag == b"results" and is_shortened and scan.text is None and body.find(b"</results>", scan.pos) < 0:
                 # The last element, and all before it is here.
                 found.setdefault(tag, body[scan.pos :])
-                return _request(found, tuple(platforms[:MAX_NO_WORK]), projects, left_out)
+                return _request(found, tuple(platforms[:MAX_NO_WORK]), projects)
             found.setdefault(tag, scan.section(tag))
         elif tag == b"alt_platform":
             platforms += [clip(name, 64) for name in _ALT_PLATFORM_NAME.findall(scan.element_text(tag))]
             # Clients with a second platform print it just before the projects.
             projects += _printed_projects(scan, MAX_PROJECTS - len(projects))
         elif tag == b"/acct_mgr_request":
-            return _request(found, tuple(platforms[:MAX_NO_WORK]), projects, left_out)
+            return _request(found, tuple(platforms[:MAX_NO_WORK]), projects)
         elif not tag.startswith(b"/"):
             scan.skip(tag)
     if is_shortened:
@@ -255,14 +247,13 @@ def credentials_of(head: bytes) -> AccountManagerRequest:
     while (tag := scan.next()) is not None and tag != b"project" and tag not in _SECTIONS:
         if tag in _TEXTS:
             found.setdefault(tag, scan.element_text(tag))
-    return _request(found, (), [], 0)
+    return _request(found, (), [])
 
 
 def _request(
     found: dict[bytes, bytes | None],
     platforms: tuple[str, ...],
     projects: list[ReportedProject],
-    left_out: int,
 ) -> AccountManagerRequest:
     def raw(tag: bytes) -> bytes:
         return found.get(tag) or b""
@@ -282,7 +273,6 @@ def _request(
         platform_name=clip(raw(b"platform_name"), 64),
         alt_platforms=platforms,
         projects=projects,
-        projects_left_out=left_out,
         opaque=clip(opaque[: 4 * MAX_OPAQUE], MAX_OPAQUE),
         host_token=token[1].decode() if token else None,
         client_now=float_or_none(now[1], 0, _MAX_SECS) if now else None,

@@ -56,6 +56,9 @@ Record = tuple[int, int, float, float, int, bytes]
 """Id, total credit in micro-credits, recent average (credits a day), its time, when the record was made (seconds since
 1970), and the exported cross-project id: 32 hexadecimal digits, or empty if it is none."""
 
+Row = tuple[int, float, float, float, int, bytes]
+"""The same with its credit in credits, before its numbers are checked."""
+
 
 @dataclass(frozen=True, slots=True)
 class Kind:
@@ -327,54 +330,55 @@ class _Reader:
     def _record(self, id_: bytes, total: bytes, average: bytes, at: bytes, made: bytes, cpid: bytes) -> Record | None:
         """The record; None if it is odd."""
         try:
-            number, credit, recent, time, begun = int(id_), float(total), float(average), float(at), int(made or b"0")
+            row = int(id_), float(total), float(average), float(at), int(made or b"0"), cpid
         except ValueError:
-            return self._odd_record(id_, total, average, made, cpid)
-        # Also false for what is not a number
-        if (
-            0 < number < MAX_ID
-            and 0.0 <= credit <= MAX_CREDIT
-            and 0.0 <= recent <= MAX_CREDIT
-            and 0.0 <= time <= MAX_TIME
-            and 0 <= begun <= MAX_TIME
-        ):
-            return number, round(credit * 1e6), recent, time, begun, cpid
-        return self._odd_record(id_, total, average, made, cpid)
+            row = _whole(id_), _number(total), _number(average), 0.0, _whole(made or b"0"), cpid
+        return checked(row, self._odd)
 
-    def _odd_record(self, id_: bytes, total: bytes, average: bytes, made: bytes, cpid: bytes) -> Record | None:
-        """What is left of a record: none without an id, a total and a creation time, else one without what is odd.
 
-        The time of an average is not needed: if it alone is odd, the record is not.
-        """
-        number = _whole(id_, MAX_ID - 1)
-        credit, recent = _number(total, MAX_CREDIT), _number(average, MAX_CREDIT)
-        begun = _whole(made or b"0", int(MAX_TIME))
-        for value, what in (
-            (number or None, ("id", 1, MAX_ID)),
-            (credit, ("total_credit", 0, int(MAX_CREDIT))),
-            (begun, ("create_time", 0, int(MAX_TIME))),
-            (recent, ("expavg_credit", 0, int(MAX_CREDIT))),
-        ):
-            if value is None:
-                self._odd.note(number or 0, what)
-                break
-        if not number or credit is None or begun is None:
+def checked(row: Row, odd: OddRecords) -> Record | None:
+    """The record of a row; none without an id, a total and a creation time, else one without what is odd.
+
+    The time of an average is not needed: if it alone is odd, the record is not.
+    """
+    number, credit, recent, time, begun, cpid = row
+    # Also false for what is not a number
+    if (
+        0 < number <= MAX_ID
+        and 0.0 <= credit <= MAX_CREDIT
+        and 0.0 <= recent <= MAX_CREDIT
+        and 0.0 <= time <= MAX_TIME
+        and 0 <= begun <= MAX_TIME
+    ):
+        return number, round(credit * 1e6), recent, time, begun, cpid
+    wrong = [
+        (name, least, int(most))
+        for name, value, least, most in (
+            ("id", number, 1, MAX_ID),
+            ("total_credit", credit, 0, MAX_CREDIT),
+            ("create_time", begun, 0, MAX_TIME),
+            ("expavg_credit", recent, 0, MAX_CREDIT),
+        )
+        if not least <= value <= most
+    ]
+    if wrong:
+        odd.note(number if 0 < number <= MAX_ID else 0, wrong[0])
+        if wrong[0][0] != "expavg_credit":
             return None
-        return number, round(credit * 1e6), recent or 0.0, 0.0, begun, cpid
+    return number, round(credit * 1e6), 0.0 if wrong else recent, 0.0, begun, cpid
 
 
-def _number(text: bytes, most: float) -> float | None:
-    """A number from 0 to ``most``; None if it is none."""
+def _number(text: bytes) -> float:
+    """A number; below 0 if it is none."""
     try:
-        value = float(text) if len(text) <= MAX_NUMBER_CHARS else -1.0
+        return float(text) if len(text) <= MAX_NUMBER_CHARS else -1.0
     except ValueError:
-        return None
-    return value if 0.0 <= value <= most else None
+        return -1.0
 
 
-def _whole(text: bytes, most: int) -> int | None:
-    """A whole number from 0 to ``most``; None if it is none."""
-    return int(text) if re.fullmatch(rb"\d{1,19}", text) and int(text) <= most else None
+def _whole(text: bytes) -> int:
+    """A whole number from 0; below 0 if it is none."""
+    return int(text) if re.fullmatch(rb"\d{1,19}", text) else -1
 
 
 def _last(text: bytes, tag: bytes, begin: int) -> bytes:

@@ -38,6 +38,9 @@ class ClaimRule(IntEnum):
     BENCHMARK = 23
     FIXED_PER_JOB = 30
     FIXED_PER_FLOP = 31
+    GIVEN_WITH_JOB = 32
+    RUN_TIME = 33
+    ASSIGNED = 34
 
 
 DEFAULT_RULES: Final = frozenset(
@@ -67,6 +70,7 @@ class GrantRule(IntEnum):
     MINIMUM = 6  # first two systems: the least of the replicas' claims
     FIXED = 7
     PARTIAL = 8  # by a trickle
+    GIVEN = 10  # with the job, when it was submitted
     MEAN_OF_SCALED = 9  # no claim but approximate ones: the mean of those with both factors
 
 

@@ -18,12 +18,15 @@ from credit.engine.rules import Rules
 
 
 class CreditSystem(StrEnum):
-    """The document's three systems, and a fixed amount."""
+    """The document's three systems, and projects' own rules (accounting document, "Projects' own rules")."""
 
     CREDITNEW = "creditnew"
     PEAK_FLOPS = "peak_flops"
     ACTUAL_FLOPS = "actual_flops"
     FIXED = "fixed"
+    GIVEN = "given"  # with each job, when it is submitted
+    RUN_TIME = "run_time"
+    ASSIGNED = "assigned"  # by the project's function that compares outputs
 
 
 class ReplicaRule(StrEnum):
@@ -48,7 +51,7 @@ class AppFacts:
     """An app's choices, and ``min_avg_pfc`` as the feeder left it (None: not defined yet).
 
     ``rules`` already has the app's own limits. ``target_nresults`` is what its workunits usually have; the deployed
-    rules ask whether one is replicated less.
+    rules ask whether one is replicated less. ``pairs``: volunteers who confirm each other so often that others have to.
     """
 
     id: int
@@ -59,9 +62,11 @@ class AppFacts:
     replica_rule: ReplicaRule = ReplicaRule.MEAN
     fixed_credit: float | None = None
     fixed_credit_per_flop: float | None = None
+    max_credited_secs: float | None = None
     actual_flops_scale: float = 1.0
     benchmark_scale: float = 1.0
     target_nresults: int = 2
+    pairs: frozenset[tuple[int, int]] = frozenset()
 
     @property
     def usual_sample(self) -> float:
@@ -132,13 +137,17 @@ class HostVersionFacts:
 
 @dataclass(slots=True)
 class WorkunitFacts:
-    """A workunit's size (FLOPs), its limit, how it is replicated, and how long its results may be out."""
+    """A workunit's size (FLOPs), its limit, how it is replicated, and how long its results may be out.
+
+    ``given_credit``: set when it was submitted (Cobblestones); NaN: none was.
+    """
 
     fpops_est: float
     fpops_bound: float
     min_quorum: int = 1
     target_nresults: int = 1
     delay_bound_secs: float = 0.0
+    given_credit: float = nan
 
 
 @dataclass(slots=True)
@@ -149,7 +158,7 @@ class ResultFacts:
     processor, both set when it was sent. ``host_version`` None: nothing is known of what it ran on. ``version`` None:
     anonymous platform if ``is_anonymous``, else a version that is not known. ``p_fpops`` (the host's benchmark when the
     job was sent) and the counts of FLOPs serve the first two credit systems; ``partial_elapsed_secs`` and
-    ``partial_credit`` are what trickle-up messages were granted already.
+    ``partial_credit`` are what trickle-up messages were granted already. ``assigned_credit``: by a project's function.
     """
 
     host_version: HostVersionFacts | None
@@ -167,6 +176,7 @@ class ResultFacts:
     partial_elapsed_secs: float = 0.0
     partial_credit: float = 0.0
     ninstances: float = nan
+    assigned_credit: float = nan
 
 
 RESULT_NUMBERS: Final = tuple(column.name for column in fields(ResultFacts))[2:]

@@ -21,6 +21,8 @@ def grant(app: AppFacts, workunit: WorkunitFacts, claims: Sequence[Explanation])
     """
     if app.credit_system is CreditSystem.FIXED:
         return _at_most(app, claims[0].claimed_credit or 0.0, GrantRule.FIXED)
+    if app.credit_system is CreditSystem.GIVEN:
+        return _at_most(app, claims[0].claimed_credit or 0.0, GrantRule.GIVEN)
     width = app.rules.peg_width
     if width is not None and app.credit_system is CreditSystem.CREDITNEW:
         return _at_most(app, credit_of(deployed_pfc(app, workunit, claims, width)), GrantRule.PEGGED_MEAN)

@@ -17,6 +17,7 @@ from credit.engine.decisions import Decision, count_only_invalid, decide_late, d
 from credit.engine.explanation import Explanation
 from credit.engine.facts import AppFacts, HostVersionFacts, ResultFacts, VersionFacts, WorkunitFacts
 from credit.engine.grants import due
+from credit.engine.pairs import waits_for_another
 from credit.engine.peaks import peak_ratio
 from credit.engine.probation import count_failing, needs_confirmation
 from credit.engine.states import ValidateState
@@ -31,8 +32,9 @@ _INVALID: Final = ValidateState.INVALID.value
 class ComparedWorkunit(WorkunitFacts):
     """A workunit with the verdicts on its results, from the comparison of their outputs.
 
-    ``places``: where the results to be decided are in the batch; ``states``: the verdict on each; ``canonical``: the
-    place of the canonical result, if the comparison chose one. ``earlier_credit``: None for a first decision; of a
+    ``places``: where the results to be decided are in the batch; ``states``: the verdict on each; ``holders``: whose
+    each is, where the app has ``pairs``; ``canonical``: the place of the canonical result, if the comparison chose one.
+    ``earlier_credit``: None for a first decision; of a
     workunit that was decided before, what its canonical result was granted (NaN: not known), and its results are late.
     """
 
@@ -41,6 +43,7 @@ class ComparedWorkunit(WorkunitFacts):
     states: Sequence[int] = ()
     canonical: int | None = None
     earlier_credit: float | None = None
+    holders: Sequence[int] = ()
 
 
 class PassDecisions:
@@ -48,7 +51,7 @@ class PassDecisions:
 
     def __init__(self) -> None:
         # Of each workunit that was handled: its id, and the place of its canonical result and its credit, if it got
-        # them by this pass. Nothing else was decided about those whose single result another has to confirm.
+        # them by this pass. Nothing else was decided about those that another result has to confirm.
         self.workunits: list[tuple[int, int | None, float | None]] = []
         self.waiting_ids: list[int] = []
         # Of each result with a new state; the last three (grant_rules: Grant.code) are None for one that is not valid
@@ -96,7 +99,7 @@ def decide_batch(
     for workunit in workunits:
         if workunit.earlier_credit is not None:
             _decide_late(app, workunit, workunit.earlier_credit, results, now, decided)
-        elif has_singles and _waits(app, workunit, results, now):
+        elif (has_singles and _waits(app, workunit, results, now)) or _is_of_pairs(app, workunit):
             decided.waiting_ids.append(workunit.id)
         else:
             _decide_first(app, workunit, results, now, decided)
@@ -113,6 +116,14 @@ def _waits(app: AppFacts, workunit: ComparedWorkunit, results: Sequence[ResultFa
     record = result.host_version
     ratio = 1.0 if record is None else peak_ratio(record, result, app.rules)
     return needs_confirmation(app, sample, ratio, record, None if version is None else version.pfc, now)
+
+
+def _is_of_pairs(app: AppFacts, workunit: ComparedWorkunit) -> bool:
+    """Whether all whose results are valid confirm each other so often that another one has to."""
+    if not app.pairs or not workunit.holders:
+        return False
+    valid = [who for who, state in zip(workunit.holders, workunit.states, strict=True) if state == _VALID]
+    return waits_for_another(valid, app.pairs)
 
 
 def _decide_first(

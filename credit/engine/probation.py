@@ -35,6 +35,18 @@ _NO_CRASH: Final = frozenset({Ending.ABORTED, Ending.NOT_DOWNLOADED, Ending.LOST
 """What the owner may want, and what may be the project's fault or the network's: the quota stays as it is."""
 
 
+UNDONE: Final = _NO_CRASH
+"""Endings of jobs that a computer was sent and did not compute. Whoever picks jobs gets rid of the others by them."""
+
+
+def counts_again(nundone: int, njobs: int, max_undone_share: float) -> bool:
+    """Whether a job that was not computed counts in the day's quota as one more job: the first ones do not.
+
+    ``nundone``: jobs of the day that ended so, this one included; ``njobs``: jobs of the day that count.
+    """
+    return nundone > max_undone_share * max(njobs, nundone)
+
+
 def is_on_probation(record: HostVersionFacts, now: float, rules: Rules) -> bool:
     """Whether the host has still to show that it does not pick its jobs (whatever the app makes of that).
 

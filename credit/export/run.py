@@ -71,25 +71,8 @@ def _lock(session: Connection[Any]) -> Iterator[bool]:
             session.execute(sql.UNLOCK)
 
 
-def write_for_own_account_manager(folder: Path) -> None:
-    """tables.xml, user.gz and host.gz with everybody's records, into a new folder that nobody else reads.
-
-    Who is not published is left out of the export; this site's account manager shows volunteers their own credit alone.
-    """
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    folder.mkdir(mode=0o700)
-    with _snapshot() as snapshot:
-        taken_at, nusers, nhosts, total = _first(snapshot, sql.SUMS)
-        for kind, statement in ((writers.USERS, sql.ALL_USERS), (writers.HOSTS, sql.ALL_HOSTS)):
-            with snapshot.cursor() as cursor, cursor.copy(statement) as rows:
-                parts = _records(kind, (bytes(row) for row in rows), lambda count: None)
-                files.write(folder / kind.name, parts, is_compressed=True)
-        sums = Sums(int(taken_at), nusers, 0, nhosts, 0, 0, total)
-        files.write(folder / writers.TABLES, [writers.tables(sums, [])], is_compressed=False)
-
-
 @contextmanager
-def _snapshot() -> Iterator[Connection[Any]]:
+def read_snapshot() -> Iterator[Connection[Any]]:
     """A connection that reads all from one moment."""
     with psycopg.connect(**psycopg_params(connection), autocommit=True) as snapshot:
         snapshot.execute(sql.SESSION)
@@ -128,7 +111,7 @@ def _begin(now: dt.datetime) -> StatisticsExport:
 
 def _write(made: StatisticsExport) -> None:
     made.nbytes = made.nrecords = 0
-    with _snapshot() as snapshot:
+    with read_snapshot() as snapshot:
         taken_at, nusers, nhosts, total = _first(snapshot, sql.SUMS)
         with files.new_set(made, dt.datetime.fromtimestamp(taken_at, dt.UTC)) as folder:
             counts = {kind: _write_kind(snapshot, kind, folder, made) for kind in writers.KINDS}

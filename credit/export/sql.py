@@ -21,19 +21,16 @@ USER_CPID: Final = "md5(u.cross_project_id || u.email)"
 # An empty id would leave a digest of the address alone.
 HOST_CPID: Final = "md5(coalesce(nullif(h.host_cpid, ''), h.token) || u.email)"
 
-_USERS: Final = f"""COPY (
+USERS: Final = f"""COPY (
 SELECT u.id, u.name, floor(extract(epoch FROM u.created_at))::bigint,
        c.total_credit, {RECENT.format(credit="c")}, {_NOW}, {USER_CPID}, m.team_id
   FROM credit_usercredit c
   JOIN portal_user u ON u.id = c.user_id
-  LEFT JOIN credit_exportconsent e ON e.user_id = c.user_id
+  JOIN credit_exportconsent e ON e.user_id = c.user_id
   LEFT JOIN credit_membership m ON m.user_id = c.user_id
- WHERE c.total_credit > 0 AND {{whose}}
+ WHERE c.total_credit > 0 AND {_PUBLISHED}
  ORDER BY c.user_id
 ) TO STDOUT"""
-USERS: Final = _USERS.format(whose=_PUBLISHED)
-# For this site's own account manager alone
-ALL_USERS: Final = _USERS.format(whose="true")
 
 # Of the founder only what they publish. The team's credit is that of all its members.
 TEAMS: Final = f"""COPY (
@@ -49,7 +46,7 @@ SELECT t.id, t.type, t.name, CASE WHEN {_PUBLISHED} THEN u.id END, s.total_credi
 ) TO STDOUT"""
 
 # Free disk and speeds of transfers are not kept here, and credit by processor time is BOINC's of old: 0.
-_HOSTS: Final = f"""COPY (
+HOSTS: Final = f"""COPY (
 SELECT h.id, h.owner_id, c.total_credit, {RECENT.format(credit="c")}, {_NOW},
        h.p_vendor, h.p_model, h.os_name, h.os_version,
        json_build_object('boinc_version', h.client_version, 'vbox_version', h.virtualbox_version, 'coprocs', h.coprocs),
@@ -60,14 +57,29 @@ SELECT h.id, h.owner_id, c.total_credit, {RECENT.format(credit="c")}, {_NOW},
   FROM credit_hostcredit c
   JOIN portal_host h ON h.id = c.host_id
   JOIN portal_user u ON u.id = h.owner_id
-  LEFT JOIN credit_exportconsent e ON e.user_id = h.owner_id
+  JOIN credit_exportconsent e ON e.user_id = h.owner_id
   LEFT JOIN (SELECT host_id, sum(turnaround_n * turnaround_avg) / sum(turnaround_n) AS turnaround
                FROM credit_hostappversion WHERE turnaround_n > 0 GROUP BY host_id) v ON v.host_id = h.id
- WHERE c.total_credit > 0 AND {{whose}} AND h.merged_into_id IS NULL
+ WHERE c.total_credit > 0 AND e.shows_hosts AND {_PUBLISHED} AND h.merged_into_id IS NULL
  ORDER BY c.host_id
 ) TO STDOUT"""
-HOSTS: Final = _HOSTS.format(whose=f"e.shows_hosts AND {_PUBLISHED}")
-ALL_HOSTS: Final = _HOSTS.format(whose="true")
+
+# For this site's own account manager alone: of everybody, what it reads of other projects' exports.
+AS_OF: Final = "SELECT floor(extract(epoch FROM now()))::bigint"
+_GRANTED: Final = f"""
+SELECT {{owner}}.id, c.total_credit, {RECENT.format(credit="c")}, {_NOW}::float8,
+       floor(extract(epoch FROM {{owner}}.created_at))::bigint, {{cpid}}::bytea"""
+GRANTED_USERS: Final = f"""{_GRANTED.format(owner="u", cpid=USER_CPID)}
+  FROM credit_usercredit c
+  JOIN portal_user u ON u.id = c.user_id
+ WHERE c.total_credit > 0
+ ORDER BY c.user_id"""
+GRANTED_HOSTS: Final = f"""{_GRANTED.format(owner="h", cpid=HOST_CPID)}
+  FROM credit_hostcredit c
+  JOIN portal_host h ON h.id = c.host_id
+  JOIN portal_user u ON u.id = h.owner_id
+ WHERE c.total_credit > 0 AND h.merged_into_id IS NULL
+ ORDER BY c.host_id"""
 
 # An export since they agreed, and before they asked to be deleted: without one readers have nothing to drop.
 _EXPORTED: Final = """EXISTS (SELECT FROM credit_statisticsexport s

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 from credit.models import App, AppVersion
 
 
-def app_names() -> dict[int, str]:
-    """The names of all apps by id, with the short name where there are two of a name. One statement."""
-    rows = list(App.objects.values_list("pk", "user_friendly_name", "name"))
+def app_names(key: str = "pk") -> dict[Any, str]:
+    """The names of all apps by ``key``, with the short name where there are two of a name. One statement."""
+    rows = list(App.objects.values_list(key, "user_friendly_name", "name"))
     often = Counter(title for _, title, _ in rows)
-    return {pk: f"{title[:50]} ({name})" if often[title] > 1 else title for pk, title, name in rows}
+    return {key: f"{title[:50]} ({name})" if often[title] > 1 else title for key, title, name in rows}
+
+
+def by_short_name() -> dict[str, str]:
+    """The names of all apps by their short names."""
+    return app_names("name")
 
 
 def version_names(versions: dict[int, AppVersion], apps: dict[int, str]) -> dict[int, str]:
@@ -21,6 +27,11 @@ def version_names(versions: dict[int, AppVersion], apps: dict[int, str]) -> dict
         for pk, version in versions.items()
         if version.app_id in apps
     }
+
+
+def by_version() -> dict[int, str]:
+    """The names of all versions by id. Two statements."""
+    return version_names(all_versions(), app_names())
 
 
 def all_versions() -> dict[int, AppVersion]:

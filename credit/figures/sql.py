@@ -1,4 +1,4 @@
-"""The statements of figures of jobs and of credit.
+"""The statements of figures of jobs and of credit. Their columns have the names of the figures.
 
 States are literals: the conditions of partial indexes need them, so that only what waits is counted.
 """
@@ -15,47 +15,57 @@ from credit.engine.states import AssimilateState, FileDeleteState, Outcome, Serv
 # --- What waits: a partial index has each -------------------------------------------------------------
 
 UNSENT: Final = f"""
-SELECT q.app_id, q.n, extract(epoch FROM %(now)s - r.created_at)::float8
+SELECT a.name AS key, q.n AS "jobs.unsent", extract(epoch FROM %(now)s - r.created_at) AS "jobs.unsent_oldest"
   FROM (SELECT app_id, count(*) AS n, min(id) AS first FROM credit_result
          WHERE server_state = {ServerState.UNSENT} GROUP BY app_id) q
-  JOIN credit_result r ON r.id = q.first
+  JOIN credit_result r ON r.id = q.first JOIN credit_app a ON a.id = q.app_id
 """
 IN_PROGRESS: Final = f"""
-SELECT app_id, count(*), count(*) FILTER (WHERE deadline_at < %(now)s - interval '10 minutes')
-  FROM credit_result WHERE server_state = {ServerState.IN_PROGRESS} GROUP BY app_id
+SELECT a.name AS key, q.n AS "jobs.in_progress", q.late AS "jobs.late"
+  FROM (SELECT app_id, count(*) AS n, count(*) FILTER (WHERE deadline_at < %(now)s - interval '10 minutes') AS late
+          FROM credit_result WHERE server_state = {ServerState.IN_PROGRESS} GROUP BY app_id) q
+  JOIN credit_app a ON a.id = q.app_id
 """
-TO_VALIDATE: Final = """
-SELECT app_id, count(*) FROM credit_workunit WHERE need_validate GROUP BY app_id
-"""
-TO_ASSIMILATE: Final = f"""
-SELECT app_id, count(*) FROM credit_workunit WHERE assimilate_state = {AssimilateState.READY} GROUP BY app_id
-"""
-_OLDEST: Final = """
-SELECT extract(epoch FROM %(now)s - min(ready.at))::float8
-  FROM (SELECT id FROM credit_workunit WHERE app_id = %(app)s AND {condition} ORDER BY app_id, id LIMIT 200) w,
-       LATERAL (SELECT max({at}) AS at FROM credit_result r WHERE r.workunit_id = w.id) ready
+_WAITING: Final = """
+SELECT a.name AS key, q.n AS "{figure}"
+  FROM (SELECT app_id, count(*) AS n FROM credit_workunit WHERE {condition} GROUP BY app_id) q
+  JOIN credit_app a ON a.id = q.app_id
 """
 # Of the first 200 that wait: since when all that they wait for is there.
-OLDEST_TO_VALIDATE: Final = _OLDEST.format(condition="need_validate", at="r.received_at")
-OLDEST_TO_ASSIMILATE: Final = _OLDEST.format(
-    condition=f"assimilate_state = {AssimilateState.READY}", at="coalesce(r.granted_at, r.received_at)"
+_OLDEST: Final = """
+SELECT a.name AS key, greatest(extract(epoch FROM %(now)s - min(ready.at)), 0) AS "{figure}_oldest"
+  FROM credit_app a,
+       LATERAL (SELECT id FROM credit_workunit WHERE app_id = a.id AND {condition} ORDER BY app_id, id LIMIT 200) w,
+       LATERAL (SELECT max({at}) AS at FROM credit_result r WHERE r.workunit_id = w.id) ready
+ GROUP BY a.name
+"""
+_TO_VALIDATE: Final = {"figure": "jobs.to_validate", "condition": "need_validate"}
+_TO_ASSIMILATE: Final = {
+    "figure": "jobs.to_assimilate", "condition": f"assimilate_state = {AssimilateState.READY}",
+}  # fmt: skip
+TO_VALIDATE: Final = _WAITING.format(**_TO_VALIDATE)
+TO_ASSIMILATE: Final = _WAITING.format(**_TO_ASSIMILATE)
+OLDEST_TO_VALIDATE: Final = _OLDEST.format(**_TO_VALIDATE, at="r.received_at")
+OLDEST_TO_ASSIMILATE: Final = _OLDEST.format(**_TO_ASSIMILATE, at="coalesce(r.granted_at, r.received_at)")
+NOT_COMPARABLE: Final = _WAITING.format(
+    figure="jobs.not_comparable", condition="need_validate AND validate_fault <> ''"
 )
 TO_DELETE: Final = f"""
-SELECT count(*), coalesce(extract(epoch FROM %(now)s - (
+SELECT count(*) AS "jobs.to_delete", coalesce(greatest(extract(epoch FROM %(now)s - (
          SELECT min(f.assimilated_at) FROM (SELECT assimilated_at FROM credit_workunit
-           WHERE file_delete_state = {FileDeleteState.READY} ORDER BY id LIMIT 200) f)), 0)::float8
+           WHERE file_delete_state = {FileDeleteState.READY} ORDER BY id LIMIT 200) f)), 0), 0)
+           AS "jobs.to_delete_oldest"
   FROM credit_workunit WHERE file_delete_state = {FileDeleteState.READY}
 """
-RESULTS_TO_DELETE: Final = f"""
-SELECT count(*) FROM credit_workunit w JOIN credit_result r ON r.workunit_id = w.id
- WHERE w.file_delete_state = {FileDeleteState.READY}
-"""
 TO_TRANSITION: Final = """
-SELECT count(*), coalesce(greatest(extract(epoch FROM %(now)s - min(transition_at)), 0), 0)::float8
+SELECT count(*) AS "jobs.to_transition",
+       coalesce(greatest(extract(epoch FROM %(now)s - min(transition_at)), 0), 0) AS "jobs.to_transition_oldest"
   FROM credit_workunit WHERE transition_at IS NOT NULL
 """
-NOT_COMPARABLE: Final = """
-SELECT app_id, count(*) FROM credit_workunit WHERE need_validate AND validate_fault <> '' GROUP BY app_id
+# What the statistics say: counting all rows would read all rows.
+ROWS: Final = """
+SELECT relname AS key, greatest(reltuples, 0)::bigint AS "jobs.rows"
+  FROM pg_class WHERE oid IN ('credit_workunit'::regclass, 'credit_result'::regclass)
 """
 
 # --- Results by hour ----------------------------------------------------------------------------------
@@ -146,18 +156,22 @@ WITH newest AS MATERIALIZED (
 # Of the newest results of the last day. Credit is compared with what the job's estimate is worth.
 SPREAD: Final = f"""
 {_NEWEST}
-SELECT app_version_id, percentile_cont(ARRAY[0.1, 0.5, 0.9]) WITHIN GROUP (ORDER BY
-         n.granted_credit / (w.fpops_est * {CREDIT_PER_DAY / GFLOP_DAY!r}::float8))
-  FROM newest n JOIN credit_workunit w ON w.id = n.workunit_id
- WHERE n.granted_credit IS NOT NULL AND n.app_version_id IS NOT NULL
-   AND n.validate_state = {ValidateState.VALID}
- GROUP BY app_version_id HAVING count(*) >= 5
+SELECT key, tenths[2] AS "credit.median",
+       CASE WHEN tenths[2] > 0 THEN 100 * (tenths[3] - tenths[1]) / tenths[2] END AS "credit.spread"
+  FROM (SELECT app_version_id AS key, percentile_cont(ARRAY[0.1, 0.5, 0.9]) WITHIN GROUP (ORDER BY
+                 n.granted_credit / (w.fpops_est * {CREDIT_PER_DAY / GFLOP_DAY!r}::float8)) AS tenths
+          FROM newest n JOIN credit_workunit w ON w.id = n.workunit_id
+         WHERE n.granted_credit IS NOT NULL AND n.app_version_id IS NOT NULL
+           AND n.validate_state = {ValidateState.VALID}
+         GROUP BY app_version_id HAVING count(*) >= 5) AS by_version
 """
+# One suspicious claim of fewer than 20 would be more than the share that needs attention.
 CLAIMS: Final = f"""
 {_NEWEST}
-SELECT app_id, 100.0 * count(*) FILTER (WHERE is_approximate) / count(*),
-       count(*) FILTER (WHERE claim_rule IN ({", ".join(str(int(rule)) for rule in _SUSPICIOUS)})), count(*)
-  FROM newest WHERE claim_rule IS NOT NULL GROUP BY app_id
+SELECT a.name AS key, 100.0 * count(*) FILTER (WHERE is_approximate) / count(*) AS "credit.approximate",
+       CASE WHEN count(*) >= 20 THEN 100.0 / count(*) * count(*) FILTER (
+         WHERE claim_rule IN ({", ".join(str(int(rule)) for rule in _SUSPICIOUS)})) END AS "credit.suspicious"
+  FROM newest n JOIN credit_app a ON a.id = n.app_id WHERE claim_rule IS NOT NULL GROUP BY a.name
 """
 RUN_TIMES: Final = f"""
 {_NEWEST}
@@ -165,7 +179,19 @@ SELECT app_id, avg(run_secs) / 3600, min(run_secs) / 3600, max(run_secs) / 3600,
   FROM newest WHERE validate_state = {ValidateState.VALID} GROUP BY app_id
 """
 ON_PROBATION: Final = """
-SELECT app_id, count(DISTINCT host_id) FROM credit_hostappversion WHERE scale_probation GROUP BY app_id
+SELECT a.name AS key, count(DISTINCT v.host_id) AS "credit.probation"
+  FROM credit_hostappversion v JOIN credit_app a ON a.id = v.app_id WHERE v.scale_probation GROUP BY a.name
+"""
+VERSIONS: Final = """
+SELECT id AS key, total_credit AS "credit.granted", ngranted AS "credit.grants",
+       CASE WHEN NOT is_deprecated THEN pfc_scale END AS "credit.scale",
+       CASE WHEN NOT is_deprecated THEN pfc_avg END AS "credit.average"
+  FROM credit_appversion
+"""
+LEAST_AVERAGES: Final = 'SELECT name AS key, min_avg_pfc AS "credit.least_average" FROM credit_app'
+EXPORT: Final = """
+SELECT extract(epoch FROM %(now)s - started_at) AS "export.age", nusers AS "export.users"
+  FROM credit_statisticsexport WHERE finished_at IS NOT NULL AND failure = '' ORDER BY id DESC LIMIT 1
 """
 FAILING_HOSTS: Final = """
 SELECT v.host_id, h.given_name, h.domain_name, a.name, v.failing_share, v.error_rate, v.max_jobs_per_day
@@ -203,10 +229,21 @@ SELECT DISTINCT ON (app_id, bucket) app_id, extract(epoch FROM taken_at)::float8
 
 # --- The public status ----------------------------------------------------------------------------------
 
+RESULTS_TO_DELETE: Final = f"""
+SELECT count(*) AS "status.results_waiting_for_deletion"
+  FROM credit_workunit w JOIN credit_result r ON r.workunit_id = w.id
+ WHERE w.file_delete_state = {FileDeleteState.READY}
+"""
 # expavg_credit is as of expavg_at; its half-life is seven days.
-CREDITED: Final = """
-SELECT count(*) FILTER (WHERE total_credit > 1), count(*) FILTER (WHERE recent > 1), coalesce(sum(recent), 0)
+_CREDITED: Final = """
+SELECT count(*) FILTER (WHERE total_credit > 1) AS "status.{owners}_with_credit",
+       count(*) FILTER (WHERE recent > 1) AS "status.{owners}_with_recent_credit"{speed}
   FROM (SELECT total_credit, expavg_credit::numeric * power(0.5, greatest(
                extract(epoch FROM %(now)s - coalesce(expavg_at, %(now)s)), 0) / 604800.0) AS recent
           FROM {table}) AS owners
 """
+# Of one GFLOPS there are 200 credits a day.
+_SPEED: Final = """,
+       coalesce(sum(recent), 0) / 200 AS "status.current_floating_point_speed\""""
+USERS_CREDITED: Final = _CREDITED.format(owners="users", table="credit_usercredit", speed=_SPEED)
+HOSTS_CREDITED: Final = _CREDITED.format(owners="hosts", table="credit_hostcredit", speed="")

@@ -37,6 +37,10 @@ HONEST_JOBS: Final = 40_000
 FAILING_PART: Final = 0.03
 """Of the jobs of honest computers that fail now and then."""
 EVASION_BOUND: Final = 0.02
+SINGLE_PICKING_BOUND: Final = 0.04
+"""Of single results, where as many long jobs fail as honest hosts may fail: 0.05 × (their size / the mean − 1)."""
+ONE_TIME_ADAPTIVE_BOUND: Final = 1.1
+"""The default is averaged with another replica's claim for the same job, which may be a little above it."""
 PICKING_JOBS: Final = 300
 """Of the computer that picks. Its first third is left out: by then most computers have left probation."""
 _LIKE_ERRORS: Final = (Cheat.PICK_BY_202, Cheat.PICK_BY_DOWNLOAD, Cheat.PICK_BY_UPLOAD, Cheat.PICK_BY_LOSS)
@@ -203,8 +207,9 @@ def _cheat_goals(rules: Rules, seeds: Sequence[int], way: str, check: bool) -> l
         Goal(f"exaggerating tenfold, gain in the first {CHEAT_JOBS} jobs ({way})", fmean(early), max(early), None),
     ]
     if setup.nreplicas == 1:
+        bound = ONE_TIME_ADAPTIVE_BOUND if setup.is_adaptive else 1.0
         goals.append(
-            Goal(f"one-time cheat: greatest grant over the default ({way})", fmean(greatest), max(greatest), 1.0)
+            Goal(f"one-time cheat: greatest grant over the default ({way})", fmean(greatest), max(greatest), bound)
         )
     picking = {Cheat.CHERRY_PICK: "picking short jobs", Cheat.SLACK: "next to nothing on nine of ten jobs"}
     for cheat, words in picking.items():
@@ -265,12 +270,21 @@ def _evasion_goals(rules: Rules, seeds: Sequence[int], way: str) -> list[Goal]:
             continue
         gains = [picking_gain(rules, seed, cheat, way) for seed in seeds]
         name = f"picking by {words}: gain ({way}, host_scale_check)"
-        goals.append(Goal(name, fmean(gains), max(gains), EVASION_BOUND))
+        goals.append(Goal(name, fmean(gains), max(gains), _picking_bound(cheat, way)))
     for cheat in (Cheat.CHERRY_PICK, Cheat.HOLD_BACK, Cheat.PICK_AND_EXAGGERATE):
         gains = [picking_gain(rules, seed, cheat, way, failing_part=FAILING_PART) for seed in seeds]
         name = f"picking by {_PICKING[cheat]}, others fail {FAILING_PART:.0%}: gain ({way}, host_scale_check)"
-        goals.append(Goal(name, fmean(gains), max(gains), EVASION_BOUND))
+        goals.append(Goal(name, fmean(gains), max(gains), _picking_bound(cheat, way)))
     return goals
+
+
+def _picking_bound(cheat: Cheat, way: str) -> float | None:
+    """What the rules can hold; docs/explanation/credit.md says why single results leave more, and once anything."""
+    if way != SINGLE:
+        return EVASION_BOUND
+    if cheat is Cheat.PICK_AND_EXAGGERATE:
+        return None
+    return SINGLE_PICKING_BOUND if cheat in (Cheat.PICK_FEW, Cheat.HOLD_IN_TURNS) else EVASION_BOUND
 
 
 def honest_loss(rules: Rules, seed: int, failing_part: float, way: str = SINGLE) -> float:

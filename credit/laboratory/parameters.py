@@ -37,7 +37,7 @@ CHEATS: Final = {
         gettext_noop("For every job, from the first one on."),
     ),
     Cheat.LATE: (
-        gettext_noop("report ten times their speed after a while"),
+        gettext_noop("exaggerate their speed tenfold after a while"),
         gettext_noop("From the 61st job of each version on."),
     ),
     Cheat.RAMP: (
@@ -45,7 +45,7 @@ CHEATS: Final = {
         gettext_noop("A twentieth more from the 21st job of each version on, up to 50 times."),
     ),
     Cheat.LEAVE: (
-        gettext_noop("report ten times their speed, each time under a new record"),
+        gettext_noop("exaggerate their speed tenfold, each time under a new record"),
         gettext_noop("They leave for a new one before it has a factor."),
     ),
     Cheat.LEAVE_SLACK: (

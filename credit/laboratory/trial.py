@@ -209,7 +209,8 @@ class Trial:
         bound = job.fpops_est * BOUND_FACTOR
         size = job.fpops_est, bound, min_quorum, min_quorum, DELAY_BOUND_SECS
         states = [ValidateState.VALID] * len(valid)
-        return decide_batch(self.app, [ComparedWorkunit(*size, 0, range(len(valid)), states)], valid, self.now)
+        workunit = ComparedWorkunit(*size, id=0, places=range(len(valid)), states=states)
+        return decide_batch(self.app, [workunit], valid, self.now)
 
     def _keep_outcomes(self, job: Job, valid: Sequence[tuple[Report, ResultFacts]], decided: PassDecisions) -> None:
         default = self.app.min_avg_pfc or 1.0

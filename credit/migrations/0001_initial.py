@@ -2,6 +2,7 @@ import credit.engine.facts
 import credit.engine.rules
 import credit.engine.states
 import datetime
+import django.contrib.postgres.fields
 import django.core.validators
 import django.db.models.deletion
 import django.db.models.expressions
@@ -89,6 +90,17 @@ class Migration(migrations.Migration):
                         validators=[
                             django.core.validators.MinValueValidator(0),
                             django.core.validators.MaxValueValidator(1),
+                        ],
+                    ),
+                ),
+                (
+                    "max_credited_secs",
+                    models.FloatField(
+                        blank=True,
+                        null=True,
+                        validators=[
+                            django.core.validators.MinValueValidator(1),
+                            django.core.validators.MaxValueValidator(1000000000.0),
                         ],
                     ),
                 ),
@@ -319,6 +331,10 @@ class Migration(migrations.Migration):
                         name="app_fixed_credit_per_flop_range",
                     ),
                     models.CheckConstraint(
+                        condition=models.Q(("max_credited_secs__gte", 1), ("max_credited_secs__lte", 1000000000.0)),
+                        name="app_max_credited_secs_range",
+                    ),
+                    models.CheckConstraint(
                         condition=models.Q(("actual_flops_scale__gte", 1e-06), ("actual_flops_scale__lte", 1000000.0)),
                         name="app_actual_flops_scale_range",
                     ),
@@ -409,6 +425,9 @@ class Migration(migrations.Migration):
                                     credit.engine.facts.CreditSystem["PEAK_FLOPS"],
                                     credit.engine.facts.CreditSystem["ACTUAL_FLOPS"],
                                     credit.engine.facts.CreditSystem["FIXED"],
+                                    credit.engine.facts.CreditSystem["GIVEN"],
+                                    credit.engine.facts.CreditSystem["RUN_TIME"],
+                                    credit.engine.facts.CreditSystem["ASSIGNED"],
                                 ],
                             )
                         ),
@@ -460,6 +479,14 @@ class Migration(migrations.Migration):
                             _connector="OR",
                         ),
                         name="app_fixed_credit_is_given",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("credit_system", credit.engine.facts.CreditSystem["RUN_TIME"]), _negated=True),
+                            ("max_credited_secs__isnull", False),
+                            _connector="OR",
+                        ),
+                        name="app_credited_run_time_has_a_limit",
                     ),
                 ],
             },
@@ -840,6 +867,57 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="ConfirmingPair",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                (
+                    "app",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="pairs",
+                        to="credit.app",
+                    ),
+                ),
+                (
+                    "one",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
+                    ),
+                ),
+                (
+                    "other",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
+                    ),
+                ),
+                ("together", models.PositiveIntegerField()),
+                ("expected", models.FloatField()),
+                ("chance", models.FloatField()),
+                ("needs_another", models.BooleanField()),
+                ("counted_at", models.DateTimeField(default=django.utils.timezone.now)),
+            ],
+            options={
+                "ordering": ["chance", "id"],
+                "constraints": [
+                    models.UniqueConstraint(fields=("app", "one", "other"), name="confirmingpair_once"),
+                    models.CheckConstraint(
+                        condition=models.Q(("one__lt", models.F("other"))), name="confirmingpair_lower_first"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("expected__gte", 0),
+                            ("expected__lt", models.F("together")),
+                            ("together__gte", 3),
+                            ("chance__gte", 1e-300),
+                            ("chance__lte", 1),
+                        ),
+                        name="confirmingpair_range",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
             name="LoggedPass",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
@@ -1188,6 +1266,7 @@ class Migration(migrations.Migration):
                 ("validate_after", models.DateTimeField(blank=True, null=True)),
                 ("transition_at", models.DateTimeField(blank=True, null=True)),
                 ("canonical_credit", models.FloatField(blank=True, null=True)),
+                ("credit", models.FloatField(blank=True, null=True)),
                 ("error_mask", models.PositiveSmallIntegerField(default=0)),
                 (
                     "assimilate_state",
@@ -1267,6 +1346,10 @@ class Migration(migrations.Migration):
                             _connector="OR",
                         ),
                         name="workunit_canonical_credit_range",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("credit__gte", 0), ("credit__lte", 1000000000000000.0)),
+                        name="workunit_credit_range",
                     ),
                 ],
             },
@@ -1622,6 +1705,7 @@ class Migration(migrations.Migration):
                 ),
                 ("name", models.CharField(max_length=140)),
                 ("priority", models.SmallIntegerField(default=0)),
+                ("queue_shift", models.BigIntegerField(db_default=0, default=0, editable=False)),
                 ("created_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
                 ("server_state", models.PositiveSmallIntegerField(default=credit.engine.states.ServerState["UNSENT"])),
                 ("outcome", models.PositiveSmallIntegerField(default=credit.engine.states.Outcome["INIT"])),
@@ -1670,6 +1754,12 @@ class Migration(migrations.Migration):
                 ("p_fpops", models.FloatField(blank=True, null=True)),
                 ("projected_flops", models.FloatField(blank=True, null=True)),
                 ("ninstances", models.FloatField(blank=True, null=True)),
+                (
+                    "ties",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.BigIntegerField(), blank=True, editable=False, null=True, size=None
+                    ),
+                ),
                 ("sent_at", models.DateTimeField(blank=True, null=True)),
                 ("deadline_at", models.DateTimeField(blank=True, null=True)),
                 ("received_at", models.DateTimeField(blank=True, null=True)),
@@ -1700,7 +1790,7 @@ class Migration(migrations.Migration):
                     models.Index(
                         models.F("app"),
                         django.db.models.expressions.CombinedExpression(models.F("priority"), "*", models.Value(-1)),
-                        models.F("id"),
+                        django.db.models.expressions.CombinedExpression(models.F("id"), "+", models.F("queue_shift")),
                         condition=models.Q(("server_state", credit.engine.states.ServerState["UNSENT"])),
                         name="result_queue",
                     ),

@@ -16,6 +16,7 @@ from credit.models.grants import HostCredit, UserCredit
 from credit.models.host_records import HostAppVersion
 from credit.models.laboratory import CreditExperiment
 from credit.models.outcomes import ResultHour, ResultHourMark
+from credit.models.pairs import ConfirmingPair
 from credit.models.previews import LoggedPass, Preview
 from credit.models.statistics import AppSnapshot, AppVersionSnapshot
 from credit.models.teams import Membership, Team, TeamType
@@ -45,6 +46,7 @@ __all__ = [
     "AssimilateState",
     "Batch",
     "Comparison",
+    "ConfirmingPair",
     "CreditChange",
     "CreditExperiment",
     "CreditSystem",

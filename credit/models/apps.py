@@ -52,6 +52,9 @@ CREDIT_SYSTEMS: Final = {
     CreditSystem.PEAK_FLOPS: _("benchmark × CPU time"),
     CreditSystem.ACTUAL_FLOPS: _("FLOPs counted by the app"),
     CreditSystem.FIXED: _("a fixed amount"),
+    CreditSystem.GIVEN: _("an amount given with each job"),
+    CreditSystem.RUN_TIME: _("run time × peak FLOPS, up to a limit"),
+    CreditSystem.ASSIGNED: _("assigned by the function that compares outputs"),
 }
 RULE_SETS: Final = {
     RuleSet.PUBLISHED: _("as published, with loopholes closed"),
@@ -111,6 +114,7 @@ _APP_RANGES: Final = {
     "weight": (0, 1e6),
     "fixed_credit": (0, MAX_CREDIT),
     "fixed_credit_per_flop": (0, 1),
+    "max_credited_secs": (1, 1e9),
     "actual_flops_scale": (1e-6, 1e6),
     "benchmark_scale": (1e-6, 1e6),
     "comparison_tolerance": (0, 1),
@@ -193,6 +197,12 @@ class App(models.Model):
         null=True,
         blank=True,
         validators=[MinValueValidator(0), MaxValueValidator(1)],
+    )
+    max_credited_secs = models.FloatField(
+        _("longest run time that is credited (s)"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1), MaxValueValidator(1e9)],
     )
     actual_flops_scale = models.FloatField(
         _("factor on counted FLOPs"), default=1, validators=[MinValueValidator(1e-6), MaxValueValidator(1e6)]
@@ -291,6 +301,10 @@ class App(models.Model):
                 | Q(fixed_credit__isnull=False)
                 | Q(fixed_credit_per_flop__isnull=False),
                 name="app_fixed_credit_is_given",
+            ),
+            CheckConstraint(
+                condition=~Q(credit_system=CreditSystem.RUN_TIME) | Q(max_credited_secs__isnull=False),
+                name="app_credited_run_time_has_a_limit",
             ),
         ]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import CheckConstraint, F, Q
 from django.utils import timezone
@@ -115,6 +116,8 @@ class Workunit(models.Model):
         verbose_name=_("canonical result"),
     )
     canonical_credit = models.FloatField(_("canonical credit"), null=True, blank=True)
+    # For apps whose jobs say it themselves
+    credit = models.FloatField(_("credit given with the job"), null=True, blank=True)
     error_mask = models.PositiveSmallIntegerField(_("errors (bits)"), default=0)
     assimilate_state = models.PositiveSmallIntegerField(
         _("assimilation"), choices=ASSIMILATE_STATES, default=AssimilateState.INIT
@@ -154,6 +157,7 @@ class Workunit(models.Model):
                 | Q(canonical_credit__gte=0, canonical_credit__lte=MAX_CREDIT),
                 name="workunit_canonical_credit_range",
             ),
+            within("workunit", "credit", 0, MAX_CREDIT),
             CheckConstraint(
                 condition=Q(assimilate_state=AssimilateState.INIT)
                 | Q(canonical_result__isnull=False)
@@ -219,6 +223,8 @@ class Result(StoredClaim):
     app = models.ForeignKey(App, models.PROTECT, related_name="+", db_index=False, verbose_name=_("app"))
     name = models.CharField(_("name"), max_length=140)
     priority = models.SmallIntegerField(_("priority"), default=0)
+    # Its place in the queue is its id plus this, drawn at random when it is made (scheduler/submission/sql.py).
+    queue_shift = models.BigIntegerField(_("shift in the queue"), default=0, db_default=0, editable=False)
     created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
     server_state = models.PositiveSmallIntegerField(
         _("server state"), choices=SERVER_STATES, default=ServerState.UNSENT
@@ -256,6 +262,8 @@ class Result(StoredClaim):
     projected_flops = models.FloatField(_("speed used to estimate the run time (FLOPS)"), null=True, blank=True)
     # NULL: not sent yet, or sent before this was kept
     ninstances = models.FloatField(_("processors of its type in use"), null=True, blank=True)
+    # What its computer shares with others that may be the same person's: digests (scheduler.engine.ties)
+    ties = ArrayField(models.BigIntegerField(), null=True, blank=True, editable=False)
     sent_at = models.DateTimeField(_("sent"), null=True, blank=True)
     deadline_at = models.DateTimeField(_("deadline"), null=True, blank=True)
 
@@ -332,7 +340,11 @@ class Result(StoredClaim):
             models.Index(fields=["workunit"], name="result_workunit"),
             # All ascending, so that one row comparison finds a place in the queue (scheduler/rpc/sql.py).
             models.Index(
-                F("app"), F("priority") * -1, F("id"), condition=Q(server_state=ServerState.UNSENT), name="result_queue"
+                F("app"),
+                F("priority") * -1,
+                F("id") + F("queue_shift"),
+                condition=Q(server_state=ServerState.UNSENT),
+                name="result_queue",
             ),
             models.Index(fields=["host"], condition=Q(server_state=ServerState.IN_PROGRESS), name="result_in_progress"),
             # The second condition is implied by the first. It keeps the planner from reading the whole index to find a

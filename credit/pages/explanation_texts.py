@@ -69,8 +69,15 @@ RAW_SENTENCES: Final = {
     ClaimRule.BENCHMARK: _("The app did not count FLOPs, so the processor’s benchmark × CPU time is used instead."),
     ClaimRule.FLOPS_COUNTED: _("The FLOPs counted by the app."),
     ClaimRule.FLOPS_PER_CPU_SEC: _("The FLOPs per second measured by the app × CPU time."),
+    ClaimRule.RUN_TIME: _("Run time, up to the app’s limit, × peak speed of the processors used by the task."),
     ClaimRule.FIXED_PER_FLOP: _("The estimated FLOPs of the task."),
 }
+AMOUNT_SENTENCES: Final = {
+    ClaimRule.FIXED_PER_JOB: _("A fixed amount per task."),
+    ClaimRule.GIVEN_WITH_JOB: _("The amount that the project gave this task when it was submitted."),
+    ClaimRule.ASSIGNED: _("The amount that the project assigned to this result when its output was checked."),
+}
+"""Of claims that are an amount of credit, not of FLOPs."""
 GRANT_SENTENCES: Final = {
     GrantRule.SINGLE_CLAIM: _("No other computer ran this workunit, so the claim is granted."),
     GrantRule.MEAN_OF_NORMAL: _("All valid results get the mean of the claims that are not approximate."),
@@ -86,6 +93,7 @@ GRANT_SENTENCES: Final = {
         "claim only counts in the averages."
     ),
     GrantRule.MINIMUM: _("All valid results get the smallest of their claims."),
+    GrantRule.GIVEN: _("Every valid result gets the amount that the project set for this workunit."),
     GrantRule.FIXED: _("Every valid result of this app gets a fixed amount."),
     GrantRule.MEAN_OF_SCALED: _(
         "All claims are approximate, so all valid results get the mean of the claims that have both factors, of the "
@@ -143,8 +151,8 @@ def claim_steps(
     if partial_credit and has_partial_credit(rule):
         sentence = gettext("Already granted while the task ran, through trickle-up messages.")
         steps.append(Step(gettext("Credited while running"), partial_credit, sentence))
-    if rule is ClaimRule.FIXED_PER_JOB:
-        sentence = gettext("A fixed amount per task.")
+    if rule in AMOUNT_SENTENCES:
+        sentence = str(AMOUNT_SENTENCES[rule])
     else:
         sentence = gettext("200 credits are one day’s work of a 1 GFLOPS processor: FLOPs × 200 / 86,400e9.")
     steps.append(Step(gettext("Claim (credit)"), claim.claimed_credit, sentence))
@@ -161,7 +169,7 @@ def _raw_steps(claim: Explanation, reported_secs: float | None) -> list[Step]:
                 "The time between sending and report. The computer reported more than that: %(secs)s s."
             ) % {"secs": localised(f"{reported_secs:.6g}")}
         steps.append(Step(gettext("Run time (s)"), claim.elapsed_secs, sentence))
-    if claim.raw_pfc is not None and rule is not ClaimRule.FIXED_PER_JOB:
+    if claim.raw_pfc is not None and rule not in AMOUNT_SENTENCES:
         usual = gettext("Run time × peak speed of the processors used by the task.")
         sentence = str(RAW_SENTENCES.get(rule, usual))
         steps.append(Step(gettext("FLOPs before scaling"), claim.raw_pfc, sentence))
@@ -204,7 +212,7 @@ def _scale_steps(claim: Explanation, is_received: bool, app: AppFacts | None) ->
             "affect the credit of others."
         )
         steps.append(Step(gettext("On probation"), None, sentence))
-    if rule is not ClaimRule.FIXED_PER_JOB:
+    if rule not in AMOUNT_SENTENCES:
         steps.append(Step(gettext("Claim (FLOPs)"), claim.claimed_pfc, gettext("The result of the steps above.")))
     return steps
 

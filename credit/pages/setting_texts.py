@@ -40,6 +40,9 @@ APP_TEXTS: Final = {
         "Credit for each estimated FLOP of a job. Not used if a fixed credit per job is given. From 0 to 1. One day of "
         "a 1 GFLOPS processor is worth 200 credits, so one FLOP is worth 2.3e-12."
     ),
+    "max_credited_secs": _(
+        "Only used for “run time × peak FLOPS, up to a limit”: longer run times count as this one. From 1 to 1e+09."
+    ),
     "comparison": _("When the outputs of two replicas count as equal."),
     "comparison_tolerance": _(
         "Two numbers agree if they differ by at most this fraction of the larger one. From 0 to 1. Only used for "

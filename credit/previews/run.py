@@ -211,12 +211,14 @@ class Batch:
 
         A first decision may be older than what was replayed; then it is as it was logged.
         """
-        for number, (id_, est, bound, quorum, target, delay_bound_secs, is_late, earlier) in enumerate(self.workunits):
+        for number, (id_, est, bound, quorum, target, delay_bound, is_late, earlier, given) in enumerate(
+            self.workunits
+        ):
             places = range(self.bounds[number], self.bounds[number + 1])
             states = [_VALID if self.is_valid[place] else _INVALID for place in places]
             credit = credits.get(id_, earlier) if is_late else None
             yield ComparedWorkunit(
-                est, bound, quorum, target, delay_bound_secs, id_, places, states, earlier_credit=credit
+                est, bound, quorum, target, delay_bound, given, id_, places, states, earlier_credit=credit
             )
 
     def facts(self, records: Sequence[HostVersionFacts], versions: Mapping[int, VersionFacts]) -> list[ResultFacts]:

@@ -18,6 +18,7 @@ APP_FIELDS: Final = (
     "host_scale_check",
     "fixed_credit",
     "fixed_credit_per_flop",
+    "max_credited_secs",
     "actual_flops_scale",
     "benchmark_scale",
     "replica_rule",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import nan
 from typing import Final
 
 from credit.engine.averages import Average, AverageWithVariance
@@ -27,6 +28,7 @@ def app_facts(app: App) -> AppFacts:
         replica_rule=ReplicaRule(app.replica_rule),
         fixed_credit=app.fixed_credit,
         fixed_credit_per_flop=app.fixed_credit_per_flop,
+        max_credited_secs=app.max_credited_secs,
         actual_flops_scale=app.actual_flops_scale,
         benchmark_scale=app.benchmark_scale,
         # An app that allows single results replicates its jobs but for those of reliable computers.
@@ -75,4 +77,5 @@ def workunit_facts(workunit: Workunit) -> WorkunitFacts:
         workunit.min_quorum,
         workunit.target_nresults,
         workunit.delay_bound_secs,
+        nan if workunit.credit is None else workunit.credit,
     )

@@ -41,6 +41,7 @@ WORKUNITS: Final = np.dtype(
         ("delay_bound_secs", "<f8"),
         ("is_late", "u1"),
         ("canonical_credit", "<f8"),
+        ("given_credit", "<f8"),
     ]
 )
 """Workunits that were decided; ``is_late``: before this pass, with this credit."""
@@ -53,7 +54,7 @@ RESULTS: Final = np.dtype(
         *((name, "u1") for name in ("is_valid", "is_anonymous", "is_runtime_outlier")),
         *((name, "<f8") for name in ("elapsed_secs", "peak_flops", "sent_at", "received_at", "cpu_secs", "p_fpops")),
         *((name, "<f8") for name in ("fpops_cumulative", "fpops_per_cpu_sec", "partial_elapsed_secs")),
-        *((name, "<f8") for name in ("partial_credit", "granted_credit", "ninstances")),
+        *((name, "<f8") for name in ("partial_credit", "granted_credit", "ninstances", "assigned_credit")),
     ]
 )
 """Their results that were found valid or wrong, in the order of workunits and ids.

@@ -19,7 +19,7 @@ from credit.validator.comparison import (
     agree,
     comparer_of,
     delivered,
-    is_fit,
+    fitness,
     needs_files,
 )
 from credit.validator.reads import Results, Workunits
@@ -34,7 +34,8 @@ def _all_valid(count: int) -> Verdict:
 class SetChecker:
     """Compares outputs workunit by workunit. ``faults``: by workunit id, why its outputs could not be compared.
 
-    ``outliers``: ids of results whose run time the project's function calls an outlier.
+    ``outliers``: ids of results whose run time a project's function calls an outlier. ``assigned``: the credit that it
+    assigns, by result.
     """
 
     def __init__(self, app: App, workunits: Workunits, results: Results) -> None:
@@ -46,6 +47,7 @@ class SetChecker:
         self.digests = [d if d is not None and len(d) == DIGEST_BYTES else None for d in results.digest]
         self.faults: dict[int, str] = {}
         self.outliers: set[int] = set()
+        self.assigned: dict[int, float] = {}
         # A project's function may use the database, and fail there, without harm to the pass.
         self.guard: Any = transaction.atomic if app.comparison == Comparison.CUSTOM else nullcontext
         self.reads_files = needs_files(app)
@@ -85,10 +87,14 @@ class SetChecker:
     def _agree(self, one: Delivered, other: Delivered) -> bool:
         if one is not other:
             return agree(self.comparer, one, other)
-        fit, is_outlier = is_fit(self.comparer, one)
-        if is_outlier:
+        fit = fitness(self.comparer, one)
+        if fit is None:
+            return False
+        if fit.is_outlier:
             self.outliers.add(one.result_id)
-        return fit
+        if fit.credit is not None:
+            self.assigned[one.result_id] = fit.credit
+        return True
 
     def _check(self, number: int, begin: int, end: int, equal: Equal) -> Verdict:
         canonical = self.canonical_ids[number]

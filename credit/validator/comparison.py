@@ -17,6 +17,7 @@ from typing import Any, Final, Protocol
 from django.core.files.storage import default_storage
 
 from credit import functions
+from credit.engine.rules import MAX_CREDIT
 from credit.models import App, Comparison
 
 MAX_FILES: Final = 100
@@ -69,14 +70,28 @@ RUNTIME_OUTLIER: Final = "runtime outlier"
 nothing about others', as of a job that ended early. It gives no samples."""
 
 
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """What a project's function may return, too, about a fit result: its credit (Cobblestones), for apps whose credit
+    the function assigns, and whether its run time is an outlier.
+    """
+
+    credit: float | None = None
+    is_outlier: bool = False
+
+    def __post_init__(self) -> None:
+        if self.credit is not None and not 0 <= self.credit <= MAX_CREDIT:
+            raise ValueError(f"credit: {self.credit!r} is not a number from 0 to {MAX_CREDIT:g}")
+
+
 class Comparer(Protocol):
     """Whether two results agree. Asked about one and the same, it says whether that result is fit at all.
 
     A project's function has this form too. About a result compared with itself it may raise `UnfitOutputError`, or
-    return `RUNTIME_OUTLIER`.
+    return `RUNTIME_OUTLIER` or a `Fit`.
     """
 
-    def __call__(self, first: Delivered, second: Delivered) -> bool | str: ...
+    def __call__(self, first: Delivered, second: Delivered) -> bool | str | Fit: ...
 
 
 def comparer_of(app: App) -> Comparer:
@@ -118,16 +133,18 @@ def agree(comparer: Comparer, first: Delivered, second: Delivered) -> bool:
     return bool(_compare(comparer, first, second))
 
 
-def is_fit(comparer: Comparer, result: Delivered) -> tuple[bool, bool]:
-    """Whether a result is fit to be compared, and whether its run time is an outlier."""
-    said = _compare(comparer, result, result)
-    return bool(said), isinstance(said, str) and said == RUNTIME_OUTLIER
+def fitness(comparer: Comparer, result: Delivered) -> Fit | None:
+    """What the comparison says of a result compared with itself; None: it is not fit to be compared."""
+    answer = _compare(comparer, result, result)
+    if isinstance(answer, Fit):
+        return answer
+    return Fit(is_outlier=answer == RUNTIME_OUTLIER) if answer else None
 
 
-def _compare(comparer: Comparer, first: Delivered, second: Delivered) -> bool | str:
+def _compare(comparer: Comparer, first: Delivered, second: Delivered) -> bool | str | Fit:
     try:
-        said = comparer(first, second)
-        return said if isinstance(said, str) else bool(said)
+        answer = comparer(first, second)
+        return answer if isinstance(answer, str | Fit) else bool(answer)
     except UnfitOutputError:
         return False
     except ComparisonError:

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from django.core.cache import cache
-from django.db.models import Count
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
-from credit.models import App, Workunit
+from credit.models import App
 from credit.validator.passes import PassReport
 
 _KEY: Final = "metrics:validator:{}:{}"
@@ -43,7 +42,7 @@ def count(app: str, report: PassReport, elapsed_secs: float) -> None:
 class Passes(Collector):
     """Looked up when somebody reads the metrics."""
 
-    def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
+    def collect(self) -> Iterator[CounterMetricFamily]:
         names = list(App.objects.values_list("name", flat=True))
         whats = ("passes", "secs", "credit", *_WORKUNITS, *_RESULTS)
         kept = cache.get_many([_KEY.format(name, what) for name in names for what in whats])
@@ -68,12 +67,4 @@ class Passes(Collector):
                 workunits.add_metric([name, what], value(name, what))
             for what in _RESULTS:
                 results.add_metric([name, what], value(name, what))
-        yield from (passes, secs, credit, workunits, results, _waiting())
-
-
-def _waiting() -> GaugeMetricFamily:
-    waiting = GaugeMetricFamily("cobblestone_workunits_to_validate", "Workunits that wait.", labels=["app"])
-    counts = dict(Workunit.objects.filter(need_validate=True).order_by().values_list("app__name").annotate(Count("pk")))
-    for name in App.objects.values_list("name", flat=True):
-        waiting.add_metric([name], counts.get(name, 0))
-    return waiting
+        yield from (passes, secs, credit, workunits, results)

@@ -18,15 +18,16 @@ from typing import Final
 import numpy as np
 import structlog
 from django.conf import settings
+from django.contrib.postgres.expressions import ArraySubquery
 from django.db import InterfaceError, OperationalError, connection, transaction
-from django.db.models import Count, OuterRef, Subquery
-from django.db.models.functions import Greatest, Least
+from django.db.models import Count, F, OuterRef, Subquery
+from django.db.models.functions import Greatest, JSONObject, Least
 
 from credit.engine.facts import HostVersionFacts, ResultFacts
 from credit.engine.passes import ComparedWorkunit, PassDecisions, count_for_newer, decide_batch
 from credit.engine.quorum import Verdict
 from credit.engine.states import Outcome, ValidateState
-from credit.models import MAX_RESULTS_PER_WORKUNIT, App, AppVersion, Result, VersionAverage, Workunit
+from credit.models import MAX_RESULTS_PER_WORKUNIT, App, AppVersion, ConfirmingPair, Result, VersionAverage, Workunit
 from credit.statistics.facts import app_facts, version_facts
 from credit.statistics.host_records import create_missing, use_medians
 from credit.validator import sql, writes
@@ -61,12 +62,13 @@ BATCH_DIVISOR: Final = 8
 """A batch that failed is tried again with this fraction of its workunits."""
 RETRY_DELAY: Final = dt.timedelta(hours=1)
 _LONGEST_FAULT: Final = 500
+_COUNTS: Final = "min_quorum", "target_nresults", "max_success_results"
 
 
 @dataclass(slots=True)
 class PassReport:
     """The outcome of a pass. ``nfaults``: workunits whose outputs could not be compared; they are tried again later.
-    ``nwaiting``: single results that another has to confirm.
+    ``nwaiting``: workunits whose results another one has to confirm.
     """
 
     nworkunits: int = 0
@@ -177,8 +179,9 @@ class _Pass:
         if not len(workunits.id):
             return self.report
         results = read_results(workunits.id)
-        self.app = App.objects.get(pk=self.app_id)
+        self.app = App.objects.annotate(pairs_to_confirm=_pairs()).get(pk=self.app_id)
         self.app_facts = app_facts(self.app)
+        self.app_facts.pairs = frozenset((pair["one"], pair["other"]) for pair in self.app.pairs_to_confirm)
         verdicts = self.check_sets(workunits, results)
         self.lock(results, found_wrong(results, self.begins, verdicts))
         self.read_versions()
@@ -196,6 +199,8 @@ class _Pass:
         self.outliers = sorted(checker.outliers)
         if self.outliers:
             results.is_runtime_outlier = results.is_runtime_outlier | np.isin(results.id, self.outliers)
+        for place in np.flatnonzero(np.isin(results.id, list(checker.assigned))):
+            results.assigned_credit[place] = checker.assigned[int(results.id[place])]
         return verdicts
 
     def lock(self, results: Results, wrong: list[int]) -> None:
@@ -286,16 +291,19 @@ class _Pass:
             workunits.min_quorum,
             workunits.target_nresults,
             workunits.delay_bound_secs,
+            workunits.given_credit,
             workunits.canonical_id,
             workunits.canonical_credit,
         )
         rows = zip(verdicts[here], self.begins[here], *(column[here].tolist() for column in columns), strict=True)
-        for verdict, begin, id_, est, bound, quorum, target, delay_bound_secs, canonical_id, credit in rows:
+        for verdict, begin, id_, est, bound, quorum, target, delay_bound_secs, given, canonical_id, credit in rows:
             if verdict is None:
                 continue
             states = verdict.states
             places = range(begin, begin + len(states))
-            workunit = ComparedWorkunit(est, bound, quorum, target, delay_bound_secs, id_, places, states)
+            workunit = ComparedWorkunit(est, bound, quorum, target, delay_bound_secs, given, id_, places, states)
+            if self.app_facts.pairs:
+                workunit.holders = results.user_id[begin : begin + len(states)].tolist()
             if canonical_id:
                 workunit.places = [place for place in places if results.validate_state[place] != _VALID]
                 workunit.states = [states[place - begin] for place in workunit.places]
@@ -322,11 +330,11 @@ class _Pass:
         if self.outliers:
             Result.objects.filter(pk__in=self.outliers).update(is_runtime_outlier=True)
         if self.decided.waiting_ids:
-            # The transitioner makes the second result.
+            # The transitioner makes one more result.
             Workunit.objects.filter(pk__in=self.decided.waiting_ids).update(
                 need_validate=False,
                 transition_at=self.at,
-                **{name: Greatest(name, 2) for name in ("min_quorum", "target_nresults", "max_success_results")},
+                **{name: Greatest(name, F("min_quorum") + 1) for name in _COUNTS},
                 max_total_results=Greatest("max_total_results", Least(_nresults() + 1, MAX_RESULTS_PER_WORKUNIT)),
             )
         unfit = [
@@ -339,6 +347,12 @@ class _Pass:
             Result.objects.filter(pk__in=unfit).update(
                 outcome=Outcome.VALIDATE_ERROR, validate_state=ValidateState.INIT
             )
+
+
+def _pairs() -> ArraySubquery:
+    """The pairs of the app's volunteers whose results another one has to confirm."""
+    pairs = ConfirmingPair.objects.filter(app=OuterRef("pk"), needs_another=True).order_by()
+    return ArraySubquery(pairs.values(ids=JSONObject(one="one_id", other="other_id")))
 
 
 def _nresults() -> Subquery:

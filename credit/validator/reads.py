@@ -30,13 +30,14 @@ class Workunits:
     canonical_id: Column
     canonical_credit: Column
     delay_bound_secs: Column
+    given_credit: Column
 
 
 @dataclass(slots=True)
 class Results:
     """Their results that count, in the order of (workunit, id). 0: none, for host, user and version; NaN: not known.
 
-    ``sent_at`` and ``received_at`` in microseconds since 1970.
+    ``sent_at`` and ``received_at`` in microseconds since 1970. ``assigned_credit``: set by the comparison.
     """
 
     id: Column
@@ -59,6 +60,10 @@ class Results:
     partial_credit: Column
     ninstances: Column
     digest: list[bytes | None] = field(kw_only=True)
+    assigned_credit: Column = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.assigned_credit = np.full(len(self.id), np.nan)
 
 
 @dataclass(slots=True)
@@ -109,7 +114,7 @@ class Accounts:
 def lock_workunits(app_id: int, limit: int, now_us: int) -> Workunits:
     """The first workunits that wait and that no other pass has locked."""
     return Workunits(
-        *_decoded(sql.LOCK_WORKUNITS.run(app_id, limit, now_us), "int8 float8 float8 int2 int2 int8 float8 int8")
+        *_decoded(sql.LOCK_WORKUNITS.run(app_id, limit, now_us), "int8 float8 float8 int2 int2 int8 float8 int8 float8")
     )
 
 

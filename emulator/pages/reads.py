@@ -257,23 +257,46 @@ def project_fractions(run: Run, palette: Sequence[int]) -> list[ProjectFraction]
     ]
 
 
-def chart(experiment: Experiment, rows: Sequence[VariantRow]) -> dict[str, Any] | None:
-    """Numbers for the comparison's charts: a line per figure over the sweep's values, else bars side by side."""
+def charts(experiment: Experiment, rows: Sequence[VariantRow]) -> list[dict[str, Any]]:
+    """For static/portal/bars.js, a chart of each figure: bars side by side, or a line of each policy over the sweep."""
     finished = [row for row in rows if row.figures]
     if len(finished) < 2:
-        return None
-    series = {
-        name: [[row.figures[name].mean, row.figures[name].low, row.figures[name].high] for row in finished]
+        return []
+    if not experiment.parameter:
+        common = {"x": "", "labels": [row.label for row in finished], "lies": True}
+        return [
+            {**_chart(name), **common, "series": [{**_series(name, "", finished), "by_bar": True}]}
+            for name in finished[0].figures
+        ]
+    places = sorted({row.value for row in finished if row.value is not None})
+    of_policies: dict[str, dict[Any, VariantRow]] = {}
+    for row in finished:
+        of_policies.setdefault(row.label.rsplit(",", 1)[0], {})[row.value] = row
+    common = {"x": parameter_texts.with_unit(experiment.parameter), "labels": places, "places": places}
+    return [
+        {
+            **_chart(name),
+            **common,
+            "series": [
+                _series(name, policy, [mine.get(place) for place in places]) for policy, mine in of_policies.items()
+            ],
+        }
         for name in finished[0].figures
-    }
-    sweep = experiment.parameter
+    ]
+
+
+def _chart(figure: str) -> dict[str, Any]:
+    return {"id": f"figure-{figure}", "y": str(FIGURES[figure][0]), "least_top": 0.05}
+
+
+def _series(figure: str, name: str, rows: Sequence[VariantRow | None]) -> dict[str, Any]:
+    """The means, and from where to where the seeds lie; nothing for a row that is not there."""
+    spreads = [row and row.figures[figure] for row in rows]
     return {
-        "labels": [row.label for row in finished],
-        "policies": [row.label.rsplit(",", 1)[0] for row in finished],
-        "values": [row.value for row in finished] if sweep else None,
-        "axis": parameter_texts.with_unit(sweep) if sweep else "",
-        "series": series,
-        "names": {name: str(title) for name, (title, _why) in FIGURES.items()},
+        "name": name or str(FIGURES[figure][0]),
+        "values": [spread and spread.mean for spread in spreads],
+        "low": [spread and spread.low for spread in spreads],
+        "worst": [spread and spread.high for spread in spreads],
     }
 
 

@@ -238,7 +238,7 @@ def results_page(request: HttpRequest, found: Experiment, key: str) -> HttpRespo
         "faults": reads.faults(runs),
         "has_differences": any(row.differences for row in rows),
         "has_figures": any(row.figures for row in rows),
-        "chart": reads.chart(found, rows),
+        "charts": reads.charts(found, rows),
         "processors": reads.processors_text(scenario),
         "notes": [stored_texts.shown(note) for note in notes],
         **of_the_visitor(request, found),

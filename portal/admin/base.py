@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
+from django.contrib import admin
+from django.contrib.auth import get_permission_codename
+from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext
 from unfold.admin import ModelAdmin
+
+from portal.people.security_events import BY_OPERATOR
 
 SECRETS = frozenset({"password", "client_password", "next_client_password", "token", "key_hash", "token_hash"})
 
@@ -40,3 +48,23 @@ class ReadOnlyAdmin(SecretLookups):
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
+
+
+class TokenAdmin(ReadOnlyAdmin):
+    """Tokens, of which only hashes are stored. Operators revoke them."""
+
+    list_select_related = ("user",)
+    show_full_result_count = False
+    actions = ("revoke",)
+    revoke_one: ClassVar[Callable[..., object]]
+
+    @admin.action(description=_("Revoke the selected tokens"), permissions=["revoke"])
+    def revoke(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        tokens = list(queryset.filter(revoked_at=None).select_related("user"))
+        for token in tokens:
+            self.revoke_one(token.user, token.pk, BY_OPERATOR)
+        text = ngettext("%(number)s token revoked.", "%(number)s tokens revoked.", len(tokens))
+        self.message_user(request, text % {"number": len(tokens)})
+
+    def has_revoke_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm(f"portal.{get_permission_codename('change', self.opts)}")

@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from portal.admin.base import ReadOnlyAdmin
+from portal.admin.base import ReadOnlyAdmin, TokenAdmin
 from portal.computers.limit_requests import decide
 from portal.models import HostLimitRequest, JoinToken
 from portal.people.access import signed_in
@@ -68,23 +68,10 @@ def _tell(decided: HostLimitRequest) -> None:
 
 
 @admin.register(JoinToken)
-class JoinTokenAdmin(ReadOnlyAdmin):
+class JoinTokenAdmin(TokenAdmin):
     """Join tokens; the site stores only their keyed hashes."""
 
     list_display = ("login", "user", "group", "max_hosts", "joined_hosts", "created_at", "expires_at", "revoked_at")
-    list_select_related = ("user",)
     search_fields = ("user__email", "login")
-    show_full_result_count = False
     fields = (*list_display, "last_used_at")
-    actions = ("revoke",)
-
-    @admin.action(description=_("Revoke the selected tokens"), permissions=["revoke"])
-    def revoke(self, request: HttpRequest, queryset: QuerySet[JoinToken]) -> None:
-        tokens = list(queryset.filter(revoked_at=None).select_related("user"))
-        for token in tokens:
-            revoke_join_token(token.user, token.pk, BY_OPERATOR)
-        text = ngettext("%(number)s token revoked.", "%(number)s tokens revoked.", len(tokens))
-        self.message_user(request, text % {"number": len(tokens)})
-
-    def has_revoke_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("portal.change_jointoken")
+    revoke_one = staticmethod(revoke_join_token)

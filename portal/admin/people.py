@@ -21,7 +21,7 @@ from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
-from portal.admin.base import ReadOnlyAdmin, SecretLookups
+from portal.admin.base import ReadOnlyAdmin, SecretLookups, TokenAdmin
 from portal.audit import rights_requests, two_persons
 from portal.languages.stored import in_english
 from portal.models import Account, AccountBlock, ApiToken, ClientKey, ConsentEvent, Host, SupportAction, User
@@ -278,26 +278,13 @@ class ClientKeyAdmin(ReadOnlyAdmin):
 
 
 @admin.register(ApiToken)
-class ApiTokenAdmin(ReadOnlyAdmin):
+class ApiTokenAdmin(TokenAdmin):
     """Tokens of the REST API; the site stores only their hashes."""
 
     list_display = ("hint", "user", "name", "created_at", "expires_at", "last_used_at", "revoked_at")
-    list_select_related = ("user",)
     search_fields = ("user__email", "hint")
-    show_full_result_count = False
     fields = ("user", "name", "scopes", "hint", "created_at", "expires_at", "last_used_at", "revoked_at")
-    actions = ("revoke",)
-
-    @admin.action(description=_("Revoke the selected tokens"), permissions=["revoke"])
-    def revoke(self, request: HttpRequest, queryset: QuerySet[ApiToken]) -> None:
-        tokens = list(queryset.filter(revoked_at=None).select_related("user"))
-        for token in tokens:
-            revoke_token(token.user, token.pk, BY_OPERATOR)
-        text = ngettext("%(number)s token revoked.", "%(number)s tokens revoked.", len(tokens))
-        self.message_user(request, text % {"number": len(tokens)})
-
-    def has_revoke_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("portal.change_apitoken")
+    revoke_one = staticmethod(revoke_token)
 
 
 class ConsentKindFilter(admin.SimpleListFilter):

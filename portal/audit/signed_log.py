@@ -1,8 +1,9 @@
 """A log that nobody changes unnoticed: releases, changes of the code-signing key, and addresses of projects.
 
 Each entry is signed by a key of the site, and names the digest of the one before. So an entry that is changed, left out
-or put between others is found, also in an exported copy (`check_signed_log`). What the site signs it could sign again:
-only copies kept elsewhere show that the whole log was replaced.
+or put between others is found, also in an exported copy (`check_signed_log`). What the site signs it could sign again,
+and what is cut off at the end leaves no gap: only copies kept elsewhere show that, or the number and digest of the last
+entry, which each one leaves in the site's ordinary log.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+import structlog
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.conf import settings
 from django.db import connection, transaction
@@ -26,6 +28,9 @@ from portal.models import Change, SignedEntry
 from portal.wire import statements
 from portal.wire.statements import Statement
 
+log = structlog.get_logger("signed_log")
+TOLD_DIGITS: Final = 16
+"""Of a digest: the site's ordinary log hides what is as long as a key."""
 _followed: Final[dict[type[Model], tuple[str, ...]]] = {}
 """Models whose changes come into the log as addresses, with the fields that are told."""
 
@@ -49,6 +54,8 @@ def append(kind: SignedEntry.Kind, content: Statement, now: dt.datetime | None =
     entry.digest = _digest(statement)
     entry.signature = statements.sign(statement, _key())
     entry.save(force_insert=True)
+    # The site's log is kept elsewhere, too: what is cut off at the end of this one shows there.
+    transaction.on_commit(lambda: log.info("signed_log_entry", number=entry.number, digest=entry.digest[:TOLD_DIGITS]))
     return entry
 
 
@@ -131,6 +138,17 @@ def differences() -> Iterator[str]:
         if entry.digest != _digest(statement) or not statements.is_signed(statement, entry.signature, key):
             yield f"entry {entry.number}: it was changed, or is not signed by this site"
         previous, expected = entry.digest, entry.number + 1
+
+
+def differences_from_last(number: int, digits: str) -> Iterator[str]:
+    """A sentence if the log has no entry of this number whose digest begins so, as the site's ordinary log names it.
+
+    ValueError if these are too few digits to tell.
+    """
+    if len(digits) < TOLD_DIGITS:
+        raise ValueError(f"a digest begins with at least {TOLD_DIGITS} digits")
+    if not SignedEntry.objects.filter(number=number, digest__startswith=digits).exists():
+        yield f"entry {number}: it was there with the digest {digits}…, and is not any more"
 
 
 def differences_from(lines: Iterable[str]) -> Iterator[str]:

@@ -45,6 +45,8 @@ def steps(route: ClientPath, request: ClientRequest) -> Steps[ClientReply]:
         except ClientAuthError as error:
             return refusal(route.root, error.error_num, error.message)
         except ProtocolError as error:
+            # The client is told which limit it was, and so is the operator.
+            log.info("message_refused", path=route.path, field=error.field, reason=str(error)[:_LONGEST_REASON])
             return refusal(route.root, error.error_num, str(error))
         except Busy:
             return busy(route)

@@ -33,10 +33,15 @@ class HostDescription:
 
 
 SAME_NAME_AFTER: Final = dt.timedelta(days=10)
-"""A computer with this name and another id is the same one, installed again, if the record has been silent this long.
+"""A computer with this name and another id, or this id and another name, is the same one, installed again or renamed,
+if the record has been silent this long.
 
 A client in use reports several times a day, and one that is off now and then within a week or so. A computer that is
 installed again sooner gets a second record, which its owner can merge: better than two computers in one record."""
+
+RESET_AFTER: Final = dt.timedelta(minutes=10)
+"""A computer that joins again with its token, under its name and with another id, was reset, if its record has been
+silent this long: not one of several that an image made with one name, which start at about the same time."""
 
 
 def identify(
@@ -55,8 +60,7 @@ def identify(
     then the token's row, if a host is created with one.
     """
     owner = _lock_owner(user_id)
-    is_joining = join_token_id is not None
-    host = _by_token(user_id, described) or _by_description(user_id, described, now, is_joining=is_joining) or or_else()
+    host = _by_token(user_id, described) or _by_description(user_id, described, now, join_token_id) or or_else()
     if host is not None:
         return host, False
     token = None
@@ -115,19 +119,22 @@ def _by_token(user_id: int, described: HostDescription) -> Host | None:
     return host
 
 
-def _by_description(user_id: int, described: HostDescription, now: dt.datetime, *, is_joining: bool) -> Host | None:
+def _by_description(
+    user_id: int, described: HostDescription, now: dt.datetime, join_token_id: int | None
+) -> Host | None:
     """A host with the same operating system and processor, and the same cross-project id or name.
 
-    The best match counts; among equals the host with the latest contact. A name does not suffice if the ids differ
-    and the record reported recently: two computers may have one name. With a join token, an id does not suffice in
-    the same way: computers that are installed from one image may have one id.
+    The best match counts; among equals the host with the latest contact. If the record reported recently, neither an id
+    nor a name suffices where the other differs: two computers may have one name, and copies of a disk one id. The name
+    of a computer that joined with the same token suffices soon: it may be reset whenever it starts.
     """
     same_cpid = Q(host_cpid=described.host_cpid) if described.host_cpid else _NEVER
     same_name = Q(domain_name=described.domain_name) if described.domain_name else _NEVER
     is_silent = Q(last_contact_at__lt=now - SAME_NAME_AFTER)
     if described.host_cpid:
-        same_name &= Q(host_cpid="") | Q(host_cpid=described.host_cpid) | is_silent
-    if is_joining and described.domain_name:
+        is_reset = Q(last_contact_at__lt=now - RESET_AFTER, join_token=join_token_id) if join_token_id else _NEVER
+        same_name &= Q(host_cpid="") | Q(host_cpid=described.host_cpid) | is_silent | is_reset
+    if described.domain_name:
         same_cpid &= Q(domain_name="") | Q(domain_name=described.domain_name) | is_silent
     if not (described.os_name and described.p_model):
         return None

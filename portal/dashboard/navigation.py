@@ -59,6 +59,7 @@ _MODELS: Final[dict[StrOrPromise, tuple[str, ...]]] = {
         "scheduler.planclass",
         "scheduler.appkeyword",
         "credit.hostappversion",
+        "credit.confirmingpair",
         "credit.preview",
         "credit.creditexperiment",
         "credit.statisticsexport",

@@ -6,7 +6,7 @@ import datetime as dt
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from django.db import connection
 from django.urls import NoReverseMatch, reverse
@@ -38,8 +38,7 @@ _HOW: Final[dict[Combine, Callable[[Iterable[float]], float]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Tile:
+class Tile(NamedTuple):
     """A figure as the dashboard shows it: its value, its series that are not 0, the last day, what is wrong."""
 
     figure: Figure
@@ -50,41 +49,31 @@ class Tile:
     link: str
 
 
-@dataclass(frozen=True, slots=True)
-class TaskLine:
-    """A periodic task; times as the page shows them."""
+class TaskLine(NamedTuple):
+    """A periodic task: its runs, how often it is due, and what is wrong."""
 
-    name: str
+    run: metrics.TaskRuns
     every: str
-    last_success: dt.datetime | None
-    last_failure: dt.datetime | None
-    elapsed_secs: float | None
-    succeeded: int
-    failed: int
     trouble: str
-    fault: str
 
 
-@dataclass(frozen=True, slots=True)
-class TableView:
-    """A table as last taken."""
+class TableView(NamedTuple):
+    """A table with its rows as last taken."""
 
     table: registry.Table
-    taken_at: dt.datetime | None
     rows: list[list[Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class PanelView:
+class PanelView(NamedTuple):
     """A panel with its tiles, those with trouble first."""
 
+    key: str
     panel: Panel
     tiles: list[Tile]
     tables: list[TableView]
 
 
-@dataclass(frozen=True, slots=True)
-class Attention:
+class Attention(NamedTuple):
     """Something that an operator should look at: where it is from, what it is, and what is behind it."""
 
     panel: StrOrPromise
@@ -117,8 +106,10 @@ def overview(now: dt.datetime, has_perm: Callable[[str], bool]) -> Overview:
     tasks, processes = _live(now, attention)
     beat_holder = _beat_holder(attention)
     panels = []
-    for panel in sorted(registry.panels.values(), key=lambda each: each.place):
-        tiles = [_tile(figure, courses.get(figure.name, {}), taken_at) for figure in registry.figures_of(panel.key)]
+    for key, panel in registry.panels.items():
+        if not panel.figures:
+            continue
+        tiles = [_tile(figure, courses.get(figure.name, {}), taken_at) for figure in panel.figures]
         tiles = [tile for tile in tiles if tile.points or not courses]
         attention += [
             Attention(panel.title, tile.trouble, tile.link or history_address(tile.figure.name), tile.figure.link_text)
@@ -127,11 +118,11 @@ def overview(now: dt.datetime, has_perm: Callable[[str], bool]) -> Overview:
         ]
         tiles.sort(key=lambda tile: not tile.trouble)
         shown = [
-            TableView(table, tables[table.name].taken_at, tables[table.name].rows)
-            for table in registry.tables_of(panel.key)
+            TableView(table, tables[table.name].rows)
+            for table in panel.tables
             if table.name in tables and (not table.permission or has_perm(table.permission))
         ]
-        panels.append(PanelView(panel, tiles, shown))
+        panels.append(PanelView(key, panel, tiles, shown))
     return Overview(now, taken_at, attention, panels, tasks, processes, beat_holder)
 
 
@@ -157,7 +148,7 @@ def _tile(figure: Figure, series: Mapping[str, Points], taken_at: dt.datetime | 
     which nothing was taken lately. Their charts stay.
     """
     shown = {label: rates(points, figure.per_secs) if figure.per_secs else points for label, points in series.items()}
-    points = combine(shown, _HOW[figure.combine])
+    points = combine(shown, _HOW[figure.how])
     newest = points[-1][0] if points else 0.0
     is_new = taken_at is not None and newest > (taken_at - STALE).timestamp()
     latest = {
@@ -231,30 +222,15 @@ def _beat_holder(attention: list[Attention]) -> str:
 def _task_line(run: metrics.TaskRuns, now: dt.datetime) -> TaskLine:
     failed_last = (run.last_failure_at or 0) > (run.last_success_at or 0)
     waiting_secs = now.timestamp() - (run.last_success_at or run.known_since)
-    return TaskLine(
-        name=run.task,
-        every=span(run.schedule_secs),
-        last_success=_time(run.last_success_at),
-        last_failure=_time(run.last_failure_at),
-        elapsed_secs=run.elapsed_secs,
-        succeeded=run.succeeded,
-        failed=run.failed,
-        trouble=task_trouble(
-            run.schedule_secs, waiting_secs, run.last_success_at is not None, failed_last, run.fault, run.task
-        ),
-        fault=run.fault,
-    )
-
-
-def _time(at: float | None) -> dt.datetime | None:
-    return None if at is None else dt.datetime.fromtimestamp(at, dt.UTC)
+    has_run = run.last_success_at is not None
+    trouble = task_trouble(run.schedule_secs, waiting_secs, has_run, failed_last, run.fault, run.task)
+    return TaskLine(run, span(run.schedule_secs), trouble)
 
 
 # --- long charts ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class LongCourse:
+class LongCourse(NamedTuple):
     """A figure's series over a longer time: the larger ones by name, the rest together as "other"."""
 
     figure: Figure
@@ -299,7 +275,7 @@ def _largest(series: dict[str, Points], figure: Figure) -> dict[str, Points]:
     by_size = sorted((label for label in series if series[label]), key=lambda label: -_mean(series[label]))
     shown = {label: series[label] for label in by_size[:MAX_SERIES]}
     rest = {label: series[label] for label in by_size[MAX_SERIES:]}
-    if rest and figure.combine is Combine.SUM:
+    if rest and figure.how is Combine.SUM:
         shown["other"] = combine(rest, sum)
     return shown
 

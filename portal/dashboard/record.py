@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import structlog
@@ -18,23 +20,17 @@ _MAX_LABEL_CHARS: Final = 120
 
 
 class FiguresNotTaken(Exception):
-    """Which sources failed, by their panel, and with which error; the log has more."""
+    """What failed, by panel, and with which error; the log has more."""
 
 
 def take_all(now: dt.datetime) -> int:
-    """Take each source's figures; return the number of values. Safe to run twice.
+    """Take the figures and tables of all panels; return the number of values. Safe to run twice.
 
-    A source that fails leaves the others, and its own figures are missing. Raises FiguresNotTaken after the last one,
+    A reading that fails leaves the others, and its own figures are missing. Raises FiguresNotTaken after the last one,
     so that the dashboard says that the task failed.
     """
-    number, failed = 0, []
-    for source in registry.sources:
-        try:
-            number += _take(source, now)
-        except Exception as error:
-            # Whatever a source cannot reach: the figures of the others must still be taken.
-            log.exception("figures_not_taken", panel=source.panel, reason=type(error).__name__)
-            failed.append(f"{source.panel}: {type(error).__name__}")
+    failed: list[str] = []
+    number = sum(_take(key, panel, now, failed) for key, panel in registry.panels.items())
     if failed:
         raise FiguresNotTaken(", ".join(failed))
     return number
@@ -45,22 +41,33 @@ def moment(at: dt.datetime) -> dict[str, str]:
     return {"at": at.isoformat()}
 
 
-def _take(source: registry.Source, now: dt.datetime) -> int:
+def _take(key: str, panel: registry.Panel, now: dt.datetime, failed: list[str]) -> int:
     """Only what is kept is written in a transaction: taking asks Valkey, and has transactions of its own."""
-    rows = {
-        (sample.name, sample.label[:_MAX_LABEL_CHARS]): sample.value
-        for sample in source.take(now)
-        if math.isfinite(sample.value)
-    }
-    tables = source.take_tables(now) if source.take_tables else {}
+
+    @contextmanager
+    def noted() -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            # Whatever a reading cannot reach: the figures of the others must still be taken.
+            log.exception("figures_not_taken", panel=key, reason=type(error).__name__)
+            failed.append(f"{key}: {type(error).__name__}")
+
+    values: dict[tuple[str, str], float] = {}
+    tables = {}
+    for reading in panel.readings:
+        with noted():
+            values |= {(name, label[:_MAX_LABEL_CHARS]): value for name, value, label in reading(now)}
+    for table in panel.tables:
+        with noted():
+            tables[table.name] = table.read(now)
+    rows = [
+        OperatingFigure(name=name, label=label, taken_at=now, value=value)
+        for (name, label), value in values.items()
+        if math.isfinite(value)
+    ]
     with transaction.atomic():
-        OperatingFigure.objects.bulk_create(
-            [
-                OperatingFigure(name=name, label=label, taken_at=now, value=value)
-                for (name, label), value in rows.items()
-            ],
-            ignore_conflicts=True,
-        )
-        for name, table in tables.items():
-            OperatingTable.objects.update_or_create(name=name, defaults={"taken_at": now, "rows": table})
+        OperatingFigure.objects.bulk_create(rows, ignore_conflicts=True)
+        for name, content in tables.items():
+            OperatingTable.objects.update_or_create(name=name, defaults={"taken_at": now, "rows": content})
     return len(rows)

@@ -1,14 +1,19 @@
-"""Which figures there are. Each app adds panels and sources in ``ready()``, for the rooms that the site has."""
+"""Which figures there are. Each app adds its table of them in ``ready()``, for the rooms that the site has."""
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from django.db import connection
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
 from portal.dashboard.rules import Points, Trouble
 from portal.languages.stored import translated
@@ -37,6 +42,9 @@ class Combine(StrEnum):
     MEAN = "mean"
 
 
+_USUAL: Final = {Unit.SECS: Combine.MAX, Unit.PERCENT: Combine.MAX, Unit.FACTOR: Combine.MEAN}
+
+
 class Sample(NamedTuple):
     """A value of a figure; ``label``: of which app, queue, version and so on."""
 
@@ -53,9 +61,18 @@ class Marker(NamedTuple):
     link: str = ""
 
 
+class Metric(NamedTuple):
+    """A figure as Prometheus reads it: the gauge's name, its help, and what its series are ("": there is one)."""
+
+    figure: str
+    name: str
+    about: str
+    series: str = ""
+
+
 History = Callable[[dt.datetime, dt.datetime], dict[str, Points]]
 Markers = Callable[[dt.datetime, dt.datetime], Sequence[Marker]]
-
+Rows = list[list[object]]
 
 words: Final[list[str]] = []
 """Marked texts that labels of series and cells of tables are made of. Each app adds its own when it is ready."""
@@ -71,18 +88,20 @@ class Figure:
     """A figure of the dashboard.
 
     ``link``: a view of the admin and its query, "admin:credit_workunit_changelist?need_validate__exact=1".
+    ``combine``: how its series become one value; None: as is usual for the unit.
+    ``combine``: how its series become one value; None: as is usual for the unit.
     ``per_secs``: it is a counter, shown as its growth in this many seconds; ``per`` says so in words.
     ``history`` gives long charts from elsewhere; without it they show the values taken. ``label_text`` shows a label,
     which is kept in English, in the page's language.
     """
 
     name: str
-    title: StrOrPromise
+    title: StrOrPromise = ""
     unit: Unit = Unit.NUMBER
     about: StrOrPromise = ""
     link: str = ""
     link_text: StrOrPromise = _("Show them")
-    combine: Combine = Combine.SUM
+    combine: Combine | None = None
     per_secs: float = 0
     per: StrOrPromise = ""
     series: StrOrPromise = ""
@@ -91,39 +110,81 @@ class Figure:
     markers: Markers | None = None
     label_text: Callable[[str], str] = label_text
 
+    @property
+    def how(self) -> Combine:
+        """How its series become one value."""
+        return self.combine or _USUAL.get(self.unit, Combine.SUM)
+
+
+per_minute = partial(Figure, per_secs=60, per=_("per minute"))
+per_hour = partial(Figure, per_secs=3600, per=_("per hour"))
+
+
+Reading = Callable[[dt.datetime], Iterable[Sample]]
+"""Reads figures together, in a task, so it may take seconds: a `Query`, or a function where SQL does not do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query(Collector):
+    """A statement that reads figures; its parameter is ``now``.
+
+    Each of its columns has the name of a figure, but for ``key``, which tells several rows apart. NULL is no value.
+    ``labels``: how keys are shown. A key that is not in it is left out, and one without a row is 0, or missing if
+    ``is_sparse``.
+    """
+
+    sql: str
+    labels: Callable[[], Mapping[Any, str]] | None = None
+    is_sparse: bool = False
+    metrics: tuple[Metric, ...] = ()
+
+    def __call__(self, now: dt.datetime) -> Iterator[Sample]:
+        columns, rows = self._execute(now)
+        nothing = dict.fromkeys(columns, None if self.is_sparse else 0.0)
+        for key, label in (self.labels() if self.labels else {key: str(key) for key in rows}).items():
+            for name, value in rows.get(key, nothing).items():
+                if value is not None:
+                    yield Sample(name, float(value), label)
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """The metrics of these figures, as they are now. Their series have keys, not labels."""
+        _columns, rows = self._execute(timezone.now())
+        for figure, name, about, series in self.metrics:
+            gauge = GaugeMetricFamily(name, about, labels=[series] if series else [])
+            for key in self.labels() if self.labels else rows:
+                gauge.add_metric([str(key)] if series else [], rows.get(key, {}).get(figure) or 0)
+            yield gauge
+
+    def _execute(self, now: dt.datetime) -> tuple[list[str], dict[Any, dict[str, float | None]]]:
+        with connection.cursor() as cursor:
+            cursor.execute(self.sql, {"now": now})
+            columns = [column.name for column in cursor.description]
+            rows = [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
+        return [column for column in columns if column != "key"], {row.pop("key", ""): row for row in rows}
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A short table below a panel's figures: its columns. Rows are lists of texts, of (text, address), of times
+    """A short table: its columns, and what reads it. Rows are lists of texts, of (text, address), of times
     (portal.dashboard.record.moment), and of {"number", "all"}: this many of all.
     """
 
     name: str
-    title: StrOrPromise
-    columns: tuple[StrOrPromise, ...]
-    empty: StrOrPromise
+    read: Callable[[dt.datetime], Rows]
+    title: StrOrPromise = ""
+    columns: tuple[StrOrPromise, ...] = ()
+    empty: StrOrPromise = ""
     permission: str = ""  # of those who see it; empty: whoever sees the dashboard
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A part of the dashboard."""
+    """A part of the dashboard, or, without a title, of the public status alone."""
 
-    key: str
-    title: StrOrPromise
-    place: int
-    about: StrOrPromise = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Figures that are taken together, and tables. ``take`` is called by a task, so it may take seconds."""
-
-    panel: str
-    figures: tuple[Figure, ...]
-    take: Callable[[dt.datetime], Iterable[Sample]]
-    tables: tuple[Table, ...] = ()
-    take_tables: Callable[[dt.datetime], dict[str, list[list[object]]]] | None = None
+    title: StrOrPromise = ""
+    figures: list[Figure] = field(default_factory=list)
+    readings: list[Reading] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
 
 
 class Daemon(NamedTuple):
@@ -134,26 +195,29 @@ class Daemon(NamedTuple):
 
 
 daemons: Final[list[Daemon]] = []
-panels: Final[dict[str, Panel]] = {}
-sources: Final[list[Source]] = []
+panels: Final[dict[str, Panel]] = {
+    "services": Panel(_("Processes and services")),
+    "jobs": Panel(_("Jobs")),
+    "credit": Panel(_("Credit")),
+    "account_manager": Panel(_("Account manager")),
+    "status": Panel(),
+}
 
 
-def add_panel(panel: Panel) -> None:
-    panels[panel.key] = panel
+def add(panel: str, figures: Iterable[Figure], readings: Iterable[Reading], tables: Iterable[Table] = ()) -> None:
+    """Add an app's figures to a panel; Prometheus reads those with metrics, too."""
+    panels[panel].figures.extend(figures)
+    panels[panel].tables.extend(tables)
+    for reading in readings:
+        panels[panel].readings.append(reading)
 
 
-def add_source(source: Source) -> None:
-    sources.append(source)
+def collectors() -> list[Query]:
+    """The statements with metrics."""
+    readings = [reading for panel in panels.values() for reading in panel.readings]
+    return [reading for reading in readings if isinstance(reading, Query) and reading.metrics]
 
 
 def figure(name: str) -> Figure | None:
     """The figure of this name."""
-    return next((each for source in sources for each in source.figures if each.name == name), None)
-
-
-def figures_of(panel: str) -> list[Figure]:
-    return [each for source in sources if source.panel == panel for each in source.figures]
-
-
-def tables_of(panel: str) -> list[Table]:
-    return [each for source in sources if source.panel == panel for each in source.tables]
+    return next((figure for panel in panels.values() for figure in panel.figures if figure.name == name), None)

@@ -1,4 +1,4 @@
-"""The first panel: processes and services. Other apps add what they know of theirs."""
+"""The first panel, and what the public status says of every site. Other apps add what they know of theirs."""
 
 from __future__ import annotations
 
@@ -11,22 +11,18 @@ from typing import Final
 
 from django.conf import settings
 from django.core.files.storage import FileSystemStorage, default_storage
-from django.db import connection
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_noop
 
 from portal.celery import queue_length
 from portal.dashboard import registry, sql
-from portal.dashboard.registry import Combine, Daemon, Figure, Panel, Sample, Source, Unit
+from portal.dashboard.registry import Combine, Daemon, Figure, Query, Rows, Sample, Table, Unit, per_hour
 from portal.dashboard.rules import above, below, first_of, grows
-from portal.models import RequestedWork
 from portal.ops import heartbeats, metrics
-from portal.requested_work.overview import STATES
 
-KEY: Final = "services"
 LEAST_FREE_PERCENT: Final = 10.0
-
 _WORK_LIST: Final = "admin:portal_requestedwork_changelist?state=waiting"
+
 FIGURES: Final = (
     Figure(
         "services.web",
@@ -51,20 +47,13 @@ FIGURES: Final = (
             grows(_("More and more tasks wait for a worker. Start more workers.")),
         ),
     ),
-    Figure("services.task_secs", _("Run time of periodic tasks"), Unit.SECS, combine=Combine.MAX, series=_("task")),
-    Figure(
-        "services.task_failures",
-        _("Failed runs of periodic tasks"),
-        per_secs=3600,
-        per=_("an hour"),
-        series=_("task"),
-    ),
+    Figure("services.task_secs", _("Run time of periodic tasks"), Unit.SECS, series=_("task")),
+    per_hour("services.task_failures", _("Failed runs of periodic tasks"), series=_("task")),
     Figure("services.database_size", _("PostgreSQL: size"), Unit.BYTES),
     Figure(
         "services.database_sessions",
         _("PostgreSQL: sessions in use"),
         Unit.PERCENT,
-        combine=Combine.MAX,
         about=_("Of the sessions that PostgreSQL allows (max_connections)."),
         trouble=above(85, _("PostgreSQL has hardly any sessions left. Lower DB_POOL_MAX or raise max_connections.")),
     ),
@@ -72,7 +61,6 @@ FIGURES: Final = (
         "services.replication_lag",
         _("PostgreSQL: standbys are behind by"),
         Unit.SECS,
-        combine=Combine.MAX,
         series=_("standby"),
         about=_("Empty without a standby."),
         trouble=above(300, _("The standby is more than five minutes behind: {labels}.")),
@@ -82,7 +70,6 @@ FIGURES: Final = (
         "services.valkey_memory_share",
         _("Valkey: part of its limit"),
         Unit.PERCENT,
-        combine=Combine.MAX,
         about=_("Empty without a limit (maxmemory)."),
         trouble=above(90, _("Valkey is almost full: tasks and logins may fail soon.")),
     ),
@@ -115,32 +102,13 @@ FIGURES: Final = (
         "services.requested_oldest",
         _("Oldest requested work that waits"),
         Unit.SECS,
-        combine=Combine.MAX,
         link=_WORK_LIST,
         trouble=above(6 * 3600, _("Requested work has waited for more than six hours.")),
     ),
 )
 
 
-def take(now: dt.datetime) -> Iterator[Sample]:
-    """All of them. What cannot be reached is missing, as the task needs most of it to run at all."""
-    yield from _processes()
-    for queue in _queues():
-        yield Sample("services.waiting_tasks", queue_length(queue), queue)
-    for task in metrics.task_runs():
-        if task.elapsed_secs is not None:
-            yield Sample("services.task_secs", task.elapsed_secs, task.task)
-        yield Sample("services.task_failures", task.failed, task.task)
-    yield from _database()
-    yield from _valkey()
-    yield from _storage()
-    waiting = RequestedWork.objects.filter(STATES["waiting"]).order_by("asked_at").values_list("asked_at", flat=True)
-    yield Sample("services.requested_waiting", waiting.count())
-    oldest = waiting.first()
-    yield Sample("services.requested_oldest", (now - oldest).total_seconds() if oldest else 0)
-
-
-def _processes() -> Iterator[Sample]:
+def _processes(now: dt.datetime) -> Iterator[Sample]:
     alive = heartbeats.processes()
     kinds = Counter(process.kind for process in alive if process.kind in ("web", "pages"))
     # Clients need the first; a site may have no others, which serve pages alone.
@@ -151,30 +119,27 @@ def _processes() -> Iterator[Sample]:
         yield Sample("services.workers", queues[queue], queue)
 
 
+def _tasks(now: dt.datetime) -> Iterator[Sample]:
+    for queue in _queues():
+        yield Sample("services.waiting_tasks", queue_length(queue), queue)
+    for task in metrics.task_runs():
+        if task.elapsed_secs is not None:
+            yield Sample("services.task_secs", task.elapsed_secs, task.task)
+        yield Sample("services.task_failures", task.failed, task.task)
+
+
 def _queues() -> list[str]:
     return [*metrics.queue_names(), *(f"validator.{app}" for app in settings.VALIDATOR_QUEUES)]
 
 
-def _database() -> Iterator[Sample]:
-    with connection.cursor() as cursor:
-        cursor.execute(sql.DATABASE)
-        nbytes, used, most = cursor.fetchone()
-        cursor.execute(sql.STANDBYS)
-        standbys = cursor.fetchall()
-    yield Sample("services.database_size", nbytes)
-    yield Sample("services.database_sessions", 100 * used / most)
-    for name, lag_secs in standbys:
-        yield Sample("services.replication_lag", lag_secs or 0, name)
-
-
-def _valkey() -> Iterator[Sample]:
+def _valkey(now: dt.datetime) -> Iterator[Sample]:
     used, most = heartbeats.memory()
     yield Sample("services.valkey_memory", used)
     if most:
         yield Sample("services.valkey_memory_share", 100 * used / most)
 
 
-def _storage() -> Iterator[Sample]:
+def _storage(now: dt.datetime) -> Iterator[Sample]:
     for folder in folders():
         if folder.exists():
             usage = shutil.disk_usage(folder)
@@ -193,37 +158,11 @@ def folders() -> list[Path]:
     return found
 
 
-def register() -> None:
-    """Called once, when the site's own app is ready."""
-    registry.add_panel(Panel(KEY, _("Processes and services"), 1))
-    registry.add_source(Source(KEY, FIGURES, take))
-    registry.add_source(Source("status", (), take_status, (), take_daemons))
-    registry.daemons.append(Daemon("web server"))
-    registry.words.append(gettext_noop("other"))
-
-
-# --- for the public status ------------------------------------------------------------------------------
-
-_REGISTERED: Final = """
-SELECT (SELECT count(*) FROM portal_user WHERE created_at > %(now)s - interval '1 day' AND is_active),
-       (SELECT count(*) FROM portal_host WHERE created_at > %(now)s - interval '1 day')
-"""
-
-
-def take_status(now: dt.datetime) -> Iterator[Sample]:
-    """New volunteers and computers."""
-    with connection.cursor() as cursor:
-        cursor.execute(_REGISTERED, {"now": now})
-        users, hosts = cursor.fetchone()
-    yield Sample("status.users_registered_in_past_24_hours", users)
-    yield Sample("status.hosts_registered_in_past_24_hours", hosts)
-
-
-def take_daemons(now: dt.datetime) -> dict[str, list[list[object]]]:
+def _daemons(now: dt.datetime) -> Rows:
     """The parts of the site, and whether each runs: its task succeeded lately, or has not been due for long."""
     runs = {run.task: run for run in metrics.task_runs()}
     has_web = any(process.kind in ("web", "pages") for process in heartbeats.processes())
-    rows: list[list[object]] = []
+    rows: Rows = []
     for daemon in registry.daemons:
         run = runs.get(daemon.task)
         if run is None:
@@ -232,4 +171,13 @@ def take_daemons(now: dt.datetime) -> dict[str, list[list[object]]]:
             lately = now.timestamp() - 3 * run.schedule_secs - 900
             runs_well = (run.last_success_at or run.known_since) > lately
         rows.append([daemon.command, runs_well])
-    return {"status.daemons": rows}
+    return rows
+
+
+def register() -> None:
+    """Called once, when the site's own app is ready."""
+    readings = (Query(sql.DATABASE), Query(sql.STANDBYS), Query(sql.REQUESTED))
+    registry.add("services", FIGURES, (_processes, _tasks, _valkey, _storage, *readings))
+    registry.add("status", (), (Query(sql.REGISTERED),), (Table("status.daemons", _daemons),))
+    registry.daemons.append(Daemon("web server"))
+    registry.words.append(gettext_noop("other"))

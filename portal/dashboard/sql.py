@@ -24,18 +24,29 @@ SELECT label, extract(epoch FROM taken_at)::float8, value
           FROM portal_operatingfigure WHERE name = %(name)s AND taken_at > %(since)s AND taken_at <= %(until)s) AS found
  WHERE taken_at = last_at ORDER BY label, taken_at
 """
-# Sessions of everybody: how many there are, and how many there may be.
+# Sessions of everybody, of those that there may be.
 DATABASE: Final = """
-SELECT pg_database_size(current_database()), count(*), current_setting('max_connections')::int
+SELECT pg_database_size(current_database()) AS "services.database_size",
+       100.0 * count(*) / current_setting('max_connections')::int AS "services.database_sessions"
   FROM pg_stat_activity WHERE backend_type = 'client backend'
 """
 # Lags are empty for who may not see them (pg_monitor), and for a standby that has everything and is idle.
 STANDBYS: Final = """
-SELECT coalesce(nullif(application_name, ''), client_addr::text, 'standby'), extract(epoch FROM replay_lag)::float8
+SELECT coalesce(nullif(application_name, ''), client_addr::text, 'standby') AS key,
+       coalesce(extract(epoch FROM replay_lag), 0) AS "services.replication_lag"
   FROM pg_stat_replication WHERE state IS NOT NULL
 """
-# What the statistics say: counting all rows would read all rows.
-ABOUT_ROWS: Final = "SELECT relname, greatest(reltuples, 0)::bigint FROM pg_class WHERE oid = ANY(%s::regclass[])"
+REQUESTED: Final = """
+SELECT count(*) AS "services.requested_waiting",
+       coalesce(extract(epoch FROM %(now)s - min(asked_at)), 0) AS "services.requested_oldest"
+  FROM portal_requestedwork WHERE started_at IS NULL AND finished_at IS NULL
+"""
+REGISTERED: Final = """
+SELECT (SELECT count(*) FROM portal_user WHERE created_at > %(now)s - interval '1 day' AND is_active)
+           AS "status.users_registered_in_past_24_hours",
+       (SELECT count(*) FROM portal_host WHERE created_at > %(now)s - interval '1 day')
+           AS "status.hosts_registered_in_past_24_hours"
+"""
 # The latest value of each series of the public status.
 LATEST: Final = """
 SELECT DISTINCT ON (name, label) name, label, extract(epoch FROM taken_at)::float8, value

@@ -6,7 +6,6 @@ Both answer from the figures that were taken last, which are kept for a minute; 
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import asdict, dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 from xml.sax.saxutils import escape
@@ -45,21 +44,6 @@ FIGURES: Final = {
 _DECIMAL: Final = ("transitioner_backlog_hours", "current_floating_point_speed")
 
 
-@dataclass(frozen=True, slots=True)
-class AppStatus:
-    """An app; run times are hours."""
-
-    id: int
-    name: str
-    title: str
-    unsent: int
-    in_progress: int
-    avg_runtime: float
-    min_runtime: float
-    max_runtime: float
-    users: int
-
-
 def current() -> dict[str, Any]:
     """The status as plain values: of the last minute, from two statements."""
     found: dict[str, Any] | None = cache.get(_KEY)
@@ -95,19 +79,18 @@ def _read(now: dt.datetime) -> dict[str, Any]:
         "is_stale": is_stale,
         "states": {tag: value if tag in _DECIMAL else round(value) for tag, value in states.items()},
         "apps": [
-            asdict(
-                AppStatus(
-                    id=id_,
-                    name=name,
-                    title=title,
-                    unsent=round(latest.get(("jobs.unsent", title), (0, 0))[1]),
-                    in_progress=round(latest.get(("jobs.in_progress", title), (0, 0))[1]),
-                    avg_runtime=average,
-                    min_runtime=least,
-                    max_runtime=most,
-                    users=users,
-                )
-            )
+            # As BOINC's elements, but for the title; run times are hours.
+            {
+                "id": id_,
+                "name": name,
+                "title": title,
+                "unsent": round(latest.get(("jobs.unsent", title), (0, 0))[1]),
+                "in_progress": round(latest.get(("jobs.in_progress", title), (0, 0))[1]),
+                "avg_runtime": average,
+                "min_runtime": least,
+                "max_runtime": most,
+                "users": users,
+            }
             for id_, name, title, average, least, most, users in apps
         ],
         # Figures that are old were not taken, so what works in the background does not.

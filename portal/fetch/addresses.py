@@ -2,7 +2,7 @@
 
 Public addresses, and the networks that the operator named. The lists are those of IANA's registries of special-purpose
 addresses (RFC 6890), also of those that can be reached from everywhere: no server that the site asks is there. They are
-written out here because Python's own `is_global` differs between its versions.
+written out here because Python's own `is_global` differs between its versions; a test holds them against IANA's text.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import Final
 from django.utils.translation import gettext_lazy as _
 
 from portal.dashboard import registry
-from portal.dashboard.registry import Figure, Sample, Source
+from portal.dashboard.registry import Figure, Sample
 from portal.dashboard.rules import above
 from portal.maintenance.jobs import jobs
 from portal.models import MaintenanceRun
@@ -34,7 +34,7 @@ FIGURES: Final = (
 )
 
 
-def take(now: dt.datetime) -> Iterator[Sample]:
+def differences(now: dt.datetime) -> Iterator[Sample]:
     last = MaintenanceRun.objects.exclude(finished_at=None).order_by("job", "-pk").distinct("job")
     for run in last:
         if run.job in jobs() and (run.failure or jobs()[run.job].is_check):
@@ -43,4 +43,4 @@ def take(now: dt.datetime) -> Iterator[Sample]:
 
 def register() -> None:
     """Called once, when the app is ready."""
-    registry.add_source(Source("services", FIGURES, take))
+    registry.add("services", FIGURES, (differences,))

@@ -22,5 +22,12 @@ $$BEGIN RAISE EXCEPTION 'entries of the signed log are never changed or removed'
 CREATE TRIGGER portal_signedentry_stays BEFORE UPDATE OR DELETE ON portal_signedentry
    FOR EACH ROW EXECUTE FUNCTION portal_signedentry_stays()
 """
+# Rows of a computer are found by the computer alone: what it did would become another person's.
+_OWNER_STAYS: Final = """
+CREATE FUNCTION portal_host_owner_stays() RETURNS trigger LANGUAGE plpgsql AS
+$$BEGIN RAISE EXCEPTION 'the owner of a computer never changes'; END$$;
+CREATE TRIGGER portal_host_owner_stays BEFORE UPDATE OF owner_id ON portal_host
+   FOR EACH ROW WHEN (NEW.owner_id <> OLD.owner_id) EXECUTE FUNCTION portal_host_owner_stays()
+"""
 
-OPERATIONS: Final = [migrations.RunSQL([_ROOM, _CONSENTS_STAY, _SIGNED_LOG_STAYS])]
+OPERATIONS: Final = [migrations.RunSQL([_ROOM, _CONSENTS_STAY, _SIGNED_LOG_STAYS, _OWNER_STAYS])]

@@ -6,7 +6,7 @@ from portal.models.common import MAX_NAME_CHARS, new_token
 from portal.models.computers import Host, Venue
 from portal.models.consents import ConsentEvent
 from portal.models.joining import HostLimitRequest, JoinToken
-from portal.models.keys import ApiToken, ClientKey
+from portal.models.keys import ApiToken, ClientKey, LoginToken
 from portal.models.mails import DEFAULT_SILENT_DAYS, MAX_SILENT_DAYS, MailChoice, SentMail, WaitingMail
 from portal.models.operation import MaintenanceRun, OperatingFigure, OperatingTable
 from portal.models.people import CLIENT_PASSWORD_FIELDS, User, UserManager
@@ -36,6 +36,7 @@ __all__ = [
     "Host",
     "HostLimitRequest",
     "JoinToken",
+    "LoginToken",
     "MailChoice",
     "MaintenanceRun",
     "OperatingFigure",

@@ -75,3 +75,18 @@ class ApiToken(models.Model):
     def scope_names(self) -> list[str]:
         """The token's access, in words."""
         return [str(scope.label) for scope in self.Scope if scope in self.scopes]
+
+
+class LoginToken(models.Model):
+    """A token by which a client logs in, once; only its hash is kept."""
+
+    user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="login_token")
+    token_hash = models.BinaryField(max_length=32, editable=False)
+    made_at = models.DateTimeField()
+
+    class Meta:
+        verbose_name = _("login token")
+        verbose_name_plural = _("login tokens")
+
+    def __str__(self) -> str:
+        return f"login token of {self.user}"

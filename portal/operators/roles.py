@@ -74,7 +74,11 @@ ROLES: Final = (
             *_each("credit", "view add change delete", "creditexperiment"),
             *_each("credit", "view change", "appversion"),
             *_each("credit", "view add change", "batch"),
-            *_each("credit", "view", "hostappversion preview result statisticsexport workunit"),
+            *_each(
+                "credit",
+                "view",
+                "confirmingpair hostappversion preview result statisticsexport workunit",
+            ),
             *_each("scheduler", "view add change delete", "appkeyword planclass"),
             *_each("scheduler", "view change", "retryentry"),
             *_each("scheduler", "view add change", "releasedraft"),

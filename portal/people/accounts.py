@@ -23,10 +23,11 @@ from django.utils import timezone
 
 from portal.languages.stored import in_english
 from portal.models import CLIENT_PASSWORD_FIELDS, MAX_NAME_CHARS, AccountBlock, ClientKey, Host, User
-from portal.people import key_rules
+from portal.people import key_rules, login_tokens
 from portal.people.event_texts import ALL_KEYS, key_detail
 from portal.people.key_mails import ask_for_confirmation
 from portal.people.security_events import NOWHERE, Kind, Source, log_event, record
+from portal.people.staff import second_factors
 from portal.sign_in import known_devices, throttle
 from portal.wire import boinc_errors, credentials
 
@@ -65,15 +66,18 @@ class PasswordChanged(ClientAuthError):
 def authenticate_client(login: str, password_hash: str, *, address: str, host_token: str = "") -> User:
     """The user whose e-mail address is ``login``, if the client's value for the password is right.
 
-    ``password_hash`` is MD5(password + lower-case login) in 32 hex digits; ``address`` is the IP address that
-    failures are counted for, ``host_token`` the id of the computer if it sends one. Raises ClientAuthError. Computes a
-    slow hash unless it refuses before that.
+    ``password_hash`` is MD5(password + lower-case login) in 32 hex digits, or the same of a login token, which ends by
+    this (portal/people/login_tokens.py). Where a second factor is on, the token alone is taken. ``address`` is the IP
+    address that failures are counted for, ``host_token`` the id of the computer if it sends one. Raises
+    ClientAuthError. Computes a slow hash unless it refuses before that.
     """
     check_password_hash(password_hash)
     email = login.strip().lower()
     with _admitted(address):
         user = _find(email)
         device = _admit_to_account(user, email, address, host_token)
+        if user is not None and login_tokens.use(user, password_hash, timezone.now()):
+            return _active(user)
         right = _check(user, password_hash)
     return _judged(user, right, email, address, device)
 
@@ -335,6 +339,7 @@ def _wrong_password(user: User) -> WrongPassword:
 def _judged(user: User | None, right: bool, email: str, address: str, device: str) -> User:
     """The user if the password was right; else the failure is counted, and ClientAuthError."""
     if user is not None and right:
+        _demand_no_factor(user, address)
         return _active(user)
     throttle.count_failure(email, address, device)
     if user is None:
@@ -342,6 +347,18 @@ def _judged(user: User | None, right: bool, email: str, address: str, device: st
         raise _no_account()
     record(user, Kind.CLIENT_LOGIN_FAILED, Source(address))
     raise _wrong_password(user)
+
+
+def _demand_no_factor(user: User, address: str) -> None:
+    """Raise ClientAuthError if the password is not enough for the account: clients cannot ask for a second factor."""
+    if settings.CLIENT_PASSWORD_ALONE or not second_factors(user).exists():
+        return
+    record(user, Kind.CLIENT_LOGIN_FAILED, Source(address))
+    raise ClientAuthError(
+        boinc_errors.ERR_GENERIC,
+        "Your account has a second factor, so BOINC needs a login token in place of the password. Create one at "
+        f"{settings.SITE_URL}account/login-token/",
+    )
 
 
 def _existing_account(user: User, right: bool, email: str, address: str, device: str) -> User:

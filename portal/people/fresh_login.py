@@ -7,11 +7,17 @@ changes something why it needs none.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from allauth.account.internal.flows.reauthentication import is_reauthentication_required, suspend_request
+from allauth.account import app_settings
+from allauth.account.internal.flows.reauthentication import (
+    STATE_SESSION_KEY,
+    is_reauthentication_required,
+    suspend_request,
+)
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import REDIRECT_FIELD_NAME
@@ -22,6 +28,7 @@ from django.utils.http import url_has_allowed_host_and_scheme, urlencode
 from django.utils.translation import gettext
 
 _View = TypeVar("_View", bound=Callable[..., Any])
+_PASSWORD_PAGES: Final = frozenset({"account_reauthenticate", "mfa_reauthenticate", "mfa_reauthenticate_webauthn"})
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -29,8 +36,8 @@ _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 class FreshLogin:
     """That a view needs a login of the last few minutes for whatever changes something.
 
-    ``keeps_form``: what was entered waits in the session, and is carried out after the password; not for forms with
-    secrets. ``to_look``: the page with the form asks, too, so that nobody fills it in for nothing.
+    ``keeps_form``: what was entered waits in the session for minutes, and is carried out after the password; not for
+    forms with secrets. ``to_look``: the page with the form asks, too, so that nobody fills it in for nothing.
     """
 
     keeps_form: bool = False
@@ -71,21 +78,33 @@ class FreshLoginMiddleware:
     def process_view(
         self, request: HttpRequest, view: Callable[..., Any], args: object, kwargs: object
     ) -> HttpResponse | None:
+        _forget_abandoned(request)
         declared = declaration_of(view)
         if declared is None or not request.user.is_authenticated:
             return None
         is_look = request.method in _SAFE
         if (is_look and not declared.to_look) or not is_reauthentication_required(request, app="portal"):
             return None
+        request.session.pop(STATE_SESSION_KEY, None)
         if is_look:
             return redirect(password_address(request.get_full_path()))
         if declared.keeps_form:
             asked: HttpResponse = suspend_request(request, reverse("account_reauthenticate"))
+            request.session[STATE_SESSION_KEY]["kept_at"] = time.time()
             return asked
         messages.warning(
             request, gettext("Confirm that it is you first. Then fill in the form again: it was not kept.")
         )
         return redirect(password_address(_page_of_the_form(request)))
+
+
+def _forget_abandoned(request: HttpRequest) -> None:
+    """Carry out no form that was sent long before the password is entered: whoever sent it has given it up."""
+    if request.resolver_match is None or request.resolver_match.url_name not in _PASSWORD_PAGES:
+        return
+    kept = request.session.get(STATE_SESSION_KEY)
+    if kept is not None and time.time() - kept.get("kept_at", 0.0) > app_settings.REAUTHENTICATION_TIMEOUT:
+        del request.session[STATE_SESSION_KEY]
 
 
 def _page_of_the_form(request: HttpRequest) -> str:

@@ -25,7 +25,7 @@ from portal.wire import boinc_errors, credentials
 
 LOGIN_PREFIX: Final = "join-"
 # Programs that look for secrets in published files recognise a token by its prefix.
-TOKEN_PREFIX: Final = "cobblejoin_"  # noqa: S105  # a prefix, not a token
+JOIN_PREFIX: Final = "cobblejoin_"
 MAX_TOKENS_PER_USER: Final = 50
 LIMIT_COUNTED_FOR: Final = dt.timedelta(days=30)
 MAX_LIFETIME: Final = dt.timedelta(days=366)
@@ -63,7 +63,7 @@ def make_join_token(
     ``user``: as when the request began. Locks the user's row. Raises JoinTokenRefused and PasswordChanged.
     """
     now = clock.now()
-    login, token = f"{LOGIN_PREFIX}{secrets.token_hex(6)}", TOKEN_PREFIX + secrets.token_hex(16)
+    login, token = f"{LOGIN_PREFIX}{secrets.token_hex(6)}", JOIN_PREFIX + secrets.token_hex(16)
     with transaction.atomic():
         # Two simultaneous requests must not both count first and then both add.
         lock_unchanged(user)
@@ -118,8 +118,9 @@ def is_join_login(login: str) -> bool:
 def authenticate_join(login: str, password_hash: str, *, address: str) -> JoinToken:
     """The usable token that a client sends with its first contact, with its user. Raises ClientAuthError.
 
-    ``password_hash``: MD5(token + login), as for a password. Wrong tokens count as failed logins of the address; one
-    that has ended does not, as a laboratory with it would lock out its own people.
+    ``password_hash``: MD5(token + login), as for a password. A wrong token counts as one failed login of the
+    address, however many computers send it; one that has ended does not, as a laboratory with it would lock out its own
+    people.
     """
     check_password_hash(password_hash)
     try:
@@ -132,7 +133,7 @@ def authenticate_join(login: str, password_hash: str, *, address: str) -> JoinTo
     token = JoinToken.objects.select_related("user").filter(login=login.strip().lower()[:20]).first()
     sent = credentials.join_token_hash(password_hash, settings.ACCOUNT_KEY_SECRET)
     if token is None or not hmac.compare_digest(bytes(token.token_hash), sent):
-        throttle.count_wrong_key(address)
+        throttle.count_wrong_key(address, f"{login} {password_hash}")
         raise ClientAuthError(
             boinc_errors.ERR_BAD_PASSWORD,
             f"There is no such join token. Check both parts of it, or make another one at {join_page()}",

@@ -18,7 +18,7 @@ from portal.people.accounts import live_keys
 log = structlog.get_logger("housekeeping")
 
 HOSTS_PER_RUN: Final = 10_000
-"""Computers that one run judges; the next run takes the others."""
+"""Computers that one run judges. If there are more, each run takes others."""
 
 
 def end_outdated_keys(now: dt.datetime) -> int:
@@ -51,4 +51,6 @@ def _candidates(since: dt.datetime) -> list[Host]:
         .annotate(silent=Count("pk", filter=silent), live=Count("pk"), retired_at=Max("host__retired_at"))
         .filter(Q(silent__gt=0) & (Q(live__gt=1) | Q(retired_at__lt=since)))
     )
-    return list(Host.objects.only("pk", "owner", "retired_at").filter(pk__in=by_host.values("host"))[:HOSTS_PER_RUN])
+    hosts = Host.objects.only("pk", "owner", "retired_at").filter(pk__in=by_host.values("host"))
+    # By chance: those whose keys do not end yet would come first again, in any other order.
+    return list(hosts.order_by("?")[:HOSTS_PER_RUN])

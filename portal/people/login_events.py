@@ -15,7 +15,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext
 
 from portal.languages.stored import in_english
-from portal.models import User
+from portal.models import LoginToken, User
 from portal.people.api_tokens import revoke_all_tokens
 from portal.people.deletion import cancel_deletion
 from portal.people.event_texts import FACTOR_MADE_ANEW
@@ -67,6 +67,7 @@ def _factor_added(request: HttpRequest, user: User, authenticator: Authenticator
         return
     # Whoever knew only the password, and signed in before, must not go on as if the factor had been asked for.
     end_sessions(user, but=request.session.session_key)
+    LoginToken.objects.filter(user=user).delete()
     if is_operator(user) and not second_factors(user).exclude(pk=authenticator.pk).exists():
         revoke_all_tokens(user, source)
 

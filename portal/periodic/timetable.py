@@ -23,6 +23,7 @@ _ACCOUNT_MANAGER: Final = {
     "send-mails": ("accounting.tasks.send_mails", 3600),
     "send-concerns": ("accounting.tasks.send_concerns", 6 * 3600),
     "ask-projects": ("accounting.tasks.ask_projects", 600),
+    "look-after-accounts": ("accounting.tasks.look_after_accounts", 60),
     "learn-addresses": ("accounting.tasks.learn_addresses", 3600),
     "import-statistics": ("accounting.tasks.import_statistics", 300),
     "send-campaigns": ("accounting.tasks.send_campaigns", 600),
@@ -33,6 +34,7 @@ _EMULATOR: Final = {
 }
 _PROJECT: Final = {
     "feed": ("credit.tasks.feed", 600),
+    "count-pairs": ("credit.tasks.count_pairs", 3600),
     "thin-snapshots": ("credit.tasks.thin_snapshots", 24 * 3600),
     "count-top-lists": ("credit.tasks.count_top_lists", 600),
     "count-top-lists-of-apps": ("credit.tasks.count_top_lists_of_apps", 24 * 3600),

@@ -24,7 +24,7 @@ SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 LEAVE: Final = "look-around/leave/"
 SWITCH: Final = "language/"
 # Addresses at which the visitor is a stranger, as without the demo account; all but one of those of the account.
-_STRANGER: Final = ("account/", "admin/", "api/", "project/first-start/", "mails/", SWITCH)
+_STRANGER: Final = ("account/", "admin/", "api/", "mails/", SWITCH)
 _SHOWN: Final = "account/preferences/"
 # What a stranger may send: to sign in or up, to read another language, and to leave.
 _OPEN: Final = ("account/login/", "account/signup/", "account/password/reset/", "account/logout/", LEAVE, SWITCH)

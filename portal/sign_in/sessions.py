@@ -1,41 +1,49 @@
 """Sessions of browsers. The cookie's value is in the browser alone: the table has a keyed hash of it.
 
 So neither a copy of the database nor a statement that somebody smuggles in gives a cookie. What a session holds is
-encrypted, such as the secret of an authenticator app that is being set up. Both are made with SECRET_KEY, so another
-one ends all sessions.
+encrypted, such as the secret of an authenticator app that is being set up, and bound to its row: whoever may write to
+the table cannot give a session of their own the content of another one. Both are made with SECRET_KEY, so another one
+ends all sessions.
 """
 
 from __future__ import annotations
 
-import base64
 import datetime as dt
-import hashlib
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Final
 
-from cryptography.fernet import Fernet, InvalidToken
 from django.conf import settings
 from django.contrib.auth import SESSION_KEY
 from django.contrib.sessions.backends.base import SessionBase
 from django.contrib.sessions.backends.db import SessionStore as DatabaseSessionStore
+from django.contrib.sessions.serializers import JSONSerializer
 from django.utils.crypto import salted_hmac
 
 from portal.databases import clock
 from portal.models import Session, User
+from portal.wire import sealing
 
 _BROWSER: Final = "browser"
 _USER_AGENT_CHARS: Final = 200
 
 
-@lru_cache(maxsize=4)
-def _cipher(secret: str) -> Fernet:
-    return Fernet(base64.urlsafe_b64encode(hashlib.sha256(f"sessions:{secret}".encode()).digest()))
-
-
 def stored_key(cookie: str) -> str:
     """The key under which the session of this cookie is stored."""
     return salted_hmac("portal.sign_in.sessions", cookie, algorithm="sha256").hexdigest()
+
+
+def _place(key: str) -> sealing.Place:
+    return ("session", key, "content")
+
+
+def _content(key: str, session_data: str) -> dict[str, Any]:
+    """What the session that is stored under this key holds; nothing if that cannot be read."""
+    try:
+        text = sealing.unseal(settings.SECRET_KEY, _place(key), session_data.encode())
+    except sealing.UnsealableError:
+        return {}
+    found: dict[str, Any] = JSONSerializer().loads(text.encode())
+    return found
 
 
 class SessionStore(DatabaseSessionStore):
@@ -47,17 +55,12 @@ class SessionStore(DatabaseSessionStore):
     active_at: dt.datetime | None = None
 
     def encode(self, session_dict: dict[str, Any]) -> str:
-        content = self.serializer().dumps(session_dict)
-        return _cipher(settings.SECRET_KEY).encrypt(content).decode()
+        content = self.serializer().dumps(session_dict).decode()
+        return sealing.seal(settings.SECRET_KEY, _place(stored_key(self.session_key or "")), content).decode()
 
     def decode(self, session_data: str | bytes) -> dict[str, Any]:
-        """What is stored; nothing if it was stored with another SECRET_KEY."""
-        try:
-            content = _cipher(settings.SECRET_KEY).decrypt(session_data)
-        except InvalidToken:
-            return {}
-        found: dict[str, Any] = self.serializer().loads(content)
-        return found
+        """What is stored; nothing if it was stored with another SECRET_KEY, or is another session's."""
+        return _content(stored_key(self.session_key or ""), str(session_data))
 
     @classmethod
     def get_model_class(cls) -> type[Session]:  # type: ignore[override]  # the stubs want a class of Django's own
@@ -140,7 +143,7 @@ def signed_in_browsers(user: User) -> list[SignedInBrowser]:
 
 
 def _browser(row: Session) -> SignedInBrowser:
-    noted = SessionStore().decode(row.session_data).get(_BROWSER, {})
+    noted = _content(row.session_key, row.session_data).get(_BROWSER, {})
     at = dt.datetime.fromisoformat(noted["at"]) if noted else row.active_at
     return SignedInBrowser(row.session_key, at, noted.get("address", ""), noted.get("user_agent", ""))
 

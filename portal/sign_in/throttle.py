@@ -32,6 +32,8 @@ CHECKS_WINDOW_SECS: Final = 60
 NEW_ACCOUNTS_PER_HOUR: Final = 20
 NEW_TEAMS_PER_DAY: Final = 5
 """PDF files and pictures of certificates that a person can have made."""
+PROJECT_ACCOUNTS_PER_HOUR: Final = 20
+"""Logins and keys of accounts at projects that a person can have tried: nobody guesses passwords there from here."""
 LOOK_UPS_PER_HOUR: Final = 60
 """Addresses for alerts that a person can enter; each is looked up, which may take seconds."""
 # Slow hashes that may be computed at once in this process, and how long a login waits for a slot. So logins cannot
@@ -106,15 +108,27 @@ def admit_look_up(user_id: int) -> None:
     _take(RateLimitItemPerSecond(LOOK_UPS_PER_HOUR, 3600), "look_ups", str(user_id))
 
 
+def admit_project_account(user_id: int) -> None:
+    """Let somebody have a project asked for an account, and count it; raises Throttled."""
+    _take(RateLimitItemPerSecond(PROJECT_ACCOUNTS_PER_HOUR, 3600), "project-accounts", str(user_id))
+
+
 def admit_key(address: str) -> None:
     """Let a client key from this address be looked up; raises Throttled after too many wrong ones."""
     _refuse_if_spent(_failures(), "address", network_of(address))
 
 
-def count_wrong_key(address: str) -> None:
-    """Remember a wrong key or token against the address, as a wrong password."""
+def count_wrong_key(address: str, key: str = "") -> None:
+    """Remember a wrong key or token against the address, as a wrong password.
+
+    ``key``: a wrong one counts once within the time of the limit, however often it comes. Computers that were installed
+    with one mistyped token repeat it, and guess nothing.
+    """
+    network = network_of(address)
     try:
-        _limiter().hit(_failures(), "address", _digest(network_of(address)))
+        once = RateLimitItemPerSecond(1, settings.CLIENT_LOGIN_FAILURE_WINDOW_SECS)
+        if not key or _limiter().hit(once, "wrong_key", _digest(f"{network} {key}")):
+            _limiter().hit(_failures(), "address", _digest(network))
     except RedisError as error:
         _log_unlimited(error)
 

@@ -88,11 +88,11 @@ def figure_cell(cell: str | dict[str, str]) -> str:
 
 
 @register.filter
-def ago(at: dt.datetime | None, now: dt.datetime) -> str:
-    """A time as how long ago it was."""
+def ago(at: dt.datetime | float | None, now: dt.datetime) -> str:
+    """A time, or a Unix time, as how long ago it was."""
     if at is None:
         return _("never")
-    return display.ago_text((now - at).total_seconds())
+    return display.ago_text(now.timestamp() - (at.timestamp() if isinstance(at, dt.datetime) else at))
 
 
 @register.filter

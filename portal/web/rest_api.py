@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final, TypeVar
 
+from django.http import HttpRequest, JsonResponse
 from django.utils import timezone
+from django.utils.cache import patch_vary_headers
+from django.views.decorators.csrf import csrf_exempt
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from rest_framework import serializers
 from rest_framework.authentication import BaseAuthentication, SessionAuthentication, get_authorization_header
@@ -120,6 +123,13 @@ class ApiView(APIView):
     renderer_classes = (JSONRenderer,)
     http_method_names = ["get", "head", "options"]
 
+    def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
+        """An answer is for one person, by their token or session: no cache keeps it, not even for the same address."""
+        answer = super().finalize_response(request, response, *args, **kwargs)
+        answer.headers["Cache-Control"] = "private, no-store"
+        patch_vary_headers(answer, ("Authorization", "Cookie"))
+        return answer
+
     @property
     def volunteer(self) -> User:
         """Whose data the request reads; `HasScope` has made sure that there is somebody."""
@@ -151,6 +161,14 @@ class ApiView(APIView):
             address = self.request.build_absolute_uri()
             following = replace_query_param(address, "cursor", cursor_of(rows[-1]))
         return Response({"next": following, "results": [represent(row) for row in rows]})
+
+
+@csrf_exempt
+def unknown_address(request: HttpRequest, path: str) -> JsonResponse:
+    """The answer to a program that asks below /api/ for what there is not."""
+    answer = JsonResponse({"detail": "There is no such address. All are listed at /api/v1/."}, status=404)
+    answer.headers["Cache-Control"] = "private, no-store"
+    return answer
 
 
 def read_id_cursor(query: dict[str, Any]) -> int:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import IO, Final
@@ -92,18 +92,24 @@ def sign(purpose: Purpose, content: Content, key: PrivateKey) -> str:
     return signing.sign_md5(content.md5, key)
 
 
-def sign_program_again(md5: str, signature: str, old: PrivateKey, new: PrivateKey) -> str:
+def sign_program_again(md5: str, signature: str, old: PrivateKey, new: PrivateKey, keys: Collection[str] = ()) -> str:
     """Return the new key's signature of a program that the old one has signed; the program itself is not there.
 
-    Raises SigningError if the old key has not signed it as a program.
+    ``keys``: the MD5s of all texts of keys that the old one has signed, also for changes that were given up. Raises
+    SigningError if the old key has not signed it as a program.
     """
     if not signing.verify_md5(md5, signature, old.public_key()):
         raise SigningError(f"the present key has not signed the MD5 {md5[:40]}")
     # The old key has signed one more text by then, which everybody may read.
-    for key in (signing.public_key_text(old), signing.public_key_text(new)):
-        if md5 in (content_of(key.encode()).md5, content_of(key.strip().encode()).md5):
-            raise SigningError("this is the MD5 of a key, not of a program")
+    known = {content_of(text).md5 for key in (old, new) for text in _texts_of(key)}
+    if md5.lower() in known.union(keys):
+        raise SigningError("this is the MD5 of a key, not of a program")
     return signing.sign_md5(md5, new)
+
+
+def _texts_of(key: PrivateKey) -> tuple[bytes, bytes]:
+    text = signing.public_key_text(key).encode()
+    return text, text.strip()
 
 
 def _check_program(content: Content) -> None:

@@ -5,7 +5,7 @@ Speeds in FLOPS, sizes in bytes, times in seconds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from credit.engine.averages import Average
@@ -42,9 +42,9 @@ class AppFacts:
     max_jobs_per_rpc: int | None = None
     typical_fpops: float | None = None
     keywords: frozenset[int] = frozenset()
-    # Ids of jobs of the highest priority that wait: first and last
-    first_id: int = 0
-    last_id: int = 0
+    # Places of the jobs of the highest priority that wait: first and last
+    first_place: int = 0
+    last_place: int = 0
     # -priority of the most and of the least urgent job that waits, None if none does
     first_rank: int | None = None
     last_rank: int | None = None
@@ -178,8 +178,9 @@ class Job:
 class JobQuery:
     """Which jobs of an app are looked for: at most this many, and only those that can suit.
 
-    ``flops``: of the fastest version, times the availability. ``rank`` (-priority) and ``begin_id``: where in the queue
-    to begin.
+    ``flops``: of the fastest version, times the availability. ``rank`` (-priority) and ``begin``: at which place in
+    the queue to begin. ``ties``: of who asks (`engine.ties`); ``avoids_ties``: only workunits of whose copies nobody
+    with such a tie has one; ``is_strict``: not even if there are no others.
     """
 
     app_id: int
@@ -190,7 +191,14 @@ class JobQuery:
     disk_bytes: float
     one_per_user: bool
     rank: int
-    begin_id: int
+    begin: int
+    ties: list[int] = field(default_factory=list)
+    avoids_ties: bool = False
+    is_strict: bool = False
+
+    def with_ties(self) -> JobQuery:
+        """The same query for any copies."""
+        return replace(self, avoids_ties=False)
 
 
 Records = dict[RecordKey, HostVersionFacts]

@@ -44,12 +44,16 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class ReportedFile:
-    """An output as the client reports it; ``error`` says why it could not be uploaded."""
+    """An output as the client reports it; ``error`` says why it could not be uploaded.
+
+    ``address_key``: the query of its upload's address, which only those know who were given the job.
+    """
 
     name: str
     nbytes: int | None
     md5: str
     error: str
+    address_key: str = ""
 
 
 @dataclass(slots=True)
@@ -130,7 +134,8 @@ class SchedulerRequest:
     preferences that were saved at ``preferences_at`` by the account whose address has that hash; empty if too long.
     ``refused_containers``: "docker" and "wsl", as far as the client may not use them. ``keywords_yes`` and
     ``keywords_no``: the volunteer's, which the client has from its account manager. ``client_opaque``: the beginning
-    of a note for projects, which BOINC's own server does not use either.
+    of a note for projects, which BOINC's own server does not use either. ``address``: where the request came from, as
+    the server knows it; empty: not known.
     """
 
     authenticator: str = ""
@@ -162,6 +167,7 @@ class SchedulerRequest:
     keywords_no: frozenset[int] = frozenset()
     client_brand: str = ""
     client_opaque: str = ""
+    address: str = ""
     host: HostInfo = HostInfo()
     gpus: tuple[Gpu, ...] = ()
     coprocs_raw: bytes = b""

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Iterator
 from typing import Final
 
-from django.db.models import Count
 from django.utils.translation import gettext_lazy as _
 
 from portal.dashboard import registry
-from portal.dashboard.registry import Daemon, Figure, Sample, Source
+from portal.dashboard.registry import Daemon, Figure, Metric, Query
 from portal.dashboard.rules import above, grows
 from portal.languages.stored import in_english
-from scheduler.models import RetryEntry, Step, Trickle
+from scheduler.models import Step
 
 FIGURES: Final = (
     Figure(
@@ -31,8 +28,6 @@ FIGURES: Final = (
         trouble=grows(_("More and more messages of jobs are waiting to be handled.")),
     ),
 )
-
-
 DAEMONS: Final = (
     Daemon("scheduler"),
     Daemon("file_upload_handler"),
@@ -43,15 +38,30 @@ DAEMONS: Final = (
 )
 
 
-def take(now: dt.datetime) -> Iterator[Sample]:
-    counts = dict(RetryEntry.objects.order_by().values_list("step").annotate(Count("pk")))
-    for step in Step:
-        yield Sample("services.retry_queue", counts.get(step.value, 0), in_english(step.label))
-    yield Sample("services.trickles", Trickle.objects.filter(handled_at=None).count())
+def _steps() -> dict[str, str]:
+    return {step.value: in_english(step.label) for step in Step}
+
+
+RETRY_QUEUE: Final = Query(
+    'SELECT step AS key, count(*) AS "services.retry_queue" FROM scheduler_retryentry GROUP BY step',
+    _steps,
+    metrics=(
+        Metric(
+            "services.retry_queue",
+            "cobblestone_workunits_set_aside",
+            "Workunits that made a background step fail.",
+            "step",
+        ),
+    ),
+)
+TRICKLES: Final = Query(
+    'SELECT count(*) AS "services.trickles" FROM scheduler_trickle WHERE handled_at IS NULL',
+    metrics=(Metric("services.trickles", "cobblestone_trickles_to_handle", "Messages of jobs that wait."),),
+)
 
 
 def register() -> None:
     """Called once, when the app is ready, if the site has a project."""
-    registry.add_source(Source("services", FIGURES, take))
-    registry.words.extend(in_english(step.label) for step in Step)
+    registry.add("services", FIGURES, (RETRY_QUEUE, TRICKLES))
+    registry.words.extend(_steps().values())
     registry.daemons.extend(DAEMONS)

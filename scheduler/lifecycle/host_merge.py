@@ -31,11 +31,14 @@ def _join_jobs_of_day(older_id: int, newer_id: int) -> None:
     if older is None or older.jobs_day is None:
         return
     counts: Counter[tuple[int, int, str]] = Counter()
+    undone: Counter[tuple[int, int, str]] = Counter()
     for record in (older, newer):
         if record is not None and record.jobs_day == older.jobs_day:
-            counts.update({(app, version, type_): njobs for app, version, type_, njobs in record.jobs_of_day})
+            for app, version, type_, njobs, *nundone in record.jobs_of_day:
+                counts[app, version, type_] += njobs
+                undone[app, version, type_] += sum(nundone)
     if newer is None or newer.jobs_day is None or newer.jobs_day <= older.jobs_day:
-        rows = [[*key, njobs] for key, njobs in counts.items()]
+        rows = [[*key, njobs, undone[key]] if undone[key] else [*key, njobs] for key, njobs in counts.items()]
         HostRecord.objects.update_or_create(
             host_id=newer_id, defaults={"jobs_day": older.jobs_day, "jobs_of_day": rows}
         )

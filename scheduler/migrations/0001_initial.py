@@ -291,23 +291,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="LoginToken",
-            fields=[
-                (
-                    "user",
-                    models.OneToOneField(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        primary_key=True,
-                        related_name="login_token",
-                        serialize=False,
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-                ("token_hash", models.BinaryField(max_length=32)),
-                ("made_at", models.DateTimeField()),
-            ],
-        ),
-        migrations.CreateModel(
             name="PlanClass",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),

@@ -6,7 +6,7 @@ Apps, workunits and results are validated credit's (credit.models).
 from scheduler.keyword_models import AppKeyword
 from scheduler.models.archive import ArchivedTask, ArchivedWorkunit
 from scheduler.models.files import IncomingPart, KeptOutput, StoredFile, Upload, VersionFile
-from scheduler.models.hosts import HostRecord, LoginToken, UserPreferences
+from scheduler.models.hosts import HostRecord, UserPreferences
 from scheduler.models.programs import BetaTest, BetaTester, DraftFile, KeyChange, PlanClass, ReleaseDraft
 from scheduler.models.work import Generation, JobLease, RetryEntry, Step, SubmissionDraft, Trickle, new_request_id
 
@@ -23,7 +23,6 @@ __all__ = [
     "JobLease",
     "KeptOutput",
     "KeyChange",
-    "LoginToken",
     "PlanClass",
     "ReleaseDraft",
     "RetryEntry",

@@ -42,7 +42,7 @@ class HostRecord(models.Model):
     # The last (UTC) day that it was sent jobs on, and how many of each (host, version) record then: for quotas. Here,
     # not in those records: this row is written at each request anyway.
     jobs_day = models.DateField(null=True, blank=True)
-    # [[app, version or 0, processor type, jobs], …]
+    # [[app, version or 0, processor type, jobs], …], with a fifth number where some ended without having been computed
     jobs_of_day = models.JSONField(default=list, blank=True)
 
     class Meta:
@@ -68,18 +68,3 @@ class UserPreferences(models.Model):
 
     def __str__(self) -> str:
         return str(self.user)
-
-
-class LoginToken(models.Model):
-    """A token by which a freshly installed client logs in, once; only its hash is kept."""
-
-    user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="login_token")
-    token_hash = models.BinaryField(max_length=32, editable=False)
-    made_at = models.DateTimeField()
-
-    class Meta:
-        verbose_name = _("login token")
-        verbose_name_plural = _("login tokens")
-
-    def __str__(self) -> str:
-        return f"login token of {self.user}"

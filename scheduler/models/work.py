@@ -59,9 +59,9 @@ class SubmissionDraft(models.Model):
 
 
 class JobLease(models.Model):
-    """Until the lease ends, one process alone keeps the jobs of these workunits ready.
+    """Until the lease ends, one process alone keeps the jobs of these places ready.
 
-    ``block``: the number of each of the workunits, divided by `scheduler.ready_jobs.sql.BLOCK`.
+    ``block``: the number of each of the places, divided by `scheduler.ready_jobs.sql.BLOCK`.
     ``holder``: a random number of the process.
     """
 

@@ -48,7 +48,7 @@ class Catalogue:
     """``app_xml``, ``version_xml`` and ``version_files``: what a reply says of them, by id; of a version its files, and
     how it uses them.
 
-    ``heads``: where the queue of each app begins, (-priority, id), as far as this process has seen. What was sent lies
+    ``heads``: where the queue of each app begins, as far as this process has seen. What was sent lies
     before it: that is gone, but PostgreSQL would look at all of it again as long as any old transaction runs.
 
     ``generation``: the mark of names since the last restore of the database, and when that was; None: it never was.
@@ -122,13 +122,13 @@ def _read() -> Catalogue:
         catalogue.app_names[app.pk] = app.name
         catalogue.app_xml[app.pk] = render_app(app.name, app.user_friendly_name, app.is_non_cpu_intensive)
         if not app.is_deprecated:
-            typical, rank, first_id, last_id, last_rank = queues.get(app.pk, (None, None, None, None, None))
+            typical, rank, first_place, last_place, last_rank = queues.get(app.pk, (None, None, None, None, None))
             catalogue.apps[app.pk] = replace(
-                _app(app, typical, (first_id or 0, last_id or 0), (rank, last_rank)),
+                _app(app, typical, (first_place or 0, last_place or 0), (rank, last_rank)),
                 keywords=keywords.kin(about.get(app.pk, ())),
             )
             if rank is not None:
-                catalogue.heads[app.pk] = rank, first_id
+                catalogue.heads[app.pk] = rank, first_place
     rows = list(AppVersion.objects.select_related("platform", "app", "beta_test").prefetch_related("files__file"))
     volunteers = _volunteers(rows)
     for row in rows:
@@ -161,7 +161,7 @@ def _unused_types(catalogue: Catalogue) -> list[str]:
     return [type_.value for type_ in ProcessorType if type_ not in used] if used else []
 
 
-def _app(app: App, typical: float | None, ids: tuple[int, int], ranks: tuple[int | None, int | None]) -> AppFacts:
+def _app(app: App, typical: float | None, places: tuple[int, int], ranks: tuple[int | None, int | None]) -> AppFacts:
     return AppFacts(
         id=app.pk,
         name=app.name,
@@ -175,8 +175,8 @@ def _app(app: App, typical: float | None, ids: tuple[int, int], ranks: tuple[int
         max_gpu_jobs_in_progress=app.max_gpu_jobs_in_progress,
         max_jobs_per_rpc=app.max_jobs_per_rpc,
         typical_fpops=typical,
-        first_id=ids[0],
-        last_id=ids[1],
+        first_place=places[0],
+        last_place=places[1],
         first_rank=ranks[0],
         last_rank=ranks[1],
     )

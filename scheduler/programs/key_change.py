@@ -109,11 +109,26 @@ def sign(wanted: Wanted) -> Succession:
         _write_durably(path, signing.private_key_text(signing.generate_key()), 0o600)
     new = _read_private(path)
     public_key = signing.public_key_text(new).strip()
+    content = content_of(public_key.encode())
+    signed_keys = _note_signed_key(content.md5)
     return Succession(
         public_key,
-        purposes.sign(Purpose.NEXT_KEY, content_of(public_key.encode()), old),
-        {file.name: sign_program_again(file.md5, file.signature, old, new) for file in wanted.files},
+        purposes.sign(Purpose.NEXT_KEY, content, old),
+        {file.name: sign_program_again(file.md5, file.signature, old, new, signed_keys) for file in wanted.files},
     )
+
+
+def _note_signed_key(md5: str) -> set[str]:
+    """The MD5s of all keys that were signed on this machine, with this one: if the change is given up, its signature is
+    still there, and must not be taken for that of a program.
+    """
+    path = Path(settings.CODE_SIGNING_KEY)
+    path = path.with_name(f"{path.name}.signed-keys")
+    known = set(path.read_text(encoding="ascii").split()) if path.exists() else set()
+    if md5 not in known:
+        known.add(md5)
+        _write_durably(path, "\n".join(sorted(known)) + "\n", 0o600)
+    return known
 
 
 def _why_not_in_force(wanted: Wanted) -> str:

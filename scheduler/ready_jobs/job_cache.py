@@ -6,9 +6,9 @@ expensive: PostgreSQL joins all rows that it looks at, and skips each job that a
 Nothing depends on the cache being right. The transaction that writes a request locks its jobs, and sees whether all of
 them still wait. If not, nothing is written, and the request is answered anew (`scheduler.rpc.answer`).
 
-Each process leases blocks of workunits (`scheduler.models.JobLease`), for longer than it uses them, so that no two
-processes keep the same jobs. A process that dies leaves its blocks to the others when the leases expire. Until then
-requests that look in the queue itself find its jobs.
+Each process leases blocks of places in the queue (`scheduler.models.JobLease`), for longer than it uses them, so that
+no two processes keep the same jobs. A process that dies leaves its blocks to the others when the leases expire. Until
+then requests that look in the queue itself find its jobs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -44,20 +44,18 @@ MAX_LOOKED_AT: Final = 1_000
 """Waiting jobs among which the jobs to lease are chosen: more than one process keeps, as others lease some of them."""
 
 Place = tuple[int, int]
-"""A place in an app's queue: (-priority, id)."""
+"""A place in an app's queue: (-priority, the result's id + its shift)."""
 
 
 @dataclass(slots=True)
 class ReadyJob:
-    """A job that is kept ready. ``users``: people who have a copy of its workunit, or are being given one."""
+    """A job that is kept ready. ``holders``: who has a copy of its workunit, or is being given one, by their ties
+    (`engine.ties`), among which are the numbers of their accounts.
+    """
 
     job: Job
-    rank: int
-    users: set[int]
-
-    @property
-    def place(self) -> Place:
-        return self.rank, self.job.id
+    place: Place
+    holders: set[int]
 
     def suits(self, query: JobQuery, user_id: int) -> bool:
         """The same conditions as for jobs that are looked for in the queue."""
@@ -66,7 +64,8 @@ class ReadyJob:
             job.memory_bytes <= query.memory_bytes
             and job.disk_bytes <= query.disk_bytes
             and job.fpops_est <= query.flops * (job.delay_bound_secs - query.delay_secs)
-            and not (query.one_per_user and user_id in self.users)
+            and not (query.one_per_user and user_id in self.holders)
+            and not (query.avoids_ties and not self.holders.isdisjoint(query.ties))
         )
 
 
@@ -84,12 +83,13 @@ class JobCache:
         self._not_before = 0.0
         self._lock = threading.Lock()
         # All below is used under this lock. By a job's number: the ready jobs in the queue's order; jobs that a request
-        # has taken, with its user; and jobs taken since a filling began, which may still wait in what it reads.
+        # has taken, with what that adds to its holders; and jobs taken since a filling began, which may still wait in
+        # what it reads.
         self._jobs: dict[int, ReadyJob] = {}
-        self._taken: dict[int, tuple[ReadyJob, int]] = {}
-        self._taken_since_fill: dict[int, tuple[ReadyJob, int]] = {}
-        # By a workunit's number: the people who have copies of it.
-        self._users: dict[int, set[int]] = {}
+        self._taken: dict[int, tuple[ReadyJob, set[int]]] = {}
+        self._taken_since_fill: dict[int, tuple[ReadyJob, set[int]]] = {}
+        # By a workunit's number: who has copies of it.
+        self._holders: dict[int, set[int]] = {}
         # When the catalogue was read that the cache was filled with. The jobs are kept no longer than that catalogue.
         self._read_at = float("-inf")
         self._nmisses = 0
@@ -134,9 +134,9 @@ class JobCache:
             self._nmisses = 0
             if self._read_at < known.read_at:
                 self._read_at, self._jobs, self._most_wanted = known.read_at, {}, 0
-                self._users = {}
-                for each, user_id in self._taken_since_fill.values():
-                    self._users.setdefault(each.job.workunit_id, set()).add(user_id)
+                self._holders = {}
+                for each, ties in self._taken_since_fill.values():
+                    self._holders.setdefault(each.job.workunit_id, set()).update(ties)
             nbefore = len(self._jobs)
             for each in found:
                 if each.job.id not in self._taken_since_fill:
@@ -147,9 +147,9 @@ class JobCache:
         self._fill_njobs = min(few, FILL_NJOBS) if is_near_end else FILL_NJOBS
 
     def _add(self, each: ReadyJob) -> None:
-        users = self._users.setdefault(each.job.workunit_id, set())
-        users |= each.users
-        each.users = users
+        holders = self._holders.setdefault(each.job.workunit_id, set())
+        holders |= each.holders
+        each.holders = holders
         self._jobs[each.job.id] = each
 
     def has_jobs(self, known: Catalogue) -> bool:
@@ -159,28 +159,37 @@ class JobCache:
     def take(self, query: JobQuery, user_id: int, known: Catalogue) -> list[Job]:
         """As many jobs as are wanted, the first that suit, each of another workunit; none if too few do.
 
-        No copy of a workunit if another request has taken one: that request has the workunit locked.
+        No copy of a workunit if another request has taken one: that request has the workunit locked. Copies that are
+        kept for others go to this person only if there are too few jobs without.
         """
         with self._lock:
             if self._read_at < known.read_at:
                 return []
             self._most_wanted = max(self._most_wanted, query.most)
             workunits = {each.job.workunit_id for each, _ in self._taken.values()}
-            found: list[ReadyJob] = []
-            for each in self._jobs.values():
-                if len(found) == query.most:
-                    break
-                if each.job.workunit_id not in workunits and each.suits(query, user_id):
-                    found.append(each)
-                    workunits.add(each.job.workunit_id)
+            found = self._suitable(query, user_id, query.most, workunits)
+            if len(found) < query.most and query.avoids_ties and not query.is_strict:
+                found += self._suitable(query.with_ties(), user_id, query.most - len(found), workunits)
             self._nmisses = self._nmisses + 1 if len(found) < query.most else 0
             if self._nmisses:
                 return []
             for each in found:
                 del self._jobs[each.job.id]
-                self._taken[each.job.id] = self._taken_since_fill[each.job.id] = each, user_id
-                each.users.add(user_id)
+                added = {user_id, *query.ties} - each.holders
+                self._taken[each.job.id] = self._taken_since_fill[each.job.id] = each, added
+                each.holders |= added
             return [each.job for each in found]
+
+    def _suitable(self, query: JobQuery, user_id: int, most: int, workunits: set[int]) -> list[ReadyJob]:
+        """The first jobs that suit, each of another workunit, which are added to ``workunits``."""
+        jobs: list[ReadyJob] = []
+        for each in self._jobs.values():
+            if len(jobs) == most:
+                break
+            if each.job.workunit_id not in workunits and each.suits(query, user_id):
+                jobs.append(each)
+                workunits.add(each.job.workunit_id)
+        return jobs
 
     def put_back(self, jobs: Iterable[Job]) -> None:
         """Put jobs back at their place in the queue, unless somebody found them in the database meanwhile."""
@@ -188,24 +197,24 @@ class JobCache:
             for job in jobs:
                 held = self._taken.pop(job.id, None)
                 if held is not None:
-                    each, user_id = held
+                    each, added = held
                     self._taken_since_fill.pop(job.id, None)
                     self._add(each)
-                    each.users.discard(user_id)
+                    each.holders -= added
             self._jobs = dict(sorted(self._jobs.items(), key=lambda item: item[1].place))
 
-    def forget(self, jobs: Iterable[Job], user_id: int | None = None) -> None:
-        """Drop jobs that were sent, to this user if one is named, or that cannot be had any more."""
+    def forget(self, jobs: Iterable[Job], ties: Iterable[int] = ()) -> None:
+        """Drop jobs that were sent, to one with these ties if they are named, or that cannot be had any more."""
         with self._lock:
             for job in jobs:
-                if user_id is not None and job.workunit_id in self._users:
-                    self._users[job.workunit_id].add(user_id)
+                if job.workunit_id in self._holders:
+                    self._holders[job.workunit_id].update(ties)
                 self._taken.pop(job.id, None)
                 self._jobs.pop(job.id, None)
 
 
 class _Leased(NamedTuple):
-    """``workunits`` as JSON's text; ends are [-priority, id]."""
+    """``workunits`` as JSON's text; ends are places."""
 
     nlooked_at: int
     end: list[int] | None
@@ -226,7 +235,7 @@ def lease_jobs(
         "app_id": str(app_id),
         "holder": str(holder),
         "rank": str(place[0]),
-        "begin_id": str(place[1]),
+        "begin": str(place[1]),
         "most": str(most),
         "looked_at": str(MAX_LOOKED_AT),
         "lease_secs": str(lease_secs),
@@ -240,11 +249,11 @@ def lease_jobs(
 
 def _jobs(app_id: int, workunit: list[Any]) -> Iterator[ReadyJob]:
     """The copies of a workunit."""
-    copies, users, id_, *facts = workunit
+    copies, holders, id_, *facts = workunit
     details = JobDetails(*facts[6:])
-    for result_id, rank, name in copies:
+    for result_id, rank, place, name in copies:
         job = Job(*[result_id, id_, app_id, name, *facts[:6], details])
-        yield ReadyJob(job, rank, set(users))
+        yield ReadyJob(job, (rank, place), set(holders))
 
 
 _caches: dict[int, JobCache] = {}
@@ -263,11 +272,11 @@ def has_jobs(known: Catalogue) -> bool:
     return any(app_id in _caches and _caches[app_id].has_jobs(known) for app_id in known.apps)
 
 
-def forget(jobs: Iterable[Job], user_id: int | None = None) -> None:
+def forget(jobs: Iterable[Job], ties: Sequence[int] = ()) -> None:
     """Drop jobs that were sent, whether from a cache or found in the queue itself, or that cannot be had any more."""
     for app_id, its in _by_app(jobs).items():
         if app_id in _caches:
-            _caches[app_id].forget(its, user_id)
+            _caches[app_id].forget(its, ties)
 
 
 def _by_app(jobs: Iterable[Job]) -> dict[int, list[Job]]:

@@ -7,22 +7,23 @@ from typing import Final
 from credit.engine.states import ServerState
 from portal.clients.wants import Statement
 
-# The order of the queue, with the id: the index of unsent results has it, so a place in the queue is found at once.
+# The order of the queue: the index of unsent results has it, so a place in the queue is found at once.
 RANK: Final = "(priority * -1)"
+PLACE: Final = "(id + queue_shift)"
 BLOCK: Final = 16
-"""Workunits of consecutive numbers, which are leased together."""
+"""Neighbouring places of the queue, whose jobs are leased together."""
 LEASE_JOBS: Final = Statement(
     f"""
 WITH head AS MATERIALIZED (
-  SELECT id, {RANK} AS rank, name, workunit_id, workunit_id / {BLOCK} AS block FROM credit_result
+  SELECT id, {RANK} AS rank, {PLACE} AS place, name, workunit_id, {PLACE} / {BLOCK} AS block FROM credit_result
    WHERE app_id = %(app_id)s::bigint AND server_state = {ServerState.UNSENT}
-     AND (app_id, {RANK}, id) >= (%(app_id)s::bigint, %(rank)s::integer, %(begin_id)s::bigint)
-   ORDER BY {RANK}, id LIMIT %(looked_at)s::integer),
+     AND (app_id, {RANK}, {PLACE}) >= (%(app_id)s::bigint, %(rank)s::integer, %(begin)s::bigint)
+   ORDER BY {RANK}, {PLACE} LIMIT %(looked_at)s::integer),
 free AS MATERIALIZED (
   SELECT * FROM head
    WHERE block NOT IN (SELECT s.block FROM scheduler_joblease s
                         WHERE s.app_id = %(app_id)s::bigint AND s.holder <> %(holder)s::bigint AND NOT {{is_over}})
-   ORDER BY rank, id LIMIT %(most)s::integer),
+   ORDER BY rank, place LIMIT %(most)s::integer),
 leased AS (
   INSERT INTO scheduler_joblease AS s (app_id, block, holder, until)
   SELECT DISTINCT %(app_id)s::bigint, block, %(holder)s::bigint, now() + make_interval(secs => %(lease_secs)s::float8)
@@ -36,18 +37,18 @@ expired AS (
      WHERE app_id = %(app_id)s::bigint AND until < now() - interval '1 minute'
        AND block NOT IN (SELECT block FROM free) FOR UPDATE SKIP LOCKED)),
 jobs AS (
-  SELECT workunit_id, json_agg(json_build_array(id, rank, name)) AS copies
+  SELECT workunit_id, json_agg(json_build_array(id, rank, place, name)) AS copies
     FROM free WHERE block IN (SELECT block FROM leased) GROUP BY workunit_id)
-SELECT (SELECT count(*) FROM head), (SELECT max(ARRAY[rank, id]) FROM head),
-       (SELECT count(*) FROM free), (SELECT max(ARRAY[rank, id]) FROM free),
+SELECT (SELECT count(*) FROM head), (SELECT max(ARRAY[rank, place]) FROM head),
+       (SELECT count(*) FROM free), (SELECT max(ARRAY[rank, place]) FROM free),
        (SELECT json_agg(json_build_array(c.copies, ARRAY(
-                 SELECT coalesce(o.user_id, 0) FROM credit_result o WHERE o.workunit_id = w.id), w.id, w.fpops_est,
-                 w.fpops_bound, w.memory_bound_bytes, w.disk_bound_bytes, w.delay_bound_secs, w.min_quorum,
-                 w.name, w.command_line, w.input_files, w.output_files))::text
+                 SELECT unnest(o.ties || coalesce(o.user_id, 0)) FROM credit_result o WHERE o.workunit_id = w.id),
+                 w.id, w.fpops_est, w.fpops_bound, w.memory_bound_bytes, w.disk_bound_bytes, w.delay_bound_secs,
+                 w.min_quorum, w.name, w.command_line, w.input_files, w.output_files))::text
           FROM jobs c JOIN credit_workunit w ON w.id = ANY (ARRAY[c.workunit_id]))
 """.replace("{is_over}", "s.until NOT BETWEEN now() AND now() + interval '1 minute'")
 )
-"""The first jobs of an app's queue in blocks of workunits that nobody else has leased.
+"""The first jobs of an app's queue in blocks of places that nobody else has leased.
 
 Locks leases by block; leases that ended long ago are deleted with SKIP LOCKED. A lease that ends in more than a minute
 was made while the database's clock was wrong.

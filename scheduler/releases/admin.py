@@ -221,6 +221,15 @@ class ReleasePages(ModelAdmin):
         except NotPossible as error:
             messages.error(request, texts.error(error))
             return redirect("admin:scheduler_releasedraft_changelist")
+        if proposal is not None and two_persons.is_guarded(version, proposal):
+            messages.error(
+                request,
+                gettext(
+                    "The version before it is withdrawn. Release that one to all first, which another operator "
+                    "confirms; then roll this one back."
+                ),
+            )
+            return redirect("admin:scheduler_releasedraft_changelist")
         if proposal is not None:
             return redirect("admin:portal_change_step", proposals.keep(request.session, proposal))
         assert wanted is not None  # a roll-back withdraws

@@ -89,7 +89,7 @@ def _key_lines(payload: Payload) -> list[tuple[str, str]]:
 
 
 def _guard(version: Any, proposal: Proposal) -> bool:
-    return proposal.operation == "release:release" or (
+    return proposal.operation in ("release:release", "release:roll_back_to_withdrawn") or (
         not proposal.operation and proposal.changes.get("is_deprecated", [None, None])[1] is False
     )
 

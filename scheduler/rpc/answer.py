@@ -133,7 +133,7 @@ def _answer(
     counted, records = yield from _store_reports(account, host, work, reported, now, is_locked=is_locked)
     queries = _queries(work, draw)
     jobs, waiting = yield from _jobs(account.user_id, queries, work, taken, draw, is_locked=is_locked)
-    judged = _count_reports(work, reported, counted, records, now)
+    judged = _count_reports(work, reported, counted, records, account.jobs_of_day, now)
     began = _send(work, jobs, changes, account.jobs_of_day, now)
     _add_records(work, changes, records.ids, judged, began)
     reasons_given = yield from _reasons(request, key_step, work, queries, waiting)
@@ -196,18 +196,25 @@ def _store_reports(
         return set(), account.records
     if not is_locked:
         raise writes.Outdated
-    counted, locked = yield from store.report(host.id, rows, account.jobs_of_day, now)
+    claimed = [report.known.workunit_id for report in reported if report.known.host_id is None]
+    counted, locked = yield from store.report(host.id, rows, claimed, account.jobs_of_day, now)
     return counted, locked if counted else account.records
 
 
 def _count_reports(
-    work: Dispatch, reported: list[Report], counted: set[int], records: StoredRecords, now: dt.datetime
+    work: Dispatch,
+    reported: list[Report],
+    counted: set[int],
+    records: StoredRecords,
+    jobs_of_day: JobsOfDay,
+    now: dt.datetime,
 ) -> set[RecordKey]:
     """Continue with the locked records, in which reports and lost jobs count; the keys of those that changed."""
     if not counted:
         return set()
     dispatch.renew_records(work, records.records)
     ended = reports.endings(reported, work.lost, counted)
+    reports.count_undone(ended, jobs_of_day, work.selection.records, work.selection.today)
     known, own = work.catalogue, work.selection.records
     judged = reports.count(ended, known.apps, known.versions_by_app, own, work.computer, now)
     # A new version's record is stored when a job of it is sent, and not before.
@@ -236,7 +243,10 @@ def _jobs(
 def _picked(
     user_id: int, queries: list[JobQuery], work: Dispatch, draw: random.Random
 ) -> Steps[tuple[list[Job], Waiting | None]]:
-    """Jobs from the heads of the queues and, if those have too few, from elsewhere, with counts of waiting jobs."""
+    """Jobs from the heads of the queues and, if those have too few, from elsewhere, with counts of waiting jobs.
+
+    Last of all come copies that are kept for others: if nothing else suits, nobody has to go without.
+    """
     known = work.catalogue
     jobs, heads = yield from queue.pick(user_id, queries)
     found = Counter([job.app_id for job in jobs])
@@ -248,12 +258,13 @@ def _picked(
     waiting = None
     if short:
         others = dispatch.queries_of_other_apps(work, queries, sum(query.most for query in short))
-        more, waiting = yield from queue.pick_elsewhere(user_id, short + others, queries + others, jobs)
-        jobs += more
+        kept = [query.with_ties() for query in queries + others if query.avoids_ties and not query.is_strict]
+        more, waiting = yield from queue.pick_elsewhere(user_id, short + others + kept, queries + others, jobs)
+        jobs += {job.id: job for job in more}.values()
         found.update([job.app_id for job in more])
     for query in queries:
         known.note_head(query.app_id, heads.get(query.app_id) if found[query.app_id] >= query.most else None)
-    job_cache.forget(jobs, user_id)
+    job_cache.forget(jobs, work.ties)
     return jobs, waiting
 
 
@@ -265,8 +276,8 @@ def _send(
     for job in jobs:
         selection.offer(job)
     began = set()
-    if selection.sent and not probation.counts_for(jobs_of_day.day, selection.today):
-        jobs_of_day.day, jobs_of_day.counts = selection.today, {}
+    if selection.sent:
+        jobs_of_day.begin(selection.today)
     for each in selection.sent:
         key = each.choice.key
         record = selection.records.get(key) or selection.records.setdefault(key, HostVersionFacts())
@@ -285,6 +296,7 @@ def _send(
                 each.choice,
                 believed_benchmark(work.computer.p_fpops, dispatch.ceilings()),
                 now + dt.timedelta(seconds=each.job.delay_bound_secs),
+                work.ties,
                 one_per_user=selection.apps[each.job.app_id].one_result_per_user,
                 must_replicate=each.must_replicate,
             )

@@ -37,6 +37,7 @@ def _answer(request: ClientRequest) -> Steps[ClientReply]:
             yield from identify.check_key(authenticator_of(request.body[:LONG_NBYTES]))
         # The raw body, whatever its content type: clients call it a form, newer ones XML.
         message = yield from parsed(partial(parse_request, request.body, is_cut=request.is_cut), len(request.body))
+        message.address = request.address
         return xml_reply((yield from rpc_answer.answer(message, now=clock.now())))
     # Clients accept no error numbers here: they get a notice to show, and a time to wait.
     except identify.UnknownKey as unknown:

@@ -23,6 +23,7 @@ from scheduler.engine.needs import Needs
 from scheduler.engine.reasons import Reason, sentence
 from scheduler.engine.request import CPU, GPU_TYPES, SchedulerRequest
 from scheduler.engine.selection import Limits, Selection, jobs_by_app_weight, jobs_wanted
+from scheduler.engine.ties import Separation, ties_of
 from scheduler.engine.versions import Choices
 from scheduler.programs.catalogue import BEFORE_ALL, Catalogue
 from scheduler.rpc.queue import Waiting
@@ -36,7 +37,8 @@ class Dispatch:
     """A request for work while it is answered: the versions for the computer, and the jobs found so far.
 
     ``scores``: how much the volunteer likes each app (`keywords.score`). ``inherited``: for each missing record, the
-    version whose statistics it takes over. ``lost``: jobs to give up; ``again``: jobs to send again.
+    version whose statistics it takes over. ``lost``: jobs to give up; ``again``: jobs to send again. ``ties``: what the
+    computer shares with others that may be the same person's (`engine.ties`).
     """
 
     catalogue: Catalogue
@@ -46,6 +48,7 @@ class Dispatch:
     inherited: dict[RecordKey, int] = field(default_factory=dict)
     lost: list[KnownResult] = field(default_factory=list)
     again: list[tuple[KnownResult, Choice]] = field(default_factory=list)
+    ties: list[int] = field(default_factory=list)
 
 
 def computer_of(request: SchedulerRequest) -> Computer:
@@ -115,7 +118,9 @@ def begin(
         selection.reasons.add(Reason.TOO_SOON)
     elif not wanted and request.wants_work:
         selection.reasons.add(Reason.REFUSED_TYPE)
-    work = Dispatch(catalogue, computer, selection)
+    key_age_secs = now.timestamp() - account.key_created_at
+    ties = ties_of(account.user_id, request.address, request.host.host_cpid, key_age_secs, settings.SECRET_KEY)
+    work = Dispatch(catalogue, computer, selection, ties=ties)
     if wanted:
         selection.choices = _choices(request, account.user_id, work, wanted)
     return work
@@ -264,24 +269,27 @@ def _query(dispatch: Dispatch, app_id: int, most: int) -> JobQuery:
         NO_LIMIT if disk is None else disk,
         dispatch.catalogue.apps[app_id].one_result_per_user,
         *dispatch.catalogue.heads.get(app_id, BEFORE_ALL),
+        dispatch.ties,
+        settings.SEPARATE_REPLICAS != Separation.OFF,
+        settings.SEPARATE_REPLICAS == Separation.STRICT,
     )
 
 
 def from_random_place(query: JobQuery, left: int, app: AppFacts, draw: random.Random) -> JobQuery:
     """The query for the jobs that are still missing, from a random place in the app's queue on."""
-    rank, id_ = _place(app, query.rank if app.first_rank is None else max(query.rank, app.first_rank), draw)
-    return replace(query, most=left, rank=rank, begin_id=id_)
+    rank, begin = _place(app, query.rank if app.first_rank is None else max(query.rank, app.first_rank), draw)
+    return replace(query, most=left, rank=rank, begin=begin)
 
 
 def _place(app: AppFacts, rank: int, draw: random.Random) -> tuple[int, int]:
-    """A random place, as (-priority, id).
+    """A random place in the queue (`job_cache.Place`).
 
     Half of the time it is among the most urgent jobs, else behind them, as these may suit no computer like this one.
     """
     if app.last_rank is not None and app.last_rank > rank and draw.random() < 0.5:
-        # Their ids may all be lower than those of the urgent ones.
-        return draw.randint(rank + 1, app.last_rank), draw.choice((0, draw.randint(0, app.last_id)))
-    return rank, draw.randint(app.first_id, app.last_id) if app.first_id < app.last_id else app.first_id
+        # Their places may all be lower than those of the urgent ones.
+        return draw.randint(rank + 1, app.last_rank), draw.choice((0, draw.randint(0, app.last_place)))
+    return rank, draw.randint(app.first_place, app.last_place) if app.first_place < app.last_place else app.first_place
 
 
 def messages(selection: Selection, waiting: Waiting | None) -> list[str]:

@@ -21,20 +21,24 @@ def _as_json(queries: Sequence[JobQuery]) -> str:
     return orjson.dumps(queries).decode()
 
 
+def _as_text(value: float | Sequence[int]) -> str:
+    return f"{{{','.join(map(str, value))}}}" if isinstance(value, Sequence) else str(value)
+
+
 def pick(user_id: int, queries: Sequence[JobQuery]) -> Steps[tuple[list[Job], dict[int, tuple[int, int]]]]:
     """Lock jobs at the heads of the apps' queues; these in the queue's order, and by app where its queue begins now."""
     # As texts, since for numbers the driver would prepare another statement for each size.
     values = {"user_id": str(user_id)} | {
-        f"{name}_{number}": str(getattr(query, name))
+        f"{name}_{number}": _as_text(getattr(query, name))
         for number, query in enumerate(queries)
         for name in rpc_sql.JOB_QUERY
     }
     [(picked,)] = yield from fetch(Step(rpc_sql.pick(len(queries)), values))
     jobs: list[Job] = []
     heads: dict[int, tuple[int, int]] = {}
-    for *facts, rank, begin_id in orjson.loads(picked or "[]"):
+    for *facts, rank, begin in orjson.loads(picked or "[]"):
         jobs.append(_job(facts))
-        heads[jobs[-1].app_id] = rank, begin_id
+        heads[jobs[-1].app_id] = rank, begin
     return jobs, heads
 
 

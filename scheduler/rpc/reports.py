@@ -13,13 +13,16 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, Final
 
+from django.conf import settings
+
 from credit.engine import probation
 from credit.engine.probation import Ending
 from credit.engine.states import Outcome, ServerState
 from scheduler.engine import copies, outputs, versions
 from scheduler.engine.facts import AppFacts, Computer, Records, Version
 from scheduler.engine.request import ReportedResult, SchedulerRequest
-from scheduler.rpc.store import Account, KnownHost, KnownResult
+from scheduler.files.certificates import is_size_key
+from scheduler.rpc.store import Account, JobsOfDay, KnownHost, KnownResult
 
 CLIENT_DONE: Final = 5
 CLIENT_ABORTED: Final = 6
@@ -56,7 +59,7 @@ def judge(account: Account, host_id: int, request: SchedulerRequest, now: dt.dat
 
 def _can_count(known: KnownResult, host_id: int, said: ReportedResult) -> bool:
     if known.host_id != host_id:
-        return _was_forgotten(known) and _shows_outputs(known, said)
+        return _was_forgotten(known) and _was_given(known, said)
     is_late = known.server_state == ServerState.OVER and known.outcome in _LATE
     return known.server_state == ServerState.IN_PROGRESS or is_late
 
@@ -66,13 +69,13 @@ def _was_forgotten(known: KnownResult) -> bool:
     return known.host_id is None and known.sent_at is None and known.outcome == Outcome.NO_REPLY
 
 
-def _shows_outputs(known: KnownResult, said: ReportedResult) -> bool:
-    """Whether the report has the MD5s of the outputs that have come.
+def _was_given(known: KnownResult, said: ReportedResult) -> bool:
+    """Whether the report has the addresses at which the outputs came: whoever was given the job has them, nobody else.
 
-    Only who has another copy of the workunit knows them, too, and a person gets one result of a workunit.
+    Clients report each output with its address. The MD5s would be known to everybody with a copy of the workunit.
     """
-    here = {file.name: file.md5 for file in said.files}
-    return bool(known.uploads) and all(here.get(upload.name) == upload.md5 for upload in known.uploads)
+    keys = {file.name: file.address_key for file in said.files}
+    return bool(known.uploads) and all(is_size_key(each.name, keys.get(each.name, "")) for each in known.uploads)
 
 
 def _judged(known: KnownResult, said: ReportedResult, now: dt.datetime) -> Report:
@@ -151,6 +154,22 @@ def count(
                     probation.count_failing(records[key], app.rules)
                     changed.add(key)
     return changed
+
+
+def count_undone(
+    endings: Iterable[tuple[KnownResult, Ending]], jobs_of_day: JobsOfDay, records: Records, today: dt.date
+) -> None:
+    """Jobs that were not computed count once more in the day's quota, if they are more than a share of the day's."""
+    for known, ending in endings:
+        if ending not in probation.UNDONE:
+            continue
+        jobs_of_day.begin(today)
+        nundone = jobs_of_day.undone.get(known.key, 0) + 1
+        njobs = jobs_of_day.counts.get(known.key, 0)
+        njobs += probation.counts_again(nundone, njobs, settings.MAX_UNDONE_SHARE)
+        jobs_of_day.undone[known.key], jobs_of_day.counts[known.key] = nundone, njobs
+        if (record := records.get(known.key)) is not None:
+            record.jobs_day, record.n_jobs_today = today, njobs
 
 
 def endings(

@@ -12,7 +12,7 @@ from typing import Final
 from credit.engine.states import AssimilateState, Outcome, ServerState, ValidateState
 from credit.models.work import MAX_RESULTS_PER_WORKUNIT
 from portal.clients.wants import Statement
-from scheduler.ready_jobs.sql import RANK
+from scheduler.ready_jobs.sql import PLACE, RANK
 
 WINDOW: Final = 200
 """Waiting jobs of an app that are looked at, at the head of the queue and, if that is not enough, from a random place.
@@ -58,7 +58,7 @@ SELECT u.id, u.name, u.email, u.cross_project_id, date_part('epoch', u.created_a
        p.mod_time, CASE WHEN p.mod_time > q.preferences_at THEN p.text END, s.jobs_day, s.jobs_of_day::text,
        array_to_json(s.cpids)::text, date_part('epoch', s.named_jobs_until), s.repeated_seqno,
        s.repeated_times, date_part('epoch', s.work_asked_at),
-       h.xmin::text, q.n
+       h.xmin::text, date_part('epoch', k.created_at), q.n
   FROM jsonb_to_recordset(%(askers)s::jsonb) AS q(n integer, {{asker}}, host_id bigint, names text[], reported text[],
        preferences_at float8)
   JOIN portal_clientkey k ON {{key}}
@@ -82,7 +82,14 @@ READ_BY_WEAK_KEY: Final = Statement(
 )
 
 _OWNER: Final = "(SELECT owner_id FROM portal_host WHERE id = %(host_id)s::bigint)"
+# No longer than it has run, nor longer than the workunit is there.
+_SENT_AT: Final = """greatest(n.received_at - make_interval(secs => n.elapsed_secs),
+                             (SELECT created_at FROM credit_workunit WHERE id = r.workunit_id))"""
 _SPEED: Final = "(SELECT p_fpops FROM portal_host WHERE id = %(host_id)s::bigint)"
+LOCK_WORKUNITS: Final = Statement("""
+SELECT id FROM credit_workunit WHERE id = ANY (%(workunits)s::bigint[]) ORDER BY id FOR NO KEY UPDATE
+""")
+"""Before a report claims results that a restored database has forgotten, so that it sees what others have just got."""
 REPORT: Final = Statement(f"""
 WITH n AS (
   SELECT * FROM jsonb_to_recordset(%(rows)s::jsonb) AS n(id bigint, workunit_id bigint, outcome smallint,
@@ -101,6 +108,7 @@ done AS (
          peak_disk_bytes = n.peak_disk_bytes, stderr_text = n.stderr_text, report_faults = n.report_faults,
          outputs = n.outputs, output_digest = decode(n.output_digest, 'hex'),
          host_id = %(host_id)s::bigint,
+         sent_at = CASE WHEN r.sent_at IS NULL THEN {_SENT_AT} ELSE r.sent_at END,
          user_id = CASE WHEN r.sent_at IS NULL THEN {_OWNER} ELSE r.user_id END,
          peak_flops = CASE WHEN r.sent_at IS NULL THEN {_SPEED} ELSE r.peak_flops END,
          p_fpops = CASE WHEN r.sent_at IS NULL THEN {_SPEED} ELSE r.p_fpops END
@@ -127,26 +135,31 @@ v AS MATERIALIZED (
 SELECT ARRAY(SELECT id FROM done), ({_RECORDS} FROM v)
 """)
 
-# Copies of a workunit are neighbours in the queue, and only the first of them is looked at, as one person gets one. Who
+# Of the copies of a workunit from the beginning on, only the first is looked at, as one person gets one. Who
 # has which copies is asked for as an array, so that a workunit's results are looked at and never all of a person's,
 # whatever the statistics say. Locks results and their workunits, SKIP LOCKED.
 _PICKED: Final = f"""
          SELECT r.id, w.id AS workunit_id, r.name, w.name AS workunit_name, w.fpops_est, w.fpops_bound,
                 w.memory_bound_bytes, w.disk_bound_bytes, w.delay_bound_secs, w.min_quorum, w.command_line,
                 w.input_files, w.output_files
-           FROM (SELECT id, {RANK} AS rank FROM credit_result
+           FROM (SELECT id, {RANK} AS rank, {PLACE} AS place FROM credit_result
                   WHERE app_id = a.app_id AND server_state = {ServerState.UNSENT}
-                    AND (app_id, {RANK}, id) >= (a.app_id, {{begin}})
-                  ORDER BY {RANK}, id LIMIT {WINDOW}) c
+                    AND (app_id, {RANK}, {PLACE}) >= (a.app_id, {{begin}})
+                  ORDER BY {RANK}, {PLACE} LIMIT {WINDOW}) c
            JOIN credit_result r ON r.id = ANY (ARRAY[c.id]) AND r.server_state = {ServerState.UNSENT}
            JOIN credit_workunit w ON w.id = ANY (ARRAY[r.workunit_id])
           WHERE w.memory_bound_bytes <= a.memory_bytes AND w.disk_bound_bytes <= a.disk_bytes
             AND w.fpops_est <= a.flops * (w.delay_bound_secs - a.delay_secs){{more}}
             AND %(user_id)s::bigint <> ALL (ARRAY(
-                SELECT CASE WHEN o.server_state = {ServerState.UNSENT} AND (o.priority * -1, o.id) < (c.rank, c.id)
-                            THEN %(user_id)s::bigint WHEN a.one_per_user THEN coalesce(o.user_id, 0) ELSE 0 END
+                SELECT CASE WHEN o.server_state = {ServerState.UNSENT}
+                             AND (o.priority * -1, o.id + o.queue_shift, o.id) < (c.rank, c.place, c.id)
+                             AND (o.priority * -1, o.id + o.queue_shift) >= ({{begin}})
+                            THEN %(user_id)s::bigint
+                            WHEN a.avoids_ties AND (o.ties && a.ties OR o.user_id = ANY (a.ties))
+                            THEN %(user_id)s::bigint
+                            WHEN a.one_per_user THEN coalesce(o.user_id, 0) ELSE 0 END
                   FROM credit_result o WHERE o.workunit_id = w.id))
-          ORDER BY c.rank, c.id LIMIT a.most
+          ORDER BY c.rank, c.place LIMIT a.most
             FOR NO KEY UPDATE OF r, w SKIP LOCKED
 """
 _JOBS: Final = """json_agg(json_build_array(p.id, p.workunit_id, a.app_id, p.name, p.fpops_est, p.fpops_bound,
@@ -161,7 +174,9 @@ JOB_QUERY: Final = {
     "disk_bytes": "float8",
     "one_per_user": "boolean",
     "rank": "integer",
-    "begin_id": "bigint",
+    "begin": "bigint",
+    "ties": "bigint[]",
+    "avoids_ties": "boolean",
 }
 
 
@@ -176,14 +191,14 @@ def pick(nqueries: int) -> Statement:
         for number in range(nqueries)
     )
     return Statement(f"""
-SELECT {_JOBS}, f.rank, f.id))::text
+SELECT {_JOBS}, f.rank, f.place))::text
   FROM (VALUES {rows}) AS a({", ".join(JOB_QUERY)})
  CROSS JOIN LATERAL (
-       SELECT {RANK} AS rank, id FROM credit_result
+       SELECT {RANK} AS rank, {PLACE} AS place FROM credit_result
         WHERE app_id = a.app_id AND server_state = {ServerState.UNSENT}
-          AND (app_id, {RANK}, id) >= (a.app_id, a.rank, a.begin_id)
-        ORDER BY {RANK}, id LIMIT 1) f
- CROSS JOIN LATERAL ({_PICKED.format(begin="f.rank, f.id", more="")}) p
+          AND (app_id, {RANK}, {PLACE}) >= (a.app_id, a.rank, a.begin)
+        ORDER BY {RANK}, {PLACE} LIMIT 1) f
+ CROSS JOIN LATERAL ({_PICKED.format(begin="f.rank, f.place", more="")}) p
 """)
 
 
@@ -221,7 +236,7 @@ SELECT ARRAY[count(*), count(*) FILTER (WHERE w.memory_bound_bytes > a.memory_by
        disk_bytes float8)
  CROSS JOIN LATERAL (SELECT workunit_id FROM credit_result
                       WHERE app_id = a.app_id AND server_state = {ServerState.UNSENT}
-                      ORDER BY {RANK}, id LIMIT {WINDOW}) c
+                      ORDER BY {RANK}, {PLACE} LIMIT {WINDOW}) c
   JOIN credit_workunit w ON w.id = c.workunit_id
 """
 DIAGNOSE: Final = Statement(_DIAGNOSIS)
@@ -229,8 +244,9 @@ _NOT_FOUND: Final = " AND r.id <> ALL (%(found)s::bigint[])"
 PICK_ELSEWHERE: Final = Statement(f"""
 SELECT (SELECT {_JOBS}))::text
           FROM jsonb_to_recordset(%(short)s::jsonb) AS a(app_id bigint, most integer, flops float8, delay_secs float8,
-               memory_bytes float8, disk_bytes float8, one_per_user boolean, rank integer, begin_id bigint)
-         CROSS JOIN LATERAL ({_PICKED.format(begin="a.rank, a.begin_id", more=_NOT_FOUND)}) p),
+               memory_bytes float8, disk_bytes float8, one_per_user boolean, rank integer, begin bigint,
+               ties bigint[], avoids_ties boolean)
+         CROSS JOIN LATERAL ({_PICKED.format(begin="a.rank, a.begin", more=_NOT_FOUND)}) p),
        ({_DIAGNOSIS})
 """)
 """If the heads have too few: at a random place, with possible reasons for the client if it finds nothing."""
@@ -274,7 +290,8 @@ _COLUMNS: Final = {
     "sent": (
         "id bigint, host_id bigint, user_id bigint, app_version_id bigint, processor_type text, peak_flops "
         "float8, p_fpops float8, projected_flops float8, ninstances float8, sent_at timestamptz, deadline_at "
-        "timestamptz, one_per_user boolean, must_replicate boolean"
+        "timestamptz, one_per_user boolean, must_replicate boolean, "
+        "ties bigint[], is_strict boolean"
     ),
     "begun": "id bigint, host_id bigint, host_scale_at timestamptz, max_jobs_per_day integer",
     "judged": (
@@ -302,12 +319,16 @@ _PARTS: Final = {
      SET server_state = {ServerState.IN_PROGRESS}, host_id = n.host_id, user_id = n.user_id,
          app_version_id = n.app_version_id, processor_type = n.processor_type, peak_flops = n.peak_flops,
          p_fpops = n.p_fpops, projected_flops = n.projected_flops, ninstances = n.ninstances, sent_at = n.sent_at,
-         deadline_at = n.deadline_at
+         deadline_at = n.deadline_at, ties = n.ties
     FROM {{given}}
    WHERE r.id = ANY (ARRAY[n.id]) AND r.server_state = {ServerState.UNSENT}
      -- Between the picking's snapshot and its lock another computer of this person may have got a copy.
      AND NOT (n.one_per_user AND n.user_id = ANY (ARRAY(
               SELECT coalesce(o.user_id, 0) FROM credit_result o WHERE o.workunit_id = r.workunit_id)))
+     -- Or somebody with a tie to this one.
+     AND NOT (n.is_strict AND EXISTS (
+              SELECT FROM credit_result o WHERE o.workunit_id = r.workunit_id
+                 AND (o.ties && n.ties OR o.user_id = n.user_id)))
   RETURNING r.id, r.name, r.workunit_id, r.sent_at, n.must_replicate""",
     "replicated": f"""
   UPDATE credit_workunit w

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from credit.engine import probation
 from credit.engine.averages import Average, AverageWithVariance
 from credit.engine.facts import HostVersionFacts
 from portal.clients.wants import Query, Row, Step, Steps, fetch
@@ -107,10 +108,19 @@ class StoredRecords(NamedTuple):
 
 @dataclass(slots=True)
 class JobsOfDay:
-    """How many jobs of each (host, version) record the computer was sent on a (UTC) day; None: never any."""
+    """How many jobs of each (host, version) record count for the computer's quota of a (UTC) day; None: never any.
+
+    ``undone``: how many ended on that day without having been computed.
+    """
 
     day: dt.date | None = None
     counts: dict[RecordKey, int] = field(default_factory=dict)
+    undone: dict[RecordKey, int] = field(default_factory=dict)
+
+    def begin(self, today: dt.date) -> None:
+        """Count for ``today``, if this is not counted already."""
+        if not probation.counts_for(self.day, today):
+            self.day, self.counts, self.undone = today, {}, {}
 
 
 @dataclass(slots=True)
@@ -127,6 +137,7 @@ class Account:
     cross_project_id: str
     created_at: float
     key_id: int
+    key_created_at: float
     key_used_at: float | None
     credit: Credit
     host: KnownHost | None
@@ -179,6 +190,7 @@ class ReadRow(NamedTuple):
     repeated_times: int | None
     work_asked_at: float | None
     host_version: str | None
+    key_created_at: float
     number: int
 
     def host(self) -> KnownHost | None:
@@ -270,6 +282,7 @@ def _account(row: ReadRow) -> Account:
         cross_project_id=row.cross_project_id,
         created_at=row.user_created_at,
         key_id=row.key_id,
+        key_created_at=row.key_created_at,
         key_used_at=row.key_used_at,
         credit=Credit(row.user_credit or 0.0, row.user_expavg or 0.0, row.user_expavg_at),
         host=row.host(),
@@ -295,8 +308,9 @@ def _job_again(values: Sequence[Any], details: Sequence[Any]) -> Job:
 def _jobs_of_day(day: dt.date | None, counts: str | None) -> JobsOfDay:
     if day is None:
         return JobsOfDay()
-    rows = orjson.loads(counts or "[]")
-    return JobsOfDay(day, {RecordKey(*key): njobs for *key, njobs in rows})
+    rows = [(RecordKey(*row[:3]), *row[3:]) for row in orjson.loads(counts or "[]")]
+    undone = {key: nundone[0] for key, _, *nundone in rows if nundone}
+    return JobsOfDay(day, {key: njobs for key, njobs, *_ in rows}, undone)
 
 
 def _records(text: str | None, jobs: JobsOfDay) -> StoredRecords:
@@ -322,13 +336,15 @@ def _records(text: str | None, jobs: JobsOfDay) -> StoredRecords:
 
 
 def report(
-    host_id: int, rows: Sequence[Mapping[str, Any]], jobs: JobsOfDay, now: dt.datetime
+    host_id: int, rows: Sequence[Mapping[str, Any]], claimed: Sequence[int], jobs: JobsOfDay, now: dt.datetime
 ) -> Steps[tuple[set[int], StoredRecords]]:
     """Store what became of results, and wake their workunits; the ids of those that were still open or late, and the
     computer's records, locked, if there were any.
 
-    The others were reported before, by a request that was answered while this one was on its way.
+    The others were reported before, by a request that was answered while this one was on its way. ``claimed``: the
+    workunits of results that a restored database has forgotten.
     """
+    before = [Step(rpc_sql.LOCK_WORKUNITS, {"workunits": list(claimed)})] if claimed else []
     values = {"rows": orjson.dumps(rows).decode(), "host_id": str(host_id), "now": now.isoformat()}
-    [(counted, records)] = yield from fetch(Step(rpc_sql.REPORT, values))
+    [(counted, records)] = yield from fetch(*before, Step(rpc_sql.REPORT, values))
     return set(counted), _records(records, jobs)

@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import orjson
+from django.conf import settings
 
 from credit.engine.facts import HostVersionFacts
 from portal.clients.wants import Query, Row, Step, Steps
 from scheduler.engine.facts import Choice, Job, RecordKey
+from scheduler.engine.ties import Separation
 from scheduler.rpc import sql as rpc_sql
 from scheduler.rpc.store import JobsOfDay, KnownHost
 
@@ -156,7 +158,14 @@ def _rows(host_id: int, user_id: int, changes: Changes, now: str) -> dict[str, l
 
 
 def job_row(
-    job: Job, choice: Choice, p_fpops: float, deadline_at: dt.datetime, *, one_per_user: bool, must_replicate: bool
+    job: Job,
+    choice: Choice,
+    p_fpops: float,
+    deadline_at: dt.datetime,
+    ties: Sequence[int],
+    *,
+    one_per_user: bool,
+    must_replicate: bool,
 ) -> dict[str, Any]:
     return {
         "id": job.id,
@@ -171,6 +180,9 @@ def job_row(
         "deadline_at": deadline_at.isoformat(),
         "one_per_user": one_per_user,
         "must_replicate": must_replicate,
+        # Whose account it is stands in a column of its own.
+        "ties": [tie for tie in ties if tie < 0],
+        "is_strict": settings.SEPARATE_REPLICAS == Separation.STRICT,
     }
 
 
@@ -198,5 +210,8 @@ def record_row(key: RecordKey, record: HostVersionFacts, id_: int | None, inheri
 def jobs_of_day_columns(jobs: JobsOfDay) -> dict[str, Any]:
     return {
         "jobs_day": jobs.day.isoformat() if jobs.day else None,
-        "jobs_of_day": [[*key, njobs] for key, njobs in jobs.counts.items()],
+        "jobs_of_day": [
+            [*key, njobs, jobs.undone[key]] if key in jobs.undone else [*key, njobs]
+            for key, njobs in jobs.counts.items()
+        ],
     }

@@ -12,15 +12,15 @@ from django.db.backends.utils import CursorWrapper
 
 from credit.models import Result, Workunit
 from scheduler.submission import sql
-from scheduler.submission.sql import MARK
+from scheduler.submission.sql import MARK, SHIFT
 
 # Columns of a result that come from its workunit; all others have their model's defaults.
 _FROM_WORKUNIT = {
     "workunit_id": "w.id",
-    "app_id": "w.app_id",
+    "app_id": "app_id",
     "name": f"w.name || '_' || number || {MARK}",
-    # A replacement goes out before new work, so that its workunit ends soon.
-    "priority": "LEAST(32767, w.priority + CASE WHEN number >= w.target_nresults THEN 1 ELSE 0 END)",
+    "priority": "priority",
+    "queue_shift": SHIFT,
     "created_at": "%(now)s",
 }
 

@@ -42,6 +42,7 @@ _DEFAULTS: dict[str, tuple[StrOrPromise, StrOrPromise]] = {
     "max_error_results": (_("Errors after which a job fails"), _("If empty, 3.")),
     "max_total_results": (_("Maximum results of all kinds"), _("If empty, 10.")),
     "max_success_results": (_("Results without agreement after which a job fails"), _("If empty, 6.")),
+    "credit": (_("Credit per job"), _("Only for apps whose credit is given with each job.")),
     "priority": (_("Priority"), _("Higher priorities go first. If empty, 0.")),
 }
 SHOWN_FIRST = ("fpops_est", "output_files", "command_line")

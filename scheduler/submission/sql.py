@@ -43,16 +43,39 @@ UPDATE credit_workunit w SET error_mask = %(cancelled)s, need_validate = false, 
 """
 MARK: Final = "coalesce((SELECT '_r' || mark FROM scheduler_generation ORDER BY id DESC LIMIT 1), '')"
 """What the names of results end in since the last restore of the database."""
+MIN_WINDOW: Final = 256
+"""Places beyond the newest result over which even a short queue is shuffled."""
 # For {columns} and {values}: those of `scheduler.submission.create_work`. Locks nothing; the caller has the workunits
 # locked, or nobody else sees them yet.
-CREATE_RESULTS: Final = """
-        INSERT INTO credit_result ({columns})
-        SELECT {values}
-          FROM unnest(%(ids)s::bigint[], %(firsts)s::int[], %(counts)s::int[]) AS wanted(id, first, n)
-          JOIN credit_workunit w ON w.id = wanted.id,
-               generate_series(wanted.first, wanted.first + wanted.n - 1) AS number
+#
+# The place of each result is drawn at random from the head of its queue to as far beyond the newest result as the head
+# is before it. So copies of a workunit do not lie side by side, nobody knows which one comes when, and nothing that
+# waits is overtaken for longer than the queue then was.
+CREATE_RESULTS: Final = f"""
+        INSERT INTO credit_result ({{columns}})
+        WITH w AS (
+          SELECT w.id, w.app_id, w.name, number, row_number() OVER (ORDER BY w.id, number) AS nth,
+                 -- A replacement goes out before new work, so that its workunit ends soon.
+                 LEAST(32767, w.priority + CASE WHEN number >= w.target_nresults THEN 1 ELSE 0 END) AS priority
+            FROM unnest(%(ids)s::bigint[], %(firsts)s::int[], %(counts)s::int[]) AS wanted(id, first, n)
+            JOIN credit_workunit w ON w.id = wanted.id,
+                 generate_series(wanted.first, wanted.first + wanted.n - 1) AS number),
+        newest AS (SELECT coalesce(max(id), 0) AS id FROM credit_result),
+        queue AS (
+          SELECT k.app_id, k.priority, newest.id - LEAST(newest.id, (
+                   SELECT r.id + r.queue_shift FROM credit_result r
+                    WHERE r.app_id = k.app_id AND r.server_state = {ServerState.UNSENT}
+                      AND r.priority * -1 = k.priority * -1
+                    ORDER BY r.id + r.queue_shift LIMIT 1)) AS length
+            FROM (SELECT DISTINCT app_id, priority FROM w) k CROSS JOIN newest)
+        SELECT {{values}}
+          FROM w JOIN queue USING (app_id, priority)
          ORDER BY w.id, number
         """
+SHIFT: Final = (
+    f"floor(random() * (length + GREATEST(length, {MIN_WINDOW}) + (SELECT count(*) FROM w)))::bigint - length - nth"
+)
+"""From the place that a new result would have by its id to the place that was drawn for it."""
 # Locks results that are not sent. Computers may have got them before the database was restored.
 RENAME_UNSENT: Final = f"""
 UPDATE credit_result SET name = regexp_replace(name, '_r[0-9a-f]{{8}}$', '') || {MARK}

@@ -45,6 +45,7 @@ _FAULTS: Final = (
     gettext_noop("%(value)s is less than %(name)s, %(least)s"),
     gettext_noop("not a table of fields"),
     gettext_noop("not a number from 1 to below %(most)s"),
+    gettext_noop("not a number from 0 to %(most)s"),
     gettext_noop("not a line of at most 2000 characters"),
     gettext_noop("not a name of %(rule)s"),
     gettext_noop("not a whole number from %(low)s to %(high)s"),

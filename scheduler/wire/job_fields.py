@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from credit.engine.rules import MAX_CREDIT
 from scheduler.engine.limits import MAX_FILE_NBYTES, MAX_FILES_PER_JOB, MAX_JOBS_PER_SUBMISSION, is_name, name_rule
 
 MAX_FLOPS_COUNT: Final = 1e25
@@ -32,7 +33,7 @@ _COUNTS: Final[dict[str, tuple[int, int]]] = {
     "priority": (-30_000, 30_000),
 }
 _FLOPS: Final = ("fpops_est", "fpops_bound")
-FIELDS: Final = (*_FLOPS, *_COUNTS, "command_line", "input_files", "output_files", "name")
+FIELDS: Final = (*_FLOPS, *_COUNTS, "credit", "command_line", "input_files", "output_files", "name")
 
 
 class JobError(ValueError):
@@ -139,6 +140,12 @@ def _value(name: str, value: object, where: str) -> Any:
     if name in _FLOPS:
         if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value < MAX_FLOPS_COUNT:
             raise JobError(where, f"not a number from 1 to below {MAX_FLOPS_COUNT:g}")
+        return float(value)
+    if name == "credit":
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_CREDIT:
+            raise JobError(where, f"not a number from 0 to {MAX_CREDIT:g}")
         return float(value)
     if name == "command_line":
         if not isinstance(value, str) or len(value) > 2000 or not value.isprintable():

@@ -120,6 +120,7 @@ def _file(fields: dict[bytes, bytes]) -> ReportedFile:
         None if nbytes is None else int(nbytes),
         clip(fields.get(b"md5_cksum", b""), 32).lower(),
         clip(fields.get(b"error_msg", b"")[:4096], 500, entities=True),
+        clip(fields.get(b"upload_url", b"").partition(b"?")[2], 32),
     )
 
 

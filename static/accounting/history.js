@@ -1,27 +1,9 @@
 // Draws the history chart from the numbers in the page (accounting/history/charts.py), and lets the keyboard read them.
 (() => {
   const MAX_OUTLINED_BARS = 100;
-  let chart = null;
 
-  const { number, tooltipLook, axisLook, readByKeyboard } = window.cobblestone;
+  const { number, stripes, tooltipLook, axisLook, readByKeyboard, keepDrawn } = window.cobblestone;
   const colourOf = (element) => getComputedStyle(element).color;
-
-  function hatched(context, colour, ground) {
-    const tile = document.createElement("canvas");
-    tile.width = tile.height = 6;
-    const pen = tile.getContext("2d");
-    pen.fillStyle = ground;
-    pen.fillRect(0, 0, 6, 6);
-    pen.strokeStyle = colour;
-    pen.lineWidth = 2.2;
-    pen.beginPath();
-    for (const shift of [-6, 0, 6]) {
-      pen.moveTo(shift - 1, 7);
-      pen.lineTo(shift + 7, -1);
-    }
-    pen.stroke();
-    return context.createPattern(tile, "repeat");
-  }
 
   // By square root, values are drawn as roots, and ticks and words have the values. No logarithm has a place for zero.
   const DRAWN = { root: Math.sqrt, log: (value) => (value > 0 ? value : null) };
@@ -30,9 +12,9 @@
   const isLines = (data) => data.running || isApart(data);
   const swatchColour = (place) => colourOf(document.querySelector(`[data-layer="${place}"]`));
 
-  function bars(data, layer, colour, context, surface) {
+  function bars(data, layer, colour, canvas, surface) {
     const partial = new Set(data.partial);
-    const pattern = partial.size ? hatched(context, colour, surface) : null;
+    const pattern = partial.size ? stripes(canvas, colour, surface) : null;
     const fills = layer.values.map((_, bar) => (partial.has(bar) ? pattern : colour));
     return {
       backgroundColor: fills,
@@ -58,10 +40,10 @@
     stack: isApart(data) ? undefined : "layers",
   });
 
-  function datasets(data, context, colours) {
+  function datasets(data, canvas, colours) {
     const layers = data.series.map((layer, place) => {
       const colour = swatchColour(place);
-      const look = isLines(data) ? area(data, colour) : bars(data, layer, colour, context, colours.surface);
+      const look = isLines(data) ? area(data, colour) : bars(data, layer, colour, canvas, colours.surface);
       return { label: layer.name, data: layer.values.map((value) => drawn(data, value)), hidden: off.has(layer.name), ...look };
     });
     const lines = data.lines.map((line) => ({
@@ -180,19 +162,12 @@
     return [`${data.titles[bar]}: ${number(total(data, bar))} ${data.unit}`, ...parts, ...data.notes[bar]].join("; ");
   }
 
-  function draw() {
-    chart?.destroy();
-    chart = null;
+  function make(data, colours) {
     const canvas = document.getElementById("history-chart");
-    if (!canvas) return;
-    const data = JSON.parse(document.getElementById("history-data").textContent);
-    const colours = window.cobblestone.chartColours();
-    Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
-    Chart.defaults.font.size = 12;
     switches(data);
-    chart = new Chart(canvas, {
+    const chart = new Chart(canvas, {
       type: "bar",
-      data: { labels: data.labels, datasets: datasets(data, canvas.getContext("2d"), colours) },
+      data: { labels: data.labels, datasets: datasets(data, canvas, colours) },
       options: {
         animation: false,
         maintainAspectRatio: false,
@@ -206,6 +181,7 @@
       plugins: [marks(data, colours.warn)],
     });
     readByKeyboard(chart, data.labels.length, (bar) => describe(data, bar), (bar) => location.assign(data.addresses[bar]));
+    return chart;
   }
 
   // The tables are open for readers without scripts; with the chart above, each is folded, or as the visitor left it.
@@ -221,15 +197,9 @@
   document.addEventListener("htmx:beforeSwap", () => {
     for (const id of FOLDED) isOpen[id] = document.getElementById(id)?.open ?? isOpen[id];
   });
-  document.addEventListener("htmx:afterSettle", (event) => {
-    // Not after more rows of a table, which change nothing above it.
-    if (event.target.id !== "history") return;
-    fold();
-    draw();
-  });
-  document.addEventListener("themechange", draw);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+  // Not after more rows of a table, which change nothing above it.
+  document.addEventListener("htmx:afterSettle", (event) => { if (event.target.id === "history") fold(); });
 
   fold();
-  draw();
+  const draw = keepDrawn("history-data", make, ["history"]);
 })();

@@ -1,21 +1,13 @@
 // Draws the bar charts of a page from the numbers in it (#bars-data); needs Chart.js, site.js and charts.js.
-// A chart: id of its canvas, x (what the bars are), y (the unit), labels, series of {name, values, worst, colour}, lies
-// (bars lie, where names are long), stacked (the series are parts of one bar), and bounds: a number or null for each
-// label. A series may be hatched, and name a token instead of a data colour.
+// A chart: id of its canvas, x (what the bars are), y (the unit), labels, series of {name, values, worst, low, colour}, lies
+// (bars lie, where names are long), stacked (the series are parts of one bar), bounds: a number or null for each label,
+// places: numbers on the axis, where each series is a line, and least_top: where the axis ends at the least.
+// A series may be hatched, have a colour for each bar (by_bar), and name a token instead of a data colour.
 (() => {
-  const { token, number, chartColours, tooltipLook, axisLook, readByKeyboard } = window.cobblestone;
-  let charts = [];
+  const { token, number, wrapped, stripes, tooltipLook, axisLook, readByKeyboard, keepDrawn } = window.cobblestone;
 
-  // Long names in lines: on a phone they would be cut.
-  function wrapped(name, width) {
-    return name.split(" ").reduce((lines, word) => {
-      const last = lines[lines.length - 1];
-      if (last === undefined || last.length + word.length > width) return [...lines, word];
-      return [...lines.slice(0, -1), `${last} ${word}`];
-    }, []);
-  }
-
-  // A thin line from each bar's mean to the worst of what it is the mean of, and a broken one for the bound.
+  // A thin line from each bar's mean, or from the lowest, to the worst of what it is the mean of, and a broken one for the
+  // bound.
   const lines = (data, colour) => ({
     id: "lines",
     afterDatasetsDraw(chart) {
@@ -37,7 +29,7 @@
           const worst = series.worst?.[place] ?? null;
           if (worst === null) return;
           const at = data.lies ? bar.y : bar.x;
-          draw([at, at], [series.values[place], worst].map((value) => values.getPixelForValue(value)), []);
+          draw([at, at], [series.low?.[place] ?? series.values[place], worst].map((value) => values.getPixelForValue(value)), []);
         });
       });
       const half = Math.abs(amounts.getPixelForValue(1) - amounts.getPixelForValue(0)) / 2 || 20;
@@ -72,7 +64,9 @@
     const shown = [...data.series.flatMap((series) => [...series.values, ...(series.worst ?? [])]), ...(data.bounds ?? [])];
     const known = shown.filter((value) => value !== null);
     const names = { ...look.x, ticks: { ...look.x.ticks, autoSkip: !data.lies } };
-    const amounts = { ...look.y, suggestedMin: Math.min(...known), suggestedMax: Math.max(...known) };
+    if (data.places) names.type = "linear";
+    const most = Math.max(...known, data.least_top ?? -Infinity);
+    const amounts = { ...look.y, suggestedMin: Math.min(...known), suggestedMax: most };
     if (data.stacked) names.stacked = amounts.stacked = true;
     return {
       indexAxis: data.lies ? "y" : "x",
@@ -96,30 +90,12 @@
     };
   }
 
-  // Stripes in a colour, for what is not sure.
-  function stripes(canvas, colour, ground) {
-    const tile = document.createElement("canvas");
-    tile.width = tile.height = 6;
-    const pen = tile.getContext("2d");
-    pen.fillStyle = ground;
-    pen.fillRect(0, 0, 6, 6);
-    pen.strokeStyle = colour;
-    pen.lineWidth = 2.2;
-    pen.beginPath();
-    for (const shift of [-6, 0, 6]) {
-      pen.moveTo(shift - 1, 7);
-      pen.lineTo(shift + 7, -1);
-    }
-    pen.stroke();
-    return canvas.getContext("2d").createPattern(tile, "repeat");
-  }
-
   function fill(canvas, colours, series, place) {
     const colour = token(series.token ?? `--data-${series.colour ?? place}`);
     return series.hatched ? stripes(canvas, colour, colours.surface) : colour;
   }
 
-  function drawOne(data) {
+  function drawOne(data, colours) {
     const canvas = document.getElementById(data.id);
     const width = canvas.parentElement.clientWidth < 600 ? 18 : 40;
     const labels = data.lies ? data.labels.map((name) => wrapped(name, width)) : data.labels;
@@ -128,18 +104,21 @@
       const rows = Math.max(1.5 + 0.75 * data.series.length, ...labels.map((name) => 0.5 + name.length));
       canvas.parentElement.style.height = `${6 + labels.length * rows}rem`;
     }
-    const colours = chartColours();
     const chart = new Chart(canvas, {
-      type: "bar",
+      type: data.places ? "line" : "bar",
       data: {
-        labels,
-        datasets: data.series.map((series, place) => ({
-          label: series.name,
-          data: series.values,
-          backgroundColor: fill(canvas, colours, series, place),
-          hoverBackgroundColor: fill(canvas, colours, series, place),
-          maxBarThickness: 40,
-        })),
+        labels: data.places ? undefined : labels,
+        datasets: data.series.map((series, place) => {
+          const shade = series.by_bar
+            ? labels.map((_, bar) => token(`--data-${bar % 8}`)) : fill(canvas, colours, series, place % 8);
+          return {
+            label: series.name,
+            data: data.places ? series.values.map((y, at) => ({ x: data.places[at], y })) : series.values,
+            backgroundColor: shade,
+            hoverBackgroundColor: shade,
+            ...(data.places ? { borderColor: shade, pointRadius: 4, spanGaps: true } : { maxBarThickness: 40 }),
+          };
+        }),
       },
       options: options(data, colours, width),
       plugins: [lines(data, colours.text)],
@@ -148,23 +127,8 @@
     canvas.setAttribute("aria-orientation", "horizontal");
     canvas.setAttribute("aria-valuemin", "1");
     readByKeyboard(chart, data.labels.length, (place) => describe(data, place));
-    charts.push(chart);
+    return chart;
   }
 
-  function draw() {
-    for (const chart of charts) chart.destroy();
-    charts = [];
-    const source = document.getElementById("bars-data");
-    if (!source) return;
-    Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
-    Chart.defaults.font.size = 12;
-    JSON.parse(source.textContent).forEach(drawOne);
-  }
-
-  document.addEventListener("htmx:afterSettle", draw);
-  document.addEventListener("themechange", draw);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
-  // The admin's own switch sets a class.
-  new MutationObserver(draw).observe(document.documentElement, { attributeFilter: ["class"] });
-  draw();
+  keepDrawn("bars-data", (charts, colours) => charts.map((data) => drawOne(data, colours)));
 })();

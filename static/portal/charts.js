@@ -1,4 +1,5 @@
-// What all charts share: how numbers, axes and tooltips look, and how the keyboard reads values. Needs Chart.js and site.js.
+// What all charts share: when they are drawn, how numbers, axes and tooltips look, and how the keyboard reads values. Needs
+// Chart.js and site.js.
 (() => {
   const { token, localNumber } = window.cobblestone;
 
@@ -7,6 +8,33 @@
     const size = Math.abs(value);
     if (size === 0) return "0";
     return localNumber(value, { maximumFractionDigits: size >= 99.95 ? 0 : size >= 9.995 ? 1 : size >= 0.9995 ? 2 : 3 });
+  }
+
+  // Long names in lines: on a phone they would be cut.
+  function wrapped(name, width) {
+    return name.split(" ").reduce((lines, word) => {
+      const last = lines[lines.length - 1];
+      if (last === undefined || last.length + word.length > width) return [...lines, word];
+      return [...lines.slice(0, -1), `${last} ${word}`];
+    }, []);
+  }
+
+  // Stripes in a colour, for what is not sure.
+  function stripes(canvas, colour, ground) {
+    const tile = document.createElement("canvas");
+    tile.width = tile.height = 6;
+    const pen = tile.getContext("2d");
+    pen.fillStyle = ground;
+    pen.fillRect(0, 0, 6, 6);
+    pen.strokeStyle = colour;
+    pen.lineWidth = 2.2;
+    pen.beginPath();
+    for (const shift of [-6, 0, 6]) {
+      pen.moveTo(shift - 1, 7);
+      pen.lineTo(shift + 7, -1);
+    }
+    pen.stroke();
+    return canvas.getContext("2d").createPattern(tile, "repeat");
   }
 
   const chartColours = () => ({
@@ -104,5 +132,29 @@
     },
   });
 
-  Object.assign(window.cobblestone, { number, chartColours, tooltipLook, axisLook, readByKeyboard, verticalMarks });
+  // Draws what ``make`` makes of the numbers in the element ``id``, a chart or several; and again when the theme changes or
+  // htmx brings a part of the page, of ``parts`` only if they are given.
+  function keepDrawn(id, make, parts) {
+    let charts = [];
+    function draw() {
+      for (const chart of charts) chart.destroy();
+      charts = [];
+      const source = document.getElementById(id);
+      if (!source) return;
+      Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
+      Chart.defaults.font.size = 12;
+      charts = [make(JSON.parse(source.textContent), chartColours())].flat();
+    }
+    document.addEventListener("htmx:afterSettle", (event) => { if (!parts || parts.includes(event.target.id)) draw(); });
+    document.addEventListener("themechange", draw);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+    // The admin's own switch sets a class.
+    new MutationObserver(draw).observe(document.documentElement, { attributeFilter: ["class"] });
+    draw();
+    return draw;
+  }
+
+  Object.assign(window.cobblestone, {
+    number, wrapped, stripes, chartColours, tooltipLook, axisLook, readByKeyboard, verticalMarks, keepDrawn,
+  });
 })();

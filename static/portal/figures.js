@@ -1,8 +1,7 @@
 // Draws a figure's long chart from the numbers in the page (portal/dashboard/charts.py).
 (() => {
-  const { number, chartColours, tooltipLook, axisLook, readByKeyboard, verticalMarks } = window.cobblestone;
+  const { number, tooltipLook, axisLook, readByKeyboard, verticalMarks, keepDrawn } = window.cobblestone;
   const DAY = 86_400_000;
-  let chart = null;
 
   const colourOf = (layer) => getComputedStyle(document.querySelector(`[data-layer="${layer}"]`)).color;
   const exact = (at) => new Date(at).toISOString().slice(0, 16).replace("T", " ");
@@ -12,20 +11,13 @@
     return span > 3 * DAY ? text.slice(5, 10) : text.slice(11, 16);
   }
 
-  function draw() {
-    chart?.destroy();
-    const canvas = document.getElementById("figure-chart");
-    if (!canvas) return;
-    const data = JSON.parse(document.getElementById("figure-data").textContent);
-    const colours = chartColours();
+  function draw(data, colours) {
     const span = data.until - data.since;
     // All lines have all times, so that the keyboard reads them together.
     const times = [...new Set(data.series.flatMap((line) => line.points.map(([at]) => at)))].sort((a, b) => a - b);
     const values = data.series.map((line) => new Map(line.points));
     const look = axisLook(colours, gettext("Time (UTC)"), data.unit);
-    Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
-    Chart.defaults.font.size = 12;
-    chart = new Chart(canvas, {
+    const chart = new Chart(document.getElementById("figure-chart"), {
       type: "line",
       data: {
         datasets: data.series.map((line, layer) => ({
@@ -74,10 +66,8 @@
       }),
       ...data.markers.filter((mark) => mark.at <= times[place] && mark.at > (times[place - 1] ?? -Infinity)).map((mark) => mark.label),
     ].join("; "));
+    return chart;
   }
 
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
-  // The admin's own switch sets a class.
-  new MutationObserver(draw).observe(document.documentElement, { attributeFilter: ["class"] });
-  draw();
+  keepDrawn("figure-data", draw);
 })();

@@ -15,7 +15,6 @@ from prometheus_client.parser import text_string_to_metric_families
 from pytest_django import Settings
 
 from accounting.models import Day, HostLedger, HostProject, Project
-from accounting.simulation.client import SimulatedComputer
 from credit.models import Result, UserCredit
 from portal.models import Host, User
 from scheduler.submission.submit import submit
@@ -27,6 +26,7 @@ from tests.support.own_server import OwnServer
 from tests.support.second_database import in_database
 from tests.support.validator_runs import done, validate, volunteers
 from tests.support.wait import wait_until
+from tools.simulation.client import SimulatedComputer
 
 DRILL = "drill"
 BOOKS: tuple[type[Model], ...] = (User, Host, Day, HostLedger, HostProject, UserCredit, Result)

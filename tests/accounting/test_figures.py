@@ -13,6 +13,7 @@ from accounting.ledger.partitions import create_months
 from accounting.models import Note, Project, ProjectTrouble
 from portal.models import ClientKey, Host, User
 from portal.ops import heartbeats, metrics
+from tests.support.operating_figures import samples
 
 DAY = dt.timedelta(days=1)
 
@@ -33,7 +34,7 @@ def test_the_figures_are_what_there_is(alice: User) -> None:
         project=project, kind="no_work", since=now, last_at=now, volunteers=3, of_volunteers=4
     )
     create_months(now.date(), now.date() + dt.timedelta(days=92))
-    found = {(sample.name, sample.label): sample.value for sample in figures.take(now)}
+    found = samples(figures.READINGS, now)
     assert [found["am.active", within] for within in ("day", "week", "month")] == [1, 2, 3]
     assert found["am.first_contacts", ""] == 1
     assert found["am.capped", ""] == 1
@@ -43,14 +44,14 @@ def test_the_figures_are_what_there_is(alice: User) -> None:
     assert found["am.troubles", "its server fails"] == 0
     assert found["am.projects_down", ""] == 1
     assert found["services.partitions", ""] >= 3
-    rows = figures.take_tables(now)["am.troubles"]
+    rows = figures.read_troubles(now)
     assert rows[0][1:] == ["no work", "all types", {"at": now.isoformat()}, {"number": "3", "all": "4"}]
 
 
 @pytest.mark.django_db
 def test_rpcs_are_counted_over_all_web_processes() -> None:
     def totals() -> tuple[float, float]:
-        found = {(sample.name, sample.label): sample.value for sample in figures.take(timezone.now())}
+        found = samples(figures.READINGS, timezone.now())
         return found["am.rpcs", ""], found.get(("am.refused", "-206"), 0)
 
     one, other = heartbeats.WebHeartbeat("web"), heartbeats.WebHeartbeat("web")

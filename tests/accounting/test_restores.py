@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.support.backups import Backups
-from tests.support.own_server import OwnServer
+from tests.support.backups import SCRIPT, Backups
+from tests.support.own_server import PROGRAMS, OwnServer
 
 COMMITS, ROWS = 12, 3_000
 
@@ -160,3 +162,28 @@ def test_a_record_that_the_server_was_writing_when_it_died_is_no_damage(backups:
     last.write_bytes(content[:half] + bytes(last.stat().st_size - half))
     backups.run("restore", str(restored.data))
     assert rows(restored) == (COMMITS - 1) * ROWS
+
+
+def test_a_file_that_is_renamed_while_the_wal_is_read_is_read_under_its_new_name(
+    backups: Backups, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wal_end = runpy.run_path(str(SCRIPT.with_name("wal_end.py")))
+    monkeypatch.setenv("PATH", f"{PROGRAMS}:{os.environ['PATH']}")
+    folder, fault_of = backups.folder / "wal", wal_end["Wal"]._fault
+    (received,) = folder.glob("*.partial")
+
+    def rename_first(*words: Any) -> str:
+        if received.exists():
+            received.rename(received.with_suffix(""))
+        found: str = fault_of(*words)
+        return found
+
+    monkeypatch.setattr(wal_end["Wal"], "_fault", rename_first)
+    (base,) = (backups.folder / "base").iterdir()
+    assert wal_end["last_commit"](base, folder, "", "") is not None
+
+
+@pytest.mark.parametrize("sign", ["$", "`", "%", "'"])
+def test_a_path_that_the_shell_would_read_otherwise_is_refused(tmp_path: Path, sign: str) -> None:
+    refused = Backups(tmp_path / f"back{sign}ups").refuse("restore", str(tmp_path / "data"))
+    assert "no path and no time may contain" in refused[1]

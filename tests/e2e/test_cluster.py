@@ -20,7 +20,6 @@ from django.core.files.storage import default_storage
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounting.benchmarks import fleet
 from accounting.ledger import check as ledger_check
 from credit.models import App
 from credit.statistics import check as credit_check
@@ -40,6 +39,7 @@ from tests.support.s3_server import FaultyProxy, S3Server
 from tests.support.scheduler_clients import Computer, key_of
 from tests.support.small_disk import small_disk
 from tests.support.wait import wait_until
+from tools.benchmarks import am_fleet as fleet
 
 NMANAGED: Final = 12
 NVOLUNTEERS: Final = 6

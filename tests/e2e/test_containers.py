@@ -9,10 +9,10 @@ from urllib.parse import urlencode
 
 import pytest
 
-from accounting.simulation.client import SimulatedComputer
 from portal.wire.credentials import client_password_hash
 from tests.support.containers import Machine, Podman, machines, missing, write_settings
 from tests.support.wait import wait_until
+from tools.simulation.client import SimulatedComputer
 
 pytestmark = pytest.mark.long
 EMAIL, PASSWORD = "dora@example.org", "seven green boats"
@@ -71,6 +71,11 @@ def work(machine: Machine, computer: SimulatedComputer) -> None:
 def credited_secs(machine: Machine, *connection: str) -> float:
     total = "SELECT coalesce(sum(cpu_time), 0) / 1000000 FROM accounting_day"
     return float(machine.execute("database", "psql", *connection, "-Atc", total, "cobblestone", user="cobblestone"))
+
+
+@pytest.mark.parametrize("target", ["site", "database", "valkey"])
+def test_two_builds_of_an_image_are_the_same_bytes(podman: Podman, target: str) -> None:
+    assert podman.build_anew(target, "first") == podman.build_anew(target, "second")
 
 
 def test_one_machine(podman: Podman, tmp_path: Path) -> None:

@@ -20,11 +20,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from accounting.benchmarks import fleet
 from accounting.engine.amounts import MICRO
 from accounting.ledger import check
 from accounting.models import HostProject
 from tests.support.site_process import Site
+from tools.benchmarks import am_fleet as fleet
 
 NREQUESTS = int(os.environ.get("FAULT_REQUESTS", "2000"))
 HOSTS = 60

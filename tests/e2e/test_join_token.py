@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from allauth.mfa.models import Authenticator
 from playwright.sync_api import Page, expect
 
-from portal.models import ClientKey, Host, JoinToken, User
+from portal.models import ClientKey, Host, JoinToken, LoginToken, User
 from portal.wire import signing
 from tests.support.accounting_factories import make_project
 from tests.support.boinc_client import BoincClient
@@ -63,3 +64,27 @@ def test_clients_join_by_command_and_by_files_in_an_image(
 
         page.goto("/computers/joining/")
         expect(page.get_by_text(re.compile("2 of 2 computers joined"))).to_be_visible()
+
+
+def test_a_client_attaches_by_a_login_token_where_a_second_factor_is_on(
+    page: Page, site: Site, alice: User, boinc_client: BoincClient
+) -> None:
+    Authenticator.objects.create(user=alice, type=Authenticator.Type.TOTP, data={})
+    with MiniProject() as project:
+        make_project(
+            project.name,
+            project.account_key,
+            master_url=project.url,
+            url_signature=signing.sign(project.url.encode(), site.signing_key),
+        )
+        sign_in(page.context, site, alice)
+        page.goto("/connect/")
+        page.get_by_role("link", name="login token").click()
+        page.get_by_role("button", name="Create a token").click()
+        token = page.locator("#copy-token").inner_text()
+        boinc_client.attach_manager(str(page.evaluate("location.origin")) + "/", alice.email, token)
+        wait_until(boinc_client.project_urls, "the project to be attached", 30)
+        # From now on it goes by the key that it was given.
+        boinc_client.sync_manager()
+        wait_until(lambda: ClientKey.objects.exclude(last_used_at=None).exists(), "the key to be used", 30)
+        assert ClientKey.objects.get().user == alice and not LoginToken.objects.exists()

@@ -13,7 +13,6 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from accounting.models import HostProject, Project
-from accounting.simulation.client import SimulatedComputer
 from portal.models import Host, User
 from portal.templatetags.display import day
 from tests.support.accounting_factories import credit, make_host, make_project
@@ -21,6 +20,7 @@ from tests.support.am_rpc import CPUS, FPOPS, hours_pass
 from tests.support.browser_visitor import sign_in
 from tests.support.keyword_projects import report
 from tests.support.site_process import Site
+from tools.simulation.client import SimulatedComputer
 
 EMAIL, PASSWORD = "newcomer@example.org", "many small stones"
 CREDIT, HOUR = 1_000_000, 3_600_000_000

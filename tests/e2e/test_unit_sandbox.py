@@ -19,7 +19,6 @@ from django.utils import timezone
 
 from credit.models import Workunit
 from emulator.models import Run, RunState
-from portal.benchmarks.server import free_port
 from portal.models import PeriodicTask
 from portal.requested_work import queue
 from scheduler import tasks as project_tasks
@@ -28,6 +27,7 @@ from tests.support.emulator_experiments import begin, trial
 from tests.support.guarded_program import GuardedProgram
 from tests.support.site_process import CHECKOUT, environment
 from tests.support.wait import wait_until
+from tools.benchmarks.harness.server import free_port
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.e2e]
 SANDBOX = CHECKOUT / "tests" / "support" / "unit_sandbox.py"

@@ -17,6 +17,7 @@ from accounting.ledger import rollup
 from accounting.models import GrantedDay, GrantedTotal, HostProject, Project, Settlement, StatisticsImport
 from accounting.reconciliation import refresh
 from accounting.statistics import store
+from accounting.statistics.files import source_of
 from accounting.wire.statistics import HOSTS, USERS, read_tables
 from credit.models import FileDeleteState, HostCredit, Result, Workunit
 from credit.statistics import feeder
@@ -55,7 +56,7 @@ class Export:
     def keep(self) -> store.Counts:
         found = StatisticsImport.objects.get(project=self.project)
         with connection_of_its_own() as session:
-            return store.keep(session, found, self.tables, Version(), self.paths)
+            return store.keep(session, found, self.tables, Version(), source_of(self.paths))
 
 
 def three_computers(projects: list[Project]) -> list[Computer]:

@@ -26,7 +26,15 @@ from accounting.models import (
     UserProject,
 )
 from credit.laboratory.experiment import Experiment, Variant
-from credit.models import Batch, CreditExperiment, HostAppVersion, Platform, Preview, StatisticsExport
+from credit.models import (
+    Batch,
+    ConfirmingPair,
+    CreditExperiment,
+    HostAppVersion,
+    Platform,
+    Preview,
+    StatisticsExport,
+)
 from extras.badges.models import Badge
 from extras.central_factors.models import CollectedExport
 from portal.models import (
@@ -154,6 +162,15 @@ def _credit_rows(alice: User, host: Host) -> dict[str, Model]:
         "credit.hostappversion": HostAppVersion.objects.create(host=host, app=app, app_version=version),
         "credit.batch": Batch.objects.create(app=app, owner=alice, name="alices sweep"),
         "credit.creditexperiment": CreditExperiment.objects.create(owner=alice, title="Mine", settings=EXPERIMENT),
+        "credit.confirmingpair": ConfirmingPair.objects.create(
+            app=app,
+            one=alice,
+            other=User.objects.create_user("pair@example.org"),
+            together=9,
+            expected=0.5,
+            chance=1e-9,
+            needs_another=True,
+        ),
         "credit.preview": Preview.objects.create(app=app, asked_by=alice, asked_at=now, changes=NO_CHANGES),
         "credit.statisticsexport": StatisticsExport.objects.create(started_at=now),
         "central_factors.collectedexport": CollectedExport.objects.create(url="https://example.org/project/"),

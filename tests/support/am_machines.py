@@ -6,9 +6,9 @@ import dataclasses
 import datetime as dt
 
 from accounting.models import HostProject, Project
-from accounting.simulation.client import SimulatedComputer
 from portal.models import Host, User
 from tests.support.am_rpc import call, copy_of, host_of, make_computer, work
+from tools.simulation.client import SimulatedComputer
 
 ONE, OTHER, THIRD = "1" * 32, "2" * 32, "3" * 32
 

@@ -13,11 +13,11 @@ from django.test import Client
 from accounting.engine.amounts import MICRO
 from accounting.models import Day, HostLedger, HostProject, Note, Project
 from accounting.rpc import answer as rpc_answer
-from accounting.simulation.client import Device, SimulatedComputer
 from accounting.wire.requests import parse_request
 from portal.clients import plain
 from portal.clients.wants import Steps
 from portal.models import Host, User
+from tools.simulation.client import Device, SimulatedComputer
 
 # At 4.32 GFLOPS a processor earns 4.32e9 * 200 / 86,400e9 = 0.01 credits a second.
 FPOPS = 4_320_000_000

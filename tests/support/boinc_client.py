@@ -10,8 +10,8 @@ import subprocess
 from pathlib import Path
 from typing import Self
 
-from portal.benchmarks.server import free_port
 from tests.support.guarded_program import GuardedProgram
+from tools.benchmarks.harness.server import free_port
 
 BOINC = "/usr/bin/boinc"
 BOINCCMD = "/usr/bin/boinccmd"

@@ -62,19 +62,33 @@ class Podman:
 
     def build(self) -> None:
         """All images. Packages come from where this machine's pip has them."""
+        self._make_base()
+        for target in TARGETS:
+            self._build(target, f"localhost/cobblestone/{target}")
+
+    def build_anew(self, target: str, tag: str) -> str:
+        """The digest of an image of which nothing was kept of a build before, with all files of one time."""
+        self._make_base()
+        options = ["--no-cache", "--timestamp", "0", "--build-arg", "SOURCE_DATE_EPOCH=0"]
+        self._build(target, f"localhost/cobblestone-anew/{target}:{tag}", *options)
+        found = self.run("image", "inspect", "--format", "{{.Digest}}", f"localhost/cobblestone-anew/{target}:{tag}")
+        return found.strip()
+
+    def _make_base(self) -> None:
         if BASE not in self.run("images", "--format", "{{.Repository}}"):
             tar = self._folder / "base.tar"
             _run(["mmdebstrap", "--variant=minbase", "trixie", tar], self.environment, BUILD_SECS)
             self.run("import", tar, BASE)
             tar.unlink()
+
+    def _build(self, target: str, tag: str, *more: str) -> None:
         options = ["--isolation", "chroot", "--network", "host", "--build-arg", f"BASE={BASE}"]
         if certificates := os.environ.get("PIP_CERT"):
             options += ["--volume", f"{certificates}:/run/pip_cert.pem:ro", "--build-arg", "PIP_CERT=/run/pip_cert.pem"]
         if index := os.environ.get("PIP_INDEX_URL"):
             options += ["--build-arg", f"PIP_INDEX_URL={index}"]
-        for target in TARGETS:
-            names = ["--target", target, "--tag", f"localhost/cobblestone/{target}"]
-            self.run("build", *options, *names, "--file", FILES / "Containerfile", CHECKOUT)
+        names = ["--target", target, "--tag", tag]
+        self.run("build", *options, *more, *names, "--file", FILES / "Containerfile", CHECKOUT)
 
 
 class Machine:

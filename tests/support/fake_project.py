@@ -23,6 +23,7 @@ PLATFORMS = (
 class FakeProject(RawServer):
     """``config``: the inside of its configuration; ``has_account_info``: whether it tells of accounts; ``status``: of
     what it answers about accounts, if it is no success; ``words``: its error message; ``scheduler``: its address;
+    ``accounts``: the hash of each password by login; ``weak_key``: of them all; ``credit``: their total, if it tells;
     ``server_status``: what it says of its daemons, if it does; ``code_key``: the key of its programs.
     """
 
@@ -41,6 +42,10 @@ class FakeProject(RawServer):
         self.words = ""
         self.server_status = ""
         self.code_key = ""
+        self.accounts = {EMAIL: client_password_hash(PASSWORD, EMAIL)}
+        self.wants_consent = False
+        self.weak_key = WEAK_KEY
+        self.credit = ""
 
     def asked(self, page: str) -> list[bytes]:
         """The requests for a page."""
@@ -64,15 +69,26 @@ class FakeProject(RawServer):
         if self.status and page.path in ("/lookup_account.php", "/am_get_info.php"):
             return reply(b"", status=self.status)
         if page.path == "/lookup_account.php":
-            if query.get("passwd_hash") != client_password_hash(PASSWORD, EMAIL):
+            if query.get("email_addr") not in self.accounts:
+                return reply(b"<error><error_num>-136</error_num></error>")
+            if query.get("passwd_hash") != self.accounts[query["email_addr"]]:
                 return reply(b"<error><error_num>-206</error_num></error>")
             return reply(f"<account_out><authenticator>{STRONG_KEY}</authenticator></account_out>".encode())
+        if page.path == "/create_account.php":
+            if self.wants_consent and query.get("consent_flag") != "1":
+                return reply(b"<error><error_num>-242</error_num></error>")
+            if self.accounts.setdefault(query["email_addr"], query["passwd_hash"]) != query["passwd_hash"]:
+                return reply(b"<error><error_num>-137</error_num></error>")
+            return reply(f"<account_out><authenticator>{STRONG_KEY}</authenticator></account_out>".encode())
+        if page.path == "/show_user.php" and self.credit:
+            figures = f"<total_credit>{self.credit}</total_credit><expavg_credit>1.5</expavg_credit>"
+            return reply(f"<user><id>{query['userid']}</id>{figures}</user>".encode())
         if page.path == "/am_get_info.php" and self.has_account_info:
-            if query.get("account_key") not in (STRONG_KEY, WEAK_KEY):
+            if query.get("account_key") not in (STRONG_KEY, self.weak_key):
                 said = f"<error_msg>{self.words}</error_msg>" if self.words else ""
                 return reply(f"<error><error_num>-136</error_num>{said}</error>".encode())
             info = f"<success/><id>7</id><name>{self.account_name}</name><country>France</country>"
-            info += f"<weak_auth>{WEAK_KEY}</weak_auth>"
+            info += f"<weak_auth>{self.weak_key}</weak_auth>"
             return reply(f"<am_get_info_reply>{info}</am_get_info_reply>".encode())
         if page.path == "/":
             return reply(f"<html><!-- <scheduler>{self.scheduler}</scheduler> --></html>".encode())

@@ -8,9 +8,9 @@ import urllib.request
 from typing import Final
 
 from accounting.models import Project
-from accounting.simulation.client import SimulatedComputer
 from tests.support.accounting_factories import make_project
 from tests.support.site_process import Site
+from tools.simulation.client import SimulatedComputer
 
 PULSARS, CLIMATE, CANCER, GERMANY = 3, 35, 14, 21
 _KEYWORDS: Final = {"Sky": [PULSARS], "Coast": [CLIMATE], "Cells": [CANCER, GERMANY], "Sums": []}

@@ -12,11 +12,13 @@ import re
 import secrets
 import sys
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+from urllib.parse import parse_qsl, urlsplit
 
 from portal.wire import signing
 
@@ -135,6 +137,9 @@ class MiniProject:
     account_key: str = field(default_factory=lambda: secrets.token_hex(16))
     stated_url: str = ""
     scheduler_requests: list[str] = field(default_factory=list)
+    # The login and the hash of the password of its one account; empty: it answers no web RPC
+    login: tuple[str, str] = ("", "")
+    weak_key: str = ""
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
@@ -172,11 +177,33 @@ class MiniProject:
         scheduler = f"<!-- <scheduler>{self.url}scheduler</scheduler> -->"
         return f"<!DOCTYPE html>\n<title>{self.name}</title>\n{scheduler}\n"
 
+    def web_rpc_reply(self, page: str, query: Mapping[str, str]) -> str | None:
+        """As html/user/ of BOINC's servers answers; None: there is no such page."""
+        if not self.login[0]:
+            return None
+        refusal = "<error>\n<error_num>{}</error_num>\n<error_msg>{}</error_msg>\n</error>\n"
+        if page == "/lookup_account.php":
+            if query.get("email_addr") != self.login[0]:
+                return refusal.format(-136, "No account found")
+            if query.get("passwd_hash") != self.login[1]:
+                return refusal.format(-206, "Invalid password")
+            return f"<account_out>\n<authenticator>{self.account_key}</authenticator>\n</account_out>\n"
+        if page == "/am_get_info.php":
+            if query.get("account_key") not in (self.account_key, self.weak_key):
+                return refusal.format(-136, "not found")
+            return (
+                "<am_get_info_reply>\n<success/>\n<id>1</id>\n<name>Volunteer</name>\n<country>None</country>\n"
+                f"<weak_auth>{self.weak_key}</weak_auth>\n</am_get_info_reply>\n"
+            )
+        if page == "/show_user.php":
+            return "<user>\n<id>1</id>\n<name>Volunteer</name>\n<total_credit>12.5</total_credit>\n</user>\n"
+        return None
+
     def scheduler_reply(self, request: str) -> str:
         """Take reports in, acknowledge each of them, and send every job that has not been sent."""
         with self._lock:
             self.scheduler_requests.append(request)
-            if _first(request, "authenticator") != self.account_key:
+            if _first(request, "authenticator") not in (self.account_key, self.weak_key or self.account_key):
                 refusal = '<message priority="notice">Invalid or missing account key</message>\n'
                 return self._reply(refusal)
             parts = ["<hostid>1</hostid>\n"] if _first(request, "hostid") == "0" else []
@@ -293,6 +320,11 @@ class _Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
 
 
+def _parts(path: str) -> tuple[str, dict[str, str]]:
+    address = urlsplit(path)
+    return address.path, dict(parse_qsl(address.query))
+
+
 class _Handler(BaseHTTPRequestHandler):
     """HTTP in, a method of the project called, a reply out."""
 
@@ -305,6 +337,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(project.master_page().encode())
         elif (name := self.path.removeprefix("/download/")) in project.downloads():
             self._answer(project.downloads()[name])
+        elif (answer := project.web_rpc_reply(*_parts(self.path))) is not None:
+            self._answer(answer.encode())
         else:
             self.send_error(404)
 

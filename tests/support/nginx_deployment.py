@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, Self
 
-from portal.benchmarks.server import free_port
 from tests.support.guarded_program import GuardedProgram
 from tests.support.site_process import CHECKOUT, environment
+from tools.benchmarks.harness.server import free_port
 
 NGINX: Final = "/usr/sbin/nginx"
 DEPLOY: Final = CHECKOUT / "deploy"

@@ -13,10 +13,10 @@ from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-from portal.benchmarks.server import free_port
 from portal.object_storage.backend import ObjectStorage
 from portal.object_storage.options import Options
 from tests.support.guarded_program import GuardedProgram
+from tools.benchmarks.harness.server import free_port
 
 BUCKET = "files"
 

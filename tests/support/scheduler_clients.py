@@ -24,6 +24,7 @@ from portal.clients.factory import connection_params
 from portal.clients.wants import Steps
 from portal.models import ClientKey, User
 from portal.people.accounts import issue_client_key
+from scheduler.files.certificates import size_key
 from scheduler.programs import catalogue
 from scheduler.ready_jobs import job_cache
 from scheduler.rpc import answer as rpc_answer
@@ -65,8 +66,8 @@ def messages(reply: str) -> list[str]:
 
 
 def result_xml(name: str, **fields: Any) -> str:
-    """A reported job; ``files``: names to MD5s, or to (MD5, error)."""
-    files = fields.pop("files", {})
+    """A reported job; ``files``: names to MD5s, or to (MD5, error). Their addresses have keys as clients got them."""
+    files, keys = fields.pop("files", {}), fields.pop("keys", size_key)
     said = {"final_cpu_time": 0, "final_elapsed_time": 25.0, "exit_status": 0, "state": 5, **fields}
     lines = [f"<name>{name}</name>"] + [f"<{key}>{text}</{key}>" for key, text in said.items()]
     for file, md5 in files.items():
@@ -74,7 +75,8 @@ def result_xml(name: str, **fields: Any) -> str:
         if isinstance(md5, tuple):
             md5, error = md5[0], f"<error_msg>{md5[1]}</error_msg>"
         lines.append(
-            f"<file_info><name>{file}</name><nbytes>17</nbytes><md5_cksum>{md5}</md5_cksum>{error}</file_info>"
+            f"<file_info><name>{file}</name><nbytes>17</nbytes><md5_cksum>{md5}</md5_cksum>{error}"
+            f"<upload_url>http://127.0.0.1/project/file_upload_handler?{keys(file)}</upload_url></file_info>"
         )
     return "<result>\n" + "\n".join(lines) + "\n</result>\n"
 
@@ -98,6 +100,8 @@ class Computer:
     # Further elements of the computer's description
     hardware: str = ""
     os_name: str = "Linux Debian"
+    # Where its requests come from
+    address: str = ""
     jobs: list[str] = field(default_factory=list)
 
     def request(
@@ -165,6 +169,7 @@ class Computer:
     ) -> Steps[str]:
         """The same as a use case, for either driver."""
         request = parse_request(self.request(*args, **kwargs))
+        request.address = self.address
         steps = rpc_answer.answer(request, now=now or timezone.now(), draw=draw or random.Random(1))
         reply = (yield from steps).decode()
         self.read(reply)

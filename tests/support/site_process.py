@@ -18,10 +18,10 @@ from urllib.parse import urlsplit, urlunsplit
 from django.conf import settings
 from django.db import connection
 
-from portal.benchmarks.server import free_port
 from portal.wire import signing
 from tests.support.guarded_program import GuardedProgram
 from tests.support.process_guard import children_of
+from tools.benchmarks.harness.server import free_port
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 # As in the Procfile.

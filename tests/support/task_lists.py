@@ -5,9 +5,9 @@ from __future__ import annotations
 import datetime as dt
 
 from accounting.models import HostLedger, Project, TaskList
-from accounting.simulation.client import SimulatedComputer, Task
 from portal.models import Host
 from tests.support.am_rpc import hours_pass, sync
+from tools.simulation.client import SimulatedComputer, Task
 
 DEADLINE = 1_790_000_000.0
 RUNNING = (1, 2)

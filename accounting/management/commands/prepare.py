@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import Any
+from typing import Any, Final
 
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandParser
 from django.db import connection
 from django.utils import timezone
+from django.utils.module_loading import import_string
 
 from accounting.ledger import partitions
 from accounting.ledger.sql import AdvisoryLock
 from accounting.projects import own_project, signing_key
-from accounting.simulation import demo_site
 from portal.extras import apps_in_use
 from portal.models import User
+
+DEMO: Final = "tools.demo.site.make"
+"""By its name: a deployment has no tools, and no demo."""
 
 
 class Command(BaseCommand):
@@ -53,7 +56,7 @@ class Command(BaseCommand):
         for app in apps_in_use():
             app.prepare()
         if demo and not User.objects.exists():
-            demo_site.make(self.stdout)
+            import_string(DEMO)(self.stdout)
         if own_project.create_if_missing(is_active=demo):
             self.stdout.write(f"This site's own project is in the list of projects: {settings.PROJECT_URL}")
         elif (move := own_project.pending_move()) is not None:

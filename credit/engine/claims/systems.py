@@ -1,4 +1,4 @@
-"""A valid result's claim in the other credit systems: benchmark × CPU time, counted FLOPs, a fixed amount.
+"""A valid result's claim in the other credit systems: benchmark × CPU time, counted FLOPs, run time, set amounts.
 
 Credit document, "The first credit system" and "The second credit system". The statistics of the third system are kept
 whatever the app uses, so that it can change; its sanity check holds for the first two as well.
@@ -12,13 +12,17 @@ from math import inf
 from credit.engine.claims.published import default_claim
 from credit.engine.explanation import ClaimRule, Explanation
 from credit.engine.facts import AppFacts, CreditSystem, ResultFacts, WorkunitFacts
-from credit.engine.rules import credit_of, pfc_of
+from credit.engine.rules import MAX_CREDIT, credit_of, pfc_of
 
 
 def other_claim(app: AppFacts, workunit: WorkunitFacts, result: ResultFacts, claim: Explanation) -> Explanation:
     """The claim by the app's system; ``claim`` is CreditNew's, which has checked the run time."""
     if app.credit_system is CreditSystem.FIXED:
         return _fixed(app, workunit, claim)
+    if app.credit_system is CreditSystem.GIVEN:
+        return _amount(ClaimRule.GIVEN_WITH_JOB, workunit.given_credit, claim)
+    if app.credit_system is CreditSystem.ASSIGNED:
+        return _amount(ClaimRule.ASSIGNED, result.assigned_credit, claim)
     if claim.claim_rule in (ClaimRule.ABOVE_BOUND, ClaimRule.IMPOSSIBLE):
         return claim
     rule, flops, scale = _count(app, result, claim.elapsed_secs)
@@ -36,6 +40,8 @@ def other_claim(app: AppFacts, workunit: WorkunitFacts, result: ResultFacts, cla
 
 def _count(app: AppFacts, result: ResultFacts, elapsed_secs: float | None) -> tuple[ClaimRule, float, float | None]:
     """The rule, the FLOPs and the project's factor on them."""
+    if app.credit_system is CreditSystem.RUN_TIME:
+        return ClaimRule.RUN_TIME, _run_time_flops(app, result, elapsed_secs), None
     if app.credit_system is CreditSystem.PEAK_FLOPS:
         return ClaimRule.PEAK_FLOPS, _benchmark_flops(result, elapsed_secs), None
     # A count of zero is what clients send for apps that do not count.
@@ -53,6 +59,19 @@ def _benchmark_flops(result: ResultFacts, elapsed_secs: float | None) -> float:
     # A run time that is not a number is no limit.
     most = min(out, out if elapsed_secs is None else elapsed_secs) * result.peak_flops
     return most if 0 <= most < flops < inf else flops  # a speed that is not known is no limit either
+
+
+def _run_time_flops(app: AppFacts, result: ResultFacts, elapsed_secs: float | None) -> float:
+    """Run time, up to the app's limit, × peak FLOPS of the devices; 0 if their speed is not known."""
+    secs = 0.0 if elapsed_secs is None else min(elapsed_secs, app.max_credited_secs or inf)
+    return secs * result.peak_flops if result.peak_flops == result.peak_flops else 0.0
+
+
+def _amount(rule: ClaimRule, credit: float, claim: Explanation) -> Explanation:
+    """Credit that the project itself has set; nothing where it has set none."""
+    credit = credit if 0 <= credit <= MAX_CREDIT else 0.0
+    pfc = pfc_of(credit)
+    return Explanation(rule, pfc, pfc, credit, False, elapsed_secs=claim.elapsed_secs)
 
 
 def _fixed(app: AppFacts, workunit: WorkunitFacts, claim: Explanation) -> Explanation:

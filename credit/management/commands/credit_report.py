@@ -9,6 +9,7 @@ from typing import Any, Final
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from credit.engine.rules import RuleSet
+from credit.laboratory.collusion import collusion_goals
 from credit.laboratory.experiment import MAX_SEEDS, Experiment, Variant, goal_json, measure
 from credit.laboratory.goals import Goal
 from credit.laboratory.neutrality import GPUS_ONLY, WITH_BOTH, measure_neutrality
@@ -18,9 +19,9 @@ NAME_WIDTH: Final = 100
 
 class Command(BaseCommand):
     help = (
-        "Measure the goals of the credit rules (device neutrality, equal credit for equal jobs, drift, what cheats "
-        "gain) on simulated populations, and print them beside their bounds. Exits with 1 where a bound is missed. "
-        "Needs no database."
+        "Measure the goals of the credit rules (device neutrality, equal credit for equal jobs, drift, what cheats and "
+        "groups gain) on simulated populations, and print them beside their bounds. Exits with 1 where a bound is "
+        "missed. Needs no database."
     )
     requires_system_checks: list[str] = []
 
@@ -37,6 +38,9 @@ class Command(BaseCommand):
             action="store_true",
             help="credit per host-hour over three projects instead, before and after factors are averaged over them",
         )
+        parser.add_argument(
+            "--collusion", action="store_true", help="only what groups gain that want each other's workunits"
+        )
 
     def handle(self, *args: Any, rules: str, seeds: int, **options: Any) -> None:
         if not 1 <= seeds <= MAX_SEEDS:
@@ -44,12 +48,17 @@ class Command(BaseCommand):
         if options["projects"]:
             self._write_projects(seeds)
             return
-        [found] = measure(Experiment([Variant(rules)], nseeds=seeds, is_document=True))
+        goals: list[Goal] = []
+        if not options["collusion"]:
+            [found] = measure(Experiment([Variant(rules)], nseeds=seeds, is_document=True))
+            goals += found.goals
+        # Whatever the rules: it is a matter of who gets which jobs.
+        goals += collusion_goals(range(1, seeds + 1))
         if options["json"]:
-            self.stdout.write(json.dumps([goal_json(goal) for goal in found.goals], indent=1))
+            self.stdout.write(json.dumps([goal_json(goal) for goal in goals], indent=1))
         else:
-            self._write_table(found.goals)
-        nmissed = sum(goal.is_met is False for goal in found.goals)
+            self._write_table(goals)
+        nmissed = sum(goal.is_met is False for goal in goals)
         if nmissed:
             raise CommandError(f"Bounds that are missed: {nmissed}")
 

@@ -18,10 +18,13 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--copy", type=Path, metavar="FILE", help="also compare with a copy exported before")
+        parser.add_argument(
+            "--last", nargs=2, metavar=("NUMBER", "DIGEST"), help="also look for this entry, named by the site's log"
+        )
         parser.add_argument("--export", action="store_true", help="print the log as lines of JSON instead")
         parser.add_argument("--public-key", action="store_true", help="print the key that signs it instead")
 
-    def handle(self, *args: Any, copy: Path | None, **options: Any) -> None:
+    def handle(self, *args: Any, copy: Path | None, last: list[str] | None, **options: Any) -> None:
         if options["export"]:
             for line in signed_log.export():
                 self.stdout.write(line, ending="")
@@ -30,6 +33,11 @@ class Command(BaseCommand):
             self.stdout.write(signed_log.public_key_text(), ending="")
             return
         found = list(signed_log.differences())
+        if last is not None:
+            try:
+                found += signed_log.differences_from_last(int(last[0][:18]), last[1])
+            except ValueError as error:
+                raise CommandError(str(error)) from error
         if copy is not None:
             try:
                 found += signed_log.differences_from(copy.read_text(encoding="utf-8").splitlines())

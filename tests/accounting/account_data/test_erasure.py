@@ -21,7 +21,6 @@ from accounting.account_data import erasure
 from accounting.ledger import check
 from accounting.models import Day, HostLedger, HostProject, Note, Project
 from accounting.preferences.save import save_set
-from accounting.simulation.client import SimulatedComputer
 from portal.models import Host, Session, User
 from portal.people.api_tokens import issue_token
 from portal.people.deletion import GRACE, OperatorCannotLeave, ask_deletion, cancel_deletion, due_for_erasure
@@ -33,6 +32,7 @@ from tests.support.am_rpc import attach, hours_pass, make_computer, post, sync, 
 from tests.support.page_reader import Page
 from tests.support.sessions import sign_in_lately
 from tests.support.wait import wait_until
+from tools.simulation.client import SimulatedComputer
 
 DELETE = "/account/delete/"
 

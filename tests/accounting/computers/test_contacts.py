@@ -18,10 +18,10 @@ from accounting.computers.contacts import are_two_clients, read_contacts
 from accounting.computers.merge import merge
 from accounting.models import Answer, HostLedger, HostProject, Project
 from accounting.rpc import catalogue
-from accounting.simulation.client import SimulatedComputer
 from portal.models import Host, User
 from tests.support.am_rpc import attach, host_of, hours_pass, post, sync
 from tests.support.page_reader import Page
+from tools.simulation.client import SimulatedComputer
 
 pytestmark = pytest.mark.django_db
 

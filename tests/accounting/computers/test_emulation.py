@@ -11,7 +11,6 @@ from django.utils import timezone
 
 from accounting.models import HostLedger, HostProject, Project
 from accounting.preferences.save import save_set
-from accounting.simulation.client import Task
 from emulator.engine.scenario import CPU, DayHours, Hours, Scenario, StartState, Use
 from emulator.files.owner import IN_USE
 from emulator.pages.host_scenario import scenario_of
@@ -21,6 +20,7 @@ from tests.support.am_rpc import attach, host_of
 from tests.support.emulator_experiments import carry_out, trial
 from tests.support.page_text import text_of
 from tests.support.task_lists import DEADLINE, report, running
+from tools.simulation.client import Task
 
 pytestmark = pytest.mark.django_db
 DAY = dt.timedelta(days=1)

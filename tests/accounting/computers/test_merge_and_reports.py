@@ -12,10 +12,10 @@ from accounting.computers.merge import merge
 from accounting.engine.amounts import MICRO
 from accounting.ledger import check
 from accounting.models import Day, HostProject, Project
-from accounting.simulation.client import SimulatedComputer
 from portal.computers.identify import HostDescription, identify
 from portal.models import Host, User
 from tests.support.am_rpc import HOUR, START, call, credited, host_of, hours_credited, make_computer, token_of, work
+from tools.simulation.client import SimulatedComputer
 
 DAY = 24 * HOUR
 

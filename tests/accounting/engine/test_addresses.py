@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accounting.engine.addresses import address_key, is_same_origin
+from accounting.engine.addresses import address_key, is_same_place
 
 TIDEWATER = "https://tidewater.example.org/science/"
 SPELLINGS = Path(__file__).parents[2] / "data" / "cases" / "account-manager" / "addresses.csv"
@@ -103,7 +103,9 @@ def test_what_is_no_web_address_has_no_key(nothing: str) -> None:
 @pytest.mark.parametrize(
     ("url", "trusted", "expected"),
     [
-        ("https://example.org/a/", "https://EXAMPLE.org:443/", True),
+        ("https://example.org//a", "https://EXAMPLE.org:443/A/", True),
+        ("https://example.org/a/", "https://example.org/", False),
+        ("https://example.org/~bob/", "https://example.org/~alice/", False),
         ("https://example.org/", "http://example.org/", True),
         ("http://example.org/", "https://example.org/", False),
         ("https://www.example.org/", "https://example.org/", False),
@@ -112,10 +114,10 @@ def test_what_is_no_web_address_has_no_key(nothing: str) -> None:
         ("https://new.example.org/", "https://example.org/", False),
     ],
 )
-def test_what_is_sent_to_an_origin_may_go_to_the_same_one_or_from_http_to_https(
+def test_what_is_sent_to_a_place_may_go_to_the_same_one_or_from_http_to_https(
     url: str, trusted: str, expected: bool
 ) -> None:
-    assert is_same_origin(url, trusted) == expected
+    assert is_same_place(url, trusted) == expected
 
 
 @pytest.mark.parametrize("filling", ["/" * 300, "\x1f", "\x85"], ids=["too long", "control", "control of Latin-1"])

@@ -262,3 +262,28 @@ def test_a_filter_that_names_nothing_is_refused_in_words(signed_in: Client, work
     reply = signed_in.get(f"/history/history.csv?{RANGE}&{query}")
     assert reply.status_code == 400
     assert "“" in reply.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("address", "name"),
+    [
+        ("/history/history.csv?computer=11", "computer"),
+        ("/history/history.json?From=2026-03-01", "From"),
+        ("/history/files/?kind=csv&hosts=11", "hosts"),
+        ("/history/files/?form=2026-03-01", "form"),
+    ],
+)
+def test_a_misspelt_parameter_is_refused_and_named(signed_in: Client, worked: Host, address: str, name: str) -> None:
+    reply = signed_in.get(address)
+    assert reply.status_code == 400
+    assert f"There is no parameter “{name}”. There are:" in reply.content.decode()
+    assert "host, project, processor, app." in reply.content.decode()
+
+
+def test_a_file_of_something_else_is_not_made_for_a_misspelt_parameter(signed_in: Client, worked: Host) -> None:
+    reply = signed_in.post("/history/files/make/", {"kind": "csv", "computer": "11"})
+    assert reply.status_code == 400 and "“computer”" in reply.content.decode()
+
+
+def test_the_history_page_names_a_misspelt_parameter(signed_in: Client, worked: Host) -> None:
+    assert "There is no parameter “computer”" in signed_in.get("/history/?computer=11").content.decode()

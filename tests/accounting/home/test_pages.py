@@ -110,8 +110,7 @@ def test_the_command_asks_for_the_password_and_takes_any_address() -> None:
     assert "secret" not in command
 
 
-def test_no_page_has_a_password_in_a_command(signed_in: Client, settings: Settings) -> None:
-    settings.BOINC_LIST_ID = 7
+def test_no_page_has_a_password_in_a_command(signed_in: Client) -> None:
     for system in ("windows", "macos", "linux", "android"):
         text = words(signed_in, f"/connect/?system={system}")
         assert "PASSWORD" not in text and "login token" in text

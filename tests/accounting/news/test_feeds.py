@@ -17,13 +17,13 @@ from django.utils import timezone
 from accounting.models import Announcement, Project
 from accounting.rpc import catalogue
 from accounting.rpc.feed_addresses import feed_path
-from accounting.simulation.client import SimulatedComputer
 from credit.models import HostAppVersion
 from portal.models import Host, User
 from portal.templatetags.markdown import markdown
 from tests.support.am_rpc import attach, sync
 from tests.support.credit_factories import make_app, make_version
 from tests.support.page_text import text_of
+from tools.simulation.client import SimulatedComputer
 
 
 def channel(client: Client, path: str = "/notices.rss") -> ElementTree.Element:

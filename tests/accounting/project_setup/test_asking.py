@@ -418,13 +418,32 @@ def test_computers_may_be_attached_while_a_project_is_changed(
     assert states == [ProjectProfile, Project, ProjectProfile]
 
 
-def test_the_master_url_that_it_states_is_an_address_of_its_own(fake: FakeProject, project: Project) -> None:
+@pytest.mark.parametrize(
+    ("name", "own_address", "is_learnt"),
+    [("Fake@Home", True, True), ("Another", False, True), ("Another", True, False)],
+    ids=["has its name", "states this address", "is another project"],
+)
+def test_the_master_url_that_it_states_is_asked_whether_it_is_one_of_the_project(
+    name: str, own_address: bool, is_learnt: bool, fake: FakeProject, project: Project
+) -> None:
+    """Any project could name any address, and so get the work that is done for another one."""
+    with FakeProject("127.0.0.2") as other:
+        other.config = f"<name>{name}</name><master_url>{other.url if own_address else fake.url}</master_url>"
+        fake.config = re.sub("<master_url>[^<]*<", f"<master_url>{other.url}<", fake.config)
+        for _ in range(2):
+            assert ask_again(project, NOW)
+        # Once it is known, it is not asked again.
+        assert len(other.asked("/get_project_config.php")) == (1 if is_learnt else 2)
+    assert [(row.url, row.source) for row in project.addresses.all()] == [(other.url, "config")] * is_learnt
+
+
+@pytest.mark.parametrize("stated", ["no address", "http://127.0.0.3:9/"])
+def test_a_master_url_that_does_not_answer_is_learnt_from_nobody(
+    stated: str, fake: FakeProject, project: Project
+) -> None:
+    fake.config = re.sub("<master_url>[^<]*<", f"<master_url>{stated}<", fake.config)
+    assert ask_again(project, NOW)
     assert not project.addresses.exists()
-    for stated in ("https://moved.example.org/science/", "http://www.moved.example.org/science", "no address"):
-        fake.config = re.sub("<master_url>[^<]*<", f"<master_url>{stated}<", fake.config)
-        assert ask_again(project, NOW)
-    address = project.addresses.get()
-    assert (address.url, address.source) == ("https://moved.example.org/science/", "config")
 
 
 def test_the_address_of_another_project_stays_that_ones(fake: FakeProject, project: Project) -> None:

@@ -13,9 +13,9 @@ from accounting.models import HostLedger, Project, ProjectAddress, ProjectChange
 from accounting.project_setup import reported_addresses
 from accounting.project_setup.reported_addresses import learn_reported
 from accounting.rpc import catalogue
-from accounting.simulation.client import SimulatedComputer
 from portal.models import User
 from tests.support.am_rpc import attach, hours_credited, hours_pass, sync, work
+from tools.simulation.client import SimulatedComputer
 
 NEW = "https://new.example.org/science/"
 

@@ -253,7 +253,7 @@ def test_requests_are_limited_per_volunteer(worked: Host, bob: User, settings: S
 @pytest.mark.parametrize(
     ("address", "statements"),
     # The token with its user; then what the view reads.
-    [("days/?" + RANGE, 6), ("sums/?" + RANGE, 2), ("hosts/", 2), ("projects/", 3), ("notes/?" + RANGE, 2)],
+    [("days/?" + RANGE, 6), ("sums/?" + RANGE, 2), ("hosts/", 2), ("projects/", 4), ("notes/?" + RANGE, 2)],
 )
 def test_the_cost_does_not_grow_with_the_data(
     worked: Host,
@@ -289,3 +289,31 @@ def test_the_description_has_every_address_and_its_token(client: Client) -> None
     assert schema["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
     names = {parameter["name"] for parameter in schema["paths"][f"{API}days/"]["get"]["parameters"]}
     assert names == {"from", "to", "limit", "cursor", "project", "host"}
+
+
+@pytest.mark.parametrize(
+    ("address", "status"),
+    [("days/", 200), ("days/?form=2026-03-01", 400), ("hosts/0/", 404)],
+)
+def test_no_cache_gives_an_answer_to_another_person(
+    worked: Host, headers: dict[str, str], address: str, status: int
+) -> None:
+    for sent in (headers, {}):
+        reply = Client().get(API + address, headers=sent)
+        assert reply.status_code == (status if sent else 401)
+        assert reply.headers["Cache-Control"] == "private, no-store"
+        assert {"Authorization", "Cookie"} <= {name.strip() for name in reply.headers["Vary"].split(",")}
+
+
+@pytest.mark.parametrize("address", ["no-such-thing/", "hosts/attic/", "../v2/days/"])
+@pytest.mark.parametrize("method", ["get", "post"])
+def test_an_unknown_address_is_answered_as_programs_read_it(db: None, address: str, method: str) -> None:
+    reply = getattr(Client(enforce_csrf_checks=True), method)(f"/api/v1/{address}".replace("v1/../", ""))
+    assert reply.status_code == 404
+    assert reply.headers["Content-Type"] == "application/json"
+    assert "no such address" in reply.json()["detail"]
+
+
+def test_an_address_without_its_final_slash_leads_to_the_one_with_it(db: None, headers: dict[str, str]) -> None:
+    reply = Client().get(f"{API}hosts", headers=headers)
+    assert (reply.status_code, reply.headers["Location"]) == (301, f"{API}hosts/")

@@ -8,12 +8,12 @@ from accounting.choosing.choices import choose_projects
 from accounting.computers.wishes import save_wishes
 from accounting.engine.host_wishes import HostWishes
 from accounting.models import Project
-from accounting.simulation.client import SimulatedComputer
 from portal.computers.host_changes import rename_host, retire_host, set_venue
 from portal.models import Host, User
 from portal.people.accounts import revoke_all_client_keys
 from portal.wire.boinc_errors import ERR_BAD_AUTHENTICATOR
 from tests.support.am_rpc import HOUR, START, attach, call, host_of, make_computer, post, sync, work
+from tools.simulation.client import SimulatedComputer
 
 
 def attached(owner: User) -> SimulatedComputer:

@@ -19,7 +19,6 @@ from accounting.computers.several import Action
 from accounting.engine.amounts import MICRO
 from accounting.ledger import check, partitions, rollup
 from accounting.models import Day, HostLedger, HostProject, Project, ProjectDay
-from accounting.simulation.client import SimulatedComputer
 from portal.computers.new_hosts import take_place
 from portal.models import ClientKey, Host, JoinToken, User
 from portal.people.join_tokens import JoinTokenRefused, make_join_token
@@ -37,6 +36,7 @@ from tests.support.am_rpc import (
     sync,
     work,
 )
+from tools.simulation.client import SimulatedComputer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 HOSTS = 60

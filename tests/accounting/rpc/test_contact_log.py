@@ -8,9 +8,9 @@ import pytest
 
 from accounting.models import Answer, HostLedger, HostProject, Project
 from accounting.rpc.contact_log import MAX_ANSWERS, NOTHING_ANSWERED, LastAnswer
-from portal.benchmarks.statements import statements
 from portal.models import User
 from tests.support.am_rpc import attach, host_of, hours_pass, make_computer, post, sync
+from tools.benchmarks.harness.statements import statements
 
 pytestmark = pytest.mark.django_db
 

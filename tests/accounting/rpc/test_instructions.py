@@ -19,7 +19,6 @@ from accounting.ledger import rollup
 from accounting.models import AccountSettings, Announcement, Project, UserProject
 from accounting.projects import signing_key
 from accounting.rpc import account_keys, catalogue
-from accounting.simulation.client import Attachment, SimulatedComputer
 from portal.models import Host, User
 from portal.wire import signing
 from tests.support.am_rpc import (
@@ -39,6 +38,7 @@ from tests.support.am_rpc import (
     token_of,
     work,
 )
+from tools.simulation.client import Attachment, SimulatedComputer
 
 
 @pytest.fixture

@@ -20,12 +20,12 @@ from pytest_django.live_server_helper import LiveServer
 
 from accounting.ledger import check
 from accounting.models import Day, HostLedger, HostProject, Note, Project
-from accounting.simulation.client import SimulatedComputer
 from portal.clients.factory import psycopg_params
 from portal.models import Host, User
 from tests.support.am_rpc import Reply, attach, host_of, hours_credited, hours_pass, post, sync, work
 from tests.support.database import backend
 from tests.support.site_process import environment
+from tools.simulation.client import SimulatedComputer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

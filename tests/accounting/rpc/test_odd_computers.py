@@ -89,7 +89,9 @@ def test_a_sum_that_is_no_number_costs_only_itself_until_it_is_one_again(
     }  # fmt: skip
     assert "The sum gpu_ec" in reply.messages[-1] and "Nothing is lost" not in reply.messages[-1]
     # A day later the same again, from a client whose sum can never become right
-    client.report_after(1, cpu_ec="12800.000000", cpu_time="1382400.000000", gpu_time="172800.000000")
+    again = client.report_after(1, cpu_ec="12800.000000", cpu_time="1382400.000000", gpu_time="172800.000000")
+    # It was told, and is told again in another week.
+    assert not any("The sum gpu_ec" in message for message in again.messages)
     assert (booked(tidewater)["cpu_ec"], booked(tidewater)["gpu_time"]) == (12_800, 172_800)
     # It was mended: the sum is less than before it broke, which is no reset of the others.
     client.report_after(
@@ -146,10 +148,27 @@ def test_more_than_the_number_of_gpus_explains_is_capped(alice: User, tidewater:
 
 
 def computers_of_other_owners(number: int, name: str, flops: float) -> None:
+    """Of a year ago, that were credited something."""
+    long_ago = timezone.now() - dt.timedelta(days=365)
+    project = make_project("Former", is_active=False)
     for index in range(number):
-        owner = User.objects.create_user(f"owner{index}@example.org", "s")
+        owner = User.objects.create_user(f"owner{index}@example.org", "s", created_at=long_ago)
         gpu = {"type": "ATI", "name": name, "count": 1, "peak_flops": flops * (1 + index / 100)}
-        Host.objects.create(owner=owner, last_contact_at=timezone.now(), coprocs=[gpu])
+        host = Host.objects.create(owner=owner, created_at=long_ago, last_contact_at=timezone.now(), coprocs=[gpu])
+        HostProject.objects.create(host=host, project=project, credited=[0, 1, 0, 1, 0, 0])
+
+
+@pytest.mark.parametrize("young", ["account", "computer", "nothing credited"])
+def test_owners_that_somebody_made_up_today_set_no_speed(young: str, tidewater: Project) -> None:
+    computers_of_other_owners(5, "ATI X", 1.127e12)
+    now = timezone.now()
+    if young == "account":
+        User.objects.update(created_at=now)
+    elif young == "computer":
+        Host.objects.update(created_at=now)
+    else:
+        HostProject.objects.update(credited=[0] * 6)
+    assert learn(now) == 0
 
 
 def test_an_impossible_peak_is_replaced_by_what_is_usual_for_the_model(alice: User, tidewater: Project) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import time
 
 import pytest
 
@@ -13,11 +14,11 @@ from accounting.models import HostLedger, HostProject, Project, ProjectAddress
 from accounting.projects import signing_key
 from accounting.projects.addresses import learn, move
 from accounting.rpc import account_keys, catalogue
-from accounting.simulation.client import Attachment
 from portal.models import Host, User
 from tests.support.accounting_factories import make_project
-from tests.support.am_rpc import attach, hours_credited, hours_pass, make_computer, row_of, sync
+from tests.support.am_rpc import attach, hours_credited, hours_pass, make_computer, post, row_of, sync
 from tests.support.cases import FOLDER, CaseComputer, attached
+from tools.simulation.client import Attachment
 
 TIDEWATER = "https://tidewater.example.org/science/"
 NEW = "https://new.tidewater.example.org/science/"
@@ -130,6 +131,43 @@ class TestSpellings:
         known(tidewater, NEW, Source.CONFIG)
         assert list(attach(alice).projects) == [TIDEWATER]
 
+    def test_it_is_read_behind_any_number_of_strangers(
+        self, alice: User, tidewater: Project, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        computer = attach(alice)
+        hours_pass(computer, 10)
+        own = computer.projects.pop(TIDEWATER)
+        own.work(computer, 3600, 0)
+        strangers = [f"http://p{n}.example.org/" for n in range(200)]
+        computer.projects = {url: Attachment(url, managed=False) for url in strangers} | {TIDEWATER: own}
+        assert list(sync(computer).accounts) == [TIDEWATER]
+        assert hours_credited(computer, tidewater) == 1
+        # One more than a request may have: its client is told which limit that is, and nothing is lost.
+        strangers = [f"http://p{n}.example.org/" for n in range(800)]
+        computer.projects = {url: Attachment(url, managed=False) for url in strangers} | {TIDEWATER: own}
+        hours_pass(computer, 10)
+        own.work(computer, 3600, 0)
+        before = row_of(computer, tidewater).reported
+        refusal = post(computer.request(time.time()))
+        assert refusal.error == (-112, "project: more than 800 projects")
+        assert "project: more than 800 projects" in caplog.text
+        assert row_of(computer, tidewater).reported == before
+        computer.projects = {TIDEWATER: own}
+        sync(computer)
+        assert hours_credited(computer, tidewater) == 2
+
+    def test_another_address_of_another_project_makes_a_master_url_no_less_known(
+        self, alice: User, tidewater: Project
+    ) -> None:
+        move(tidewater, "https://tidewater.example.org/Science/")
+        ProjectAddress.objects.all().delete()
+        known(make_project("Other"), TIDEWATER, Source.OPERATOR)
+        other = TIDEWATER.replace("science", "SCIENCE")
+        computer = attach(alice)
+        computer.projects = {other: Attachment(other)}
+        # It is left alone, but the client, which does not tell the two apart, is not attached to it a second time.
+        assert not any("tidewater" in url for url in sync(computer).accounts)
+
 
 class TestAttachedByHand:
     def test_it_is_named_once_by_the_clients_address_and_never_detached(self, alice: User, tidewater: Project) -> None:
@@ -184,6 +222,23 @@ class TestAttachedByHand:
         change(tidewater, is_active=False)
         assert sync(computer).accounts[TIDEWATER].find("detach_when_done") is not None
 
+    @pytest.mark.parametrize(("key", "is_ours"), [(KEY, True), ("7_of_the_owner", False)])
+    def test_a_key_that_all_shared_before_shows_it_too(
+        self, key: str, is_ours: bool, alice: User, tidewater: Project
+    ) -> None:
+        computer = attach(alice)
+        sync(computer)
+        for number in range(2):
+            change(tidewater, shared_account_key=account_keys.seal_shared(tidewater, f"7_new_{number}"))
+        computer.authenticator = computer.opaque = ""
+        computer.projects[TIDEWATER].managed = False
+        computer.projects[TIDEWATER].account_key = key
+        sync(computer)
+        assert row_of(computer, tidewater).state["by_owner"]
+        computer.projects[TIDEWATER].managed, computer.projects[TIDEWATER].account_key = True, key
+        sync(computer)
+        assert row_of(computer, tidewater).state["by_owner"] is not is_ours
+
 
 class TestMoved:
     def test_it_is_left_alone_until_the_project_says_so_and_then_the_same_project(
@@ -213,6 +268,26 @@ class TestMoved:
         assert reply.accounts == {} and reply.messages == []
         computer.projects = {NEW: Attachment(NEW, account_key="another", hostid=5)}
         assert list(sync(computer).accounts) == [TIDEWATER]
+
+    @pytest.mark.parametrize(
+        ("name", "cpu_hours", "is_moved"),
+        [("tidewater", 0, True), ("Lantern", 3, True), ("Lantern", 1, False)],
+        ids=["its name", "its totals go on", "neither"],
+    )
+    def test_its_number_alone_says_nothing(
+        self, name: str, cpu_hours: float, is_moved: bool, alice: User, tidewater: Project
+    ) -> None:
+        """A young project numbers its computers from 1, as any other one does."""
+        computer = attach(alice)
+        own = computer.projects[TIDEWATER]
+        own.hostid = 1
+        hours_pass(computer, 10)
+        own.work(computer, 2 * 3600, 0)
+        sync(computer)
+        moved = Attachment(NEW, hostid=1, managed=False, name=name)
+        moved.work(computer, cpu_hours * 3600, 0)
+        computer.projects = {NEW: moved}
+        assert (list(sync(computer).accounts) == []) is is_moved
 
     @pytest.mark.parametrize("source", [Source.CLIENTS, Source.CONFIG, Source.OPERATOR])
     def test_no_account_key_goes_to_an_address_on_another_server(

@@ -12,10 +12,10 @@ from accounting.choosing.reads import computer_of, read_selection
 from accounting.computers.wishes import exclude_types
 from accounting.models import HostLedger, HostProject, Project
 from accounting.rpc import catalogue
-from accounting.simulation.client import SimulatedComputer
 from portal.models import User
 from tests.support.accounting_factories import make_project
 from tests.support.am_rpc import GPU, START, Reply, attach, call, host_of, make_computer, row_of
+from tools.simulation.client import SimulatedComputer
 
 ASTRONOMY, PULSARS, CANCER = 1, 3, 14
 HOUR = dt.timedelta(hours=1)

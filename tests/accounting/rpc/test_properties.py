@@ -26,12 +26,12 @@ from accounting.engine.machine import ALLOWANCE_KINDS
 from accounting.ledger import check
 from accounting.models import HostLedger, HostProject, Project
 from accounting.rpc.store import to_us
-from accounting.simulation.client import SimulatedComputer
 from accounting.wire.requests import parse_request
 from portal.models import Host, User
 from tests.support.am_rpc import FPOPS, GPU, START, Reply, answer, asked, make_computer, with_total
 from tests.support.event_loops import Loop, run_all, several
 from tests.support.reference_ledger import Hardware, ReferenceHost, Row
+from tools.simulation.client import SimulatedComputer
 
 ACTIONS = (
     "report",

@@ -14,6 +14,7 @@ from accounting.models import HostClient, HostProject, Project
 from accounting.rpc.recognise import FORGOTTEN_AFTER, MAX_CLIENTS, forget_old, split
 from portal.computers.identify import SAME_NAME_AFTER
 from portal.models import Host, User
+from portal.wire.credentials import client_password_hash
 from tests.support.am_machines import ONE, OTHER, THIRD, Machine, clone_of, jobs_of, machine
 from tests.support.am_rpc import (
     HOUR,
@@ -23,8 +24,10 @@ from tests.support.am_rpc import (
     credited,
     hours_credited,
     kinds_noted,
+    post,
     row_of,
 )
+from tests.support.cases import FOLDER
 
 
 def test_two_clients_with_one_name_and_different_ids_are_two_computers(alice: User, projects: list[Project]) -> None:
@@ -43,6 +46,48 @@ def test_two_clients_with_one_name_and_different_ids_are_two_computers(alice: Us
     assert jobs_of(*pair) == 41
     assert [hours_credited(each.computer, alpha) for each in pair] == [10, 10]
     assert [kinds_noted(each.computer) for each in pair] == [[], []]
+
+
+class TestOneIdAndTwoNames:
+    """A copied disk gives two computers one id; a computer that is renamed keeps it."""
+
+    def first_contact(self, alice: User, case: str, old: str = "", new: str = "") -> Host:
+        login = {
+            "@LOGIN@": alice.email,
+            "@HASH@": client_password_hash("alice's secret", alice.email),
+            old or "\0": new,
+        }
+        text = (FOLDER / f"{case}.xml").read_text()
+        for mark, value in login.items():
+            text = text.replace(mark, value)
+        reply = post(text.encode())
+        assert reply.error == (0, "")
+        return Host.objects.get(token=reply.text("opaque/host"))
+
+    def test_are_two_computers(self, alice: User, projects: list[Project]) -> None:
+        kitchen = self.first_contact(alice, "same-cpid-kitchen")
+        studio = self.first_contact(alice, "same-cpid-studio")
+        assert kitchen != studio
+        # Attached again, each is the one that it was.
+        assert self.first_contact(alice, "same-cpid-kitchen") == kitchen
+        assert self.first_contact(alice, "same-cpid-studio") == studio
+
+    def test_are_one_that_was_renamed_if_it_had_this_id_at_its_last_contact(
+        self, alice: User, projects: list[Project]
+    ) -> None:
+        kitchen = self.first_contact(alice, "same-cpid-kitchen")
+        cpid = f"<previous_host_cpid>{kitchen.host_cpid}</previous_host_cpid>"
+        assert self.first_contact(alice, "same-cpid-studio", "<client_version>", f"{cpid}<client_version>") == kitchen
+
+    @pytest.mark.parametrize(("number", "is_same"), [(4711, True), (4712, False)])
+    def test_are_one_that_was_renamed_if_it_has_its_number_at_a_project(
+        self, number: int, is_same: bool, alice: User, projects: list[Project]
+    ) -> None:
+        kitchen = self.first_contact(alice, "same-cpid-kitchen")
+        HostProject.objects.filter(host=kitchen, project=projects[0]).update(state={"hostid": 4711})
+        listed = f"<project><url>{projects[0].master_url}</url><hostid>{number}</hostid></project>"
+        studio = self.first_contact(alice, "same-cpid-studio", "<host_info>", f"{listed}<host_info>")
+        assert (studio == kitchen) is is_same
 
 
 def test_a_room_of_equal_machines_has_a_record_for_each(alice: User, projects: list[Project]) -> None:

@@ -13,7 +13,6 @@ from accounting.engine.amounts import MICRO
 from accounting.engine.states import DayFlag
 from accounting.models import Day, HostProject, Note, Project
 from accounting.rpc import catalogue
-from accounting.simulation.client import Attachment
 from portal.models import ClientKey, Host, User
 from tests.support.am_rpc import (
     HOUR,
@@ -34,6 +33,7 @@ from tests.support.am_rpc import (
     with_total,
     work,
 )
+from tools.simulation.client import Attachment
 
 
 def test_honest_work_is_credited_in_full(alice: User, projects: list[Project]) -> None:

@@ -13,12 +13,12 @@ from django.utils import timezone
 from accounting.models import Project, ProjectAddress
 from accounting.projects.addresses import learn
 from accounting.rpc import catalogue
-from accounting.simulation.client import SimulatedComputer, Task
-from portal.benchmarks.statements import count, sent_by, statements, traced
 from portal.models import ClientKey, User
 from tests.support.accounting_factories import make_project
 from tests.support.am_rpc import asked, attach, hours_pass, kinds_noted, make_computer, post, sync, with_total, work
 from tests.support.event_loops import Loop
+from tools.benchmarks.harness.statements import count, sent_by, statements, traced
+from tools.simulation.client import SimulatedComputer, Task
 
 # Without a surrounding transaction, whose statements would be counted too.
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -17,11 +17,11 @@ from accounting.models import DataCopyPart, FollowedTask, Project, TaskList
 from accounting.preferences.save import save_client_display
 from accounting.rpc.recognise import split
 from accounting.running_tasks import follow
-from accounting.simulation.client import Task
 from accounting.wire.client_tasks import MAX_TASKS
 from portal.models import User
 from tests.support.am_rpc import attach, copy_of, credited, host_of, hours_pass, make_computer, post, sync, work
 from tests.support.task_lists import DEADLINE, report, running
+from tools.simulation.client import Task
 
 pytestmark = pytest.mark.django_db
 

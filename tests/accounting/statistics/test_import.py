@@ -506,7 +506,7 @@ def test_files_that_take_too_long_to_read_are_a_failure_that_operators_see(
     def end_the_time(*_: Any, **__: Any) -> None:
         raise SoftTimeLimitExceeded(run.READ_SECS)
 
-    monkeypatch.setattr(store, "records", end_the_time)
+    monkeypatch.setattr(files, "records", end_the_time)
     for failures in (1, 2):
         assert read(project) == "The export: took longer than the limit of 1,500 s"
         assert state_of(project).failures == failures and state_of(project).trouble

@@ -19,6 +19,7 @@ from accounting.models import AccountTotal, StatisticsImport
 from accounting.statistics import run
 from portal.models import Change, User
 from tests.support.accounting_factories import make_project
+from tests.support.operating_figures import samples
 from tests.support.page_reader import Page
 from tests.support.sessions import sign_in_lately
 from tests.support.statistics_site import NOON, StatisticsSite
@@ -68,7 +69,7 @@ def test_read_now_asks_a_worker(
 
 def test_the_dashboard_tells_of_projects_that_cannot_be_read_for_days(row: StatisticsImport) -> None:
     def failing() -> float:
-        return next(each.value for each in figures.take(timezone.now()) if each.name == "am.imports_failing")
+        return samples(figures.READINGS, timezone.now())["am.imports_failing", ""]
 
     assert failing() == 1
     StatisticsImport.objects.update(trouble_since=timezone.now())

@@ -22,7 +22,7 @@ VALID, INVALID, INCONCLUSIVE, INIT, TOO_LATE = (
 def compared(id_: int, places: range, *states: ValidateState, **fields: Any) -> ComparedWorkunit:
     """A workunit with a quorum of as many as it has results."""
     quorum = fields.pop("min_quorum", len(states))
-    return ComparedWorkunit(EST, BOUND, quorum, quorum, 0.0, id_, places, states, **fields)
+    return ComparedWorkunit(EST, BOUND, quorum, quorum, 0.0, id=id_, places=places, states=states, **fields)
 
 
 def decide(facts: AppFacts, workunits: list[ComparedWorkunit], *results: ResultFacts) -> PassDecisions:

@@ -18,10 +18,10 @@ from pytest_django import Settings
 
 from accounting.account_data.erasure import erase_due
 from accounting.computers.merge import merge
-from credit.benchmarks.export import fill
 from credit.engine.recent_credit import decayed
 from credit.engine.rules import Rules
-from credit.export import consent, figures, files, run, sql
+from credit.export import consent, files, run, sql
+from credit.figures import table
 from credit.models import ExportConsent, GoneUser, HostCredit, Membership, StatisticsExport, Team, UserCredit
 from credit.tasks import export_statistics
 from portal.clients.factory import psycopg_params
@@ -31,6 +31,7 @@ from portal.people.deletion import GRACE, ask_deletion, cancel_deletion
 from tests.support import statistics_reader
 from tests.support.credit_factories import make_app
 from tests.support.statistics_reader import Answer, misc
+from tools.benchmarks.export import fill
 
 # The snapshot is a connection of its own: it sees only what was committed.
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -397,7 +398,7 @@ def test_an_export_that_was_interrupted_is_not_one_that_was_published(
         run.export()
     made = StatisticsExport.objects.get()
     assert made.finished_at is not None and made.failure
-    assert list(figures.take(timezone.now())) == []
+    assert list(table.EXPORT(timezone.now())) == []
 
 
 def test_operators_see_how_far_it_is(credited: User, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -418,12 +419,12 @@ def test_operators_see_how_far_it_is(credited: User, monkeypatch: pytest.MonkeyP
 
 
 def test_the_dashboard_says_that_the_export_is_old(credited: User) -> None:
-    assert list(figures.take(timezone.now())) == []
+    assert list(table.EXPORT(timezone.now())) == []
     run.export()
     later = timezone.now() + dt.timedelta(days=3)
-    age, volunteers = figures.take(later)
+    age, volunteers = table.EXPORT(later)
     assert age.value == pytest.approx(3 * 86_400, abs=60) and volunteers.value == 1
-    figure = next(each for each in figures.FIGURES if each.name == age.name)
+    figure = next(each for each in table.CREDIT if each.name == age.name)
     assert figure.trouble is not None
     assert "two days old" in figure.trouble(Course(latest={"": age.value}))
     assert figure.trouble(Course(latest={"": 86_400})) == ""

@@ -11,12 +11,13 @@ from django.test import Client
 
 from credit.engine.explanation import ClaimRule
 from credit.engine.states import AssimilateState, FileDeleteState, Outcome, ServerState, ValidateState
-from credit.figures import credit, jobs
+from credit.figures import table
 from credit.models import App, AppSnapshot, AppVersionSnapshot, HostAppVersion, Result
 from credit.statistics import markers
 from portal.dashboard.reads import address
 from portal.models import Host, User
 from tests.support.credit_factories import make_app, make_result, make_success, make_version, make_workunit
+from tests.support.operating_figures import samples
 
 NOON = dt.datetime(2026, 11, 20, 12, tzinfo=dt.UTC)
 HOUR = dt.timedelta(hours=1)
@@ -27,8 +28,12 @@ def app(db: None) -> App:
     return make_app("alpine", user_friendly_name="Alpine")
 
 
-def taken(source: Any, now: dt.datetime = NOON) -> dict[tuple[str, str], float]:
-    return {(sample.name, sample.label): sample.value for sample in source.take(now)}
+def jobs(now: dt.datetime = NOON) -> dict[tuple[str, str], float]:
+    return samples(table.JOB_READINGS, now)
+
+
+def credit(now: dt.datetime = NOON) -> dict[tuple[str, str], float]:
+    return samples(table.CREDIT_READINGS, now)
 
 
 def test_what_waits_is_counted_by_app_with_the_age_of_the_oldest(app: App, studio: Host) -> None:
@@ -49,7 +54,7 @@ def test_what_waits_is_counted_by_app_with_the_age_of_the_oldest(app: App, studi
     make_workunit(app, transition_at=NOON - 4 * HOUR)
     # By a clock that was ahead.
     make_workunit(app, transition_at=NOON + HOUR)
-    found = taken(jobs)
+    found = jobs()
     expected = {
         "jobs.unsent": 2,
         "jobs.unsent_oldest": 5 * 3600,
@@ -71,7 +76,7 @@ def test_what_waits_is_counted_by_app_with_the_age_of_the_oldest(app: App, studi
 def test_the_number_of_rows_is_what_the_statistics_say(app: App) -> None:
     with connection.cursor() as cursor:
         cursor.execute("UPDATE pg_class SET reltuples = 12345678 WHERE oid = 'credit_result'::regclass")
-    assert taken(jobs)["jobs.rows", "credit_result"] == 12345678
+    assert jobs()["jobs.rows", "credit_result"] == 12345678
 
 
 def test_the_part_that_fails_is_told_from_ten_results_on(app: App, studio: Host) -> None:
@@ -82,7 +87,7 @@ def test_the_part_that_fails_is_told_from_ten_results_on(app: App, studio: Host)
         make_success(
             make_workunit(app), studio, received_at=NOON - 0.5 * HOUR, outcome=3, exit_status=1, output_digest=None
         )
-    found = taken(jobs, NOON + 0.5 * HOUR)
+    found = jobs(NOON + 0.5 * HOUR)
     assert found["jobs.failed_share", "Alpine"] == 25
     assert found["jobs.ended", "completed"] == 9
     assert found["jobs.failed_by_app", "Alpine"] == 3
@@ -93,7 +98,7 @@ def test_the_computers_that_fail_most_come_first(app: App, studio: Host) -> None
     cellar = Host.objects.create(owner=studio.owner, domain_name="cellar")
     for host, share in ((studio, 0.3), (attic, 0.9), (cellar, 0.1)):
         HostAppVersion.objects.create(host=host, app=app, failing_share=share)
-    rows: Any = jobs.take_tables(NOON)["jobs.failing_hosts"]
+    rows: Any = table.failing_hosts(NOON)
     assert [(row[0][0], row[2]) for row in rows] == [("attic", "90 %"), ("studio", "30 %")]
     assert rows[0][0][1] == f"/admin/credit/result/?host__id__exact={attic.pk}"
 
@@ -101,7 +106,7 @@ def test_the_computers_that_fail_most_come_first(app: App, studio: Host) -> None
 def test_credit_by_version_is_what_versions_have_granted(app: App) -> None:
     version = make_version(app, total_credit=1234.5, ngranted=10, pfc_n=20, pfc_avg=1.5, pfc_scale=0.8)
     App.objects.filter(pk=app.pk).update(min_avg_pfc=1.2)
-    found = taken(credit)
+    found = credit()
     assert found["credit.granted", str(version)] == 1234.5
     assert found["credit.grants", str(version)] == 10
     assert found["credit.scale", str(version)] == 0.8
@@ -128,10 +133,10 @@ def test_spread_and_claims_are_of_the_newest_results(app: App, studio: Host) -> 
     for place in range(11):
         grant(app, studio, worth * (1 + place / 10), app_version=version)
     grant(app, studio, 1.0, claim_rule=ClaimRule.ABOVE_BOUND, is_approximate=True)
-    assert ("credit.suspicious", "Alpine") not in taken(credit)  # one of twelve says nothing of an app
+    assert ("credit.suspicious", "Alpine") not in credit()  # one of twelve says nothing of an app
     for _ in range(8):
         grant(app, studio, 1.0)
-    found = taken(credit)
+    found = credit()
     assert found["credit.median", str(version)] == pytest.approx(1.5)
     assert found["credit.spread", str(version)] == pytest.approx(100 * 0.8 / 1.5)
     assert found["credit.approximate", "Alpine"] == pytest.approx(100 / 20)
@@ -143,18 +148,18 @@ def test_programs_that_end_with_any_number_make_few_series(app: App, studio: Hos
         for _ in range(2 if status == 1 else 1):
             over: Any = {"server_state": ServerState.OVER, "outcome": Outcome.CLIENT_ERROR, "exit_status": status}
             make_result(make_workunit(app), studio, **{**over, "received_at": NOON - 0.5 * HOUR})
-    found = taken(jobs, NOON + 0.5 * HOUR)
+    found = jobs(NOON + 0.5 * HOUR)
     failed = {label: count for (name, label), count in found.items() if name == "jobs.failed"}
-    assert len(failed) == jobs.MAX_SERIES + 1
+    assert len(failed) == table.MAX_SERIES + 1
     assert sum(failed.values()) == 16
     assert max(failed, key=lambda label: failed[label] * (label != "other")).startswith("exit status 1 ")
-    assert failed["other"] == 16 - 2 - (jobs.MAX_SERIES - 1)
+    assert failed["other"] == 16 - 2 - (table.MAX_SERIES - 1)
 
 
 def test_computers_on_probation_are_counted_once_each(app: App, studio: Host) -> None:
     HostAppVersion.objects.create(host=studio, app=app)
     HostAppVersion.objects.create(host=studio, app=app, app_version=make_version(app))
-    assert taken(credit)["credit.probation", "Alpine"] == 1
+    assert credit()["credit.probation", "Alpine"] == 1
 
 
 def test_scales_of_months_come_from_the_snapshots(app: App) -> None:
@@ -165,7 +170,7 @@ def test_scales_of_months_come_from_the_snapshots(app: App) -> None:
         )
     AppSnapshot.objects.create(app=app, taken_at=NOON - dt.timedelta(days=50), min_avg_pfc=1.1)
     since = NOON - dt.timedelta(days=31)
-    figures = {figure.name: figure for figure in credit.FIGURES}
+    figures = {figure.name: figure for figure in table.CREDIT}
     scales = figures["credit.scale"].history
     least = figures["credit.least_average"].history
     assert scales is not None and least is not None
@@ -187,6 +192,6 @@ def test_what_waits_for_deletion_leads_to_the_workunits_that_wait(app: App, clie
     waiting = make_workunit(app, file_delete_state=FileDeleteState.READY, assimilated_at=NOON)
     make_workunit(app)
     client.force_login(operator)
-    for figure in jobs.FIGURES:
+    for figure in table.JOBS:
         if figure.name.startswith("jobs.to_delete"):
             assert list(client.get(address(figure.link)).context["cl"].queryset) == [waiting]

@@ -23,6 +23,7 @@ from credit.laboratory.goals import ADAPTIVE, CPU_TIME, GPU_TIME, PAIRS, Goal
 from credit.laboratory.parameters import PARAMETERS
 from credit.laboratory.population import KINDS, Cheat, Computer, make_job
 from credit.laboratory.trial import Outcome, Setup, Trial
+from credit.management.commands import credit_report
 
 NEUTRAL = "device neutrality: versions' mean grants apart"
 COLLUDING = "gain of those who collude in pairs, per FLOP"
@@ -215,6 +216,8 @@ def test_the_report_measures_the_documents_goals_with_the_same_module(monkeypatc
         ]
 
     monkeypatch.setattr(laboratory, "goal_steps", steps)
+    groups = [Goal("groups", 0.01, 0.01, 0.02)]
+    monkeypatch.setattr(credit_report, "collusion_goals", lambda seeds: groups[: len(list(seeds)) - 1])
     out = StringIO()
     with pytest.raises(CommandError, match=r"missed: 1$"):
         call_command("credit_report", "--rules", "letter", "--seeds", "2", stdout=out)
@@ -225,7 +228,11 @@ def test_the_report_measures_the_documents_goals_with_the_same_module(monkeypatc
         ["first", "0.0100", "0.0200", "0.03", "met"],
         ["second", "1.0000", "2.0000", "1.50", "MISSED"],
         ["3", "0.0000", "0.0000"],
+        ["groups", "0.0100", "0.0100", "0.02", "met"],
     ]
+    out = StringIO()
+    call_command("credit_report", "--collusion", "--seeds", "2", stdout=out)
+    assert [line.split()[0] for line in out.getvalue().splitlines()] == ["goal", "groups"]
     out = StringIO()
     with pytest.raises(CommandError, match=r"missed: 1$"):
         call_command("credit_report", "--json", stdout=out)

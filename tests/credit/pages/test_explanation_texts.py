@@ -282,8 +282,11 @@ def test_stored_rule_numbers_never_change() -> None:
         "BENCHMARK": 23,
         "FIXED_PER_JOB": 30,
         "FIXED_PER_FLOP": 31,
+        "GIVEN_WITH_JOB": 32,
+        "RUN_TIME": 33,
+        "ASSIGNED": 34,
     }
-    assert [rule.value for rule in GrantRule] == list(range(1, 10))
+    assert [rule.value for rule in GrantRule] == [*range(1, 9), 10, 9]
 
 
 def test_the_explanations_fields_are_columns_of_the_result() -> None:

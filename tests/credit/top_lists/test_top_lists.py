@@ -10,7 +10,6 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from credit.benchmarks.export import fill
 from credit.models import App, ListedAppCredit, ListedVolunteer, Result, Team, UserCredit, ValidateState
 from credit.teams import membership
 from credit.top_lists import consent, count, reads, sql
@@ -19,6 +18,7 @@ from portal.models import User
 from scheduler.models import ArchivedTask, ArchivedWorkunit
 from tests.support.credit_factories import make_app, make_result, make_success, make_workunit
 from tests.support.page_text import text_of
+from tools.benchmarks.export import fill
 
 pytestmark = pytest.mark.django_db
 

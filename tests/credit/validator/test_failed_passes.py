@@ -184,7 +184,9 @@ ODD: Final[list[dict[str, Any]]] = [
 def test_numbers_that_no_computer_has_leave_nothing_undecided_and_the_books_hold(
     rule_set: str, system: str, app: App, hosts: list[Host]
 ) -> None:
-    App.objects.update(rule_set=rule_set, credit_system=system, fixed_credit=3.0, min_avg_pfc=1.1)
+    App.objects.update(
+        rule_set=rule_set, credit_system=system, fixed_credit=3.0, max_credited_secs=1e4, min_avg_pfc=1.1
+    )
     version = make_version(app, plan_class="mt", pfc_n=200, pfc_avg=1e25, pfc_scale=1e25)
     record(hosts[0], version, pfc_n=30, pfc_avg=1e-9, et_n=3, et_avg=0.1)
     for odd in ODD:

@@ -6,6 +6,7 @@ import datetime as dt
 
 import pytest
 from django.db import connection
+from pytest_django import Settings
 
 from credit.models import (
     App,
@@ -25,13 +26,13 @@ from credit.models import (
 )
 from credit.pages.explanation import stored_explanation
 from credit.statistics.facts import workunit_facts
-from credit.validator.comparison import RUNTIME_OUTLIER, Delivered
-from portal.benchmarks.statements import statements
+from credit.validator.comparison import RUNTIME_OUTLIER, Delivered, Fit
 from portal.models import Host
 from scheduler.lifecycle import transitioner
 from tests.support.credit_engine_facts import about, recomputed_credit
 from tests.support.credit_factories import make_app, make_result, make_version
 from tests.support.validator_runs import EST, LATER, WRONG, differences, done, record, report, validate
+from tools.benchmarks.harness.statements import statements
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("registered_functions")]
 
@@ -336,18 +337,27 @@ def test_every_stored_claim_can_be_computed_again(app: App, hosts: list[Host]) -
     assert differences() == []
 
 
-@pytest.mark.parametrize("system", [CreditSystem.PEAK_FLOPS, CreditSystem.ACTUAL_FLOPS, CreditSystem.FIXED])
+@pytest.mark.parametrize("system", [system for system in CreditSystem if system != CreditSystem.CREDITNEW])
 def test_the_other_credit_systems_grant_by_their_own_count(
-    system: str, app: App, version: AppVersion, hosts: list[Host]
+    system: str, app: App, version: AppVersion, hosts: list[Host], settings: Settings
 ) -> None:
-    App.objects.update(credit_system=system, fixed_credit=5.0, actual_flops_scale=2.0)
+    App.objects.update(
+        credit_system=system, fixed_credit=5.0, actual_flops_scale=2.0, max_credited_secs=1500.0,
+        comparison=Comparison.CUSTOM, comparison_function=f"{__name__}.worth_seven",
+    )  # fmt: skip
+    settings.APP_FUNCTIONS = [f"{__name__}.worth_seven"]
     workunit = done(app, version, *hosts[:2], cpu_secs=2000.0, fpops_cumulative=9e12)
+    Workunit.objects.update(credit=12.5)
     validate(app)
     workunit.refresh_from_db()
     expected = {
         CreditSystem.PEAK_FLOPS: 4e9 * 2000 * 200 / 86400e9,
         CreditSystem.ACTUAL_FLOPS: 2 * 9e12 * 200 / 86400e9,
         CreditSystem.FIXED: 5.0,
+        CreditSystem.GIVEN: 12.5,
+        # 3,000 s at 4 GFLOPS, of which 1,500 s are credited
+        CreditSystem.RUN_TIME: 4e9 * 1500 * 200 / 86400e9,
+        CreditSystem.ASSIGNED: 7.0,
     }
     assert workunit.canonical_credit == pytest.approx(expected[CreditSystem(system)])
     assert differences() == []
@@ -423,6 +433,10 @@ def test_the_first_system_uses_the_benchmark_of_when_the_job_was_sent(
     # 2,900 s of CPU time at 1 GFLOPS, and at today's 3 GFLOPS
     assert sent_with.results.get().claimed_pfc == 2900 * 1e9
     assert before_it_was_kept.results.get().claimed_pfc == 2900 * 3e9
+
+
+def worth_seven(first: Delivered, second: Delivered) -> Fit:
+    return Fit(credit=7.0)
 
 
 def says_outlier(first: Delivered, second: Delivered) -> bool | str:

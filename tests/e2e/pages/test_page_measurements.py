@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from playwright.sync_api import Browser, Page
 
-from accounting.benchmarks.pages import visit
 from portal.models import User
 from tests.support.browser_visitor import give_work, sign_in
 from tests.support.site_process import Site
+from tools.benchmarks.pages import visit
 
 
 def test_the_largest_paint_and_the_bytes_of_a_first_visit_are_measured(

@@ -10,13 +10,13 @@ from django.conf import global_settings
 from pytest_django import Settings
 
 from credit.models import ValidateState
-from portal.dev import screenshots
 from portal.dev.demo_login import VOLUNTEER
 from portal.models import Host, User
 from tests.support.am_rpc import attach
 from tests.support.browser_visitor import give_work
 from tests.support.credit_factories import NOON, make_app, make_success, make_version, make_workunit
 from tests.support.site_process import CHECKOUT, Site
+from tools.screenshots import take as screenshots
 
 
 @pytest.fixture

@@ -64,6 +64,11 @@ def test_progress_is_asked_for_and_then_the_page_is_loaded_anew(signed_in: Clien
     assert all("HX-Target" in response["Vary"] for response in (asked, anew, signed_in.get(page)))
 
 
+def chart_of(answer: Any, figure: str) -> dict[str, Any]:
+    """The comparison's chart of this figure."""
+    return next(chart for chart in answer.context["charts"] if chart["id"] == f"figure-{figure}")
+
+
 def test_policies_are_compared_over_seeds(signed_in: Client) -> None:
     experiment = begin(signed_in)
     page = reverse("experiment", args=[experiment.pk])
@@ -75,7 +80,9 @@ def test_policies_are_compared_over_seeds(signed_in: Client) -> None:
     assert all(name in text for name in ("Recent estimated credit", "Long-term debt per", "Debt with preemption"))
     # Only the first seed of each keeps what its timeline needs.
     assert RunTimeline.objects.count() == 3
-    assert answer.context["chart"]["series"]["idle"][0][0] == pytest.approx(0, abs=1e-6)
+    (idle,) = chart_of(answer, "idle")["series"]
+    assert idle["values"][0] == pytest.approx(0, abs=1e-6) and len(idle["values"]) == 3
+    assert all(low <= mean <= high for low, mean, high in zip(idle["low"], idle["values"], idle["worst"], strict=True))
 
 
 def test_the_debt_policy_is_tried_without_its_rule(signed_in: Client) -> None:
@@ -94,11 +101,11 @@ def test_a_parameter_is_swept(signed_in: Client) -> None:
     page = reverse("experiment", args=[experiment.pk])
     signed_in.post(page, trial(experiment, parameter="work_buf_additional_days", values="0.1, 2 0.5"))
     carry_out()
-    chart = signed_in.get(page).context["chart"]
-    assert chart["values"] == [0.1, 0.5, 2]
-    assert chart["axis"] == "Additional buffer (days)"
+    chart = chart_of(signed_in.get(page), "rpcs_per_job")
+    assert chart["places"] == [0.1, 0.5, 2]
+    assert chart["x"] == "Additional buffer (days)"
     # A larger buffer needs fewer RPCs for a job.
-    rpcs = [row[0] for row in chart["series"]["rpcs_per_job"]]
+    rpcs = chart["series"][0]["values"]
     assert rpcs[0] > rpcs[1] > rpcs[2]
 
 
@@ -108,8 +115,8 @@ def test_a_projects_share_is_swept_by_a_range(signed_in: Client) -> None:
     signed_in.post(page, trial(experiment, parameter="share:A", values="100:300:100", days="5"))
     carry_out()
     answer = signed_in.get(page)
-    assert answer.context["chart"]["values"] == [100, 200, 300]
-    assert answer.context["chart"]["axis"] == "Share of A"
+    chart = chart_of(answer, "wasted")
+    assert (chart["places"], chart["x"]) == ([100, 200, 300], "Share of A")
     got = [row.got[0].mean for row in answer.context["rows"]]
     assert got == pytest.approx([100 / 200, 200 / 300, 300 / 400], abs=0.02)
     assert "Share of A: 200" in text_of(signed_in.get(reverse("emulator_run", args=[experiment.pk, 2])))

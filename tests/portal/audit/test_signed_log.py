@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
+import re
 from io import StringIO
 from pathlib import Path
 
@@ -12,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_public_key
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection, transaction
 from django.test import Client
-from pytest_django import Settings
+from pytest_django import DjangoCaptureOnCommitCallbacks, Settings
 
 from accounting.models import Project
 from portal.audit import signed_log
@@ -92,6 +94,20 @@ def test_a_copy_shows_what_was_cut_off_or_signed_again(log: list[SignedEntry], t
     assert check() == "The signed log is whole.\n"
     with pytest.raises(CommandError, match="1 differences"):
         check("--copy", copy)
+
+
+def test_the_sites_own_log_names_each_entry_so_that_a_cut_off_end_shows(
+    django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks, caplog: pytest.LogCaptureFixture
+) -> None:
+    with django_capture_on_commit_callbacks(execute=True), caplog.at_level(logging.INFO):
+        last = [signed_log.append(KEY, {"old_key": "a", "new_key": str(number)}) for number in range(2)][-1]
+    (digits,) = re.findall(r"'number': 2, 'digest': '(\w{16})'", caplog.text)
+    assert last.digest.startswith(digits)
+    assert check("--last", "2", digits) == "The signed log is whole.\n"
+    falsify("DELETE FROM portal_signedentry WHERE number = 2")
+    assert check() == "The signed log is whole.\n"
+    with pytest.raises(CommandError, match="1 differences"):
+        check("--last", "2", digits)
 
 
 def test_a_copy_is_checked_with_the_public_key_alone(log: list[SignedEntry]) -> None:

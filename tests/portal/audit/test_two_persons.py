@@ -28,7 +28,7 @@ from scheduler.models import KeyChange, StoredFile
 from scheduler.programs import code_signing, key_change
 from tests.support.accounting_factories import make_project
 from tests.support.admin_forms import post_form
-from tests.support.releases import BASE, add_file, prepared, state, store
+from tests.support.releases import BASE, add_file, do, prepared, signed_version, state, store
 from tests.support.roles import give_role, make_person
 from tests.support.sessions import sign_in_lately
 
@@ -198,6 +198,21 @@ def test_a_release_to_all_waits_and_is_of_the_files_that_were_confirmed() -> Non
     assert "Confirmed" in decide(second)
     draft.app_version.refresh_from_db()
     assert not draft.app_version.is_deprecated
+
+
+def test_a_roll_back_by_one_brings_nothing_back_that_was_withdrawn(settings: Settings) -> None:
+    first, second = superuser("first"), superuser("second")
+    browser = browser_of(first)
+    settings.TWO_PERSONS = False
+    older, newer = (signed_version(browser, "release", version_num=101 + n) for n in range(2))
+    do(browser, older, "withdraw")
+    settings.TWO_PERSONS = True
+    assert "The version before it is withdrawn." in do(browser, newer, "roll_back")
+    assert (state(older), state(newer)) == (ReleaseState.WITHDRAWN, ReleaseState.RELEASED)
+    browser.post(f"{BASE}versions/{older.pk}/release/")
+    assert "Confirmed" in decide(second)
+    do(browser, newer, "roll_back")
+    assert (state(older), state(newer)) == (ReleaseState.RELEASED, ReleaseState.WITHDRAWN)
 
 
 def test_a_new_code_signing_key_waits(tmp_path: Path) -> None:

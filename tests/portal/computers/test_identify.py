@@ -6,7 +6,7 @@ import datetime as dt
 from dataclasses import replace
 
 import pytest
-from django.db import transaction
+from django.db import DatabaseError, transaction
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -55,7 +55,6 @@ def test_the_token_decides_whatever_else_changed(alice: User) -> None:
     "changed",
     [
         {},
-        {"domain_name": "renamed"},
         {"domain_name": ""},
         {"host_cpid": ""},
         {"token": "f" * 32},
@@ -69,6 +68,7 @@ def test_without_token_the_same_machine_with_the_same_id_or_name_is_known(change
 @pytest.mark.parametrize(
     "changed",
     [
+        {"domain_name": "cellar"},
         {"domain_name": "cellar", "host_cpid": "b" * 32},
         {"os_name": "Microsoft Windows 11"},
         {"p_vendor": "AuthenticAMD"},
@@ -86,9 +86,12 @@ def test_another_machine_is_new_though_it_may_share_the_id_or_the_name(changed: 
 @pytest.mark.parametrize(
     ("silent", "is_known"), [(SAME_NAME_AFTER, False), (SAME_NAME_AFTER + SECOND, True)], ids=["recent", "silent"]
 )
-def test_a_name_alone_is_enough_only_if_the_record_is_silent(silent: dt.timedelta, is_known: bool, alice: User) -> None:
+@pytest.mark.parametrize("other", [{"host_cpid": "b" * 32}, {"domain_name": "renamed"}], ids=["name", "id"])
+def test_a_name_or_an_id_alone_is_enough_only_if_the_record_is_silent(
+    other: dict[str, str], silent: dt.timedelta, is_known: bool, alice: User
+) -> None:
     host = seen(alice)
-    assert (seen(alice, replace(STUDIO, host_cpid="b" * 32), NOW + silent) == host) is is_known
+    assert (seen(alice, replace(STUDIO, **other), NOW + silent) == host) is is_known
 
 
 def test_two_computers_that_share_an_id_and_nothing_else_stay_two(alice: User) -> None:
@@ -104,31 +107,25 @@ def test_names_and_ids_that_are_empty_make_nobody_alike(alice: User) -> None:
 
 
 def test_the_closest_likeness_wins_before_the_newest(alice: User) -> None:
-    both = seen(alice)
-    same_id = Host.objects.create(
-        owner=alice,
-        domain_name="other",
-        host_cpid=STUDIO.host_cpid,
-        os_name=STUDIO.os_name,
-        p_vendor=STUDIO.p_vendor,
-        p_model=STUDIO.p_model,
-        last_contact_at=NOW + dt.timedelta(days=9),
+    both, same_id, same_name = (
+        Host.objects.create(
+            owner=alice,
+            domain_name=name,
+            host_cpid=cpid,
+            os_name=STUDIO.os_name,
+            p_vendor=STUDIO.p_vendor,
+            p_model=STUDIO.p_model,
+            last_contact_at=NOW + dt.timedelta(days=day),
+        )
+        for day, (name, cpid) in enumerate([("studio", "a" * 32), ("other", "a" * 32), ("studio", "c" * 32)])
     )
-    same_name = Host.objects.create(
-        owner=alice,
-        domain_name="studio",
-        host_cpid="c" * 32,
-        os_name=STUDIO.os_name,
-        p_vendor=STUDIO.p_vendor,
-        p_model=STUDIO.p_model,
-        last_contact_at=NOW + dt.timedelta(days=10),
-    )
-    assert seen(alice) == both
+    # By its id or its name alone, each is known once its record is silent.
+    now = same_name.last_contact_at + SAME_NAME_AFTER + SECOND
+    assert seen(alice, now=now) == both
     both.delete()
-    assert seen(alice) == same_id
+    assert seen(alice, now=now) == same_id
     same_id.delete()
-    # By its name alone it is known once the record is silent.
-    assert seen(alice, now=same_name.last_contact_at + SAME_NAME_AFTER + SECOND) == same_name
+    assert seen(alice, now=now) == same_name
 
 
 def test_among_equals_the_one_that_was_here_last_is_meant(alice: User) -> None:
@@ -230,3 +227,10 @@ def test_an_account_may_be_kept_from_adding_computers(alice: User) -> None:
     User.objects.filter(pk=alice.pk).update(new_hosts_per_day=0)
     with pytest.raises(ProtocolError, match="may add no computers"):
         nameless(alice, 1, hours=0)
+
+
+def test_a_computer_never_gets_another_owner(studio: Host, bob: User) -> None:
+    with pytest.raises(DatabaseError, match="the owner of a computer never changes"), transaction.atomic():
+        Host.objects.filter(pk=studio.pk).update(owner=bob)
+    studio.domain_name = "renamed"
+    studio.save()

@@ -13,7 +13,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from portal.dashboard import reads, record, registry
-from portal.dashboard.registry import Figure, Marker, Sample, Source
+from portal.dashboard.registry import Figure, Marker, Panel
 from portal.models import OperatingFigure, User
 from portal.ops import heartbeats, metrics
 from tests.support.sessions import sign_in_lately
@@ -106,7 +106,7 @@ def test_a_series_that_ended_does_not_count(taken: None) -> None:
     put("jobs.unsent", 900, "gone", minutes_ago=300)
     put("jobs.unsent", 5, "here", minutes_ago=0)
     panel = next(
-        each for each in reads.overview(now + dt.timedelta(seconds=5), everything).panels if each.panel.key == "jobs"
+        each for each in reads.overview(now + dt.timedelta(seconds=5), everything).panels if each.key == "jobs"
     )
     tile = next(tile for tile in panel.tiles if tile.figure.name == "jobs.unsent")
     assert tile.value == 5
@@ -229,7 +229,7 @@ def test_markers_are_drawn_and_listed(operators: Client, monkeypatch: pytest.Mon
     put("x.y", 1)
     at = timezone.now() - dt.timedelta(hours=1)
     figure = Figure("x.y", "X", markers=lambda since, until: [Marker(at, "probation on", "/admin/credit/app/1/")])
-    monkeypatch.setattr(registry, "sources", [Source("services", (figure,), lambda now: [Sample("x.y", 1)])])
+    monkeypatch.setattr(registry, "panels", {"services": Panel("Services", [figure])})
     text = page(operators, "/admin/portal/operatingfigure/history/x.y/")
     assert re.search(
         rf'<time[^>]* datetime="{at:%Y-%m-%dT%H:%M}.*</time> <a href="/admin/credit/app/1/">probation on</a>', text

@@ -1,4 +1,4 @@
-"""Figures are taken, thinned out and kept once; a source that fails leaves the others."""
+"""Figures are taken, thinned out and kept once; a reading that fails leaves the others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.db import connection
 
 from portal.celery import app, queue_length
 from portal.dashboard import record, registry, thinning
-from portal.dashboard.registry import Figure, Sample, Source
+from portal.dashboard.registry import Panel, Sample
 from portal.models import OperatingFigure, RequestedWork, User
 from portal.ops import heartbeats
 from portal.periodic.scheduler import entries_added
@@ -63,14 +63,13 @@ def test_a_repeat_changes_nothing(running: None) -> None:
 
 
 @pytest.mark.django_db
-def test_a_source_that_fails_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reading_that_fails_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     def take(now: dt.datetime) -> Iterator[Sample]:
         yield Sample("x.first", 1)
         raise RuntimeError("no such table")
 
-    broken = Source("services", (Figure("x.first", "First"),), take)
-    fine = Source("services", (), lambda now: [Sample("x.second", 2), Sample("x.nan", float("nan"))])
-    monkeypatch.setattr(registry, "sources", [broken, fine])
+    fine = [Sample("x.second", 2), Sample("x.nan", float("nan"))]
+    monkeypatch.setattr(registry, "panels", {"services": Panel(readings=[take, lambda now: fine])})
     # The task fails, so that the dashboard says so.
     with pytest.raises(record.FiguresNotTaken, match="services: RuntimeError"):
         record.take_all(NOON)
@@ -79,7 +78,7 @@ def test_a_source_that_fails_leaves_the_others(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.django_db
 def test_figures_are_taken_outside_of_transactions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A source asks Valkey and adds results up, hour by hour: what it has done must stay, and lock nothing longer."""
+    """A reading asks Valkey and adds results up, hour by hour: what it has done must stay, and lock nothing longer."""
     depths = []
 
     def take(now: dt.datetime) -> Iterator[Sample]:
@@ -87,7 +86,7 @@ def test_figures_are_taken_outside_of_transactions(monkeypatch: pytest.MonkeyPat
         yield Sample("x.first", 1)
 
     before = len(connection.savepoint_ids)
-    monkeypatch.setattr(registry, "sources", [Source("services", (), take)])
+    monkeypatch.setattr(registry, "panels", {"services": Panel(readings=[take])})
     record.take_all(NOON)
     assert depths == [before]
 
@@ -117,7 +116,7 @@ def test_old_figures_become_hourly_and_then_daily() -> None:
 def test_figures_have_names_of_their_own_and_lead_to_pages_that_there_are() -> None:
     from portal.dashboard.reads import address
 
-    figures = [figure for source in registry.sources for figure in source.figures]
+    figures = [figure for panel in registry.panels.values() for figure in panel.figures]
     assert len({figure.name for figure in figures}) == len(figures) > 40
     assert [figure.link for figure in figures if figure.link and not address(figure.link)] == []
 

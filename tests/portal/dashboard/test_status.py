@@ -11,8 +11,9 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
+from accounting import figures
 from credit.models import UserCredit
-from portal.dashboard import record, registry
+from portal.dashboard import record, registry, services
 from portal.models import Host, OperatingFigure, OperatingTable, User
 from tests.support.credit_factories import make_app, make_result, make_workunit
 
@@ -162,9 +163,9 @@ def test_an_account_manager_alone_has_a_status_too(
     client: Client, studio: Host, running: None, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.ROOMS = ["account_manager"]
-    modules = ("portal.dashboard.services", "accounting.figures")
-    own = [source for source in registry.sources if source.take.__module__ in modules]
-    monkeypatch.setattr(registry, "sources", own)
+    monkeypatch.setattr(registry, "panels", {key: registry.Panel() for key in registry.panels})
+    services.register()
+    figures.register()
     monkeypatch.setattr(registry, "daemons", [registry.Daemon("web server")])
     record.take_all(timezone.now())
     root = ask(client)

@@ -15,13 +15,13 @@ import psycopg
 import pytest
 from pytest_django import Settings
 
-from portal.benchmarks.server import free_port
 from portal.dev import embedded, run
 from portal.dev.demo_login import VOLUNTEER
 from portal.dev.parent_death import ends_with_parent
 from portal.models import User
 from tests.support.site_process import database_url
 from tests.support.wait import wait_for_lock
+from tools.benchmarks.harness.server import free_port
 
 # A supervisor gives its server a minute to write everything; then it is killed.
 LIMIT_SECS = 90.0

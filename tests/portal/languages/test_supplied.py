@@ -10,8 +10,7 @@ from django.apps import apps
 from django.conf import settings
 from django.utils.translation import override
 
-from accounting.projects import own_project
-from accounting.simulation import demo_projects
+from accounting.projects import demo_projects, own_project
 from credit.laboratory import demo_texts
 from portal.languages import supplied
 

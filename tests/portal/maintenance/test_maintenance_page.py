@@ -79,7 +79,7 @@ def test_what_a_check_finds_is_on_the_page_and_on_the_dashboard(
     assert "A check found differences, or failed: Validated credit." in browser.get("/admin/").content.decode()
     UserCredit.objects.all().delete()
     start(browser, "check_credit", messages)
-    assert [(sample.label, sample.value) for sample in figures.take(timezone.now())] == [("check_credit", 0)]
+    assert [(sample.label, sample.value) for sample in figures.differences(timezone.now())] == [("check_credit", 0)]
 
 
 def test_a_check_that_fails_says_why(browser: Client, messages: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,7 +90,7 @@ def test_a_check_that_fails_says_why(browser: Client, messages: list[int], monke
     monkeypatch.setitem(jobs.jobs(), "broken", jobs.Job("broken", "Broken", "", broken))
     page = start(browser, "broken", messages)
     assert "OSError: no such disk" in page and "the first" in page
-    assert [sample.value for sample in figures.take(timezone.now())] == [1]
+    assert [sample.value for sample in figures.differences(timezone.now())] == [1]
 
 
 def test_of_many_differences_the_first_are_kept_and_all_are_counted(
@@ -198,7 +198,7 @@ def test_the_last_runs_are_kept(browser: Client, messages: list[int]) -> None:
 
 def test_jobs_are_renamed_and_that_is_no_difference(browser: Client, messages: list[int]) -> None:
     assert "Names of jobs that are sent from now on end in _r" in start(browser, "rename_jobs", messages)
-    assert list(figures.take(timezone.now())) == []
+    assert list(figures.differences(timezone.now())) == []
 
 
 def test_the_statistics_are_exported(browser: Client, messages: list[int], settings: Settings, tmp_path: Path) -> None:

@@ -140,6 +140,7 @@ def test_a_production_site_has_nothing_to_complain_about(settings: Settings, key
         ("AM_SIGNING_KEY_PUBLIC", Path("/nowhere/key"), "cobblestone.W011"),
         ("BEHIND_PROXY", False, "cobblestone.W012"),
         ("STAFF_SECOND_FACTOR", False, "cobblestone.W014"),
+        ("CLIENT_PASSWORD_ALONE", True, "cobblestone.W030"),
         ("ALLOWED_HOSTS", ["portal.example.org", "localhost"], "cobblestone.W027"),
         ("STAFF_IDLE_SECS", 0, "cobblestone.W026"),
         ("BROKER_URL", "redis://127.0.0.1:6379/0", "cobblestone.W015"),

@@ -160,7 +160,7 @@ def test_only_what_the_image_copies_is_sent_to_its_build() -> None:
 
 
 def test_the_image_installs_by_the_lock_and_leaves_out_only_the_servers_of_make_run(tmp_path: Path) -> None:
-    assert "pip install --no-cache-dir --require-hashes -r requirements.txt" in CONTAINERFILE
+    assert "pip install --no-cache-dir --no-compile --require-hashes -r requirements.txt" in CONTAINERFILE
     found = re.search(r"awk '(.*?)' requirements\.txt", CONTAINERFILE)
     assert found
     done = subprocess.run(["awk", found[1], ROOT / "requirements.txt"], capture_output=True, text=True, check=True)
@@ -174,3 +174,13 @@ def test_postgresql_under_patroni_is_where_the_example_has_it() -> None:
     config = yaml.safe_load((ROOT / "deploy" / "patroni.yml").read_text())["postgresql"]
     assert f"ENV PATH={config['bin_dir']}:$PATH" in CONTAINERFILE
     assert config["data_dir"] in (FOLDER / "run-database").read_text()
+
+
+def test_nothing_in_an_image_is_of_the_moment_of_its_build() -> None:
+    """Two builds are compared byte by byte by tests/e2e/test_containers.py, in `make long`."""
+    packages = [line for line in CONTAINERFILE.splitlines() if "apt-get" in line]
+    assert packages == []
+    compiled = re.findall(r"pip install .*|.*compileall.*", CONTAINERFILE)
+    assert len(compiled) == 2
+    assert "--no-compile" in compiled[0] and "--require-hashes" in compiled[0]
+    assert "--invalidation-mode unchecked-hash" in compiled[1] and "PYTHONHASHSEED=0" in compiled[1]

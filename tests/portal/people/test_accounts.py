@@ -15,7 +15,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from portal.models import ClientKey, Host, Session, User
-from portal.people import accounts
+from portal.people import accounts, key_upkeep
 from portal.sign_in.sessions import SessionStore, stored_key
 from portal.tasks import tidy_up
 from portal.wire import boinc_errors, credentials
@@ -265,6 +265,24 @@ class TestTidyingUp:
         tidy_up()
         assert set(ClientKey.objects.filter(revoked_at=None)) == {lately, newest}
         assert set(ClientKey.objects.exclude(revoked_at=None)) == {replaced, of_retired}
+
+    def test_computers_whose_keys_do_not_end_yet_hold_up_no_others(
+        self, studio: Host, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        settings.KEYS_KEPT_DAYS = 100
+        monkeypatch.setattr(key_upkeep, "HOSTS_PER_RUN", 1)
+        now = timezone.now()
+        retired = Host.objects.create(owner=studio.owner, retired_at=now - dt.timedelta(days=101))
+        # Of the first one, the newer key was not used yet.
+        for host, made, used in [(studio, 200, 150), (studio, 0, None), (retired, 300, 200)]:
+            accounts.issue_client_key(studio.owner, ATTACH, host)
+            ClientKey.objects.filter(pk=ClientKey.objects.latest("pk").pk).update(
+                created_at=now - dt.timedelta(days=made),
+                last_used_at=None if used is None else now - dt.timedelta(days=used),
+            )
+        # Each run judges one of the two by chance: 40 in a row miss the second one once in 2 ** 40 times.
+        assert sum(key_upkeep.end_outdated_keys(now) for _ in range(40)) == 1
+        assert ClientKey.objects.exclude(revoked_at=None).get().host == retired
 
     def awaited(self, user: User, days: int) -> None:
         """The user asked, this many days ago, to change to another address."""

@@ -11,6 +11,7 @@ from allauth.account.models import EmailAddress
 from django.core import mail
 from django.core.management import call_command
 from django.test import Client
+from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from portal.models import User
 from portal.people import accounts
@@ -116,12 +117,17 @@ def test_an_operator_who_disables_the_password_closes_both_logins(alice: User, o
     assert not is_signed_in(web_login(alice.email, "alice's secret"))
 
 
-def test_after_changepassword_on_the_command_line_only_the_new_one_works(
-    alice: User, monkeypatch: pytest.MonkeyPatch
+def test_after_changepassword_on_the_command_line_only_the_new_one_works_and_a_mail_tells_of_it(
+    alice: User,
+    monkeypatch: pytest.MonkeyPatch,
+    django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
 ) -> None:
     monkeypatch.setattr("getpass.getpass", lambda prompt: NEW_PASSWORD)
-    call_command("changepassword", alice.email, verbosity=0)
+    with django_capture_on_commit_callbacks(execute=True):
+        call_command("changepassword", alice.email, verbosity=0)
     assert client_login(alice.email, NEW_PASSWORD) == 0
+    [sent] = mail.outbox
+    assert sent.to == [alice.email] and "The password was set." in sent.body
 
 
 class TestANewAddress:

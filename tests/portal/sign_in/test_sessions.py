@@ -17,7 +17,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from portal.models import Session, User
-from portal.sign_in.sessions import SessionStore, end_sessions
+from portal.sign_in.sessions import _content, end_sessions
 from tests.support.page_reader import Page
 
 PASSWORD = "alice's secret"
@@ -54,7 +54,7 @@ def whole_database() -> str:
         for table in tables:
             cursor.execute(f"SELECT t::text FROM {table} t")
             rows += [text for (text,) in cursor.fetchall()]
-    contents = [SessionStore().decode(data) for data in Session.objects.values_list("session_data", flat=True)]
+    contents = [_content(*row) for row in Session.objects.values_list("session_key", "session_data")]
     return "\n".join([*rows, *map(repr, contents)])
 
 
@@ -117,6 +117,13 @@ def test_what_a_session_holds_is_encrypted_such_as_the_secret_of_an_unfinished_s
     stored = Session.objects.get().session_data
     assert len(secret) == 32 and secret not in readable(stored) and "mfa" not in readable(stored)
     assert secret not in whole_cache()
+
+
+def test_the_content_of_another_session_is_none_of_this_one(alice: User, bob: User) -> None:
+    mine, theirs = sign_in(bob, "bob's secret"), sign_in(alice)
+    content = Session.objects.get(user=alice).session_data
+    Session.objects.filter(user=bob).update(session_data=content, user=alice)
+    assert is_signed_in(theirs) and not is_signed_in(mine)
 
 
 def test_another_secret_key_ends_all_sessions(alice: User, settings: Settings) -> None:

@@ -115,6 +115,8 @@ PORTAL: Final = [
     Line("account/keys/<int:pk>/revoke/", 405, 405, 405, 405, "account/keys/{key}/revoke/"),
     act_on("account/keys/<int:pk>/revoke/", "account/keys/{key}/revoke/"),
     act("account/keys/revoke/"),
+    own("account/login-token/"),
+    act("account/login-token/", answer=200),
     own("account/tokens/"),
     act("account/tokens/", data={"name": "x", "scopes": "read:hosts"}, answer=200),
     act_on("account/tokens/<int:pk>/revoke/", "account/tokens/{token}/revoke/"),
@@ -163,6 +165,7 @@ ACCOUNT_MANAGER: Final = [
     public("news/"),
     public("rpc.php", method="POST"),
     public("api/v1/"),
+    public("api/<path:path>/", "api/v1/no-such-thing/", 404),
     public("api/v1/schema/"),
     by_token("api/v1/days/", "api/v1/days/?from=2026-01-01&to=2026-01-31"),
     by_token("api/v1/sums/", "api/v1/sums/?from=2026-01-01&to=2026-01-31"),
@@ -247,6 +250,9 @@ ACCOUNT_MANAGER: Final = [
     own("projects/keywords/"),
     act("projects/keywords/"),
     own("projects/<int:pk>/", "projects/{project}/"),
+    # The project of the matrix has one account that all share.
+    own("projects/<int:pk>/account/", "projects/{project}/account/", 404),
+    act("projects/<int:pk>/account/", "projects/{project}/account/", 404),
 ]
 PROJECT: Final = [
     public("project/"),
@@ -309,8 +315,6 @@ CREDIT: Final = [
     Line("workunits/<int:pk>/", 200, 404, 200, LOGIN, "workunits/{workunit}/"),
     public("apps/"),
     own("apps/<str:name>/", "apps/alpine/"),
-    own("project/first-start/"),
-    act("project/first-start/", answer=200),
     Line("project/result.php", ON, 404, ON, LOGIN, "project/result.php?result_name={task_name}"),
     public("project/stats/"),
     # Not there until the first export: tests/credit/export.

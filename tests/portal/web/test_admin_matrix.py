@@ -87,6 +87,7 @@ MODELS: Final = {
     "credit.hostappversion": May(view="P"),
     "credit.batch": May(view="P"),
     "credit.creditexperiment": May(view="P", add="P", change="P", delete="P"),
+    "credit.confirmingpair": May(view="P"),
     "credit.preview": May(view="P"),
     "credit.statisticsexport": May(view="PR"),
     "central_factors.collectedexport": May(view="PR"),

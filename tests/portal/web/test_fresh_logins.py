@@ -7,6 +7,7 @@ name in capitals is a class of the admin, with all usual addresses of its model.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from pytest_django import DjangoCaptureOnCommitCallbacks, Settings
 
 from extras.alerts.models import AlertChannel
-from portal.models import User
+from portal.models import LoginToken, User
 from portal.people.fresh_login import declaration_of
 from portal.people.security_events import NOWHERE
 from portal.people.staff import allow_rights
@@ -41,7 +42,8 @@ NEEDED: Final = {
     "admin/scheduler/releasedraft/<int:pk>/store/",
     "admin/scheduler/releasedraft/versions/<int:pk>/<str:action>/",
     "computers/joining/",
-    "project/first-start/",
+    "account/login-token/",
+    "projects/<int:pk>/account/",
     "USER",
 }
 NONE_NEEDED: Final = {
@@ -88,7 +90,7 @@ NONE_NEEDED: Final = {
     "Anybody may, without a login.": """
         language/ look-around/ look-around/leave/ mails/end/<str:token>/ healthz readyz metrics notices.rss
         notices.php
-        notices/<int:pk>-<slug:mark>.rss""",
+        notices/<int:pk>-<slug:mark>.rss api/<path:path>/""",
     "An operator's change of settings: recorded with its author, shown to all operators, and undone by one click.": """
         admin/portal/change/step/<str:key>/ admin/portal/change/<int:pk>/undo/
         admin/accounting/project/add-by-url/ admin/accounting/project/add-by-url/found/
@@ -209,12 +211,33 @@ def test_it_makes_no_login_token(
 ) -> None:
     settings.BOINC_LIST_ID = 123
     client.force_login(alice)
-    assert asks_for_password(client, "/project/first-start/", {})
-    form = {"password": "alice's secret", "next": "/project/first-start/"}
+    assert asks_for_password(client, "/account/login-token/", {})
+    form = {"password": "alice's secret", "next": "/account/login-token/"}
     with django_capture_on_commit_callbacks(execute=True):
         assert "__123_" in client.post(PASSWORD_PAGE, form).content.decode()
     [sent] = mail.outbox
     assert sent.to == [alice.email] and "A login token for a BOINC client was created." in sent.body
+
+
+def test_a_form_that_was_given_up_is_not_sent_by_a_later_password(
+    client: Client, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.force_login(alice)
+    page = "/account/login-token/"
+    later = time.time() + 6 * 60
+    assert asks_for_password(client, page, {})
+    monkeypatch.setattr(time, "time", lambda: later)
+    client.post(PASSWORD_PAGE, {"password": "alice's secret", "next": page})
+    assert not LoginToken.objects.exists()
+
+
+def test_another_question_for_the_password_forgets_the_form_before(client: Client, alice: User) -> None:
+    client.force_login(alice)
+    page = "/account/login-token/"
+    assert asks_for_password(client, page, {})
+    assert asks_for_password(client, "/account/password/set/", {})
+    client.post(PASSWORD_PAGE, {"password": "alice's secret", "next": page})
+    assert not LoginToken.objects.exists()
 
 
 # --- what mails tell ----------------------------------------------------------------------------------------

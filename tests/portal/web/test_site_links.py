@@ -15,6 +15,7 @@ from pytest_django import Settings
 
 from portal.models import User
 from portal.web.middleware import SiteLinksMiddleware
+from tests.support.sessions import confirm_address
 from tests.support.site_process import CHECKOUT
 
 SITE = "https://portal.example.org/"
@@ -88,3 +89,13 @@ def test_an_address_gets_ten_mails_a_day_that_set_a_new_password(alice: User, mo
     monkeypatch.setattr(ratelimit.time, "time", lambda: now + 86_401 + 60 * 60)
     Client().post("/account/password/reset/", {"email": alice.email})
     assert len(mail.outbox) == 11
+
+
+@pytest.mark.parametrize("confirmed", [True, False])
+def test_signing_up_with_the_address_of_an_account_writes_to_nobody(
+    client: Client, alice: User, confirmed: bool
+) -> None:
+    if confirmed:
+        confirm_address(alice)
+    page = client.post("/account/signup/", {"email": "Alice@example.org", "password1": "a brand-new pass phrase"})
+    assert "already registered" in page.content.decode() and mail.outbox == []

@@ -150,6 +150,10 @@ def test_a_new_key_signs_again_what_the_old_one_signed_as_a_program_and_no_key()
     following = content_of(signing.public_key_text(new).strip().encode())
     with pytest.raises(SigningError, match="the MD5 of a key, not of a program"):
         sign_program_again(following.md5, sign(Purpose.NEXT_KEY, following, KEY), KEY, new)
+    # One whose change was given up is known by its MD5 alone.
+    third = signing.generate_key()
+    with pytest.raises(SigningError, match="the MD5 of a key, not of a program"):
+        sign_program_again(following.md5, sign(Purpose.NEXT_KEY, following, KEY), KEY, third, {following.md5})
 
 
 def test_nothing_in_the_site_signs_without_naming_the_purpose() -> None:

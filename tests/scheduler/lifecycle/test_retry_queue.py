@@ -22,7 +22,7 @@ from portal.models import Host, User
 from scheduler import tasks
 from scheduler.lifecycle import assimilator, purge, retry_queue, transitioner
 from scheduler.lifecycle.assimilator import Finished
-from scheduler.lifecycle.metrics import Background
+from scheduler.lifecycle.figures import RETRY_QUEUE
 from scheduler.lifecycle.retry_queue import StepBatch, run_batches
 from scheduler.models import ArchivedWorkunit, KeptOutput, RetryEntry, Step
 from tests.support.credit_factories import NOON, make_app, make_result, make_success, make_workunit
@@ -270,5 +270,5 @@ def test_operators_see_them_in_the_admin_and_in_the_metrics_and_can_have_them_tr
     assert client.post("/admin/scheduler/retryentry/", chosen, follow=True).status_code == 200
     assert RetryEntry.objects.get().retry_at < NOON + 1000 * HOUR
     registry = CollectorRegistry()
-    registry.register(Background())
+    registry.register(RETRY_QUEUE)
     assert b'cobblestone_workunits_set_aside{step="transition"} 1.0\n' in generate_latest(registry)

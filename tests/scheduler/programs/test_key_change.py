@@ -169,7 +169,7 @@ def test_the_old_keys_are_kept_and_a_server_with_the_old_public_file_follows(
     change()
     assert (own_keys / "public").read_text().strip() == code_signing.code_signing_key_text() != old.strip()
     kept = sorted(path.name for path in own_keys.iterdir())
-    assert [name.split("-")[0] for name in kept] == ["private", "private.old", "public", "public.old"]
+    assert [name.split("-")[0] for name in kept] == ["private", "private.old", "private.signed", "public", "public.old"]
     settings.CODE_SIGNING_KEY_PUBLIC = next(own_keys.glob("public.old-*"))
     assert code_signing.code_signing_key_text() == (own_keys / "public").read_text().strip()
     assert (own_keys / "private").stat().st_mode & 0o777 == 0o600
@@ -199,6 +199,8 @@ def test_the_new_key_is_on_the_disk_before_any_client_is_told(
     change()
     assert synced == [
         ("private.next.part", 0), ("own_keys", 0),
+        # Which key was signed, before its signature is anywhere.
+        ("private.signed-keys.part", 0), ("own_keys", 0),
         ("own_keys", 1), ("public.part", 1), ("own_keys", 1), ("own_keys", 1),
     ]  # fmt: skip
     assert not list(own_keys.glob("*.part"))

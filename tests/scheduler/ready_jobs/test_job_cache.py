@@ -201,7 +201,7 @@ def test_the_most_urgent_jobs_are_leased_first_wherever_their_workunits_are(app:
         make_result(workunit, priority=number % 4)
     found, place, _ = lease_jobs(app.pk, 1, BEFORE_ALL, BLOCK, 10.0)
     # A quarter of the jobs has each priority: all of priority 3, then all of priority 2.
-    assert [each.rank for each in found] == [-3] * (BLOCK // 2) + [-2] * (BLOCK // 2)
+    assert [each.place[0] for each in found] == [-3] * (BLOCK // 2) + [-2] * (BLOCK // 2)
     assert place == (-2, found[-1].job.id + 1)
 
 

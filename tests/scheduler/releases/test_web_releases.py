@@ -11,7 +11,6 @@ from django.test import Client
 
 from credit.models import App, AppVersion
 from credit.statistics.feeder import feed
-from portal.benchmarks.statements import statements
 from portal.models import User
 from scheduler.engine.facts import Version
 from scheduler.engine.release_states import ReleaseAction, ReleaseState
@@ -22,6 +21,7 @@ from tests.support.credit_factories import NOON, make_app, make_result, make_ver
 from tests.support.releases import BASE, FIELDS, begin, do, prepared, said, signed_version, state, store
 from tests.support.scheduler_clients import Computer, computer_of, gpu
 from tests.support.settings_changes import last_change
+from tools.benchmarks.harness.statements import statements
 
 pytestmark = pytest.mark.django_db
 

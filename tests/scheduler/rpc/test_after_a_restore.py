@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import re
+import threading
 from collections.abc import Iterator
 from io import StringIO
 from typing import Any
@@ -12,11 +13,14 @@ from typing import Any
 import pytest
 from django.core.files.storage import default_storage
 from django.core.management import call_command
+from django.db import connections, transaction
+from django.db.models import F
 from django.utils import timezone
 
 from credit.models import App, Outcome, Result, ServerState, ValidateState, Workunit
 from credit.statistics import check
 from portal.models import Host, User
+from scheduler.files.certificates import size_key
 from scheduler.lifecycle import transitioner
 from scheduler.models import Upload
 from scheduler.programs import catalogue
@@ -25,11 +29,13 @@ from scheduler.submission.generations import begin_generation
 from scheduler.submission.submit import submit
 from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
 from tests.support.finished_jobs import DEFAULTS
+from tests.support.lock_waits import nwaiting_for_locks
 from tests.support.own_server import OwnServer
-from tests.support.scheduler_clients import Computer, computer_of, names, result_xml
+from tests.support.scheduler_clients import Computer, at_once, computer_of, names, result_xml
 from tests.support.second_database import in_database
 from tests.support.upload_requests import post, upload_body
 from tests.support.validator_runs import validate
+from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -101,8 +107,9 @@ def uploads(name: str, **fields: Any) -> str:
     return post(upload_body(f"{name}_0", content(name), **fields))
 
 
-def report_of(name: str) -> str:
-    return result_xml(name, files={f"{name}_0": hashlib.md5(content(name), usedforsecurity=False).hexdigest()})
+def report_of(name: str, **fields: Any) -> str:
+    md5 = hashlib.md5(content(name), usedforsecurity=False).hexdigest()
+    return result_xml(name, files={f"{name}_0": md5}, **fields)
 
 
 @pytest.mark.usefixtures("finished")
@@ -141,19 +148,57 @@ def test_jobs_of_the_lost_time_are_not_aborted_and_unknown_later_ones_are(alice_
 
 
 @pytest.mark.usefixtures("finished")
-def test_only_who_made_the_outputs_gets_a_job_of_the_lost_time(
-    alice_computer: Computer, bob_computer: Computer
-) -> None:
+def test_only_who_was_given_a_job_of_the_lost_time_gets_it(alice_computer: Computer, bob_computer: Computer) -> None:
     name = alice_computer.jobs[0]
-    # Without its certificate nobody uploads an output; without an output, or with another one, a report does not count.
+    # Without its certificate nobody uploads an output. Who has another copy knows the MD5s, but not the address.
     assert uploads(name, certificate="f" * 64 + "\n.\n").startswith("-1")
-    for guess in (result_xml(name), result_xml(name, files={f"{name}_0": "0" * 32})):
+    others_key = size_key(f"{name.removesuffix('_0')}_1_0")
+    for guess in (result_xml(name), report_of(name, keys=lambda _: ""), report_of(name, keys=lambda _: others_key)):
         assert names(bob_computer.ask(results=guess), "result_ack") == [name]
         assert not Result.objects.filter(name=name).exists() or Result.objects.get(name=name).host is None
         assert uploads(name) == "0"
     alice_computer.ask(results=report_of(name))
     result = Result.objects.get(name=name)
     assert (result.host_id, result.outcome) == (alice_computer.hostid, Outcome.SUCCESS)
+
+
+@pytest.mark.usefixtures("finished")
+def test_a_job_of_the_lost_time_gets_credit_for_its_run_time(app: App, alice_computer: Computer) -> None:
+    name, other = alice_computer.jobs
+    Workunit.objects.update(min_quorum=1, need_validate=True, created_at=timezone.now() - 2 * HOUR)
+    for each, secs in ((name, 1800.0), (other, 86_400.0)):
+        assert uploads(each) == "0"
+        alice_computer.ask(results=report_of(each, final_elapsed_time=secs, final_cpu_time=secs))
+    # No longer than it ran, and than the workunit is there: 1,800 s, and two hours instead of a day.
+    out = Result.objects.filter(name__in=[name, other]).values_list(F("received_at") - F("sent_at"), flat=True)
+    assert sorted(each.total_seconds() for each in out) == [pytest.approx(1800), pytest.approx(7200, abs=60)]
+    validate(app)
+    assert Result.objects.filter(name__in=[name, other], granted_credit__gt=0).count() == 2
+
+
+@pytest.mark.usefixtures("finished")
+def test_of_two_computers_of_a_person_that_report_two_lost_copies_at_once_one_gets_it(
+    alice: User, alice_computer: Computer
+) -> None:
+    name, second = alice_computer.jobs[0], computer_of(alice)
+    second.ask()
+    copy = f"{name.removesuffix('_0')}_1"
+    assert (uploads(name), uploads(copy)) == ("0", "0")
+    is_locked = threading.Event()
+
+    def keep_both_waiting() -> None:
+        with transaction.atomic():
+            Workunit.objects.select_for_update().get(results__name=name)
+            is_locked.set()
+            wait_until(lambda: nwaiting_for_locks() == 2, "both reports", 15, poll_secs=0.02)
+        connections.close_all()
+
+    keeper = threading.Thread(target=keep_both_waiting)
+    keeper.start()
+    assert is_locked.wait(20)
+    at_once(alice_computer.asks(results=report_of(name)), second.asks(results=report_of(copy)))
+    keeper.join(20)
+    assert Result.objects.filter(name__in=[name, copy], user=alice).count() == 1
 
 
 @pytest.mark.usefixtures("finished")

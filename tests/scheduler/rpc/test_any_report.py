@@ -111,6 +111,7 @@ def reported(operator: User) -> None:
             rule_set=rule_set,
             credit_system=system,
             fixed_credit_per_flop=1e-300,
+            max_credited_secs=1e9,
             trickle_function="scheduler.rpc.trickles.grant_partial_credit",
             min_avg_pfc=1.1,
         )

@@ -9,7 +9,6 @@ import structlog
 from pytest_django import Settings
 
 from credit.models import App, Result, ServerState
-from portal.benchmarks.statements import statements
 from portal.models import User
 from portal.people.accounts import weak_key
 from portal.wire import credentials
@@ -17,6 +16,7 @@ from scheduler.models import Trickle
 from scheduler.rpc.trickles import SOME_DROPPED
 from tests.support.credit_factories import NOON, make_app, make_result, make_version, make_workunit
 from tests.support.scheduler_clients import Computer, computer_of, messages, names, post, result_xml, value
+from tools.benchmarks.harness.statements import statements
 
 pytestmark = pytest.mark.django_db
 TOO_SOON = "No tasks sent: this computer asked for tasks only a few seconds ago; BOINC will ask again automatically"

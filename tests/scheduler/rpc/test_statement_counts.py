@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from credit.models import App
-from portal.benchmarks.statements import statements
 from portal.models import User
 from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
 from tests.support.scheduler_clients import Computer, computer_of, result_xml
+from tools.benchmarks.harness.statements import statements
 
 # Outside a test's own transaction, BEGIN and COMMIT are sent as on the site.
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("filled_once")]

@@ -51,7 +51,7 @@ def test_both_rooms_have_one_record_of_a_computer(app: App, alice: User) -> None
         owner=alice, host_cpid="c" * 32, domain_name="studio", os_name="Linux Debian", p_vendor="GenuineIntel",
         p_model="Test CPU",
     )  # fmt: skip
-    computer = computer_of(alice, cpid="c" * 32, name="renamed")
+    computer = computer_of(alice, cpid="c" * 32, name="studio")
     computer.ask()
     assert computer.hostid == known.pk
     assert Host.objects.count() == 1

@@ -27,6 +27,7 @@ BASE: dict[str, Any] = {
         {"fpops_est": 0},
         {"fpops_bound": 1},
         {"priority": 1e9},
+        {"credit": -1},
         {"command_line": "a\nb"},
         {"name": "a/b"},
         {"input_files": "in"},

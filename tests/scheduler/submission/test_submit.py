@@ -138,6 +138,11 @@ def test_inputs_are_stored_files_or_contents_of_the_batch(app: App) -> None:
     assert StoredFile.objects.count() == 3
 
 
+def test_a_job_may_say_its_credit(app: App) -> None:
+    batch = send(app, [{"credit": 12.5}, {"credit": 0}, {}])
+    assert list(batch.workunits.order_by("id").values_list("credit", flat=True)) == [12.5, 0.0, None]
+
+
 def test_an_app_that_trusts_reliable_computers_sends_single_results() -> None:
     batch = send(make_app(adaptive_replication=True), [{}])
     assert [(w.min_quorum, w.results.count()) for w in batch.workunits.all()] == [(1, 1)]
@@ -162,6 +167,8 @@ def test_an_app_that_trusts_reliable_computers_sends_single_results() -> None:
         ({"delay_bound_secs": 1.5}, "delay_bound_secs", "not a whole number from 1"),
         ({"memory_bound_bytes": -1}, "memory_bound_bytes", "not a whole number from 0"),
         ({"priority": 40_000}, "priority", "not a whole number from -30000"),
+        ({"credit": -1}, "credit", "not a number from 0 to 1e+15"),
+        ({"credit": float("inf")}, "credit", "not a number from 0 to 1e+15"),
         ({"command_line": "a\0b"}, "command_line", "not a line of at most 2000"),
         ({"command_line": "x" * 2001}, "command_line", "not a line of at most 2000"),
         ({"speed": 1}, "speed", "unknown. Known: fpops_est"),

@@ -28,7 +28,8 @@ from accounting.wire.project_replies import parse_account_info
 from credit.export import consent
 from credit.models import AppVersion, HostCredit, Team, UserCredit
 from credit.teams import membership
-from portal.models import ClientKey, Host, User
+from portal.models import ClientKey, Host, LoginToken, User
+from portal.people import login_tokens
 from portal.people.accounts import issue_client_key, weak_key
 from portal.people.recovery import reset_password
 from portal.people.security_events import NOWHERE
@@ -40,8 +41,7 @@ from portal.wire.boinc_errors import (
     ERR_GENERIC,
     ERR_PROJECT_DOWN,
 )
-from scheduler.models import BetaTest, LoginToken, UserPreferences
-from scheduler.web_rpcs import login_tokens
+from scheduler.models import BetaTest, UserPreferences
 from tests.support.credit_factories import make_app, make_version
 from tests.support.sessions import sign_in_lately
 from tests.support.wait import wait_until
@@ -288,23 +288,22 @@ def test_a_client_finds_project_account_and_token_in_its_installers_name(
     """By two underscores and three parts, the first of which is the project's number in BOINC's list."""
     settings.BOINC_LIST_ID = 123
     sign_in_lately(client, alice)
-    page = client.post("/project/first-start/").content.decode()
+    page = client.post("/account/login-token/").content.decode()
     found = re.search(r"__(\d+)_(\d+)_([0-9a-f]+)<", page)
     assert found is not None and found[1] == "123"
     reply = ask("login_token_lookup", user_id=found[2], token=found[3])
     assert reply.tag == "login_token_reply" and found[2] == str(alice.pk)
 
 
-def test_a_project_that_clients_do_not_know_offers_no_token(client: Client, alice: User) -> None:
+def test_an_installers_name_needs_the_number_of_the_project_in_boincs_list(client: Client, alice: User) -> None:
     sign_in_lately(client, alice)
-    assert "not in that list" in client.post("/project/first-start/").content.decode()
-    assert not LoginToken.objects.exists()
+    assert "__" not in client.post("/account/login-token/").content.decode().split("<main", 1)[1].split("</main", 1)[0]
 
 
 def test_a_login_token_brings_a_key_once(client: Client, alice: User, settings: Settings) -> None:
     settings.BOINC_LIST_ID = 123
     sign_in_lately(client, alice)
-    page = client.post("/project/first-start/").content.decode()
+    page = client.post("/account/login-token/").content.decode()
     token = login_tokens.make(alice, timezone.now())
     # What the page showed ended with the newer one.
     assert f"{alice.pk}_" in page and f"{alice.pk}_{token}" not in page

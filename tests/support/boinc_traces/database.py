@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from django.contrib.auth.hashers import make_password
 from django.db import transaction
 
 from credit.models import (
@@ -196,7 +197,7 @@ class _QueueReplay:
         )
 
     def make_hosts(self) -> None:
-        owner = User.objects.create(email=f"{self.app.name}@example.org", name="Replay", password="!")  # none fits
+        owner = User.objects.create(email=f"{self.app.name}@example.org", name="Replay", password=make_password(None))
         wanted = sorted({result.host_id for event in self.events for result in event.results})
         made = Host.objects.bulk_create([Host(owner=owner, domain_name=f"replay-{id_}") for id_ in wanted])
         self.hosts = {id_: host.pk for id_, host in zip(wanted, made, strict=True)}

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from portal.benchmarks.server import free_port
 from tests.support.cluster.programs import ClusterProgram
+from tools.benchmarks.harness.server import free_port
 
 NMEMBERS = 3
 

@@ -20,8 +20,8 @@ from typing import Any, Final, Protocol
 
 import psycopg
 
-from accounting.benchmarks import fleet
 from tests.support.scheduler_clients import Computer, names, result_xml
+from tools.benchmarks import am_fleet as fleet
 
 PATIENCE_SECS: Final = 90.0
 PAUSE_SECS: Final = 0.1

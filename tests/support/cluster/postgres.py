@@ -17,13 +17,13 @@ from typing import Any, Final
 import psycopg
 import yaml
 
-from portal.benchmarks.server import free_port
 from portal.dev import embedded
 from portal.dev.supervisor import clean_environment, unprivileged
 from tests.support.cluster.links import Network, State
 from tests.support.cluster.programs import ClusterProgram
 from tests.support.site_process import CHECKOUT
 from tests.support.wait import wait_until
+from tools.benchmarks.harness.server import free_port
 
 EXAMPLE: Final = CHECKOUT / "deploy" / "patroni.yml"
 NODES: Final = ("db1", "db2", "db3")

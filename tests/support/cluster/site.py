@@ -16,7 +16,6 @@ from typing import Final, Self
 
 from django.db import connection
 
-from portal.benchmarks.server import free_port
 from portal.databases import watch
 from portal.dev import embedded
 from portal.environment import database
@@ -32,6 +31,7 @@ from tests.support.nginx_deployment import NGINX, unit_command, write_configurat
 from tests.support.s3_server import FaultyProxy
 from tests.support.site_process import database_url, environment
 from tests.support.wait import wait_until
+from tools.benchmarks.harness.server import free_port
 
 NWEB_NODES: Final = 2
 NWORKERS: Final = 2

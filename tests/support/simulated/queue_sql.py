@@ -101,7 +101,8 @@ class Queue:
                  dt.date.fromisoformat(record["jobs_day"]) if record.get("jobs_day") else None,
                  json.dumps(record.get("jobs_of_day") or []), json.dumps(record.get("cpids") or []),
                  _secs(record.get("named_jobs_until")), record.get("repeated_seqno"), record.get("repeated_times"),
-                 _secs(record.get("work_asked_at")), str(host["version"]) if host is not None else None, asker["n"])
+                 _secs(record.get("work_asked_at")), str(host["version"]) if host is not None else None, 1.0,
+                 asker["n"])
             )  # fmt: skip
         self._rng.shuffle(rows)
         return rows
@@ -176,7 +177,7 @@ class Queue:
             assert work is not None
             if row["server_state"] != ServerState.UNSENT or work["app_id"] != query["app_id"]:
                 continue
-            if id_ in found or id_ < query["begin_id"]:
+            if id_ in found or id_ < query["begin"]:
                 continue
             copies = [(n, each) for n, each in transaction.rows("result") if each["workunit_id"] == row["workunit_id"]]
             if any(n < id_ and each["server_state"] == ServerState.UNSENT for n, each in copies):
@@ -189,7 +190,7 @@ class Queue:
         return jobs
 
     async def _pick_all(self, transaction: Transaction, params: dict[str, Any]) -> list[SqlRow]:
-        names = ("app_id", "most", "begin_id", "rank")
+        names = ("app_id", "most", "begin", "rank")
         picked: list[Any] = []
         number = 0
         while f"app_id_{number}" in params:
@@ -208,19 +209,19 @@ class Queue:
             for id_, row in transaction.rows("result")
             if row["server_state"] == ServerState.UNSENT
             and works[row["workunit_id"]]["app_id"] == app_id
-            and (0, id_) >= (int(params["rank"]), int(params["begin_id"]))
+            and (0, id_) >= (int(params["rank"]), int(params["begin"]))
         ][: int(params["looked_at"])]
         free = []
         for id_, row in head:
-            lease = transaction.get("lease", (app_id, row["workunit_id"] // BLOCK))
+            lease = transaction.get("lease", (app_id, id_ // BLOCK))
             if lease is None or lease["holder"] == holder or not now <= lease["until"] <= now + 60:
                 free.append((id_, row))
         free = free[: int(params["most"])]
         copies: dict[int, list[Any]] = {}
         for id_, row in free:
             until = now + float(params["lease_secs"])
-            transaction.put("lease", (app_id, row["workunit_id"] // BLOCK), {"holder": holder, "until": until})
-            copies.setdefault(row["workunit_id"], []).append([id_, 0, row["name"]])
+            transaction.put("lease", (app_id, id_ // BLOCK), {"holder": holder, "until": until})
+            copies.setdefault(row["workunit_id"], []).append([id_, 0, id_, row["name"]])
         workunits = [
             [its, [row["user_id"] or 0 for _, row in transaction.rows("result") if row["workunit_id"] == id_], id_,
              *(works[id_][name] for name in DETAILS), works[id_]["name"], "", [], []]

@@ -466,7 +466,9 @@ def _projects() -> projects.Catalogue:
 
 def _programs(read_at: float) -> programs.Catalogue:
     version = Version(1, 1, "x86_64-pc-linux-gnu", 100, "", "CPU", 1.0, 0.0)
-    app = AppFacts(1, "app", 1.0, 1000, Rules.published(), typical_fpops=4e10, first_id=1, last_id=10_000, first_rank=0)
+    app = AppFacts(
+        1, "app", 1.0, 1000, Rules.published(), typical_fpops=4e10, first_place=1, last_place=10_000, first_rank=0
+    )
     return programs.Catalogue(
         apps={1: app},
         versions={1: version},

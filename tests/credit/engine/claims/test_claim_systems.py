@@ -19,6 +19,7 @@ from tests.support.credit_engine_facts import (
     DAY,
     EST,
     NOW,
+    PEAK,
     about,
     app,
     decide,
@@ -257,3 +258,30 @@ def test_the_maximum_holds_for_all_parts_together() -> None:
     part = claim_part(facts, workunit(), long_job(partial_elapsed_secs=1.0, partial_credit=4.0), 50_000.0, NOW)
     assert part is not None
     assert (part.grant.credit, part.grant.is_cut) == (1.0, True)
+
+
+def test_the_amount_given_with_a_job_is_granted_exactly_and_nothing_without_one() -> None:
+    facts = app(credit_system=CreditSystem.GIVEN)
+    decision = decide(facts, counted(elapsed_secs=nan), counted(), job=workunit(given_credit=12.5))
+    assert (decision.grant.credit, decision.grant.rule) == (12.5, GrantRule.GIVEN)
+    assert decide(facts, counted()).grant.credit == 0
+
+
+@pytest.mark.parametrize(("secs", "credited"), [(500.0, 500), (1000.0, 800)])
+def test_run_times_up_to_the_limit_are_credited(secs: float, credited: float) -> None:
+    facts = app(credit_system=CreditSystem.RUN_TIME, max_credited_secs=800.0)
+    [claim] = decide(facts, counted(elapsed_secs=secs)).claims
+    assert (claim.claim_rule, claim.claimed_pfc) == (ClaimRule.RUN_TIME, about(credited * PEAK))
+
+
+def test_a_run_time_on_devices_of_unknown_speed_claims_the_default() -> None:
+    facts = app(credit_system=CreditSystem.RUN_TIME, max_credited_secs=800.0)
+    [claim] = decide(facts, counted(peak_flops=nan)).claims
+    assert (claim.claim_rule, claim.claimed_pfc) == (ClaimRule.ZERO_ELAPSED, EST)
+
+
+@pytest.mark.parametrize(("assigned", "credit"), [(7.0, 7.0), (nan, 0.0), (-1.0, 0.0), (inf, 0.0)])
+def test_what_the_project_assigns_is_claimed(assigned: float, credit: float) -> None:
+    decision = decide(app(credit_system=CreditSystem.ASSIGNED), counted(assigned_credit=assigned))
+    assert decision.grant.credit == about(credit)
+    assert decision.claims[0].claim_rule is ClaimRule.ASSIGNED

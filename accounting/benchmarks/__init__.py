@@ -1,1 +1,0 @@
-"""Measurements of the account manager, run by ``manage.py bench`` in a database of their own."""

@@ -1,0 +1,193 @@
+"""What workers do for own accounts: ask the project once for a volunteer, and check weekly that the key still works.
+
+Projects are asked by the site's one fetcher, in no transaction.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+from django.conf import settings
+from django.db import transaction
+from django.utils.translation import gettext_lazy as _
+
+from accounting.engine.amounts import MICRO
+from accounting.engine.own_accounts import state_of_refusal
+from accounting.models import OwnAccount, UserProject
+from accounting.own_accounts.requests import REQUEST_KEPT, AccountRequest, expire, take, tell_worker
+from accounting.project_setup import accounts
+from accounting.project_setup.accounts import WEAK, AccountProblem
+from accounting.rpc import account_keys
+from accounting.wire.project_replies import AccountInfo
+from portal.people.key_mails import send_words
+
+log = structlog.get_logger("projects")
+
+CHECKED_EVERY: Final = dt.timedelta(days=7)
+CHECKS_PER_RUN: Final = 200
+_RETOLD_AFTER: Final = dt.timedelta(minutes=1)
+State = OwnAccount.State
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a project said of an account. ``key``: the one to store; empty: it gave none."""
+
+    state: State
+    key: str = ""
+    words: str = ""
+    info: AccountInfo | None = None
+    can_check: bool = False
+    credit: tuple[float, float] | None = None
+
+
+def carry_out(account_id: int, now: dt.datetime) -> None:
+    """Do what a volunteer asked for. Safe to repeat: a request is taken once."""
+    taken = take(account_id, now)
+    if taken is None:
+        return
+    account, request = taken
+    _note(account, _find(account, request), now)
+
+
+def check(account_id: int, now: dt.datetime) -> None:
+    """Ask whether the stored key still works, and what the project granted. Safe to repeat."""
+    account = OwnAccount.objects.select_related("project__profile", "user").filter(pk=account_id).first()
+    if account is None or account.state == State.ASKING:
+        return
+    stored = UserProject.objects.filter(user=account.user_id, project=account.project_id).first()
+    if stored is None or not stored.account_key:
+        return
+    try:
+        key = account_keys.own(
+            account.user_id, account.project_id, account.project.master_url, bytes(stored.account_key)
+        )
+    except account_keys.UnreadableAccountKey:
+        return
+    if not account.can_check:
+        found = Finding(State(account.state), credit=_credit(account, account.number))
+    else:
+        found = _described(account, key)
+        if found.state == State.UNREACHABLE:
+            # A project that is down for an hour has forgotten nobody.
+            return
+    _note(account, found, now)
+
+
+def look_after(now: dt.datetime) -> list[int]:
+    """Forget requests that are too old, send messages again for those that wait, and return the accounts to check.
+
+    These are not due again before a week has passed. Locks their rows; runs may overlap.
+    """
+    expire(now)
+    waiting = OwnAccount.objects.filter(asked_at__range=(now - REQUEST_KEPT, now - _RETOLD_AFTER))
+    for account_id in waiting.exclude(sealed_request=None).values_list("pk", flat=True):
+        tell_worker(account_id)
+    with transaction.atomic():
+        rows = OwnAccount.objects.select_for_update(skip_locked=True).filter(check_after__lte=now)
+        due = list(rows.filter(state__in=(State.WORKS, State.UNCHECKED)).order_by("check_after")[:CHECKS_PER_RUN])
+        for account in due:
+            account.check_after = _next_check(now)
+            account.save(update_fields=["check_after"])
+    return [account.pk for account in due]
+
+
+def _find(account: OwnAccount, request: AccountRequest) -> Finding:
+    project = account.project
+    try:
+        if request.key:
+            return _described(account, request.key)
+        if request.name:
+            key = accounts.create_account(
+                project, request.login, request.passwd_hash, request.name, has_consented=request.has_consented
+            )
+        else:
+            key = accounts.find_key(project, request.login, request.passwd_hash)
+    except AccountProblem as error:
+        return _refusal(error, is_key=False)
+    return _described(account, key, is_given=True)
+
+
+def _described(account: OwnAccount, key: str, *, is_given: bool = False) -> Finding:
+    """What the project tells of the account with this key; ``is_given``: it has just given the key, which works.
+
+    The weak key of the account is stored, if there is one: the full one could change the account, and volunteers'
+    computers are to get it.
+    """
+    try:
+        info = accounts.account_info(account.project, key)
+    except AccountProblem as error:
+        if is_given:
+            return Finding(State.WORKS, key)
+        # Some projects tell of accounts by their full keys only, and have never told of this one.
+        if error.is_not_there or (error.error_num and WEAK in key and not account.can_check):
+            return Finding(State.UNCHECKED, key)
+        return _refusal(error, is_key=True)
+    can_check = True
+    if info.weak_key and WEAK not in key:
+        key = info.weak_key
+        try:
+            accounts.account_info(account.project, key)
+        except AccountProblem:
+            can_check = False
+    return Finding(State.WORKS, key, info=info, can_check=can_check, credit=_credit(account, info.id))
+
+
+def _refusal(error: AccountProblem, *, is_key: bool) -> Finding:
+    return Finding(State(state_of_refusal(error.error_num, is_key=is_key)), words=str(error)[:300])
+
+
+def _credit(account: OwnAccount, number: int) -> tuple[float, float] | None:
+    return accounts.account_credit(account.project, number) if number > 0 else None
+
+
+def _note(asked: OwnAccount, found: Finding, now: dt.datetime) -> None:
+    """Store a finding, unless something else was asked for meanwhile, or the account was removed.
+
+    Locks the volunteer's row of the project, then that of the account.
+    """
+    with transaction.atomic():
+        choice, _created = UserProject.objects.select_for_update(no_key=True).get_or_create(
+            user_id=asked.user_id, project_id=asked.project_id
+        )
+        account = OwnAccount.objects.select_for_update().filter(pk=asked.pk, asked_at=asked.asked_at).first()
+        if account is None:
+            return
+        if found.key:
+            choice.account_key = account_keys.seal_own(account.user_id, asked.project, found.key)
+            choice.save(update_fields=["account_key"])
+            account.can_check = found.can_check
+        if found.state != account.state:
+            account.state_at = now
+        is_broken = found.state == State.KEY_REFUSED and account.state == State.WORKS
+        account.state, account.words, account.check_after = found.state, found.words, _next_check(now)
+        if found.info is not None:
+            account.number, account.name = found.info.id, found.info.name
+        if found.credit is not None:
+            account.total_credit, account.avg_credit = int(found.credit[0] * MICRO), found.credit[1]
+            account.credit_at = now
+        account.save()
+        if is_broken:
+            transaction.on_commit(lambda: _tell(asked))
+    log.info("own_account_asked", project=asked.project_id, user=asked.user_id, state=str(found.state))
+
+
+def _tell(account: OwnAccount) -> None:
+    """Write to the volunteer whose computers can no longer work for the project."""
+    words = {
+        "name": account.user.display_name,
+        "project": account.project.name,
+        "site_name": settings.SITE_NAME,
+        "site_url": settings.SITE_URL,
+        "project_id": account.project_id,
+    }
+    send_words(account.user, _("The key of an account at a project is not valid any more"), "own_account", words)
+
+
+def _next_check(now: dt.datetime) -> dt.datetime:
+    # Not all on the same day
+    return now + CHECKED_EVERY * random.uniform(0.9, 1.1)

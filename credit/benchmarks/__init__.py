@@ -1,1 +1,0 @@
-"""Measurements of the validator, run by ``manage.py bench`` in a separate database."""

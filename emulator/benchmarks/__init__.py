@@ -1,1 +1,0 @@
-"""What `make bench` measures of the emulator."""

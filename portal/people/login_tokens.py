@@ -1,0 +1,38 @@
+"""Login tokens: what a BOINC client sends once in place of the account's password.
+
+A token is for one use within a day, and each volunteer has at most one; only a hash is kept. It ends when the password
+is set anew, and when a second factor is added, as whoever knew the password alone could have had it made.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import secrets
+from typing import Final
+
+from portal.models import LoginToken, User
+from portal.wire import credentials
+
+VALID: Final = dt.timedelta(days=1)
+
+
+def make(user: User, now: dt.datetime) -> str:
+    """A token in clear, in place of the one before."""
+    token = secrets.token_hex(16)
+    stored = _hash(user, credentials.client_password_hash(token, user.email))
+    LoginToken.objects.update_or_create(user=user, defaults={"token_hash": stored, "made_at": now})
+    return token
+
+
+def use(user: User, sent: str, now: dt.datetime) -> bool:
+    """Whether ``sent`` stands for the user's token, which ends by this: of two requests at once one is right.
+
+    ``sent``: MD5(token + e-mail address), as of a password.
+    """
+    valid = LoginToken.objects.filter(user=user, token_hash=_hash(user, sent.lower()), made_at__gt=now - VALID)
+    return valid.delete()[0] == 1
+
+
+def _hash(user: User, sent: str) -> bytes:
+    return hashlib.sha256(f"{user.password} {sent}".encode()).digest()

@@ -1,0 +1,1 @@
+"""Commands of Django that are replaced: an app that comes before those that have them."""

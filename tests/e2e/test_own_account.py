@@ -1,0 +1,77 @@
+"""A real BOINC client works for a project with its volunteer's own account there, whose login they entered here."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.conf import global_settings
+from playwright.sync_api import Page, expect
+from pytest_django import Settings
+
+from accounting.models import OwnAccount, Project, UserProject
+from portal.models import User
+from portal.wire import signing
+from portal.wire.credentials import client_password_hash
+from tests.support.accounting_factories import make_project
+from tests.support.boinc_client import BoincClient
+from tests.support.browser_visitor import sign_in
+from tests.support.mini_project import MiniProject
+from tests.support.site_process import Site, celery_worker
+from tests.support.wait import wait_until
+
+PASSWORD = "many small stones"
+LOGIN, SECRET = "volunteer@project.example.org", "secret of the project"
+
+
+@pytest.fixture
+def site(transactional_db: None, site_var_dir: Path, tmp_path: Path) -> Iterator[Site]:
+    """One that may ask servers on this machine, with a worker."""
+    running = Site(site_var_dir, tmp_path / "site.log", FETCH_ALLOWED_NETWORKS="127.0.0.0/8")
+    with running, celery_worker(running.environment, tmp_path / "worker.log"):
+        yield running
+
+
+@pytest.fixture
+def volunteer(alice: User, settings: Settings) -> User:
+    """Alice; her password is hashed as the site hashes it, which the tests' quick hasher does not."""
+    settings.PASSWORD_HASHERS = global_settings.PASSWORD_HASHERS
+    alice.set_password(PASSWORD)
+    alice.save()
+    return alice
+
+
+def test_its_weak_key_is_looked_up_and_the_client_computes_with_it(
+    site: Site, volunteer: User, boinc_client: BoincClient, page: Page
+) -> None:
+    weak_key = f"1_{secrets.token_hex(16)}"
+    login = (LOGIN, client_password_hash(SECRET, LOGIN))
+    with MiniProject(job_secs=(3.0,), login=login, weak_key=weak_key) as mini:
+        project = make_project(
+            mini.name,
+            master_url=mini.url,
+            url_signature=signing.sign(mini.url.encode(), site.signing_key),
+            account_mode=Project.Account.PER_USER,
+        )
+        boinc_client.attach_manager(site.url, volunteer.email, PASSWORD)
+        wait_until(lambda: "Account manager contact succeeded" in boinc_client.log(), "the first contact", 30)
+        assert boinc_client.project_urls() == []
+
+        sign_in(page.context, site, volunteer)
+        page.goto(f"/projects/{project.pk}/account/")
+        page.get_by_label("E-mail address of the account").first.fill(LOGIN)
+        page.get_by_label("Password of the account").first.fill(SECRET)
+        page.get_by_role("button", name="Look it up").click()
+        expect(page.get_by_role("status").filter(has_text=re.compile("^works$"))).to_be_visible(timeout=30_000)
+        expect(page.get_by_text("12.5")).to_be_visible()
+
+        boinc_client.sync_manager()
+        wait_until(lambda: bool(mini.jobs[0].report), "the task to be reported", 120)
+        assert mini.jobs[0].succeeded()
+        keys = {re.findall("<authenticator>(.*?)<", request)[0] for request in mini.scheduler_requests}
+        assert keys == {weak_key}
+        assert OwnAccount.objects.get().sealed_request is None
+        assert mini.account_key.encode() not in bytes(UserProject.objects.get().account_key or b"")

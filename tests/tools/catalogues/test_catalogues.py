@@ -1,0 +1,179 @@
+"""Texts get into catalogues, and from there onto pages."""
+
+from __future__ import annotations
+
+import gettext
+from pathlib import Path
+
+import pytest
+
+from portal.languages.compiling import ROOT, compile_stale
+from portal.languages.sources import APPS, DOMAINS, Place, places
+from tools.catalogues.catalogues import CatalogueError, update
+from tools.catalogues.problems import problems
+
+PAGES = Place("credit", "django")
+GERMAN = ("de",)
+
+
+def write(root: Path, name: str, text: str) -> Path:
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def catalogue(root: Path, place: Place = PAGES) -> str:
+    update(root, places(), GERMAN)
+    return place.path(root, "de").read_text()
+
+
+def fill(root: Path, *translations: str, place: Place = PAGES) -> None:
+    """Translate the entries of the catalogue, one after the other."""
+    text = catalogue(root, place)
+    for each in translations:
+        before, after = _split(text)
+        text = f'{before} "{each}"\n{after}'
+    place.path(root, "de").write_text(text)
+
+
+def _split(text: str) -> tuple[str, str]:
+    """The text around the first empty translation below the header."""
+    head, _, body = text.partition("\n\n")
+    for form in ('msgstr ""\n', 'msgstr[0] ""\n', 'msgstr[1] ""\n'):
+        if form in body:
+            before, _, after = body.partition(form)
+            return f"{head}\n\n{before}{form[:-4]}", after
+    raise AssertionError("all are translated")
+
+
+def test_all_texts_of_the_site_are_translated() -> None:
+    assert problems(ROOT, places(), GERMAN) == []
+
+
+def test_modules_templates_and_scripts_of_an_app_have_its_catalogues(tmp_path: Path) -> None:
+    write(tmp_path, "credit/pages/texts.py", 'title = _("Credit")\nmore = ngettext("%(n)s day", "%(n)s days", n)\n')
+    write(tmp_path, "credit/migrations/0001_a.py", 'old = _("Once")\n')
+    write(
+        tmp_path,
+        "templates/credit/task.html",
+        '   {% translate "What it\'s worth" %}\n{# Translators: of a task #}\n'
+        " {% blocktranslate trimmed count n=n %}\n  one of {{ all }}\n {% plural %}\n {{ n }} of {{ all }}\n"
+        ' {% endblocktranslate %}{% menu_link "a" _("About") %}',
+    )
+    write(tmp_path, "static/credit/preview.js", 'show(gettext("Working…"));\n')
+    pages = catalogue(tmp_path)
+    for text in ("Credit", "%(n)s day", "%(n)s days", "What it's worth", "one of %(all)s", "%(n)s of %(all)s", "About"):
+        assert f'"{text}"' in pages
+    assert "Translators: of a task" in pages
+    assert "Once" not in pages and "Working" not in pages
+    assert '"Working…"' in catalogue(tmp_path, Place("credit", "djangojs"))
+
+
+def test_templates_and_scripts_of_no_app_are_the_portals(tmp_path: Path) -> None:
+    write(tmp_path, "templates/base.html", '{% translate "Skip to the content" %}')
+    write(tmp_path, "templates/account/login.html", '{% translate "Sign in" %}')
+    text = catalogue(tmp_path, Place("portal", "django"))
+    assert "Skip to the content" in text and "Sign in" in text
+
+
+def test_a_file_does_not_change_when_lines_move_or_with_time(tmp_path: Path) -> None:
+    path = write(tmp_path, "credit/texts.py", 'a = _("B")\nb = _("A")\n')
+    first = catalogue(tmp_path)
+    path.write_text('\n\n\nb = _("A")\na = _("B")\n')
+    assert catalogue(tmp_path) == first
+    assert first.index('msgid "A"') < first.index('msgid "B"')
+
+
+def test_translations_are_kept_and_those_of_texts_that_are_gone_are_removed(tmp_path: Path) -> None:
+    path = write(tmp_path, "credit/texts.py", 'a = _("Home")\nb = _("Away")\n')
+    fill(tmp_path, "Fort", "Start")
+    path.write_text('a = _("Home")\n')
+    text = catalogue(tmp_path)
+    assert '"Start"' in text and "Away" not in text and "Fort" not in text
+    path.unlink()
+    assert PAGES.path(tmp_path, "de") in update(tmp_path, places(), GERMAN)
+    assert not PAGES.path(tmp_path, "de").exists()
+
+
+def test_a_text_gets_the_translation_of_another_app(tmp_path: Path) -> None:
+    write(tmp_path, "credit/texts.py", 'a = _("Home")\n')
+    fill(tmp_path, "Start")
+    write(tmp_path, "emulator/texts.py", 'a = _("Home")\n')
+    assert '"Start"' in catalogue(tmp_path, Place("emulator", "django"))
+
+
+def test_two_translations_of_one_text_are_found(tmp_path: Path) -> None:
+    write(tmp_path, "credit/texts.py", 'a = _("Home")\n')
+    fill(tmp_path, "Start")
+    write(tmp_path, "emulator/texts.py", 'a = _("Home")\n')
+    path = Place("emulator", "django").path(tmp_path, "de")
+    path.write_text(catalogue(tmp_path, Place("emulator", "django")).replace("Start", "Heim"))
+    assert problems(tmp_path, places(), GERMAN) == [
+        "emulator/locale/de/LC_MESSAGES/django.po: 'Home' is translated otherwise in "
+        "credit/locale/de/LC_MESSAGES/django.po."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "translations", "problem"),
+    [
+        ('_("Home")', [], "'Home' has no translation."),
+        ('_("%(n)s of %(all)s")', ["%(n)s von"], "'%(n)s von' lacks %(all)s, unlike '%(n)s of %(all)s'."),
+        ('_("%(n)s")', ["%(n)s, %(m)s"], "'%(n)s, %(m)s' has %(m)s, unlike '%(n)s'."),
+        ('_("{name} left")', ["ist fort"], "'ist fort' lacks {name}, unlike '{name} left'."),
+        ('_("%s, %s")', ["%s"], "'%s' has another number of %s, unlike '%s, %s'."),
+        ("_(\"<a href='x'>Go</a>\")", ["<b>Los</b>"], "'<b>Los</b>' has other tags, unlike \"<a href='x'>Go</a>\"."),
+        ('ngettext("one", "%(n)s", n)', ["einer", "%(m)s"], "'%(m)s' has %(m)s, unlike '%(n)s'."),
+        (
+            '_("1\u202f000 jobs")',
+            ["1.000 Jobs"],
+            "'1.000 Jobs' has a number whose thousands are not parted by a narrow space.",
+        ),
+        ('_("Version 8.2.100, 1 000 jobs")', ["Version 8.2.100, 1\u202f000 Jobs, 0,125"], ""),
+        ('_("50%% of %(n)s")', ["50%% von %(n)s"], ""),
+        ('ngettext("one", "%(n)s", n)', ["einer", "%(n)s"], ""),
+    ],
+)
+def test_what_would_break_a_page_is_found(tmp_path: Path, source: str, translations: list[str], problem: str) -> None:
+    write(tmp_path, "credit/texts.py", f"a = {source}\n")
+    fill(tmp_path, *translations)
+    assert [each.partition(": ")[2] for each in problems(tmp_path, places(), GERMAN)] == ([problem] if problem else [])
+
+
+def test_a_new_text_a_fuzzy_and_an_obsolete_one_are_found(tmp_path: Path) -> None:
+    write(tmp_path, "credit/texts.py", 'a = _("Home")\n')
+    fill(tmp_path, "Start")
+    path = PAGES.path(tmp_path, "de")
+    path.write_text(path.read_text().replace("msgid", "#, fuzzy\nmsgid", 2) + '\n#~ msgid "Away"\n#~ msgstr "Fort"\n')
+    write(tmp_path, "credit/more_texts.py", 'a = _("New")\n')
+    found = "\n".join(problems(tmp_path, [PAGES], GERMAN))
+    assert "is not up to date" in found and "'Home' is fuzzy" in found and "'Away' is obsolete" in found
+
+
+def test_a_file_with_the_marks_of_a_conflict_is_refused_by_name(tmp_path: Path) -> None:
+    write(tmp_path, "credit/texts.py", 'a = _("Home")\n')
+    path = PAGES.path(tmp_path, "de")
+    path.parent.mkdir(parents=True)
+    path.write_text("<<<<<<< HEAD\n" + 'msgid "Home"\nmsgstr "Start"\n')
+    with pytest.raises(CatalogueError, match=r"django\.po cannot be read"):
+        update(tmp_path, places(), GERMAN)
+
+
+def test_compiled_catalogues_follow_their_sources(tmp_path: Path) -> None:
+    write(tmp_path, "credit/texts.py", 'a = _("Home")\n')
+    fill(tmp_path, "Start")
+    source = PAGES.path(tmp_path, "de")
+    compiled = source.with_suffix(".mo")
+    assert compile_stale(tmp_path) == [compiled]
+    with compiled.open("rb") as file:
+        assert gettext.GNUTranslations(file).gettext("Home") == "Start"
+    assert compile_stale(tmp_path) == []
+    source.unlink()
+    assert compile_stale(tmp_path) == [compiled]
+    assert not compiled.exists()
+
+
+def test_there_is_a_place_for_each_app_and_domain() -> None:
+    assert len(places()) == len(APPS) * len(DOMAINS)
+    assert all((ROOT / app / "apps.py").exists() for app in APPS)

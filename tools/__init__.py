@@ -1,0 +1,1 @@
+"""What no deployment needs: benchmarks, and other tools of those who work on the site."""

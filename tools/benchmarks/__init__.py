@@ -1,0 +1,1 @@
+"""What make bench measures: a module for each benchmark, and one harness."""

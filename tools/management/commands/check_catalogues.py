@@ -1,0 +1,21 @@
+"""Check that all texts of the site are translated, and that no translation would break a page."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.core.management.base import CommandError
+
+from portal.languages.sources import Place
+from tools.catalogues.command import CatalogueCommand
+from tools.catalogues.problems import problems
+
+
+class Command(CatalogueCommand):
+    help = "Say what is missing or wrong in the catalogues (.po) of the apps."
+
+    def work(self, chosen: list[Place]) -> None:
+        found = problems(settings.BASE_DIR, chosen, settings.TRANSLATIONS)
+        for each in found:
+            self.stdout.write(each)
+        if found:
+            raise CommandError(f"{len(found)} problems.")
