@@ -28,7 +28,7 @@ lint: .venv/development  ## check style, types, import arrows, templates, migrat
 	@$(PY) -m ruff format --check .
 	@$(NO_SERVERS) .venv/bin/lint-imports --no-logo
 	@$(NO_SERVERS) $(PY) -m mypy
-	@$(PY) -m djlint templates --lint --quiet
+	@$(PY) -m djlint templates extras --lint --quiet
 	@$(PY) manage.py makemigrations --check --dry-run
 	@$(PY) manage.py lintmigrations --quiet ignore ok
 	@$(NO_SERVERS) $(PY) manage.py check_catalogues

@@ -19,7 +19,6 @@ from unfold.admin import ModelAdmin, TabularInline
 from unfold.decorators import action
 from unfold.widgets import UnfoldAdminPasswordWidget
 
-from accounting.badges.admin_pages import BadgeAdmin
 from accounting.engine import preferences
 from accounting.engine.addresses import address_key
 from accounting.engine.reconciliation import expected_range
@@ -27,7 +26,6 @@ from accounting.mails.admin_pages import CampaignAdmin
 from accounting.models import (
     AccountSettings,
     Announcement,
-    Badge,
     HostClient,
     MailCampaign,
     Note,
@@ -384,7 +382,6 @@ class AccountSettingsAdmin(ModelAdmin):
 
 
 admin.site.register(Announcement, AnnouncementAdmin)
-admin.site.register(Badge, BadgeAdmin)
 admin.site.register(MailCampaign, CampaignAdmin)
 admin.site.register(StatisticsImport, StatisticsImportAdmin)
 

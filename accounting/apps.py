@@ -1,54 +1,70 @@
 """The account manager: client RPC, ledger, daily history."""
 
-from django.apps import AppConfig
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
 from django.utils.translation import gettext_lazy as _
 
+from portal import extras
 
-class AccountingConfig(AppConfig):
+if TYPE_CHECKING:
+    from portal.maintenance.jobs import Job
+    from portal.models import User
+
+
+class AccountingConfig(extras.SiteApp):
     name = "accounting"
     verbose_name = _("Account manager")
+    room = "account_manager"
 
     def ready(self) -> None:
-        from django.conf import settings
-
         from accounting import figures
-        from accounting.account_data import copies
-        from accounting.alerts.metrics import AlertMetrics
-        from accounting.badges import usual
-        from accounting.computers.support_problems import read_problems
-        from accounting.exchange import exports
-        from accounting.ledger.check import LEDGER
         from accounting.models import (
             Announcement,
-            Badge,
             Project,
             ProjectAddress,
             ProjectKeyword,
             ProjectVersion,
             StatisticsImport,
         )
-        from accounting.projects import demo_projects, moves, own_project
-        from accounting.statistics.run import IMPORT
+        from accounting.projects import moves
         from portal.audit import signed_log
         from portal.audit.register import audit
-        from portal.languages import supplied
-        from portal.maintenance import jobs
-        from portal.operators.support import data_copiers, problem_readers
-        from portal.ops.metrics import app_collectors
-        from portal.requested_work.queue import kinds
 
-        supplied.texts.extend([*usual.TEXTS, own_project.SUMMARY, *demo_projects.TEXTS])
-        kinds[copies.KIND] = copies.make_copy
-        kinds[exports.KIND] = exports.make
-        if "account_manager" in settings.ROOMS:
+        if self.is_in_use:
             figures.register()
-            jobs.add(LEDGER)
-            jobs.add(IMPORT)
-            app_collectors.append(AlertMetrics())
-        problem_readers.append(read_problems)
-        data_copiers.append(copies.ask_copy)
         audit(Project, secret=["shared_account_key"])
         moves.register()
         signed_log.follow(Project, ["master_url", "url_signature"])
-        for model in (Announcement, Badge, ProjectAddress, ProjectKeyword, ProjectVersion, StatisticsImport):
+        for model in (Announcement, ProjectAddress, ProjectKeyword, ProjectVersion, StatisticsImport):
             audit(model)
+
+    def maintenance_jobs(self) -> Sequence[Job]:
+        from accounting.ledger.check import LEDGER
+        from accounting.statistics.run import IMPORT
+
+        return [LEDGER, IMPORT]
+
+    def requested_work(self) -> Mapping[str, Callable[[int], None]]:
+        from accounting.account_data import copies
+        from accounting.exchange import exports
+
+        return {copies.KIND: copies.make_copy, exports.KIND: exports.make}
+
+    def host_problems(self, user: User, now: dt.datetime) -> Iterable[extras.HostProblem]:
+        from accounting.computers.support_problems import read_problems
+
+        return read_problems(user, now)
+
+    def ask_data_copy(self, user: User) -> object:
+        from accounting.account_data.copies import ask_copy
+
+        return ask_copy(user)
+
+    def supplied_texts(self) -> Iterable[str]:
+        from accounting.projects import demo_projects, own_project
+
+        return [own_project.SUMMARY, *demo_projects.TEXTS]

@@ -9,8 +9,6 @@ from celery import shared_task
 from django.utils import timezone
 
 from accounting.account_data import copies, erasure
-from accounting.alerts import deliver, evaluation
-from accounting.badges import award
 from accounting.choosing import standings
 from accounting.exchange import exports, made_files
 from accounting.ledger import models_seen, partitions, rollup
@@ -48,18 +46,11 @@ def learn_models() -> None:
 
 
 @shared_task
-def award_badges() -> None:
-    """Every ten minutes: the badges that some volunteers reached."""
-    award.award_due(timezone.now())
-
-
-@shared_task
 def erase() -> None:
-    """Once a day: accounts whose grace period is over, and what is old of copies, alerts and clients' reports."""
+    """Once a day: accounts whose grace period is over, and what is old of copies and clients' reports."""
     now = timezone.now()
     erasure.erase_due(now)
     made_files.remove_old(now)
-    deliver.delete_old(now)
     forget_old_clients(now)
 
 
@@ -172,16 +163,3 @@ def follow_tasks() -> None:
 def ask_about_tasks(project_id: int) -> None:
     """Ask one project about the tasks that are due."""
     task_asking.ask(project_id, timezone.now())
-
-
-@shared_task
-def look_for_alerts() -> None:
-    """Every minute: volunteers with channels for alerts who are due, and those with a new security event."""
-    if evaluation.evaluate_all(timezone.now()):
-        deliver_alerts.delay()
-
-
-@shared_task
-def deliver_alerts() -> None:
-    """Every minute, and when there is something to send: the alerts that are due."""
-    deliver.deliver_due()

@@ -3,9 +3,6 @@
 from django.urls import URLPattern, URLResolver, include, path
 
 from accounting.account_data import views as account_data_views
-from accounting.alerts import views as alerts_views
-from accounting.badges import views as badges_views
-from accounting.certificates import views as certificates_views
 from accounting.computers import views as computers_views
 from accounting.history import export_views, year_views
 from accounting.history import views as history_views
@@ -17,7 +14,6 @@ from accounting.news.feeds import HostNoticesFeed, NoticesFeed
 from accounting.own_accounts import views as own_accounts_views
 from accounting.preferences import views as preferences_views
 from accounting.projects import views as projects_views
-from accounting.signature_image import views as signature_image_views
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("notices.rss", NoticesFeed(), name="notices"),
@@ -34,17 +30,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("history/days/<str:text>/", history_views.day, name="history_day"),
     path("history/years/<int:number>/", year_views.year, name="history_year"),
     path("history/records/", year_views.records, name="history_records"),
-    path("history/badges/", badges_views.badges, name="history_badges"),
-    path("history/certificates/", certificates_views.certificates, name="certificates"),
-    path("history/certificates/new/", certificates_views.new, name="new_certificate"),
-    path("history/certificates/<int:pk>/", certificates_views.certificate, name="certificate"),
-    path("history/certificates/<int:pk>/change/", certificates_views.change, name="change_certificate"),
-    path("certificates/", certificates_views.check_form, name="check_certificates"),
-    path("certificates/key.pem", certificates_views.public_key, name="certificate_key"),
-    path("certificates/<str:text>/", certificates_views.check, name="check_certificate"),
-    path("certificates/<str:text>/statement.json", certificates_views.statement, name="certificate_statement"),
-    path("account/signature-image/", signature_image_views.signature_image, name="signature_image"),
-    path("signature/<str:token>.png", signature_image_views.picture, name="signature_picture"),
     path("history/history.csv", export_views.download, {"kind": "csv"}, name="history_csv"),
     path("history/history.json", export_views.download, {"kind": "json"}, name="history_json"),
     path("history/files/", export_views.files, name="history_files"),
@@ -53,17 +38,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("account/preferences/", preferences_views.preferences, name="preferences"),
     path("account/preferences/shown/", preferences_views.client_display, name="preferences_shown"),
     path("account/email-preferences/", mails_views.mail_preferences, name="mail_preferences"),
-    path("account/alerts/", alerts_views.alerts, name="alerts"),
-    path("account/alerts/browser/", alerts_views.add_browser, name="add_alert_browser"),
-    path("account/alerts/browser/moved/", alerts_views.move_browser, name="move_alert_browser"),
-    path("account/alerts/<int:pk>/secret/", alerts_views.renew_secret, name="renew_alert_secret"),
-    path("account/alerts/webhook/", alerts_views.add_webhook, name="add_alert_webhook"),
-    path("account/alerts/ntfy/", alerts_views.add_ntfy, name="add_alert_ntfy"),
-    path("account/alerts/<int:pk>/choose/", alerts_views.choose, name="choose_alerts"),
-    path("account/alerts/<int:pk>/test/", alerts_views.send_test, name="test_alerts"),
-    path("account/alerts/<int:pk>/resume/", alerts_views.resume, name="resume_alerts"),
-    path("account/alerts/<int:pk>/remove/", alerts_views.remove, name="remove_alerts"),
-    path("sw.js", alerts_views.service_worker, name="service_worker"),
     path("mails/end/<str:token>/", mails_views.unsubscribe_here, name="unsubscribe"),
     path("account/data/", account_data_views.data, name="data"),
     path("account/data/copy/", account_data_views.make_copy, name="make_copy"),

@@ -19,7 +19,6 @@ from unfold.decorators import action
 from unfold.widgets import UnfoldAdminSelectWidget
 
 from credit import functions
-from credit.central.admin import CollectedExportAdmin
 from credit.changes import reset
 from credit.experiments.admin import CreditExperimentAdmin
 from credit.export.admin import StatisticsExportAdmin
@@ -27,7 +26,6 @@ from credit.models import (
     App,
     AppVersion,
     Batch,
-    CollectedExport,
     Comparison,
     ConfirmingPair,
     CreditExperiment,
@@ -428,7 +426,6 @@ class ResultAdmin(ReadOnlyAdmin):
         return reverse("task", args=[obj.pk])
 
 
-admin.site.register(CollectedExport, CollectedExportAdmin)
 admin.site.register(CreditExperiment, CreditExperimentAdmin)
 admin.site.register(Preview, PreviewAdmin)
 admin.site.register(StatisticsExport, StatisticsExportAdmin)

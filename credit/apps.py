@@ -1,60 +1,81 @@
 """Django's configuration of validated credit."""
 
-from django.apps import AppConfig
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
 from django.utils.translation import gettext_lazy as _
 
+from portal import extras
 
-class CreditConfig(AppConfig):
+if TYPE_CHECKING:
+    from prometheus_client.registry import Collector
+
+    from portal.maintenance.jobs import Job
+    from portal.people.consents import Kind as Consent
+
+
+class CreditConfig(extras.SiteApp):
     name = "credit"
     verbose_name = _("Validated credit")
+    room = "project"
 
     def ready(self) -> None:
-        from django.conf import settings
-
         from credit import changes
-        from credit.experiments import worker as experiments
-        from credit.experiments.request import KIND as EXPERIMENT
-        from credit.export import consent
-        from credit.export.run import EXPORT
         from credit.figures import table
-        from credit.laboratory import demo_texts
         from credit.models import App, AppVersion, Platform
         from credit.pages.setting_texts import APP_LABELS, VERSION_LABELS
-        from credit.previews import worker
-        from credit.previews.request import KIND
-        from credit.statistics import host_merge
-        from credit.statistics.check import CREDIT
-        from credit.teams import membership
-        from credit.top_lists import consent as top_lists
-        from credit.validator.metrics import Passes
         from portal.audit.register import audit
-        from portal.computers.host_changes import merge_hooks
-        from portal.dashboard.navigation import Page, pages
-        from portal.languages import supplied
-        from portal.maintenance import jobs as jobs_of_maintenance
-        from portal.ops.metrics import app_collectors
-        from portal.people import consents
-        from portal.people.deletion import erasure_hooks
-        from portal.requested_work.queue import kinds
 
-        supplied.texts.extend(demo_texts.SUPPLIED)
-        app_collectors.append(Passes())
-        # Whether the older record was published is seen by its credit, which the merge takes away.
-        merge_hooks.append(consent.follow_merge)
-        merge_hooks.append(host_merge.merge_host)
-        erasure_hooks.append(consent.leave)
-        erasure_hooks.append(membership.forget)
-        if "project" in settings.ROOMS:
+        if self.is_in_use:
             table.register()
-            for kind in (consent.STATISTICS, consent.HOSTS, top_lists.TOP_LISTS):
-                consents.add(kind)
-            jobs_of_maintenance.add(CREDIT)
-            jobs_of_maintenance.add(EXPORT)
-            factors_page = (_("Factors from other projects"), "admin:version_factors", "credit.view_appversion")
-            pages.append(Page(_("Apps and credit"), *factors_page))
-        kinds[KIND] = worker.carry_out
         audit(App, labels=APP_LABELS)
         audit(AppVersion, labels=VERSION_LABELS)
         audit(Platform)
         changes.add_to_steps()
-        kinds[EXPERIMENT] = experiments.carry_out
+
+    def consents(self) -> Sequence[Consent]:
+        from credit.export.consent import HOSTS, STATISTICS
+        from credit.top_lists.consent import TOP_LISTS
+
+        return [STATISTICS, HOSTS, TOP_LISTS]
+
+    def maintenance_jobs(self) -> Sequence[Job]:
+        from credit.export.run import EXPORT
+        from credit.statistics.check import CREDIT
+
+        return [CREDIT, EXPORT]
+
+    def requested_work(self) -> Mapping[str, Callable[[int], None]]:
+        from credit.experiments import request as experiments
+        from credit.experiments import worker as experiment_worker
+        from credit.previews import request, worker
+
+        return {request.KIND: worker.carry_out, experiments.KIND: experiment_worker.carry_out}
+
+    def host_merged(self, older: int, newer: int) -> None:
+        """Whether the older record was published is seen by its credit, which the merge takes away."""
+        from credit.export.consent import follow_merge
+        from credit.statistics.host_merge import merge_host
+
+        follow_merge(older, newer)
+        merge_host(older, newer)
+
+    def account_erased(self, user_id: int, now: dt.datetime) -> None:
+        from credit.export import consent
+        from credit.teams import membership
+
+        consent.leave(user_id, now)
+        membership.forget(user_id)
+
+    def collectors(self) -> Sequence[Collector]:
+        from credit.validator.metrics import Passes
+
+        return [Passes()]
+
+    def supplied_texts(self) -> Iterable[str]:
+        from credit.laboratory.demo_texts import SUPPLIED
+
+        return SUPPLIED

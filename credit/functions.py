@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any
 
 from django.conf import settings
 from django.utils.module_loading import import_string
 from django.utils.translation import gettext
+
+from portal.extras import site_apps
 
 
 class Kind(StrEnum):
@@ -23,17 +25,13 @@ class Kind(StrEnum):
     TRICKLE = "trickle_function"
 
 
-built_in: Final[dict[Kind, list[str]]] = {kind: [] for kind in Kind}
-"""Dotted names of functions that come with the site. Other apps add theirs when they start."""
-
-
 class UnregisteredFunction(Exception):
     """The name is not in the list; the message says how it gets there."""
 
 
 def registered(kind: Kind) -> list[str]:
     """The dotted names that an app may have in this field, in alphabetical order."""
-    return sorted({*built_in[kind], *settings.APP_FUNCTIONS})
+    return sorted({*(name for app in site_apps() for name in app.functions().get(kind, ())), *settings.APP_FUNCTIONS})
 
 
 def load(kind: Kind, name: str) -> Callable[..., Any]:

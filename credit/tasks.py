@@ -9,7 +9,6 @@ import structlog
 from celery import shared_task
 from django.conf import settings
 
-from credit.central import collect
 from credit.changes import effects
 from credit.export import run as export
 from credit.figures import outcomes
@@ -79,13 +78,6 @@ def count_top_lists() -> None:
 def count_top_lists_of_apps() -> None:
     """Once a day, as it reads all results of who is in the lists."""
     top_lists.count_apps()
-
-
-@shared_task
-def collect_factors() -> None:
-    """Every hour: each project and central server is asked once a day."""
-    if settings.CENTRAL_PROJECTS or settings.CENTRAL_SERVER:
-        log.info("factors_collected", **asdict(collect.collect(database_now())))
 
 
 @shared_task

@@ -2,7 +2,6 @@
 
 from django.urls import path
 
-from credit.central import views as central
 from credit.experiments import views as laboratory
 from credit.export import views as export
 from credit.pages import views
@@ -18,7 +17,6 @@ urlpatterns = [
     path("apps/<str:name>/", views.app, name="app"),
     path("project/stats/", export.about, name="statistics"),
     path("project/stats/<str:name>", export.file, name="statistics_file"),
-    path("project/version_factors.xml", central.version_factors, name="published_version_factors"),
     path("project/statistics/", export.choose, name="statistics_consent"),
     path("project/teams/", teams.teams, name="teams"),
     path("project/teams/new/", teams.new, name="new_team"),

@@ -1,18 +1,21 @@
 """The app's configuration."""
 
-from django.apps import AppConfig
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
 from django.utils.translation import gettext_lazy as _
 
+from portal import extras
 
-class EmulatorConfig(AppConfig):
+
+class EmulatorConfig(extras.SiteApp):
     name = "emulator"
     verbose_name = _("Client emulator")
+    room = "emulator"
 
-    def ready(self) -> None:
+    def requested_work(self) -> Mapping[str, Callable[[int], None]]:
         from emulator.runs import replays, worker
         from emulator.runs.experiments import READ, RUN
-        from portal.requested_work.queue import kinds
 
-        kinds[RUN] = worker.execute_run
-        kinds[READ] = worker.read_upload
-        kinds[replays.REPLAY] = replays.make
+        return {RUN: worker.execute_run, READ: worker.read_upload, replays.REPLAY: replays.make}

@@ -1,16 +1,29 @@
 """The site itself: people, their computers, settings."""
 
-from django.apps import AppConfig, apps
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from django.apps import apps
 from django.utils.translation import gettext_lazy as _
 
+from portal import extras
 
-class PortalConfig(AppConfig):
+if TYPE_CHECKING:
+    from prometheus_client.registry import Collector
+
+    from portal.maintenance.jobs import Job
+
+
+class PortalConfig(extras.SiteApp):
     name = "portal"
     verbose_name = _("People and computers")
 
     def ready(self) -> None:
         # Registers the system checks, what happens at a login and the counting of tasks, and has this process send
         # its tasks through our Celery application.
+        from django.conf import settings
         from django.contrib.auth.models import Group, Permission
         from django.db.models.signals import post_migrate, post_save, pre_save
 
@@ -18,17 +31,14 @@ class PortalConfig(AppConfig):
         from portal.audit import rights_requests, signed_log
         from portal.audit.register import audit
         from portal.audit.who import sign
-        from portal.beat import BeatMetrics
         from portal.dashboard import services
         from portal.maintenance import figures as maintenance_figures
-        from portal.maintenance import jobs
         from portal.models import Change, SiteText
         from portal.object_storage import checks as object_storage_checks
         from portal.operators import rights_texts, roles
-        from portal.ops import checks, heartbeats, metrics
-        from portal.ops.wal_metrics import WalMetrics
+        from portal.ops import checks, heartbeats
         from portal.people import login_events
-        from portal.requested_work.overview import RequestedWorkMetrics
+        from portal.periodic.timetable import as_celery
 
         del celery, checks, heartbeats, login_events, object_storage_checks
         # Each app's signal makes its permissions: after the last one all are there.
@@ -38,12 +48,25 @@ class PortalConfig(AppConfig):
         # ones of ours; so the functions take the place of the models' own.
         Group.add_to_class("__str__", rights_texts.role_text)
         Permission.add_to_class("__str__", rights_texts.permission_text)
-        metrics.app_collectors += [RequestedWorkMetrics(), BeatMetrics(), WalMetrics()]
+        for app in extras.apps_in_use():
+            settings.CELERY_BEAT_SCHEDULE.update(as_celery(app.periodic_tasks()))
         services.register()
-        jobs.add(jobs.SITE)
-        jobs.add(signed_log.SIGNED_LOG)
         maintenance_figures.register()
         rights_requests.register()
         audit(SiteText)
         pre_save.connect(sign, sender=Change)
         post_save.connect(signed_log.take_change, sender=Change)
+
+    def collectors(self) -> Sequence[Collector]:
+        from portal.beat import BeatMetrics
+        from portal.dashboard.registry import collectors
+        from portal.ops.wal_metrics import WalMetrics
+        from portal.requested_work.overview import RequestedWorkMetrics
+
+        return [RequestedWorkMetrics(), BeatMetrics(), WalMetrics(), *collectors()]
+
+    def maintenance_jobs(self) -> Sequence[Job]:
+        from portal.audit.signed_log import SIGNED_LOG
+        from portal.maintenance.jobs import SITE
+
+        return [SITE, SIGNED_LOG]

@@ -41,9 +41,11 @@ def words(name: str, default: list[str]) -> list[str]:
     return [part.strip() for part in given.split(",") if part.strip()] if given else default
 
 
-def words_among(name: str, default: list[str]) -> list[str]:
-    """Some of a few words, separated by commas or blanks; at least one."""
+def words_among(name: str, default: list[str], *, may_be_none: bool = False) -> list[str]:
+    """Some of a few words, separated by commas or blanks; at least one, or "none" if that may be."""
     given = text(name, " ".join(default)).replace(",", " ").split()
+    if may_be_none and given == ["none"]:
+        return []
     if not given or not set(given) <= set(default):
         refuse(name, " ".join(given), f"give one or more of {', '.join(default)}")
     return [word for word in default if word in given]

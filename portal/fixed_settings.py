@@ -4,6 +4,8 @@ from importlib.util import find_spec
 
 from csp.constants import NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
 
+# In this order their pages stand in menus.
+ALL_EXTRAS = ["alerts", "badges", "certificates", "signature_image", "central_factors"]
 INSTALLED_APPS = [
     "portal.operators.site.SiteConfig",
     "portal.people.replaced",
@@ -25,6 +27,7 @@ INSTALLED_APPS = [
     "credit",
     "scheduler",
     "emulator",
+    *(f"extras.{name}" for name in ALL_EXTRAS),
     # Commands of those who work on the site; a deployment has no such folder.
     *(["tools"] if find_spec("tools") else []),
 ]

@@ -19,6 +19,7 @@ from portal.clients.site_paths import paths_of
 from portal.fixed_settings import ACCOUNT_FORMS as ACCOUNT_FORMS
 from portal.fixed_settings import ADMIN_COLORS as ADMIN_COLORS
 from portal.fixed_settings import ADMIN_CONTENT_SECURITY_POLICY as ADMIN_CONTENT_SECURITY_POLICY
+from portal.fixed_settings import ALL_EXTRAS
 from portal.fixed_settings import AUTH_PASSWORD_VALIDATORS as AUTH_PASSWORD_VALIDATORS
 from portal.fixed_settings import CONTENT_SECURITY_POLICY as CONTENT_SECURITY_POLICY
 from portal.fixed_settings import INSTALLED_APPS as INSTALLED_APPS
@@ -58,6 +59,8 @@ DEMO_ACCOUNT = env.text("DEMO_ACCOUNT").lower()
 COMMUNITY_URL = "".join(env.addresses("COMMUNITY_URL", most=1))
 # The parts of the site that this installation has.
 ROOMS = env.words_among("ROOMS", ["account_manager", "project", "emulator"])
+# What the site could do without, and has; "none" for nothing of it.
+EXTRAS = env.words_among("EXTRAS", ALL_EXTRAS, may_be_none=True)
 
 # --- the account manager --------------------------------------------------------------------------
 AM_REPEAT_SECS = env.integer("AM_REPEAT_SECS", 6 * 3600, low=30, high=14 * 86400)

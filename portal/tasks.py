@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from portal.dashboard import record, thinning
 from portal.databases.clocks import database_now
+from portal.extras import site_apps
 from portal.maintenance import runs
 from portal.ops import housekeeping
 from portal.people import key_mails, key_upkeep, security_events
@@ -29,6 +30,8 @@ def tidy_up() -> None:
     housekeeping.remove_expired()
     key_upkeep.end_outdated_keys(timezone.now())
     security_events.delete_old(timezone.now())
+    for site_app in site_apps():
+        site_app.tidy_up(timezone.now())
 
 
 @shared_task

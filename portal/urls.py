@@ -8,6 +8,7 @@ from django.urls import include, path
 
 from portal.clients.views import client_urls
 from portal.dashboard.status import server_status, status
+from portal.extras import apps_in_use
 from portal.languages.scripts import script_texts
 from portal.ops.health import healthz, readyz
 from portal.ops.metrics import metrics
@@ -64,5 +65,7 @@ if "project" in settings.ROOMS:
 if "emulator" in settings.ROOMS:
     urlpatterns += [path("emulator/", include("emulator.urls"))]
     urlpatterns += [path("api/v1/experiments/", include("emulator.rest.urls"))]
+for app in apps_in_use():
+    urlpatterns += app.urls()
 # Behind the addresses of all rooms
 urlpatterns += [path("api/<path:path>/", unknown_address)]

@@ -1,55 +1,93 @@
 """The project server's application, and what it adds to others when it starts."""
 
-from django.apps import AppConfig
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
 from django.utils.translation import gettext_lazy as _
 
+from portal import extras
 
-class SchedulerConfig(AppConfig):
+if TYPE_CHECKING:
+    from portal.dashboard.navigation import Page
+    from portal.maintenance.jobs import Job
+    from portal.models import Host
+    from portal.people.consents import Kind as Consent
+
+
+class SchedulerConfig(extras.SiteApp):
     name = "scheduler"
     verbose_name = _("Project server")
+    room = "project"
 
     def ready(self) -> None:
-        from django.conf import settings
-
-        from credit import functions
-        from credit.pages.app_reads import tested_versions
-        from credit.statistics.check import archives
-        from credit.top_lists.count import archives as archived_app_credit
+        from credit.top_lists.count import archives
         from portal.audit.register import audit
-        from portal.computers.host_changes import merge_hooks
-        from portal.computers.host_programs import program_readers
-        from portal.computers.host_sections import host_sections
-        from portal.dashboard.navigation import Page, pages
-        from portal.languages import supplied
-        from portal.maintenance import jobs
-        from portal.people import consents
-        from scheduler.examples.texts import SUPPLIED
-        from scheduler.files.check import FILES
-        from scheduler.lifecycle import figures, host_merge
-        from scheduler.lifecycle.archived_credit import archived_credit, archived_credit_for_apps
-        from scheduler.lifecycle.host_programs import programs_run, programs_section
+        from scheduler.lifecycle import figures
+        from scheduler.lifecycle.archived_credit import archived_credit_for_apps
         from scheduler.models import AppKeyword, PlanClass
-        from scheduler.releases import rollout, second_person, testers
+        from scheduler.releases import second_person
         from scheduler.releases import steps as release_steps
-        from scheduler.submission.generations import NAMES
 
-        supplied.texts.extend(SUPPLIED)
-        archives.append(archived_credit)
-        archived_app_credit.append(archived_credit_for_apps)
-        functions.built_in[functions.Kind.TRICKLE].append("scheduler.rpc.trickles.grant_partial_credit")
-        merge_hooks.append(host_merge.follow)
-        host_sections.append(programs_section)
-        program_readers.append(programs_run)
-        if "project" in settings.ROOMS:
+        if self.is_in_use:
             figures.register()
-            consents.add(testers.TESTING)
-            pages.append(
-                Page(_("Apps and credit"), _("New code-signing key"), "admin:new_key", "scheduler.add_keychange")
-            )
-            jobs.add(FILES)
-            jobs.add(NAMES)
-        tested_versions.append(rollout.tested_ids)
+        archives.append(archived_credit_for_apps)
         audit(PlanClass)
         audit(AppKeyword)
         release_steps.register()
         second_person.register()
+
+    def consents(self) -> Sequence[Consent]:
+        from scheduler.releases.testers import TESTING
+
+        return [TESTING]
+
+    def maintenance_jobs(self) -> Sequence[Job]:
+        from scheduler.files.check import FILES
+        from scheduler.submission.generations import NAMES
+
+        return [FILES, NAMES]
+
+    def admin_pages(self) -> Sequence[Page]:
+        from portal.dashboard.navigation import Page
+
+        return [Page(_("Apps and credit"), _("New code-signing key"), "admin:new_key", "scheduler.add_keychange")]
+
+    def host_merged(self, older: int, newer: int) -> None:
+        from scheduler.lifecycle.host_merge import follow
+
+        follow(older, newer)
+
+    def host_sections(self, host: Host, now: dt.datetime) -> Iterable[extras.HostSection]:
+        from scheduler.lifecycle.host_programs import programs_section
+
+        section = programs_section(host, now)
+        return [] if section is None else [section]
+
+    def programs_run(self, host_id: int) -> Iterable[tuple[str, int]]:
+        from scheduler.lifecycle.host_programs import programs_run
+
+        return programs_run(host_id)
+
+    def tested_versions(self) -> Iterable[int]:
+        from scheduler.releases.rollout import tested_ids
+
+        return tested_ids()
+
+    def archived_credit(self, owner: str) -> Iterable[extras.ArchivedCredit]:
+        from credit.statistics.check import Owner
+        from scheduler.lifecycle.archived_credit import archived_credit
+
+        return archived_credit(Owner(owner))
+
+    def functions(self) -> Mapping[str, Sequence[str]]:
+        from credit.functions import Kind
+
+        return {Kind.TRICKLE: ["scheduler.rpc.trickles.grant_partial_credit"]}
+
+    def supplied_texts(self) -> Iterable[str]:
+        from scheduler.examples.texts import SUPPLIED
+
+        return SUPPLIED

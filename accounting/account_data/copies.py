@@ -25,14 +25,7 @@ from accounting.exchange.downloads import as_csv
 from accounting.models import (
     AccountSettings,
     AccountTotal,
-    AlertChannel,
-    AlertMessage,
-    AlertTrouble,
-    AlertWatch,
     Answer,
-    BadgeAward,
-    BadgeCheck,
-    Certificate,
     DataCopy,
     FollowedTask,
     GrantedDay,
@@ -43,10 +36,10 @@ from accounting.models import (
     Note,
     OwnAccount,
     Settlement,
-    SignatureImage,
     TaskList,
     UserProject,
 )
+from portal.extras import CopiedFile, site_apps
 from portal.models import (
     ApiToken,
     ClientKey,
@@ -93,10 +86,8 @@ projects.json       your choice of projects, and your accounts there
 consents.json       what you agreed to and withdrew, when, and which version of the text you were shown
 notes.json          notes about reports
 tasks.json          the tasks that your computers last listed, and what became of earlier ones
-alerts.json         where you want alerts, the troubles that were told, and the messages of the last week
-proof.json          your certificates, signature image and badges
 access.json         client keys, API tokens, two-factor devices and sessions
-{others}
+{files}{others}
 Passwords, keys and tokens are stored as hashes or encrypted, and are not included.
 """
 
@@ -134,13 +125,14 @@ def _copies(user: User) -> QuerySet[DataCopy]:
     return DataCopy.objects.filter(user=user, content=DataCopy.Content.ALL)
 
 
-def _write(copy: DataCopy, file: IO[bytes]) -> None:
+def _write(copy: DataCopy, target: IO[bytes]) -> None:
     user = copy.user
     site = settings.SITE_NAME
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         others = list(_of_other_apps(user))
         lines = "".join(f"{name}    {found.model._meta.verbose_name_plural}\n" for name, found in others)
-        archive.writestr("README.txt", _README.format(site=site, now=timezone.now(), others=lines))
+        about = "".join(f"{file.name:<19} {file.about}\n" for file in _files_of_apps(user))
+        archive.writestr("README.txt", _README.format(site=site, now=timezone.now(), files=about, others=lines))
         for name, content in _documents(user):
             archive.writestr(name, json.dumps(content, cls=DjangoJSONEncoder, ensure_ascii=False, indent=1))
         for name, found in others:
@@ -199,24 +191,6 @@ def _documents(user: User) -> Iterator[tuple[str, object]]:
         },
     )
     yield (
-        "alerts.json",
-        {
-            "channels": _rows(AlertChannel.objects.filter(user=user).order_by("pk")),
-            "watch": _rows(AlertWatch.objects.filter(user=user)),
-            "troubles": _rows(AlertTrouble.objects.filter(user=user).order_by("pk")),
-            "messages": _rows(AlertMessage.objects.filter(channel__user=user).order_by("pk")),
-        },
-    )
-    yield (
-        "proof.json",
-        {
-            "certificates": _rows(Certificate.objects.filter(user=user).order_by("pk")),
-            "signature_image": _rows(SignatureImage.objects.filter(user=user)),
-            "badges": _rows(BadgeAward.objects.filter(user=user).order_by("pk")),
-            "badges_checked": _rows(BadgeCheck.objects.filter(user=user)),
-        },
-    )
-    yield (
         "access.json",
         {
             "client_keys": _rows(ClientKey.objects.filter(user=user)),
@@ -231,6 +205,12 @@ def _documents(user: User) -> Iterator[tuple[str, object]]:
             "security_events": _rows(SecurityEvent.objects.filter(user=user).order_by("pk")),
         },
     )
+    for file in _files_of_apps(user):
+        yield file.name, {key: _rows(found) for key, found in file.rows.items()}
+
+
+def _files_of_apps(user: User) -> list[CopiedFile]:
+    return [file for app in site_apps() for file in app.copied_files(user)]
 
 
 def _of_other_apps(user: User) -> Iterator[tuple[str, QuerySet[Any]]]:

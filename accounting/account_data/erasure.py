@@ -14,8 +14,9 @@ from django.db import DatabaseError, connection, transaction
 from accounting.account_data import sql
 from accounting.ledger.sql import LOCK_MONTHS
 from accounting.models import BestDay, Day, HostLedger, Month
+from portal.extras import site_apps
 from portal.models import Host, User
-from portal.people.deletion import due_for_erasure, erasure_hooks, forget_in_log
+from portal.people.deletion import due_for_erasure, forget_in_log
 from portal.sign_in.sessions import end_sessions
 
 log = structlog.get_logger("erasure")
@@ -50,8 +51,8 @@ def _erase(user_id: int, now: dt.datetime) -> bool:
         list(HostLedger.objects.select_for_update().filter(host__in=hosts).order_by("pk").values_list("pk"))
         list(hosts.select_for_update(no_key=True).order_by("pk").values_list("pk"))
         end_sessions(user)
-        for prepare in erasure_hooks:
-            prepare(user_id, now)
+        for app in site_apps():
+            app.account_erased(user_id, now)
         with connection.cursor() as cursor:
             cursor.execute(LOCK_MONTHS)
             cursor.execute(sql.KEEP_SUMS, [user_id])

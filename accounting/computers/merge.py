@@ -4,7 +4,7 @@ The days, totals, grants, notes, tasks and client keys of the older record go to
 one points to the newer, so that a client with the old id is still recognised. Locks, in this order: the owner's row,
 then the ledger rows of both computers by host id, then the closing of months. The client RPC and imports of statistics
 take them in the same order. What other apps keep about the computer is moved by
-`portal.computers.host_changes.merge_hooks`.
+`portal.extras.SiteApp.host_merged`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from accounting.models import DataCopy, Day, GrantedTotal, HostClient, HostProje
 from accounting.reconciliation.merge import merge_settlements
 from accounting.running_tasks import follow
 from portal.computers.groups import MAX_GROUPS
-from portal.computers.host_changes import merge_hooks
+from portal.extras import site_apps
 from portal.models import ClientKey, Host, User
 
 _Amount = TypeVar("_Amount", int, Decimal)
@@ -181,8 +181,8 @@ def merge(owner_id: int, host_id: int, other_id: int) -> Host:
         unfinished.filter(only_host=older.pk).update(only_host=newer.pk)
         _move_totals(older, newer)
         follow.move(older.pk, newer.pk)
-        for hook in merge_hooks:
-            hook(older.pk, newer.pk)
+        for app in site_apps():
+            app.host_merged(older.pk, newer.pk)
         ClientKey.objects.filter(host=older).update(host=newer)
         # Records that were merged into the older one point to the newer one as well, so that one step always leads
         # to the record in use.

@@ -12,8 +12,8 @@ from django.utils.translation import gettext_noop as _
 
 from accounting.engine.states import NoteKind
 from accounting.models import Note
+from portal.extras import HostProblem
 from portal.models import User
-from portal.operators.support import Problem
 
 SHOWN_FOR: Final = dt.timedelta(days=30)
 _TEXTS: Final[dict[str, str]] = {
@@ -26,10 +26,10 @@ _TEXTS: Final[dict[str, str]] = {
 }
 
 
-def read_problems(user: User, now: dt.datetime) -> Iterator[Problem]:
+def read_problems(user: User, now: dt.datetime) -> Iterator[HostProblem]:
     """The kinds of notes of the last days that are problems, each once for each computer."""
     notes = Note.objects.filter(host__owner=user, kind__in=_TEXTS, last_at__gte=now - SHOWN_FOR)
     for host_id, kind, last_at in (
         notes.values_list("host_id", "kind").annotate(Max("last_at")).order_by("host_id", "kind")
     ):
-        yield Problem(host_id, gettext(_TEXTS[kind]), last_at)
+        yield HostProblem(host_id, gettext(_TEXTS[kind]), last_at)

@@ -32,7 +32,7 @@ from accounting.running_tasks.reads import read_host_tasks
 from credit.statistics.exports import granted_to_host
 from portal.computers.groups import MAX_GROUP_CHARS, set_groups
 from portal.computers.host_changes import HostChangeRefused, rename_host, retire_host, set_venue, unretire_host
-from portal.computers.host_sections import host_sections
+from portal.extras import site_apps
 from portal.models import Host, User
 from portal.people.access import get_own_host, signed_in
 from portal.templatetags.display import count
@@ -149,10 +149,9 @@ def _host_page(
     now = timezone.now()
     page = reads.read_host_page(signed_in(request), found, now)
     granted = granted_to_host(found) if "project" in settings.ROOMS else None
-    sections = [section(found, now) for section in host_sections]
     context = {
         "page": page,
-        "sections": [section for section in sections if section is not None],
+        "sections": [section for app in site_apps() for section in app.host_sections(found, now)],
         "host": found,
         "tasks": read_host_tasks(found, now),
         "host_form": host_form or HostForm.of(found),

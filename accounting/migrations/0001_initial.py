@@ -6,7 +6,6 @@ import django.core.validators
 import django.db.models.deletion
 import django.db.models.lookups
 import django.utils.timezone
-import uuid
 from django.conf import settings
 from django.db import migrations, models
 from accounting.migrations import _by_hand
@@ -114,94 +113,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="AlertChannel",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
-                (
-                    "user",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="alert_channels",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-                ("kind", models.CharField(max_length=8)),
-                ("name", models.CharField(max_length=100)),
-                ("host", models.CharField(max_length=255)),
-                ("destination", models.BinaryField()),
-                ("digest", models.BinaryField(max_length=32, null=True)),
-                ("form_key", models.UUIDField(editable=False, null=True)),
-                (
-                    "alert_kinds",
-                    django.contrib.postgres.fields.ArrayField(
-                        base_field=models.CharField(max_length=8), blank=True, default=list, size=None
-                    ),
-                ),
-                ("tells_end", models.BooleanField(default=False)),
-                ("created_at", models.DateTimeField(default=django.utils.timezone.now)),
-                ("last_sent_at", models.DateTimeField(null=True)),
-                ("failing_since", models.DateTimeField(null=True)),
-                ("paused_at", models.DateTimeField(null=True)),
-                ("fault", models.CharField(blank=True, max_length=200)),
-            ],
-            options={
-                "ordering": ["created_at", "pk"],
-                "constraints": [
-                    models.UniqueConstraint(fields=("digest",), name="alertchannel_browser_once"),
-                    models.UniqueConstraint(fields=("user", "form_key"), name="alertchannel_form_once"),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            ("alert_kinds__contained_by", ["silent", "failing", "project", "security", "news"])
-                        ),
-                        name="alertchannel_kinds",
-                    ),
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name="AlertTrouble",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
-                (
-                    "user",
-                    models.ForeignKey(
-                        db_index=False,
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="alert_troubles",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-                ("key", models.CharField(max_length=120)),
-                ("kind", models.CharField(max_length=8)),
-                ("text", models.TextField()),
-                ("path", models.CharField(max_length=200)),
-                ("began_at", models.DateTimeField()),
-                ("gone_since", models.DateTimeField(null=True)),
-            ],
-            options={
-                "constraints": [models.UniqueConstraint(fields=("user", "key"), name="alerttrouble_once")],
-            },
-        ),
-        migrations.CreateModel(
-            name="AlertWatch",
-            fields=[
-                (
-                    "user",
-                    models.OneToOneField(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        primary_key=True,
-                        related_name="alert_watch",
-                        serialize=False,
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-                ("since", models.DateTimeField(default=django.utils.timezone.now)),
-                ("looked_at", models.DateTimeField(db_index=True, null=True)),
-                ("tests_on", models.DateField(null=True)),
-                ("ntests", models.PositiveSmallIntegerField(default=0)),
-            ],
-        ),
-        migrations.CreateModel(
             name="Answer",
             fields=[
                 (
@@ -224,60 +135,6 @@ class Migration(migrations.Migration):
                 ("content", models.JSONField()),
                 ("before_times", models.IntegerField(default=0)),
                 ("before_last_at", models.DateTimeField(null=True)),
-            ],
-        ),
-        migrations.CreateModel(
-            name="Badge",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
-                ("title", models.CharField(max_length=60, unique=True)),
-                ("text", models.CharField(blank=True, max_length=200)),
-                ("kind", models.CharField(max_length=16)),
-                ("subject", models.PositiveIntegerField(blank=True, null=True)),
-                (
-                    "threshold",
-                    models.PositiveBigIntegerField(
-                        validators=[
-                            django.core.validators.MinValueValidator(1),
-                            django.core.validators.MaxValueValidator(1000000000000),
-                        ]
-                    ),
-                ),
-                ("is_active", models.BooleanField(default=False)),
-                ("changed_at", models.DateTimeField(auto_now=True)),
-            ],
-            options={
-                "ordering": ["kind", "subject", "threshold", "pk"],
-                "constraints": [
-                    models.CheckConstraint(
-                        condition=models.Q(("threshold__range", (1, 1000000000000))), name="badge_threshold"
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            models.Q(("kind", "subject_hours"), ("subject__isnull", False)),
-                            models.Q(models.Q(("kind", "subject_hours"), _negated=True), ("subject__isnull", True)),
-                            _connector="OR",
-                        ),
-                        name="badge_subject",
-                        violation_error_message="Choose a subject only if the run time for a subject is counted.",
-                    ),
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name="BadgeCheck",
-            fields=[
-                (
-                    "user",
-                    models.OneToOneField(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        primary_key=True,
-                        related_name="badge_check",
-                        serialize=False,
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-                ("checked_at", models.DateTimeField(db_index=True)),
             ],
         ),
         migrations.CreateModel(
@@ -310,30 +167,6 @@ class Migration(migrations.Migration):
                         condition=models.Q(("active_days__range", (1, 31)), ("ec__gt", 0)), name="bestday_range"
                     ),
                 ],
-            },
-        ),
-        migrations.CreateModel(
-            name="Certificate",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
-                (
-                    "user",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="certificates",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-                ("code", models.CharField(editable=False, max_length=16, unique=True)),
-                ("statement", models.JSONField(editable=False)),
-                ("signature", models.CharField(editable=False, max_length=88)),
-                ("made_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
-                ("revoked_at", models.DateTimeField(blank=True, null=True)),
-                ("form_key", models.UUIDField(editable=False, null=True)),
-            ],
-            options={
-                "ordering": ["-pk"],
-                "constraints": [models.UniqueConstraint(fields=("user", "form_key"), name="certificate_form_once")],
             },
         ),
         migrations.CreateModel(
@@ -530,28 +363,6 @@ class Migration(migrations.Migration):
                     ),
                 ],
             },
-        ),
-        migrations.CreateModel(
-            name="SignatureImage",
-            fields=[
-                (
-                    "user",
-                    models.OneToOneField(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        primary_key=True,
-                        related_name="signature_image",
-                        serialize=False,
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-                ("token", models.CharField(editable=False, max_length=32, unique=True)),
-                ("shown_name", models.CharField(blank=True, max_length=60)),
-                ("shows_total", models.BooleanField(default=True)),
-                ("shows_average", models.BooleanField(default=True)),
-                ("shows_projects", models.BooleanField(default=False)),
-                ("shows_badges", models.BooleanField(default=False)),
-                ("changed_at", models.DateTimeField(default=django.utils.timezone.now)),
-            ],
         ),
         migrations.CreateModel(
             name="TaskList",
@@ -1634,85 +1445,6 @@ class Migration(migrations.Migration):
                         name="userproject_share_range",
                     ),
                 ],
-            },
-        ),
-        migrations.CreateModel(
-            name="AlertMessage",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
-                (
-                    "channel",
-                    models.ForeignKey(
-                        db_index=False,
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="messages",
-                        to="accounting.alertchannel",
-                    ),
-                ),
-                ("uid", models.UUIDField(default=uuid.uuid4, editable=False)),
-                ("kind", models.CharField(max_length=8)),
-                ("is_over", models.BooleanField(default=False)),
-                ("title", models.CharField(max_length=200)),
-                (
-                    "lines",
-                    django.contrib.postgres.fields.ArrayField(base_field=models.TextField(), default=list, size=None),
-                ),
-                ("path", models.CharField(max_length=200)),
-                ("created_at", models.DateTimeField(default=django.utils.timezone.now)),
-                ("due_at", models.DateTimeField(default=django.utils.timezone.now)),
-                ("ntries", models.PositiveSmallIntegerField(default=0)),
-                ("outcome", models.CharField(default="waiting", max_length=8)),
-                ("finished_at", models.DateTimeField(null=True)),
-                ("answer", models.CharField(blank=True, max_length=200)),
-            ],
-            options={
-                "indexes": [
-                    models.Index(
-                        condition=models.Q(("outcome", "waiting")), fields=["due_at"], name="alertmessage_due"
-                    ),
-                    models.Index(fields=["channel", "created_at"], name="alertmessage_channel"),
-                ],
-                "constraints": [
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            models.Q(("finished_at", None), ("outcome", "waiting")),
-                            models.Q(
-                                models.Q(("outcome", "waiting"), _negated=True),
-                                models.Q(("finished_at", None), _negated=True),
-                            ),
-                            _connector="OR",
-                        ),
-                        name="alertmessage_finished",
-                    )
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name="BadgeAward",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
-                (
-                    "user",
-                    models.ForeignKey(
-                        db_index=False,
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="badge_awards",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-                (
-                    "badge",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="awards", to="accounting.badge"
-                    ),
-                ),
-                ("day", models.DateField()),
-                ("rule", models.CharField(max_length=200)),
-                ("awarded_at", models.DateTimeField(default=django.utils.timezone.now)),
-            ],
-            options={
-                "ordering": ["day", "pk"],
-                "constraints": [models.UniqueConstraint(fields=("user", "badge"), name="badgeaward_once")],
             },
         ),
         migrations.CreateModel(

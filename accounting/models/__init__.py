@@ -1,11 +1,9 @@
-"""The account manager's tables by subject: projects, choices, ledger, sums, statistics, tasks, news, alerts, files,
-certificates and badges.
+"""The account manager's tables by subject: projects, choices, ledger, sums, statistics, tasks, news, files.
 
 Amounts are whole numbers of 1e-6 (what a client prints), in the order of ``amounts.KINDS`` where they are arrays.
 """
 
 from accounting.models.accounts import AccountSettings, OwnAccount, UserProject
-from accounting.models.alerts import AlertChannel, AlertMessage, AlertTrouble, AlertWatch
 from accounting.models.asked import ProjectChange
 from accounting.models.files import DataCopy, DataCopyPart
 
@@ -35,35 +33,18 @@ from accounting.models.projects import (
     keyword_choices,
     processor_name,
 )
-from accounting.models.proof import (
-    MAX_SHOWN_NAME,
-    Badge,
-    BadgeAward,
-    BadgeCheck,
-    Certificate,
-    SignatureImage,
-)
 from accounting.models.settlement import ProjectRatio, Settlement
 from accounting.models.statistics import AccountTotal, GrantedDay, GrantedTotal, StatisticsImport
 from accounting.models.sums import ErasedDay, ProjectDay
 from accounting.models.tasks import FollowedTask, TaskList, TaskSource
 
 __all__ = [
-    "MAX_SHOWN_NAME",
     "PROCESSOR_TYPES",
     "AccountSettings",
     "AccountTotal",
-    "AlertChannel",
-    "AlertMessage",
-    "AlertTrouble",
-    "AlertWatch",
     "Announcement",
     "Answer",
-    "Badge",
-    "BadgeAward",
-    "BadgeCheck",
     "BestDay",
-    "Certificate",
     "ClosedMonths",
     "DataCopy",
     "DataCopyPart",
@@ -91,7 +72,6 @@ __all__ = [
     "ProjectTrouble",
     "ProjectVersion",
     "Settlement",
-    "SignatureImage",
     "StatisticsImport",
     "TaskList",
     "TaskSource",

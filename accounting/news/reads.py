@@ -10,7 +10,7 @@ from django.db.models import Q, QuerySet
 from accounting.engine.audience import Reader, version_of
 from accounting.models import Announcement, HostProject
 from accounting.models.news import PUBLIC
-from portal.computers.host_programs import programs_of
+from portal.extras import site_apps
 from portal.models import Host
 
 # Clients drop what is older.
@@ -45,6 +45,8 @@ def for_computer(host: Host, now: dt.datetime) -> list[Announcement]:
     if not found or not host.owner.is_active:
         return []
     listed = HostProject.objects.filter(host=host, listed=True).values_list("project_id", flat=True)
-    programs = programs_of(host.pk) if any(each.app_name for each in found) else frozenset()
+    programs: frozenset[tuple[str, int]] = frozenset()
+    if any(each.app_name for each in found):
+        programs = frozenset(program for app in site_apps() for program in app.programs_run(host.pk))
     reader = Reader(frozenset(listed), host.platform_name, version_of(host.client_version), programs)
     return [each for each in found if each.audience.may_fit(reader)][:MOST]

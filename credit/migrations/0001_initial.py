@@ -515,25 +515,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="CollectedExport",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
-                ("url", models.CharField(max_length=255, unique=True)),
-                ("asked_at", models.DateTimeField(null=True)),
-                ("read_at", models.DateTimeField(null=True)),
-                ("problem", models.CharField(blank=True, max_length=300)),
-                ("problem_since", models.DateTimeField(null=True)),
-                ("versions", models.JSONField(default=list)),
-                ("nversions", models.PositiveIntegerField(default=0)),
-                ("ncounted", models.PositiveIntegerField(default=0)),
-                ("refused", models.CharField(blank=True, max_length=300)),
-            ],
-            options={
-                "ordering": ["url"],
-                "default_permissions": ("view",),
-            },
-        ),
-        migrations.CreateModel(
             name="CreditExperiment",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
@@ -581,21 +562,6 @@ class Migration(migrations.Migration):
                 ("shows_hosts", models.BooleanField(default=False)),
                 ("changed_at", models.DateTimeField(default=django.utils.timezone.now)),
             ],
-        ),
-        migrations.CreateModel(
-            name="FactorList",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
-                ("url", models.CharField(max_length=255, unique=True)),
-                ("asked_at", models.DateTimeField(null=True)),
-                ("read_at", models.DateTimeField(null=True)),
-                ("problem", models.CharField(blank=True, max_length=300)),
-                ("problem_since", models.DateTimeField(null=True)),
-                ("factors", models.JSONField(default=list)),
-            ],
-            options={
-                "default_permissions": (),
-            },
         ),
         migrations.CreateModel(
             name="GoneHost",

@@ -9,7 +9,6 @@ from credit.engine.rules import MAX_CREDIT, RuleSet
 from credit.engine.states import AssimilateState, FileDeleteState, Outcome, ServerState, ValidateState, WorkunitError
 from credit.models.apps import PROCESSOR_TYPES, App, AppVersion, Comparison, Platform, VersionAverage
 from credit.models.archived import ArchivedDay
-from credit.models.central import CollectedExport, FactorList
 from credit.models.changes import CreditChange, HostRecordSnapshot, StatisticsSnapshot
 from credit.models.common import SAFE_NAME
 from credit.models.export import ExportConsent, GoneHost, GoneUser, StatisticsExport
@@ -46,14 +45,12 @@ __all__ = [
     "ArchivedDay",
     "AssimilateState",
     "Batch",
-    "CollectedExport",
     "Comparison",
     "ConfirmingPair",
     "CreditChange",
     "CreditExperiment",
     "CreditSystem",
     "ExportConsent",
-    "FactorList",
     "FileDeleteState",
     "GoneHost",
     "GoneUser",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,9 +12,7 @@ from django.db.models import Max, Q
 from credit.models import PROCESSOR_TYPES, App, AppVersion, ProcessorType
 from credit.pages import sql
 from credit.pages.task_reads import recent_credit
-
-tested_versions: list[Callable[[], Iterable[int]]] = []
-"""Which versions are tested, by id: only computers of testers get them. Apps append theirs in `ready()`."""
+from portal.extras import site_apps
 
 RECENT_WORKUNITS: Final = 5000
 """How far back the figures of recent jobs look: a bound on the cost of a visit."""
@@ -91,7 +88,7 @@ def read_app_page(name: str, now: dt.datetime) -> dict[str, Any] | None:
 
 
 def _tested() -> set[int]:
-    return {id_ for read in tested_versions for id_ in read()}
+    return {id_ for app in site_apps() for id_ in app.tested_versions()}
 
 
 def _recent(app: App) -> dict[tuple[int | None, str], Recent]:

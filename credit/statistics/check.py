@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from decimal import Decimal
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final
 
 from django.db import connection, transaction
 from django.utils.translation import gettext_lazy as _
@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from credit.engine.explanation import DEFAULT_RULES
 from credit.models import Result
 from credit.statistics import sql
+from portal.extras import site_apps
 from portal.maintenance.jobs import Job
 
 
@@ -22,21 +23,6 @@ class Owner(StrEnum):
     USER = "user_id"
     HOST = "host_id"
     VERSION = "app_version_id"
-
-
-class ArchivedCredit(NamedTuple):
-    """What archived results earned one owner.
-
-    ``ngranted`` counts the results that were granted credit. ``credit`` adds up the larger of grant and partial credit.
-    """
-
-    owner_id: int
-    ngranted: int
-    credit: float
-
-
-archives: list[Callable[[Owner], Iterable[ArchivedCredit]]] = []
-"""Functions of other apps that archive results; each app adds its own when it is ready."""
 
 
 def differences() -> list[str]:
@@ -87,7 +73,7 @@ def _float(number: Decimal | None) -> float | None:
 
 def _archived(owner: Owner) -> list[list[int] | list[float]]:
     """The three arrays of the statements: owners, counts of granted results, credit."""
-    rows = [row for archive in archives for row in archive(owner)]
+    rows = [row for app in site_apps() for row in app.archived_credit(owner)]
     return [[row.owner_id for row in rows], [row.ngranted for row in rows], [row.credit for row in rows]]
 
 

@@ -1,6 +1,6 @@
 """Joins two records of one computer: results, statistics and credit move to the record that stays.
 
-Runs inside the transaction that joins them (`portal.computers.host_changes.merge_hooks`). Locks are taken in the
+Runs inside the transaction that joins them (`portal.extras.SiteApp.host_merged`). Locks are taken in the
 project server's order: computers, workunits by id, results, (host, version) records, days of archived
 tasks, sums of credit.
 """

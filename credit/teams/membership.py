@@ -6,8 +6,6 @@ the membership and the teams, these by number. So two requests of one volunteer 
 
 from __future__ import annotations
 
-import datetime as dt
-
 from django.db import IntegrityError, connection, transaction
 from django.utils.translation import gettext
 
@@ -83,8 +81,8 @@ def hand_on(user: User, member_id: int) -> Team:
     return member.team
 
 
-def forget(user_id: int, _now: dt.datetime) -> None:
-    """An account is erased: the team keeps its credit (`portal.people.deletion.erasure_hooks`)."""
+def forget(user_id: int) -> None:
+    """An account is erased: the team keeps its credit (`portal.extras.SiteApp.account_erased`)."""
     _leave(user_id, UserCredit.objects.filter(user=user_id).values_list("total_credit", flat=True).first() or 0.0)
 
 

@@ -294,11 +294,11 @@ class ConsentKindFilter(admin.SimpleListFilter):
     parameter_name = "kind"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(kind.key, str(kind.title)) for kind in consents.kinds.values()]
+        return [(kind.key, str(kind.title)) for kind in consents.kinds().values()]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[ConsentEvent]) -> QuerySet[ConsentEvent]:
         value = self.value()
-        return queryset.filter(kind=value) if value in consents.kinds else queryset
+        return queryset.filter(kind=value) if value in consents.kinds() else queryset
 
 
 @admin.register(ConsentEvent)
@@ -314,7 +314,7 @@ class ConsentEventAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("consent"), ordering="kind")
     def consent(self, event: ConsentEvent) -> str:
-        found = consents.kinds.get(event.kind)
+        found = consents.kinds().get(event.kind)
         return str(found.title) if found is not None else event.kind
 
 

@@ -7,17 +7,13 @@ from __future__ import annotations
 
 import datetime as dt
 import unicodedata
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
 from django.db import transaction
 from django.db.models import QuerySet
 from django.utils.translation import gettext
 
 from portal.models import MAX_NAME_CHARS, Host, Venue
-
-merge_hooks: list[Callable[[int, int], None]] = []
-"""Called with the ids of the older and the newer record, inside the transaction that merges them, so that other apps
-can merge their own rows of the computer. Apps append theirs in `ready()`."""
 
 
 class HostChangeRefused(ValueError):

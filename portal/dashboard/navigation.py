@@ -1,17 +1,19 @@
 """The admin's sidebar: pages by what an operator wants to do, not by the package that has them.
 
-Apps add pages that are no lists of a table in ``ready()``. A table that no group names comes last, under its app.
+Apps say which pages they have that are no lists of a table (`portal.extras`). A table that no group names comes
+last in the group of its app's room, or under its app.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from django.conf import settings
 from django.contrib import admin
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 from django.utils.translation import gettext_lazy as _
+
+from portal.extras import SiteApp, apps_in_use
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -27,7 +29,7 @@ class Page(NamedTuple):
 
 
 OVERVIEW: Final = _("Overview")
-pages: Final[list[Page]] = [
+_PAGES: Final = (
     Page(OVERVIEW, _("Dashboard"), "admin:index"),
     Page(OVERVIEW, _("Public status"), "status"),
     Page(OVERVIEW, _("Figures taken"), "admin:portal_operatingfigure_changelist", "portal.view_operatingfigure"),
@@ -40,7 +42,7 @@ pages: Final[list[Page]] = [
         "portal.view_confirmationrequest",
     ),
     Page(OVERVIEW, _("Signed log"), "admin:portal_signedentry_changelist", "portal.view_signedentry"),
-]
+)
 _MODELS: Final[dict[StrOrPromise, tuple[str, ...]]] = {
     _("Jobs"): (
         "credit.batch",
@@ -61,7 +63,6 @@ _MODELS: Final[dict[StrOrPromise, tuple[str, ...]]] = {
         "credit.preview",
         "credit.creditexperiment",
         "credit.statisticsexport",
-        "credit.collectedexport",
         "scheduler.releasedraft",
         "scheduler.keychange",
     ),
@@ -76,7 +77,6 @@ _MODELS: Final[dict[StrOrPromise, tuple[str, ...]]] = {
         "accounting.userproject",
         "accounting.accountsettings",
         "accounting.announcement",
-        "accounting.badge",
         "portal.sitetext",
         "accounting.mailcampaign",
         "accounting.note",
@@ -95,14 +95,15 @@ _MODELS: Final[dict[StrOrPromise, tuple[str, ...]]] = {
         "portal.requestedwork",
     ),
 }
-_ROOMS: Final = {"credit": "project", "scheduler": "project", "accounting": "account_manager"}
+# Of tables that no group names, such as those of extras, by the room of their app.
+_OF_ROOM: Final = {"account_manager": _("Account manager"), "project": _("Apps and credit")}
 
 
 def groups(request: HttpRequest) -> list[dict[str, Any]]:
     """The groups with what this operator may see, as unfold wants them."""
     # By the words in the page's language: apps name the groups, too.
     found: dict[str, list[dict[str, Any]]] = {str(OVERVIEW): [], **{str(name): [] for name in _MODELS}}
-    for page in pages:
+    for page in (*_PAGES, *(page for app in apps_in_use() for page in app.admin_pages())):
         if not page.permission or request.user.has_perm(page.permission):
             _add(found, str(page.group), str(page.title), page.view)
     lists = _lists(request)
@@ -121,12 +122,13 @@ def _lists(request: HttpRequest) -> dict[str, tuple[str, str, str]]:
     listed = {"portal.operatingfigure", "portal.change", "portal.maintenancerun"}
     for model, model_admin in admin.site._registry.items():
         meta = model._meta
-        room = _ROOMS.get(meta.app_label)
-        is_here = room is None or room in settings.ROOMS
+        app = meta.app_config
+        is_here = not isinstance(app, SiteApp) or app.is_in_use
         if is_here and meta.label_lower not in listed and model_admin.has_view_permission(request):
             title = str(meta.verbose_name_plural)
             view = f"admin:{meta.app_label}_{meta.model_name}_changelist"
-            found[meta.label_lower] = (str(meta.app_config.verbose_name), title[:1].upper() + title[1:], view)
+            group = _OF_ROOM.get(app.room, app.verbose_name) if isinstance(app, SiteApp) else app.verbose_name
+            found[meta.label_lower] = (str(group), title[:1].upper() + title[1:], view)
     return found
 
 

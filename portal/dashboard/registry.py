@@ -17,7 +17,6 @@ from prometheus_client.registry import Collector
 
 from portal.dashboard.rules import Points, Trouble
 from portal.languages.stored import translated
-from portal.ops.metrics import app_collectors
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -206,13 +205,17 @@ panels: Final[dict[str, Panel]] = {
 
 
 def add(panel: str, figures: Iterable[Figure], readings: Iterable[Reading], tables: Iterable[Table] = ()) -> None:
-    """Add an app's figures to a panel; those with metrics to what Prometheus reads, too."""
+    """Add an app's figures to a panel; Prometheus reads those with metrics, too."""
     panels[panel].figures.extend(figures)
     panels[panel].tables.extend(tables)
     for reading in readings:
         panels[panel].readings.append(reading)
-        if isinstance(reading, Query) and reading.metrics:
-            app_collectors.append(reading)
+
+
+def collectors() -> list[Query]:
+    """The statements with metrics."""
+    readings = [reading for panel in panels.values() for reading in panel.readings]
+    return [reading for reading in readings if isinstance(reading, Query) and reading.metrics]
 
 
 def figure(name: str) -> Figure | None:

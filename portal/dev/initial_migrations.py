@@ -16,7 +16,6 @@ from typing import Any, Final
 
 import django
 from django.apps import apps
-from django.conf import settings
 from django.db import migrations
 from django.db.migrations.operations.base import Operation
 from django.db.migrations.state import ModelState, ProjectState
@@ -24,6 +23,7 @@ from django.db.migrations.writer import MigrationWriter
 from django.db.models import Field
 
 from portal.databases.autodetector import without_texts
+from portal.extras import site_apps
 
 # Of other packages: those that refer to our accounts come before our own tables that do, as each of their operations
 # would build the models of these again.
@@ -43,6 +43,8 @@ _MIGRATIONS: Final = {
     ("scheduler", "0001_initial"): [*_NEXT, ("credit", "0001_initial")],
     ("emulator", "0001_initial"): _NEXT,
 }
+# Extras may refer to tables of these.
+_FOR_EXTRAS: Final = [*_NEXT, ("accounting", "0001_initial"), ("credit", "0001_initial")]
 _LATER: Final = {("portal", "supportaction"): "0002_log_proxies"}
 _CLOSES_CIRCLE: Final = {("workunit", "canonical_result")}
 
@@ -51,11 +53,11 @@ def write(app: str, name: str, state: ProjectState) -> Path:
     """The file of a migration, written from the state of the app's models."""
     folder = Path(apps.get_app_config(app).path, "migrations")
     has_more = name == "0001_initial" and (folder / "_by_hand.py").exists()
-    by_hand = import_module(f"{app}.migrations._by_hand") if has_more else None
+    by_hand = import_module(f"{apps.get_app_config(app).name}.migrations._by_hand") if has_more else None
     tables: dict[str, str] = getattr(by_hand, "TABLES", {})
     contents = {
         "initial": True,
-        "dependencies": list(_MIGRATIONS[app, name]),
+        "dependencies": list(_MIGRATIONS.get((app, name), _FOR_EXTRAS)),
         "operations": _operations(_models(app, name, state), tables),
     }
     migration: migrations.Migration = type("Migration", (migrations.Migration,), contents)(name, app)
@@ -128,16 +130,20 @@ def _placeholder(name: str) -> str:
 def _with_hand_written(app: str, text: str, tables: dict[str, str]) -> str:
     for name in tables:
         text = text.replace(f"{_placeholder(name)!r}", f'_by_hand.TABLES["{name}"]')
-    text = text.replace("\n\n\nclass Migration", f"\nfrom {app}.migrations import _by_hand\n\n\nclass Migration", 1)
+    text = text.replace(
+        "\n\n\nclass Migration",
+        f"\nfrom {apps.get_app_config(app).name}.migrations import _by_hand\n\n\nclass Migration",
+        1,
+    )
     return text.rstrip().removesuffix("]") + "    *_by_hand.OPERATIONS,\n    ]\n"
 
 
 def main() -> None:
     django.setup()
     state = without_texts(ProjectState.from_apps(apps))
-    for app, name in _MIGRATIONS:
-        if app in settings.INSTALLED_APPS:
-            sys.stdout.write(f"{write(app, name, state)}\n")
+    extras = [(app.label, "0001_initial") for app in site_apps() if app.is_extra and app.models]
+    for app, name in [*_MIGRATIONS, *extras]:
+        sys.stdout.write(f"{write(app, name, state)}\n")
 
 
 if __name__ == "__main__":

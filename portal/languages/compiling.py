@@ -15,16 +15,20 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 def compile_stale(root: Path = ROOT) -> list[Path]:
     """Compile the catalogues that changed since, remove what has no catalogue any more, and give the changed files."""
     changed = []
-    for compiled in root.glob("*/locale/*/LC_MESSAGES/*.mo"):
+    for compiled in _files(root, ".mo"):
         if not compiled.with_suffix(".po").exists():
             compiled.unlink(missing_ok=True)
             changed.append(compiled)
-    for source in root.glob("*/locale/*/LC_MESSAGES/*.po"):
+    for source in _files(root, ".po"):
         compiled = source.with_suffix(".mo")
         if not compiled.exists() or compiled.stat().st_mtime < source.stat().st_mtime:
             _compile(source, compiled)
             changed.append(compiled)
     return changed
+
+
+def _files(root: Path, suffix: str) -> list[Path]:
+    return [path for apps in ("*", "extras/*") for path in root.glob(f"{apps}/locale/*/LC_MESSAGES/*{suffix}")]
 
 
 def _compile(source: Path, compiled: Path) -> None:

@@ -20,7 +20,7 @@ _YEAR_SECS: Final = 365 * 86_400
 
 class _Catalogue(JavaScriptCatalog):
     # Of our own apps alone: the admin has a catalogue of its own for its scripts.
-    packages = list(APPS)
+    packages = [app.replace("/", ".") for app in APPS]
 
 
 _catalogue = _Catalogue.as_view()

@@ -1,7 +1,8 @@
 """Which files have texts, by the catalogue that these belong to.
 
 Each app has catalogues of its own: ``django`` for its modules and templates, ``djangojs`` for its scripts. A template
-or script belongs to the app that its folder is named after, and to portal if there is no such app.
+or script belongs to the app that its folder is named after, and to portal if there is no such app. An extra, which is
+named by its path, has them within its own folder.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-APPS: Final = ("portal", "accounting", "credit", "scheduler", "emulator")
+_ROOT: Final = Path(__file__).resolve().parents[2]
+_EXTRAS: Final = tuple(sorted(f"extras/{path.parent.name}" for path in _ROOT.glob("extras/*/apps.py")))
+APPS: Final = ("portal", "accounting", "credit", "scheduler", "emulator", *_EXTRAS)
 DOMAINS: Final = ("django", "djangojs")
 TEMPLATE_SUFFIXES: Final = frozenset({".html", ".txt"})
 
@@ -34,23 +37,27 @@ def places(apps: tuple[str, ...] = APPS) -> list[Place]:
 def modules(root: Path, app: str) -> Iterator[Path]:
     """The app's Python modules. Migrations repeat texts of the models, as they once were."""
     for path in sorted((root / app).rglob("*.py")):
-        if "migrations" not in path.parts:
+        if not {"migrations", "tests"} & set(path.relative_to(root).parts):
             yield path
 
 
 def templates(root: Path, app: str) -> Iterator[Path]:
-    for path in _of_app(root / "templates", app):
+    for path in _of_app(root, "templates", app):
         if path.suffix in TEMPLATE_SUFFIXES:
             yield path
 
 
 def scripts(root: Path, app: str) -> Iterator[Path]:
-    for path in _of_app(root / "static", app):
+    for path in _of_app(root, "static", app):
         if path.suffix == ".js":
             yield path
 
 
-def _of_app(folder: Path, app: str) -> Iterator[Path]:
+def _of_app(root: Path, kind: str, app: str) -> Iterator[Path]:
+    if app in _EXTRAS:
+        yield from (path for path in sorted((root / app / kind).rglob("*")) if path.is_file())
+        return
+    folder = root / kind
     for path in sorted(folder.rglob("*")):
         top = path.relative_to(folder).parts[0]
         if path.is_file() and (top if top in APPS else "portal") == app:

@@ -64,15 +64,15 @@ class MaintenanceRunAdmin(ModelAdmin):
         """Start a job."""
         if not self.has_add_permission(request):
             raise PermissionDenied
-        if name not in jobs:
+        if name not in jobs():
             raise Http404("no such job")
         try:
             runs.ask(name, signed_in(request))
         except runs.CannotStartError as error:
-            messages.error(request, f"{jobs[name].title}: {error}")
+            messages.error(request, f"{jobs()[name].title}: {error}")
         else:
             messages.success(
                 request,
-                gettext("%(job)s: a worker begins soon. This page shows what it finds.") % {"job": jobs[name].title},
+                gettext("%(job)s: a worker begins soon. This page shows what it finds.") % {"job": jobs()[name].title},
             )
         return redirect("admin:portal_maintenancerun_changelist")

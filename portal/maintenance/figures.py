@@ -16,7 +16,7 @@ from portal.models import MaintenanceRun
 
 
 def _title(job: str) -> str:
-    return str(jobs[job].title) if job in jobs else job
+    return str(jobs()[job].title) if job in jobs() else job
 
 
 FIGURES: Final = (
@@ -37,7 +37,7 @@ FIGURES: Final = (
 def differences(now: dt.datetime) -> Iterator[Sample]:
     last = MaintenanceRun.objects.exclude(finished_at=None).order_by("job", "-pk").distinct("job")
     for run in last:
-        if run.job in jobs and (run.failure or jobs[run.job].is_check):
+        if run.job in jobs() and (run.failure or jobs()[run.job].is_check):
             yield Sample("services.check_differences", 1 if run.failure else run.nlines, run.job)
 
 

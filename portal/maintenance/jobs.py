@@ -1,13 +1,16 @@
-"""What can be started on the page "Maintenance". Apps add theirs in `ready()`, for the rooms that the site has."""
+"""What can be started on the page "Maintenance", as apps say (`portal.extras`)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from django.core import checks
 from django.utils.translation import gettext_lazy as _
+
+from portal.extras import apps_in_use
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -31,12 +34,10 @@ class Job:
     size: Callable[[], str] | None = None
 
 
-jobs: Final[dict[str, Job]] = {}
-"""By the name of the command."""
-
-
-def add(job: Job) -> None:
-    jobs[job.command] = job
+@cache
+def jobs() -> dict[str, Job]:
+    """By the name of the command; of the apps that are in use."""
+    return {job.command: job for app in apps_in_use() for job in app.maintenance_jobs()}
 
 
 def site_faults() -> Iterable[str]:

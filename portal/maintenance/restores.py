@@ -31,20 +31,20 @@ def leave_gap(model: type[models.Model], now: dt.datetime) -> int:
 def prepare() -> Iterator[str]:
     """Do what keeps new data apart from what was lost; a sentence about each."""
     yield f"The next computer has a number above {leave_gap(Host, timezone.now())}."
-    for job in jobs.values():
+    for job in jobs().values():
         if job.after_restore:
             yield from job.run()
 
 
 def differences() -> Iterator[str]:
     """What the checks of the data find, a sentence each."""
-    for job in jobs.values():
+    for job in jobs().values():
         if job.size is not None:
             yield from job.run()
 
 
 def summary() -> str:
-    sizes = [job.size() for job in jobs.values() if job.size is not None]
+    sizes = [job.size() for job in jobs().values() if job.size is not None]
     return f"{_last_commit()}; {', '.join(sizes)}"
 
 

@@ -115,7 +115,7 @@ def _do(run: MaintenanceRun) -> None:
     lines: list[str] = []
     count = 0
     try:
-        for line in jobs[run.job].run():
+        for line in jobs()[run.job].run():
             count += 1
             if count <= MAX_LINES:
                 lines.append(line[:MAX_LINE_CHARS])
@@ -152,7 +152,7 @@ def _end_lost(now: dt.datetime) -> None:
 def read_rows() -> list[Row]:
     """All jobs with their last runs. One statement, and those of `_end_lost`."""
     _end_lost(timezone.now())
-    found: dict[str, list[MaintenanceRun]] = {name: [] for name in jobs}
-    for run in MaintenanceRun.objects.filter(job__in=list(jobs)).select_related("asked_by").order_by("-pk"):
+    found: dict[str, list[MaintenanceRun]] = {name: [] for name in jobs()}
+    for run in MaintenanceRun.objects.filter(job__in=list(jobs())).select_related("asked_by").order_by("-pk"):
         found[run.job].append(run)
-    return [Row(job, found[name]) for name, job in jobs.items()]
+    return [Row(job, found[name]) for name, job in jobs().items()]

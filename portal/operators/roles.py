@@ -15,6 +15,8 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_noop
 
+from portal.extras import site_apps
+
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
 
@@ -25,8 +27,13 @@ class Role:
 
     name: str
     summary: StrOrPromise
-    permissions: tuple[str, ...]
+    kernel_permissions: tuple[str, ...]
     in_admin: bool = True
+
+    @property
+    def permissions(self) -> tuple[str, ...]:
+        """Those on tables of extras included, whether these are in use or not."""
+        return (*self.kernel_permissions, *(right for app in site_apps() for right in app.rights().get(self.name, ())))
 
 
 def _each(app: str, actions: str, models: str) -> tuple[str, ...]:
@@ -36,9 +43,9 @@ def _each(app: str, actions: str, models: str) -> tuple[str, ...]:
 
 # What is about the site as a whole, and about no one volunteer, computer or job.
 _FIGURES: Final = (
-    *_each("accounting", "view", "announcement badge mailcampaign project projectday projectkeyword projectstanding"),
+    *_each("accounting", "view", "announcement mailcampaign project projectday projectkeyword projectstanding"),
     *_each("accounting", "view", "projectaddress projecttrouble projectversion statisticsimport tasksource"),
-    *_each("credit", "view", "app appversion collectedexport platform statisticsexport workunit"),
+    *_each("credit", "view", "app appversion platform statisticsexport workunit"),
     *_each("scheduler", "view", "appkeyword keychange planclass retryentry"),
     *_each("portal", "view", "change operatingfigure signedentry sitetext"),
 )
@@ -48,7 +55,7 @@ ROLES: Final = (
         gettext_noop("Account manager operator"),
         _("Projects that computers may be attached to, news and mails, and what reports lack."),
         (
-            *_each("accounting", "view add change", "project announcement badge mailcampaign statisticsimport"),
+            *_each("accounting", "view add change", "project announcement mailcampaign statisticsimport"),
             *_each("accounting", "view add change delete", "projectaddress projectkeyword projectversion"),
             *_each("accounting", "delete", "announcement"),
             *_each("accounting", "view", "hostclient note projectday projectstanding projecttrouble settlement"),
@@ -70,7 +77,7 @@ ROLES: Final = (
             *_each(
                 "credit",
                 "view",
-                "collectedexport confirmingpair hostappversion preview result statisticsexport workunit",
+                "confirmingpair hostappversion preview result statisticsexport workunit",
             ),
             *_each("scheduler", "view add change delete", "appkeyword planclass"),
             *_each("scheduler", "view change", "retryentry"),

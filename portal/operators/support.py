@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -23,6 +22,7 @@ from django.db.models import Count, Q, QuerySet
 from django.utils.formats import date_format
 from django.utils.translation import gettext, gettext_lazy
 
+from portal.extras import site_apps
 from portal.languages import report_texts
 from portal.models import Account, AccountBlock, ApiToken, ClientKey, Host, SecurityEvent, User
 from portal.operators.log_texts import SEARCHED, SEARCHED_FOR, SOMETHING
@@ -46,21 +46,6 @@ _MAX_BIGINT: Final = 2**63 - 1
 
 class Refused(Exception):
     """What was asked for is not done; the message says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """Something that a computer's reports lack, in words that name no project and no amount."""
-
-    host_id: int
-    text: str
-    last_at: dt.datetime
-
-
-problem_readers: list[Callable[[User, dt.datetime], Iterable[Problem]]] = []
-"""Called with the person and the time. Apps append theirs in `ready()`."""
-data_copiers: list[Callable[[User], object]] = []
-"""Each has a copy of the person's data made, which only they can fetch. Apps append theirs in `ready()`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +128,9 @@ def look(user: User, reason: str) -> None:
 def read_overview(user: User, now: dt.datetime) -> Overview:
     """What support sees. Six statements, and those of other apps."""
     problems: dict[int, list[str]] = {}
-    for read in problem_readers:
-        for each in read(user, now):
-            words = {"problem": each.text, "day": date_format(each.last_at, "DATE_FORMAT")}
-            problems.setdefault(each.host_id, []).append(gettext("%(problem)s (last on %(day)s)") % words)
+    for each in (problem for app in site_apps() for problem in app.host_problems(user, now)):
+        words = {"problem": each.text, "day": date_format(each.last_at, "DATE_FORMAT")}
+        problems.setdefault(each.host_id, []).append(gettext("%(problem)s (last on %(day)s)") % words)
     hosts = Host.objects.filter(owner=user, merged_into=None).order_by("-last_contact_at", "pk")
     failed = SecurityEvent.objects.filter(user=user, kind__in=FAILURES, at__gte=now - FAILURES_SHOWN_FOR)
     counts = failed.values_list("kind").annotate(count=Count("pk")).order_by("kind")
@@ -210,10 +194,8 @@ def copy_data(user: User, by: User, reason: str) -> bool:
     with transaction.atomic():
         if not _lock(user, by).is_active:
             raise Refused(gettext("This account is blocked or closed: the person could not download the copy."))
-        if not data_copiers:
+        if all(app.ask_data_copy(user) is None for app in site_apps()):
             raise Refused(gettext("This installation makes no copies of data."))
-        for ask in data_copiers:
-            ask(user)
         record(user, Kind.COPY_ASKED, BY_SUPPORT, reason)
     return _tell(user, gettext_lazy("A copy of your data is being made"), "data_copy", reason)
 

@@ -33,6 +33,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from portal.celery import app, queue_length
+from portal.extras import apps_in_use
 from portal.ops.cache import valkey
 from portal.periodic.timetable import EVERY
 
@@ -175,10 +176,6 @@ def queue_names() -> list[str]:
     return [app.conf.task_default_queue, *_OTHER_QUEUES]
 
 
-# Collectors of other apps, asked for each reading; an app adds its own in ready().
-app_collectors: list[Collector] = []
-
-
 class _ErrorTolerantCollector(Collector):
     """Wraps the collector of an app: if it fails, without a database for instance, the rest can still be read."""
 
@@ -259,6 +256,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
         MultiProcessCollector(registry)
     background = CollectorRegistry()
     background.register(_TaskCollector())
-    for collector in app_collectors:
-        background.register(_ErrorTolerantCollector(collector))
+    for site_app in apps_in_use():
+        for collector in site_app.collectors():
+            background.register(_ErrorTolerantCollector(collector))
     return HttpResponse(generate_latest(registry) + generate_latest(background), content_type=CONTENT_TYPE_LATEST)

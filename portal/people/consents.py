@@ -1,17 +1,19 @@
 """Consents that volunteers give and withdraw: what each is about, in which words, and the history of them.
 
-Apps add their kinds in ``ready()`` and keep what is agreed to in tables of their own; here is only what was said, and
-when. A text that people agreed to never changes: a new one is a new wording at the end.
+Apps say which there are (`portal.extras`) and keep what is agreed to in tables of their own; here is only what was
+said, and when. A text that people agreed to never changes: a new one is a new wording at the end.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from django.utils.translation import get_language
 
+from portal.extras import apps_in_use
 from portal.models import ConsentEvent, User
 
 if TYPE_CHECKING:
@@ -52,12 +54,10 @@ class Past:
     wording: Wording | None
 
 
-kinds: Final[dict[str, Kind]] = {}
-"""By key."""
-
-
-def add(kind: Kind) -> None:
-    kinds[kind.key] = kind
+@cache
+def kinds() -> dict[str, Kind]:
+    """By key; of the apps that are in use."""
+    return {kind.key: kind for app in apps_in_use() for kind in app.consents()}
 
 
 def record(
@@ -93,11 +93,11 @@ def standing(user: User) -> list[tuple[Kind, ConsentEvent | None]]:
     """Each kind with the last that the volunteer said of it."""
     said = ConsentEvent.objects.filter(user=user).order_by("kind", "-id").distinct("kind")
     last = {event.kind: event for event in said}
-    return [(kind, last.get(kind.key)) for kind in kinds.values()]
+    return [(kind, last.get(kind.key)) for kind in kinds().values()]
 
 
 def _past(event: ConsentEvent) -> Past:
-    kind = kinds.get(event.kind)
+    kind = kinds().get(event.kind)
     if kind is None:
         return Past(event, event.kind, None)
     is_known = event.wording is not None and 1 <= event.wording <= len(kind.wordings)

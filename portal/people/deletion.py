@@ -6,7 +6,6 @@ accounting/account_data/erasure.py then erases it.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
 from typing import Final
 
 from django.contrib.admin.models import LogEntry
@@ -17,9 +16,6 @@ from portal.models import User
 from portal.sign_in.sessions import end_sessions
 
 GRACE: Final = dt.timedelta(days=14)
-erasure_hooks: list[Callable[[int, dt.datetime], None]] = []
-"""Called with an account's number and the time, in the transaction that erases it and before anything of it is gone.
-Apps append theirs in `ready()`."""
 
 
 class OperatorCannotLeave(Exception):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 from zlib import crc32
 
@@ -31,9 +31,6 @@ _ACCOUNT_MANAGER: Final = {
     "import-statistics": ("accounting.tasks.import_statistics", 300),
     "send-campaigns": ("accounting.tasks.send_campaigns", 600),
     "follow-tasks": ("accounting.tasks.follow_tasks", 300),
-    "look-for-alerts": ("accounting.tasks.look_for_alerts", 60),
-    "deliver-alerts": ("accounting.tasks.deliver_alerts", 60),
-    "award-badges": ("accounting.tasks.award_badges", 600),
 }
 _EMULATOR: Final = {
     "look-after-runs": ("emulator.tasks.look_after_runs", 120),
@@ -45,7 +42,6 @@ _PROJECT: Final = {
     "count-top-lists": ("credit.tasks.count_top_lists", 600),
     "count-top-lists-of-apps": ("credit.tasks.count_top_lists_of_apps", 24 * 3600),
     "measure-changes": ("credit.tasks.measure_changes", 24 * 3600),
-    "collect-factors": ("credit.tasks.collect_factors", 3600),
     "archive": ("scheduler.tasks.archive", 3600),
     "delete-leftovers": ("scheduler.tasks.delete_leftovers", 3600),
     "trickles": ("scheduler.tasks.handle_trickles", 30),
@@ -75,6 +71,11 @@ def timetable(
         }
         if has_demo:
             entries["top-up"] = ("scheduler.tasks.top_up", 60)
+    return as_celery(entries)
+
+
+def as_celery(entries: Mapping[str, tuple[str, int]]) -> dict[str, dict[str, Any]]:
+    """Entries of beat's timetable; ``entries``: by name the task and its interval in seconds."""
     return {
         name: {"task": task, "schedule": _schedule(name, secs), "options": {"headers": {EVERY: secs}}}
         for name, (task, secs) in entries.items()

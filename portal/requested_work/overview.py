@@ -42,7 +42,7 @@ class RequestedWorkMetrics(Collector):
         )
         found: dict[str, Any] = {row["kind"]: row for row in rows}
         now = timezone.now()
-        for kind in sorted({*queue.kinds, *found}):
+        for kind in sorted({*queue.kinds(), *found}):
             row = found.get(kind, {})
             for state in counts:
                 pieces.add_metric([kind, state], row.get(state, 0))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final
 
 import structlog
@@ -21,6 +21,7 @@ from kombu.exceptions import OperationalError
 
 from portal.celery import app, queue_length
 from portal.databases.clocks import database_now
+from portal.extras import site_apps
 from portal.models import RequestedWork
 from portal.requested_work import sql
 
@@ -37,8 +38,11 @@ KEPT: Final = dt.timedelta(days=1)
 _LOCK: Final = 0x7277
 _MAX_MESSAGES: Final = 100
 
-kinds: dict[str, Callable[[int], None]] = {}
-"""What does each kind of work, given the number of its subject; safe to call twice. Apps add theirs in `ready()`."""
+
+@cache
+def kinds() -> dict[str, Callable[[int], None]]:
+    """What does each kind of work, given the number of its subject; safe to call twice."""
+    return {kind: work for app in site_apps() for kind, work in app.requested_work().items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,21 +93,21 @@ def carry_out_next() -> bool:
     if piece is None:
         return False
     try:
-        kinds[piece.kind](piece.subject)
+        kinds()[piece.kind](piece.subject)
     except Exception:  # whatever went wrong: the work is tried again, and the error goes on to the task's log
         put_back(piece.kind, [piece.subject])
         raise
     else:
         RequestedWork.objects.filter(pk=piece.id).update(finished_at=timezone.now())
     finally:
-        if _waiting().filter(kind__in=kinds).exists():
+        if _waiting().filter(kind__in=kinds()).exists():
             _tell_workers(1)
     return True
 
 
 def _take(now: dt.datetime) -> Piece | None:
     """Take the next piece: the lock on the queue, then the piece's row."""
-    values: dict[str, Any] = {"now": now, "per_person": settings.REQUESTED_WORK_PER_PERSON, "kinds": list(kinds)}
+    values: dict[str, Any] = {"now": now, "per_person": settings.REQUESTED_WORK_PER_PERSON, "kinds": list(kinds())}
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
         cursor.execute(sql.TAKE, values)

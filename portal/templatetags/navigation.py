@@ -6,8 +6,10 @@ from typing import Any
 
 from django import template
 from django.urls import NoReverseMatch, reverse
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
+
+from portal.extras import Place, apps_in_use
 
 register = template.Library()
 
@@ -36,3 +38,11 @@ def nav_link(context: dict[str, Any], name: str, label: str) -> SafeString:
 def menu_link(context: dict[str, Any], name: str, label: str) -> SafeString:
     """A link of a menu, marked on its own page only."""
     return _link(context, name, label, below=False)
+
+
+@register.simple_tag(takes_context=True)
+def app_links(context: dict[str, Any], place: str) -> SafeString:
+    """Links of a place to pages of other apps, extras above all (`portal.extras.Place`)."""
+    links = [link for app in apps_in_use() for link in app.links() if Place(place) in link.places]
+    below = place == Place.ACCOUNT_TABS
+    return format_html_join("\n", "{}", ((_link(context, link.view, str(link.title), below=below),) for link in links))

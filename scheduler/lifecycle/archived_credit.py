@@ -8,8 +8,9 @@ from django.db.models import Count, FloatField, Sum
 from django.db.models.fields.json import KT
 from django.db.models.functions import Cast, Coalesce, Greatest
 
-from credit.statistics.check import ArchivedCredit, Owner
+from credit.statistics.check import Owner
 from credit.top_lists.count import AppCredit
+from portal.extras import ArchivedCredit
 from scheduler.models import ArchivedTask
 
 

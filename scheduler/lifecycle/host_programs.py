@@ -10,7 +10,7 @@ from django.utils.translation import gettext
 from credit.engine import probation
 from credit.models import HostAppVersion, ProcessorType
 from credit.models.apps import PROCESSOR_TYPES
-from portal.computers.host_sections import Section
+from portal.extras import HostSection
 from portal.models import Host
 from scheduler.models import HostRecord
 
@@ -28,12 +28,12 @@ class ProgramLine:
     consecutive_valid: int
 
 
-def programs_section(host: Host, now: dt.datetime) -> Section | None:
+def programs_section(host: Host, now: dt.datetime) -> HostSection | None:
     """Two statements, whatever the number of programs."""
     records = HostAppVersion.objects.filter(host=host).select_related("app", "app_version__platform")
     jobs = _jobs_today(host, now)
     lines: list[object] = [_line(record, jobs) for record in records.order_by("app__name", "-app_version__version_num")]
-    return Section("scheduler/_host_programs.html", lines) if lines else None
+    return HostSection("scheduler/_host_programs.html", lines) if lines else None
 
 
 def programs_run(host_id: int) -> frozenset[tuple[str, int]]:

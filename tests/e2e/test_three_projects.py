@@ -17,10 +17,10 @@ from django.db import connection
 from django.utils import timezone
 from pytest_django import Settings
 
-from credit.central.collect import Collected, collect
-from credit.central.wire import parse_export, parse_factors
 from credit.models import App, AppVersion, Result
 from credit.statistics.feeder import feed
+from extras.central_factors.collect import Collected, collect
+from extras.central_factors.wire import parse_export, parse_factors
 from tests.support.credit_engine_facts import about
 from tests.support.credit_factories import make_app, make_version
 from tests.support.second_database import copy_database, drop_database, in_database

@@ -12,8 +12,6 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from accounting.certificates import registry
-from accounting.certificates.facts import SHOWN, CertificateRequest, read_scopes
 from accounting.computers.merge import merge
 from accounting.ledger import rollup
 from accounting.models import GrantedDay, GrantedTotal, HostProject, Project, Settlement, StatisticsImport
@@ -24,6 +22,8 @@ from accounting.wire.statistics import HOSTS, USERS, read_tables
 from credit.models import FileDeleteState, HostCredit, Result, Workunit
 from credit.statistics import feeder
 from credit.validator.passes import run_pass
+from extras.certificates import registry
+from extras.certificates.facts import SHOWN, CertificateRequest, read_scopes
 from portal.fetch.fetcher import Version
 from portal.models import Host, User
 from scheduler.lifecycle import purge, transitioner

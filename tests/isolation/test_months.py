@@ -9,13 +9,10 @@ import pytest
 from django.utils import timezone
 
 from accounting.account_data.erasure import erase_due
-from accounting.certificates import registry
-from accounting.certificates.facts import SHOWN, CertificateRequest, read_scopes
 from accounting.computers.merge import merge
 from accounting.ledger import rollup
 from accounting.models import (
     BestDay,
-    Certificate,
     ClosedMonths,
     Day,
     ErasedDay,
@@ -26,6 +23,9 @@ from accounting.models import (
     Project,
     ProjectDay,
 )
+from extras.certificates import registry
+from extras.certificates.facts import SHOWN, CertificateRequest, read_scopes
+from extras.certificates.models import Certificate
 from portal.models import Host, User
 from tests.support.accounting_factories import credit
 from tests.support.interleavings import Scene, try_all

@@ -196,7 +196,7 @@ def test_two_processes_lease_different_jobs() -> None:
 
 def test_two_workers_take_different_pieces_of_requested_work(monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[int] = []
-    monkeypatch.setitem(queue.kinds, "isolation", done.append)
+    monkeypatch.setitem(queue.kinds(), "isolation", done.append)
     monkeypatch.setattr(queue, "_tell_workers", lambda _: None)
 
     def make() -> Scene:

@@ -42,6 +42,7 @@ SOURCES = [
     ROOT / "portal" / "ops" / "checks.py",
     ROOT / "portal" / "object_storage" / "options.py",
 ]
+COMMANDS = ("*/management/commands/*.py", "extras/*/management/commands/*.py")
 NGINX_CONF = (ROOT / "deploy" / "nginx.conf").read_text()
 COMMAND = re.compile(r"`([a-z_]+)`")
 ROW = re.compile(r"^\| `([A-Z0-9_]+)` \|(.*)\|$", re.M)
@@ -87,7 +88,7 @@ def test_only_those_are_marked() -> None:
 
 def test_every_command_of_ours_is_mentioned() -> None:
     words = "\n".join(document.read_text() for document in DOCUMENTS)
-    commands = {path.stem for path in ROOT.glob("*/management/commands/*.py") if not path.stem.startswith("_")}
+    commands = {path.stem for pattern in COMMANDS for path in ROOT.glob(pattern) if not path.stem.startswith("_")}
     assert {"prepare", "check_ledger"} <= commands
     missing = {name for name in commands if f"`{name}`" not in words and f"manage.py {name}" not in words}
     assert not missing
@@ -95,7 +96,7 @@ def test_every_command_of_ours_is_mentioned() -> None:
 
 def test_every_command_of_ours_is_in_the_table_of_commands_and_pages() -> None:
     table = (ROOT / "docs" / "reference" / "commands.md").read_text()
-    commands = {path.stem for path in ROOT.glob("*/management/commands/*.py") if not path.stem.startswith("_")}
+    commands = {path.stem for pattern in COMMANDS for path in ROOT.glob(pattern) if not path.stem.startswith("_")}
     rows = {
         name for line in table.splitlines() if line.startswith("| `") for name in COMMAND.findall(line.split("|")[1])
     }
@@ -105,7 +106,7 @@ def test_every_command_of_ours_is_in_the_table_of_commands_and_pages() -> None:
 def test_what_the_page_of_maintenance_starts_is_there_as_a_command_too() -> None:
     table = (ROOT / "docs" / "reference" / "commands.md").read_text()
     on_page = {name for line in table.splitlines() if "| Maintenance |" in line for name in COMMAND.findall(line)}
-    assert on_page | {"check"} == set(jobs)
+    assert on_page | {"check"} == set(jobs())
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
@@ -118,9 +119,8 @@ def test_links_lead_somewhere(document: Path) -> None:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_files_that_are_named_exist(document: Path) -> None:
     """Paths in code marks that begin with a folder of ours, and the folder tour's."""
-    named = set(
-        re.findall(r"`((?:portal|accounting|tests|deploy|docs|templates|static)/[\w/.*-]+)`", document.read_text())
-    )
+    folders = "portal|accounting|credit|scheduler|emulator|extras|tests|deploy|docs|templates|static"
+    named = set(re.findall(rf"`((?:{folders})/[\w/.*-]+)`", document.read_text()))
     missing = [name for name in named if not list(ROOT.glob(name.rstrip("/")))]
     assert not missing
 
@@ -205,7 +205,7 @@ def test_each_line_of_the_threat_model_names_tests_that_there_are() -> None:
     rows = [line for line in lines if line.startswith("| ") and not line.startswith(("| wants", "| what", "| ---"))]
     assert len(rows) >= 30
     for row in rows:
-        named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", row.split(" | ")[-1])
+        named = re.findall(r"`((?:tests|extras)/[\w/]+\.py)::(?:\w+::)?(\w+)`", row.split(" | ")[-1])
         assert named, row
         for file, name in named:
             assert re.search(rf"^ *(async )?def {name}\(", (ROOT / file).read_text(), re.M), f"{file}::{name}"

@@ -24,7 +24,7 @@ ask = Client(raise_request_exception=False)
 print("@" + json.dumps({
     "pages": {path: ask.get(path).status_code for path in ("/rpc.php", "/project/scheduler", "/account/login/")},
     "tasks": sorted(settings.CELERY_BEAT_SCHEDULE),
-    "consents": sorted(kinds),
+    "consents": sorted(kinds()),
     "protocols": sorted(settings.CLIENT_PATHS),
 }))
 """

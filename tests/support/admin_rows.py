@@ -13,7 +13,6 @@ from django.utils import timezone
 from accounting.models import (
     AccountSettings,
     Announcement,
-    Badge,
     HostClient,
     MailCampaign,
     Note,
@@ -29,7 +28,6 @@ from accounting.models import (
 from credit.laboratory.experiment import Experiment, Variant
 from credit.models import (
     Batch,
-    CollectedExport,
     ConfirmingPair,
     CreditExperiment,
     HostAppVersion,
@@ -37,6 +35,8 @@ from credit.models import (
     Preview,
     StatisticsExport,
 )
+from extras.badges.models import Badge
+from extras.central_factors.models import CollectedExport
 from portal.models import (
     Account,
     ApiToken,
@@ -129,7 +129,7 @@ def _accounting_rows(alice: User, host: Host, project: Project) -> dict[str, Mod
         "accounting.userproject": UserProject.objects.create(user=alice, project=project, total_ec=1234567),
         "accounting.accountsettings": AccountSettings.objects.create(user=alice),
         "accounting.announcement": Announcement.objects.create(title="News", text="Of today."),
-        "accounting.badge": Badge.objects.create(title="Hundred", kind="credit", threshold=100),
+        "badges.badge": Badge.objects.create(title="Hundred", kind="credit", threshold=100),
         "accounting.mailcampaign": MailCampaign.objects.create(title="We miss you", text="Come back."),
         "accounting.projectday": ProjectDay.objects.create(project=project, day=today, rolled_up_at=now),
         "accounting.tasksource": TaskSource.objects.create(project=project),
@@ -173,7 +173,7 @@ def _credit_rows(alice: User, host: Host) -> dict[str, Model]:
         ),
         "credit.preview": Preview.objects.create(app=app, asked_by=alice, asked_at=now, changes=NO_CHANGES),
         "credit.statisticsexport": StatisticsExport.objects.create(started_at=now),
-        "credit.collectedexport": CollectedExport.objects.create(url="https://example.org/project/"),
+        "central_factors.collectedexport": CollectedExport.objects.create(url="https://example.org/project/"),
         "credit.workunit": workunit,
         "credit.result": make_result(workunit, host),
     }

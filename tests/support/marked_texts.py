@@ -168,7 +168,7 @@ STORED_FAULTS: Final = {
     ("accounting.ProjectProfile", "tried_text"),
     ("accounting.StatisticsImport", "trouble"),
     ("accounting.TaskSource", "problem"),
-    ("credit.CollectedExport", "problem"),
+    ("central_factors.CollectedExport", "problem"),
 }
 """Columns with English sentences that pages translate."""
 

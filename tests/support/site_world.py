@@ -11,16 +11,17 @@ from django.contrib.auth.models import Permission
 from django.test import Client
 from django.utils import timezone
 
-from accounting.certificates import registry
-from accounting.certificates.facts import CertificateRequest, Scopes
 from accounting.models import AccountSettings, DataCopy, DataCopyPart, HostLedger, HostProject, Note
 from accounting.rpc import catalogue
 from accounting.rpc.feed_addresses import feed_path
-from accounting.signature_image import links
 from credit.models import Batch
 from emulator.files.presets import two_processors_75_25
 from emulator.models import Experiment, Run, RunState
 from emulator.runs import experiments
+from extras.alerts.tests.receivers import add_ntfy
+from extras.certificates import registry
+from extras.certificates.facts import CertificateRequest, Scopes
+from extras.signature_image import links
 from portal.models import ApiToken, ClientKey, Host, User
 from portal.ops.mail_choices import Mail
 from portal.ops.mails import unsubscribe_url
@@ -28,7 +29,6 @@ from portal.people.api_tokens import issue_token
 from portal.people.join_tokens import make_join_token
 from scheduler.models import SubmissionDraft
 from tests.support.accounting_factories import credit, make_project
-from tests.support.alert_receivers import add_ntfy
 from tests.support.credit_factories import make_app, make_result, make_workunit
 from tests.support.sessions import sign_in_lately
 

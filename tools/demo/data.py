@@ -8,18 +8,16 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
-from accounting.badges import award
-from accounting.certificates import registry
-from accounting.certificates.facts import CertificateRequest, read_scopes
 from accounting.choosing import standings
 from accounting.choosing.choices import choose_keywords, choose_projects
 from accounting.engine.choice.facts import CPU
 from accounting.ledger import rollup
-from accounting.models import AccountSettings, Badge, Project
+from accounting.models import AccountSettings, Project
 from accounting.projects import own_project, signing_key
 from accounting.projects.demo_projects import LINUX, PROJECTS, WINDOWS
 from accounting.rpc import account_keys, catalogue
 from portal.dev.demo_login import OPERATOR, VOLUNTEER
+from portal.extras import apps_in_use
 from portal.models import User
 from tools.demo.statistics import DemoStatistics
 from tools.simulation import fleet
@@ -36,8 +34,6 @@ SUBJECTS: Final = (1, 9)
 """What the demo volunteer likes: astronomy, biology and medicine."""
 CHOSEN: Final = ("Tidewater", "Quiet Sky Survey", "Fold Garden", "Slow Virus")
 """What the demo volunteer chose later, besides this site's own project."""
-BADGES: Final = ("First task", "1,000 tasks", "10,000 credits", "100,000 credits", "First hour on a GPU", "100 days")
-"""Of the badges that come with the site, those that the demo awards."""
 
 
 def create_projects() -> None:
@@ -99,7 +95,8 @@ def create_people(now: dt.datetime) -> Told:
     _play(machines, [call for call in calls if call[0] >= begins], statistics)
     rollup.roll_up(now, since=(now - HISTORY).date())
     standings.refresh(now)
-    _give_proof(volunteer, now)
+    for app in apps_in_use():
+        app.make_demo(volunteer, now)
     url = own.master_url if own is not None else ""
     return Told(len(calls), {hosts[each.computer.name]: each.stretches.get(url, []) for each in machines})
 
@@ -109,18 +106,6 @@ def _play(machines: Sequence[fleet.SimulatedHost], calls: Sequence[fleet.Call], 
     for day, of_day in groupby(calls, lambda call: (call[0] - EXPORTED_AT).astimezone(dt.UTC).date()):
         statistics.publish(dt.datetime.combine(day, dt.time(), dt.UTC) + EXPORTED_AT)
         fleet.play(machines, list(of_day))
-
-
-def _give_proof(volunteer: User, now: dt.datetime) -> None:
-    """Some badges that this site awards, and a certificate of the last thirty days."""
-    Badge.objects.filter(title__in=BADGES).update(is_active=True, changed_at=now)
-    award.award_due(now)
-    today = now.astimezone(dt.UTC).date()
-    shows = ("credit", "run_time", "tasks", "computers", "since", "badges")
-    wanted = CertificateRequest(
-        today - dt.timedelta(days=30), today - dt.timedelta(days=1), "all", shows, volunteer.name
-    )
-    registry.issue(volunteer, wanted, read_scopes(volunteer), now)
 
 
 def _make_own_project() -> Project | None:

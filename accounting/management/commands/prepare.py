@@ -12,10 +12,10 @@ from django.db import connection
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
-from accounting.badges import usual
 from accounting.ledger import partitions
 from accounting.ledger.sql import AdvisoryLock
 from accounting.projects import own_project, signing_key
+from portal.extras import apps_in_use
 from portal.models import User
 
 DEMO: Final = "tools.demo.site.make"
@@ -53,7 +53,8 @@ class Command(BaseCommand):
             call_command("prepare_project", demo=demo, stdout=self.stdout)
         today = timezone.now().date()
         partitions.create_months(today, today + dt.timedelta(days=92))
-        usual.make_usual()
+        for app in apps_in_use():
+            app.prepare()
         if demo and not User.objects.exists():
             import_string(DEMO)(self.stdout)
         if own_project.create_if_missing(is_active=demo):

@@ -13,7 +13,9 @@ from django.db.models import F, Model
 from credit.models import App, AppVersion, HostCredit, Result, UserCredit, Workunit
 from credit.statistics import check
 from portal.databases.params import psycopg_params
+from portal.extras import ArchivedCredit
 from portal.models import Host, User
+from scheduler.apps import SchedulerConfig
 from tests.support.credit_factories import make_app, make_version
 from tests.support.validator_runs import differences, done, validate, volunteers
 
@@ -104,7 +106,7 @@ def test_archived_results_count(app: App, monkeypatch: pytest.MonkeyPatch) -> No
     assert len(differences()) == 3
     # One task: 5 granted, 2 of them while it ran
     owners = {check.Owner.USER: host.owner_id, check.Owner.HOST: host.pk, check.Owner.VERSION: version.pk}
-    monkeypatch.setattr(check, "archives", [lambda owner: [check.ArchivedCredit(owners[owner], 1, 5.0)]])
+    monkeypatch.setattr(SchedulerConfig, "archived_credit", lambda _, owner: [ArchivedCredit(owners[owner], 1, 5.0)])
     assert differences() == []
 
 
@@ -112,7 +114,7 @@ def test_archived_results_count(app: App, monkeypatch: pytest.MonkeyPatch) -> No
 def test_what_is_archived_during_the_check_is_not_missed(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     result = Result.objects.order_by("pk")[0]
 
-    def archived(owner: check.Owner) -> list[check.ArchivedCredit]:
+    def archived(_: SchedulerConfig, owner: check.Owner) -> list[ArchivedCredit]:
         assert Result.objects.count() == 4  # the first look into the database, as an archive's is
         # The purge moves a result, after the archive was read.
         with psycopg.connect(**psycopg_params(), autocommit=True) as purge:
@@ -121,7 +123,7 @@ def test_what_is_archived_during_the_check_is_not_missed(app: App, monkeypatch: 
             )
         return []
 
-    monkeypatch.setattr(check, "archives", [archived])
+    monkeypatch.setattr(SchedulerConfig, "archived_credit", archived)
     assert differences() == []
-    monkeypatch.setattr(check, "archives", [])
+    monkeypatch.setattr(SchedulerConfig, "archived_credit", lambda _, owner: [])
     assert differences() != []

@@ -2,15 +2,15 @@
 
 Chromium subscribes at a push service on the internet, which tests do not reach, and its headless shell shows no
 notifications. So the script is given what a push service would give, and what the worker shows is recorded. What the
-site sends to push services is tested in tests/accounting/alerts/test_deliver.py.
+site sends to push services is tested in extras/alerts/tests/test_deliver.py.
 """
 
 from __future__ import annotations
 
 from playwright.sync_api import Page, expect
 
-from accounting.alerts.destinations import decrypt_destination
-from accounting.models import AlertChannel
+from extras.alerts.destinations import decrypt_destination
+from extras.alerts.models import AlertChannel
 from portal.models import User
 from tests.support.browser_visitor import sign_in
 from tests.support.push_browser import PushBrowser

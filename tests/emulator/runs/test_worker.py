@@ -137,7 +137,7 @@ def test_files_that_could_not_be_read_three_times_are_given_up(
     def fail(_: int) -> None:
         raise OSError
 
-    monkeypatch.setitem(queue.kinds, experiments.READ, fail)
+    monkeypatch.setitem(queue.kinds(), experiments.READ, fail)
     for _ in range(queue.MAX_TRIES):
         worker.requeue_lost(timezone.now())
         assert Experiment.objects.get().fault == ""

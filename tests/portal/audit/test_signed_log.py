@@ -120,7 +120,7 @@ def test_a_copy_is_checked_with_the_public_key_alone(log: list[SignedEntry]) -> 
 
 
 def test_certificates_and_the_log_have_different_keys(settings: Settings) -> None:
-    from accounting.certificates import registry
+    from extras.certificates import registry
 
     assert signed_log.public_key_text() != statements.public_key_text(registry.signing_key())
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 def test_the_example_apps_are_described_in_known_words() -> None:
     folder = Path(apps.get_app_config("scheduler").path, "examples")
     described = [tomllib.loads(file.read_text())["new_app"]["description"] for file in folder.glob("*/version.toml")]
-    assert described and set(described) <= set(supplied.texts)
+    assert described and set(described) <= set(supplied.texts())
 
 
 def test_supplied_texts_are_translated_and_others_stay() -> None:

@@ -87,7 +87,7 @@ def test_a_check_that_fails_says_why(browser: Client, messages: list[int], monke
         yield "the first"
         raise OSError("no such disk")
 
-    monkeypatch.setitem(jobs.jobs, "broken", jobs.Job("broken", "Broken", "", broken))
+    monkeypatch.setitem(jobs.jobs(), "broken", jobs.Job("broken", "Broken", "", broken))
     page = start(browser, "broken", messages)
     assert "OSError: no such disk" in page and "the first" in page
     assert [sample.value for sample in figures.differences(timezone.now())] == [1]
@@ -97,7 +97,7 @@ def test_of_many_differences_the_first_are_kept_and_all_are_counted(
     browser: Client, messages: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     many = jobs.Job("many", "Many", "", lambda: ("x" * 1000 for _ in range(201)))
-    monkeypatch.setitem(jobs.jobs, "many", many)
+    monkeypatch.setitem(jobs.jobs(), "many", many)
     page = start(browser, "many", messages)
     assert "201 differences" in page and "These are the first 200" in page
     assert {len(line) for line in MaintenanceRun.objects.get().lines} == {500}
@@ -151,7 +151,7 @@ def test_a_run_that_began_late_is_running_as_long_as_its_worker_lives(
         finally:
             connection.close()
 
-    monkeypatch.setitem(jobs.jobs, "slow", jobs.Job("slow", "Slow", "", slow))
+    monkeypatch.setitem(jobs.jobs(), "slow", jobs.Job("slow", "Slow", "", slow))
     browser.post(f"{PAGE}start/slow/")
     with ThreadPoolExecutor(1) as worker:
         done = worker.submit(work)

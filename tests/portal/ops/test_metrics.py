@@ -20,6 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 from pytest_django import Settings
 
+from portal.apps import PortalConfig
 from portal.celery import app
 from portal.clients.paths import ClientPath
 from portal.clients.views import ClientView
@@ -92,7 +93,7 @@ def test_an_app_that_cannot_tell_leaves_the_other_metrics(client: Client, monkey
         def collect(self) -> Iterator[Metric]:
             raise OSError("no database")
 
-    monkeypatch.setattr("portal.ops.metrics.app_collectors", [Broken()])
+    monkeypatch.setattr(PortalConfig, "collectors", lambda _: [Broken()])
     assert ("cobblestone_queue_length", app.conf.task_default_queue) in read(client)
 
 
@@ -214,7 +215,9 @@ for _ in range(int(sys.argv[2])):
 print("counted", flush=True)
 sys.stdin.readline()
 if len(sys.argv) > 3:
+    import django
     from django.test import RequestFactory
+    django.setup()
     print(metrics.metrics(RequestFactory().get("/metrics")).content.decode())
 """
 

@@ -69,7 +69,7 @@ def test_a_text_that_people_agreed_to_is_never_changed() -> None:
     """Whoever changes one adds a wording at the end, and its digest here."""
     digests = {}
     with translation.override("en"):
-        for kind in consents.kinds.values():
+        for kind in consents.kinds().values():
             for number, wording in enumerate(kind.wordings, 1):
                 text = f"{wording.text}\n{wording.details}"
                 digests[kind.key, number] = hashlib.sha256(text.encode()).hexdigest()[:12]
@@ -123,5 +123,5 @@ def test_operators_filter_by_what_was_agreed_to_in_words(alice: User, bob: User,
     assert [event.user for event in shown.result_list] == [alice]
     with translation.override("de"):
         words = [choice["display"] for choice in shown.filter_specs[0].choices(shown)][1:]
-        assert words == [str(kind.title) for kind in consents.kinds.values()]
-    assert "In Bestenlisten gezeigt werden" in words and set(words).isdisjoint(consents.kinds)
+        assert words == [str(kind.title) for kind in consents.kinds().values()]
+    assert "In Bestenlisten gezeigt werden" in words and set(words).isdisjoint(consents.kinds())

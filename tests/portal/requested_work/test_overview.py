@@ -21,7 +21,7 @@ ADDRESS = "/admin/portal/requestedwork/"
 @pytest.fixture
 def pieces(alice: User, bob: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of alice one is given up, one is done, one runs, and one waits behind bob's, who was never served."""
-    monkeypatch.setitem(queue.kinds, "test", lambda _: None)
+    monkeypatch.setitem(queue.kinds(), "test", lambda _: None)
     now = timezone.now()
     long_ago = now - queue.LOST_AFTER - dt.timedelta(minutes=1)
     RequestedWork.objects.create(user=alice, kind="test", subject=1, started_at=long_ago, ntries=queue.MAX_TRIES)

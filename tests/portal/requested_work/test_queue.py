@@ -39,7 +39,7 @@ NOW = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
 def begun(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The subjects of a kind of work that is done at once, in the order in which they are begun."""
     numbers: list[int] = []
-    monkeypatch.setitem(queue.kinds, "test", numbers.append)
+    monkeypatch.setitem(queue.kinds(), "test", numbers.append)
     return numbers
 
 
@@ -101,7 +101,7 @@ def test_work_of_a_kind_that_only_a_newer_version_does_is_left(
     assert begun == [2]
     left = RequestedWork.objects.get(kind="newer")
     assert (left.started_at, left.ntries) == (None, 0)
-    monkeypatch.setitem(queue.kinds, "newer", begun.append)
+    monkeypatch.setitem(queue.kinds(), "newer", begun.append)
     assert queue.carry_out_next()
     assert begun == [2, 1]
 
@@ -168,7 +168,7 @@ def test_what_fails_is_tried_three_times(alice: User, monkeypatch: pytest.Monkey
         tried.append(subject)
         raise ValueError
 
-    monkeypatch.setitem(queue.kinds, "test", fail)
+    monkeypatch.setitem(queue.kinds(), "test", fail)
     ask(alice, 1)
     for _ in range(3):
         with pytest.raises(ValueError):

@@ -209,13 +209,14 @@ ACCOUNT_MANAGER: Final = [
     own("account/email-preferences/"),
     act("account/email-preferences/", data={"silent_days": "3"}),
     own("account/alerts/"),
-    act("account/alerts/browser/", answer=422),
     # By what only the browser knows
     public("account/alerts/browser/moved/", answer=400, method="POST"),
-    # Of webhooks alone: tests/accounting/alerts/test_page.py
+    # Of webhooks alone: extras/alerts/tests/test_page.py
     mine("account/alerts/<int:pk>/secret/", "account/alerts/{channel}/secret/", 404, method="POST"),
-    act("account/alerts/webhook/", answer=422),
-    act("account/alerts/ntfy/", answer=422),
+    *(
+        act("account/alerts/<slug:path>/", f"account/alerts/{path}/", answer=422)
+        for path in ("browser", "webhook", "ntfy")
+    ),
     *(
         act_on(f"account/alerts/<int:pk>/{what}/", f"account/alerts/{{channel}}/{what}/")
         for what in ("choose", "test", "resume", "remove")
@@ -318,7 +319,7 @@ CREDIT: Final = [
     public("project/stats/"),
     # Not there until the first export: tests/credit/export.
     public("project/stats/<str:name>", "project/stats/user.gz", answer=404),
-    # There is none where the site is no central server: tests/credit/central.
+    # There is none where the site is no central server: extras/central_factors/tests.
     public("project/version_factors.xml", answer=404),
     own("project/statistics/"),
     act("project/statistics/", data={"exports_statistics": "on"}),

@@ -19,7 +19,7 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 from pytest_django import DjangoCaptureOnCommitCallbacks, Settings
 
-from accounting.models import AlertChannel
+from extras.alerts.models import AlertChannel
 from portal.models import LoginToken, User
 from portal.people.fresh_login import declaration_of
 from portal.people.security_events import NOWHERE
@@ -29,9 +29,7 @@ from tests.support.sessions import confirm_address, sign_in_lately
 
 NEEDED: Final = {
     "account/alerts/<int:pk>/secret/",
-    "account/alerts/browser/",
-    "account/alerts/ntfy/",
-    "account/alerts/webhook/",
+    "account/alerts/<slug:path>/",
     "account/data/copy/",
     "account/password/set/",
     "account/tokens/",
@@ -101,7 +99,7 @@ NONE_NEEDED: Final = {
         admin/accounting/project/<int:pk>/set-up/try/ admin/accounting/project/<int:pk>/set-up/activate/
         admin/accounting/project/<int:pk>/set-up/take-over/ admin/accounting/project/<int:pk>/set-up/seen/
         admin/credit/appversion/<path:object_id>/reset_statistics/ admin/credit/preview/<int:pk>/result/
-        admin/credit/collectedexport/factors/ admin/accounting/project/by-url/
+        admin/central_factors/collectedexport/factors/ admin/accounting/project/by-url/
         admin/accounting/project/<path:object_id>/setup/ admin/accounting/project/troubles/
         SITETEXT PROJECT USERPROJECT ACCOUNTSETTINGS ANNOUNCEMENT BADGE MAILCAMPAIGN STATISTICSIMPORT APP PLATFORM
         APPVERSION PLANCLASS APPKEYWORD""",
@@ -117,8 +115,8 @@ NONE_NEEDED: Final = {
         PROJECTTROUBLE PROJECTSTANDING SETTLEMENT TASKSOURCE HOSTCLIENT NOTE HOSTAPPVERSION BATCH WORKUNIT RESULT
         COLLECTEDEXPORT STATISTICSEXPORT STOREDFILE TRICKLE KEYCHANGE admin/ admin/search/ admin/autocomplete/
         admin/jsi18n/ admin/password_change/done/ admin/r/<path:content_type_id>/<path:object_id>/ admin/(?P<url>.*)$
-        admin/^(?P<app_label>portal|accounting|credit|scheduler)/$ admin/credit/creditexperiment/own-results/
-        admin/credit/creditexperiment/<int:pk>/result.json""",
+        admin/^(?P<app_label>portal|accounting|credit|scheduler|badges|central_factors)/$
+        admin/credit/creditexperiment/own-results/ admin/credit/creditexperiment/<int:pk>/result.json""",
 }
 
 View = Callable[..., Any]
@@ -339,9 +337,7 @@ def test_a_copy_of_all_data_is_told_of(
 def test_a_channel_of_alerts_that_is_removed_is_told_of_by_mail(
     client: Client, alice: User, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
 ) -> None:
-    channel = AlertChannel.objects.create(
-        user=alice, kind=AlertChannel.Kind.WEBHOOK, name="my hook", host="h", destination=b""
-    )
+    channel = AlertChannel.objects.create(user=alice, kind="webhook", name="my hook", host="h", destination=b"")
     sign_in_lately(client, alice)
     with django_capture_on_commit_callbacks(execute=True):
         assert client.post(f"/account/alerts/{channel.pk}/remove/").status_code == 302

@@ -1,0 +1,227 @@
+"""A volunteer's channels: add one, choose what it tells, try it, take it into use again, remove it.
+
+Each use case is one transaction. Those that add, remove or send a test lock the volunteer's row first, which counts
+their channels and tests; then the address of a browser, the channels, and what hangs on these, as sending does.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import replace
+from hmac import compare_digest
+from typing import Final
+from uuid import UUID
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models import QuerySet
+from django.urls import reverse
+from django.utils import timezone
+from kombu.exceptions import OperationalError
+
+from extras.alerts.destinations import UnreadableDestination, decrypt_destination, digest_of, encrypt_destination
+from extras.alerts.forms import MAX_NAME_CHARS
+from extras.alerts.models import TEST, AlertChannel, AlertMessage, AlertTrouble, AlertWatch
+from extras.alerts.rules import AlertKind
+from extras.alerts.texts import test_line, test_title
+from extras.alerts.webhook import new_secret
+from extras.alerts.wire import MAX_TITLE_CHARS, Destination, clean
+from portal.celery import app
+from portal.models import User
+
+TASK: Final = "extras.alerts.tasks.deliver_alerts"
+MAX_TESTS_PER_DAY: Final = 20
+DEFAULT_KINDS: Final = tuple(kind.value for kind in AlertKind if kind is not AlertKind.NEWS)
+
+
+class TooManyChannels(Exception):
+    """The volunteer has ALERT_CHANNELS_MAX already."""
+
+
+class TooManyTests(Exception):
+    """The volunteer has sent MAX_TESTS_PER_DAY tests today."""
+
+
+def add(
+    user: User, kind: str, name: str, host: str, destination: Destination, form_key: UUID | None = None
+) -> AlertChannel:
+    """A new channel; a browser that is one already is taken into use again. Raises TooManyChannels.
+
+    ``form_key``: of the form. If it was sent before, its channel is there already, with the secret of then.
+
+    A browser that somebody else used for their alerts is no longer theirs: they were signed in there before.
+    """
+    digest = digest_of(destination.url) if destination.is_browser else None
+    with transaction.atomic():
+        _lock(user)
+        if digest is not None:
+            _lock_browser(digest)
+            _delete(AlertChannel.objects.filter(digest=digest).exclude(user=user))
+            if (known := AlertChannel.objects.filter(digest=digest).first()) is not None:
+                known.destination = encrypt_destination(user.pk, known.kind, destination)
+                known.name = name
+                known.paused_at, known.failing_since, known.fault = None, None, ""
+                known.save()
+                return known
+        theirs = AlertChannel.objects.filter(user=user)
+        if form_key is not None and (added := theirs.filter(form_key=form_key).first()) is not None:
+            return added
+        ntheirs = theirs.count()
+        if ntheirs >= settings.ALERT_CHANNELS_MAX:
+            raise TooManyChannels
+        if ntheirs == 0:
+            _watch(user)
+        return AlertChannel.objects.create(
+            user=user,
+            kind=kind,
+            name=name[:MAX_NAME_CHARS],
+            host=host[:255],
+            destination=encrypt_destination(user.pk, kind, destination),
+            digest=digest,
+            form_key=form_key,
+            alert_kinds=list(DEFAULT_KINDS),
+        )
+
+
+def move_browser(old: Destination, new: Destination, host: str) -> bool:
+    """Follow a browser whose push service gave it another address; False if nobody has the old one as a channel.
+
+    ``old`` has to be all of what the browser gave before: only the browser and this site know it.
+    """
+    known = find_browser(old)
+    if known is None:
+        return False
+    digest = digest_of(new.url)
+    with transaction.atomic():
+        _lock(known.user)
+        _lock_browser(digest)
+        _delete(AlertChannel.objects.filter(digest=digest).exclude(pk=known.pk))
+        rows = AlertChannel.objects.filter(pk=known.pk, digest=known.digest)
+        return bool(
+            rows.update(
+                destination=encrypt_destination(known.user_id, known.kind, new),
+                digest=digest,
+                host=host[:255],
+                paused_at=None,
+                failing_since=None,
+                fault="",
+            )
+        )
+
+
+def find_browser(destination: Destination) -> AlertChannel | None:
+    """The channel that leads to this browser, if the browser's keys are those that it has."""
+    found = AlertChannel.objects.filter(digest=digest_of(destination.url)).select_related("user").first()
+    if found is None:
+        return None
+    try:
+        kept = decrypt_destination(found)
+    except UnreadableDestination:
+        return None
+    is_same = [compare_digest(getattr(kept, name), getattr(destination, name)) for name in ("url", "p256dh", "auth")]
+    return found if all(is_same) else None
+
+
+def renew_secret(user: User, pk: int) -> str | None:
+    """Give a webhook another secret, which signs from now on; the secret, or None if it is no webhook of this person.
+
+    Locks the channel's row. Raises UnreadableDestination.
+    """
+    rows = AlertChannel.objects.filter(user=user, pk=pk)
+    with transaction.atomic():
+        channel = rows.select_for_update(no_key=True).first()
+        if channel is None:
+            return None
+        to = decrypt_destination(channel)
+        if not to.key:
+            return None
+        renewed = replace(to, key=new_secret())
+        rows.update(destination=encrypt_destination(user.pk, channel.kind, renewed))
+    return renewed.key
+
+
+def choose(user: User, pk: int, alert_kinds: Collection[str], *, tells_end: bool) -> bool:
+    """What a channel tells; False if it is not this volunteer's."""
+    rows = AlertChannel.objects.filter(user=user, pk=pk)
+    return bool(rows.update(alert_kinds=sorted(alert_kinds), tells_end=tells_end))
+
+
+def resume(user: User, pk: int) -> bool:
+    """Take a paused channel into use again; False if it is not this volunteer's."""
+    rows = AlertChannel.objects.filter(user=user, pk=pk)
+    return bool(rows.update(paused_at=None, failing_since=None, fault=""))
+
+
+def remove(user: User, pk: int) -> bool:
+    """Remove a channel with its messages; False if it is not this volunteer's."""
+    with transaction.atomic():
+        _lock(user)
+        return _delete(AlertChannel.objects.filter(user=user, pk=pk))
+
+
+def ask_test(user: User, pk: int) -> AlertMessage | None:
+    """A message to try a channel, which is sent at once; None if there is no such channel in use.
+
+    One that still waits is not doubled. Raises TooManyTests.
+    """
+    now = timezone.now()
+    with transaction.atomic():
+        _lock(user)
+        channel = AlertChannel.objects.filter(user=user, pk=pk, paused_at=None).first()
+        if channel is None:
+            return None
+        waiting = channel.messages.filter(kind=TEST, outcome=AlertMessage.Outcome.WAITING).first()
+        if waiting is not None:
+            return waiting
+        _count_test(user, now)
+        message = AlertMessage.objects.create(
+            channel=channel,
+            kind=TEST,
+            title=clean(test_title(), MAX_TITLE_CHARS),
+            lines=[test_line()],
+            path=reverse("alerts"),
+            created_at=now,
+            due_at=now,
+        )
+        transaction.on_commit(_tell_worker)
+    return message
+
+
+def _lock(user: User) -> None:
+    User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
+
+
+def _lock_browser(digest: bytes) -> None:
+    """Of two who add one browser at the same moment, the second waits here, and then sees the first one's channel."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [int.from_bytes(digest[:8], "big", signed=True)])
+
+
+def _delete(rows: QuerySet[AlertChannel]) -> bool:
+    """Remove channels with their messages; whether there were any. Messages alone are deleted first."""
+    found = list(rows.select_for_update().order_by("pk").values_list("pk", flat=True))
+    AlertChannel.objects.filter(pk__in=found).delete()
+    return bool(found)
+
+
+def _watch(user: User) -> None:
+    """Begin to look after somebody, from now on: what was known before is forgotten."""
+    AlertTrouble.objects.filter(user=user).delete()
+    AlertWatch.objects.update_or_create(user=user, defaults={"since": timezone.now(), "looked_at": None})
+
+
+def _count_test(user: User, now: dt.datetime) -> None:
+    watch = AlertWatch.objects.select_for_update(no_key=True).get(user=user)
+    today = now.astimezone(dt.UTC).date()
+    ntests = watch.ntests if watch.tests_on == today else 0
+    if ntests >= MAX_TESTS_PER_DAY:
+        raise TooManyTests
+    AlertWatch.objects.filter(user=user).update(tests_on=today, ntests=ntests + 1)
+
+
+def _tell_worker() -> None:
+    """If the broker cannot be reached, the next run of the task within a minute sends it."""
+    with suppress(OperationalError):
+        app.send_task(TASK, retry=False)

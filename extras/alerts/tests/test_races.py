@@ -1,0 +1,82 @@
+"""Two at once have a hand in the same channel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TypeVar
+
+import pytest
+from django.db import connection, transaction
+from django.utils import timezone
+
+from extras.alerts import channels
+from extras.alerts.models import AlertChannel, AlertMessage
+from extras.alerts.tests.receivers import HOST, add_browser, add_webhook
+from portal.models import User
+from tests.support.lock_waits import nwaiting_for_locks
+from tests.support.push_browser import PushBrowser
+from tests.support.wait import wait_until
+
+pytestmark = pytest.mark.django_db(transaction=True)
+Result = TypeVar("Result")
+PUSH = f"https://{HOST}/push"
+
+
+@contextmanager
+def meanwhile(run: Callable[[], Result]) -> Iterator[Callable[[], Future[Result]]]:
+    """What is called begins ``run`` on another connection, and returns when that waits for a lock."""
+
+    def there() -> Result:
+        try:
+            return run()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as pool:
+
+        def begin() -> Future[Result]:
+            begun = pool.submit(there)
+            wait_until(lambda: begun.done() or bool(nwaiting_for_locks()), "the second, or that it waits", 30)
+            return begun
+
+        yield begin
+
+
+def test_two_people_who_add_one_browser_at_the_same_moment_get_no_error(alice: User, bob: User) -> None:
+    browser = PushBrowser()
+    with meanwhile(lambda: add_browser(bob, PUSH, browser)) as begin:
+        with transaction.atomic():
+            add_browser(alice, PUSH, browser)
+            second = begin()
+        second.result()
+    assert AlertChannel.objects.get().user == bob
+
+
+@pytest.mark.parametrize("what", ["remove", "take over"])
+def test_a_channel_is_removed_while_a_worker_writes_down_what_came_of_its_messages(
+    alice: User, bob: User, what: str
+) -> None:
+    """In the order of locks that workers have: the channel, then its messages."""
+    browser = PushBrowser()
+    channel = add_browser(alice, PUSH, browser)
+    message = AlertMessage.objects.create(channel=channel, kind="silent", title="x", path="/")
+
+    def change() -> object:
+        return channels.remove(alice, channel.pk) if what == "remove" else add_browser(bob, PUSH, browser)
+
+    with meanwhile(change) as begin:
+        with transaction.atomic():
+            AlertChannel.objects.select_for_update(no_key=True).get(pk=channel.pk)
+            second = begin()
+            rows = AlertMessage.objects.filter(pk=message.pk)
+            assert rows.update(outcome="sent", finished_at=timezone.now()) == 1
+        assert second.result()
+    assert not AlertMessage.objects.exists() and not AlertChannel.objects.filter(user=alice).exists()
+
+
+def test_other_channels_stay_when_one_is_removed(alice: User) -> None:
+    first, second = (add_webhook(alice, f"https://{HOST}/") for _ in range(2))
+    assert channels.remove(alice, first.pk) and not channels.remove(alice, first.pk)
+    assert AlertChannel.objects.get() == second

@@ -1,0 +1,63 @@
+"""What pages show of badges: those that a volunteer has, and those that can be reached."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+
+from extras.badges.models import Badge, BadgeAward
+from extras.badges.texts import kept_rule, rule_text
+from portal.languages.supplied import shown
+from portal.models import User
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A badge that a volunteer has. ``rule``: what it was for on that day; ``was_changed``: the rule is another now."""
+
+    title: str
+    text: str
+    rule: str
+    day: dt.date
+    was_changed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BadgePage:
+    """``is_on``: the operators award any badges."""
+
+    held: list[Held]
+    open: list[tuple[str, str]]
+    is_on: bool
+
+
+def read_page(user: User) -> BadgePage:
+    """Two statements."""
+    held = list(BadgeAward.objects.filter(user=user).select_related("badge"))
+    has = {award.badge_id for award in held}
+    active = list(Badge.objects.filter(is_active=True))
+    return BadgePage(
+        held=[_held(award) for award in held],
+        open=[(shown(badge.title), rule_text(badge)) for badge in active if badge.pk not in has],
+        is_on=bool(active),
+    )
+
+
+def _held(award: BadgeAward) -> Held:
+    """A rule that is the same still, in the reader's language; another one as it was kept."""
+    badge, was_changed = award.badge, _was_changed(award)
+    rule = award.rule if was_changed else rule_text(badge)
+    return Held(shown(badge.title), shown(badge.text), rule, award.day, was_changed)
+
+
+def _was_changed(award: BadgeAward) -> bool:
+    return kept_rule(award.badge) != award.rule
+
+
+def titles_until(user: User, last: dt.date) -> list[str]:
+    """The titles of the badges that the volunteer had by the end of a day, in the order in which they were reached.
+
+    Where the rule is another now, the title says what it was for: nobody takes the badge for what it became.
+    """
+    held = BadgeAward.objects.filter(user=user, day__lte=last).select_related("badge")
+    return [f"{award.badge.title} ({award.rule})" if _was_changed(award) else award.badge.title for award in held]

@@ -1,0 +1,14 @@
+"""Background tasks of badges; each may run twice."""
+
+from __future__ import annotations
+
+from celery import shared_task
+from django.utils import timezone
+
+from extras.badges import award
+
+
+@shared_task
+def award_badges() -> None:
+    """Every ten minutes: the badges that some volunteers reached."""
+    award.award_due(timezone.now())

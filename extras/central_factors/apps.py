@@ -1,0 +1,30 @@
+"""Factors of versions over projects, as the site knows them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from django.utils.translation import gettext_lazy as _
+
+from portal import extras
+
+if TYPE_CHECKING:
+    from portal.dashboard.navigation import Page
+
+
+class CentralFactorsConfig(extras.SiteApp):
+    name = "extras.central_factors"
+    verbose_name = _("Factors from other projects")
+    room = "project"
+
+    def periodic_tasks(self) -> Mapping[str, extras.Periodic]:
+        return {"collect-factors": extras.Periodic("extras.central_factors.tasks.collect_factors", 3600)}
+
+    def admin_pages(self) -> Sequence[Page]:
+        from portal.dashboard.navigation import Page
+
+        return [Page(_("Apps and credit"), self.verbose_name, "admin:version_factors", "credit.view_appversion")]
+
+    def rights(self) -> Mapping[str, Sequence[str]]:
+        return {role: ["central_factors.view_collectedexport"] for role in ("Project administrator", "Read only")}

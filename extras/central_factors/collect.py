@@ -1,0 +1,189 @@
+"""Ask projects and the central server, and average: a daily task. Nothing is asked in a transaction.
+
+Of a server that does not answer, or not as it should, what it said last is kept; the trouble is noted and shown. Each
+has its turn whatever the others do.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+import structlog
+from django.conf import settings
+
+from credit.engine.cross_project import ExportedVersion, Factor, average_factors, versions_that_count
+from credit.models import AppVersion
+from credit.statistics.facts import rules_of
+from extras.central_factors.models import MAX_PROBLEM, CollectedExport, FactorList
+from extras.central_factors.wire import MAX_BODY_BYTES, parse_export, parse_factors
+from portal.fetch.errors import FetchError
+from portal.fetch.fetcher import Limits, fetch
+from portal.wire.scanner import ProtocolError
+
+log = structlog.get_logger(__name__)
+
+EVERY: Final = dt.timedelta(hours=23)
+KEPT: Final = dt.timedelta(days=30)
+"""What a server said last is used for this long. Recent credit, the weight, is down to a twentieth by then."""
+MAX_RUN_SECS: Final = 300.0
+"""Of one run, so that other tasks get their turn; the next run goes on."""
+DOCUMENT: Final = "version_factors.xml"
+AVERAGED_HERE: Final = ""
+_USUAL_PORTS: Final = (80, 443)
+_LIMITS: Final = Limits(wire_bytes=MAX_BODY_BYTES, body_bytes=MAX_BODY_BYTES)
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """How many servers were asked, and with how many of them something is wrong."""
+
+    nasked: int
+    nproblems: int
+
+
+def collect(now: dt.datetime, *, is_due: bool = False) -> Collected:
+    """Ask whoever was not asked for a day, or all if ``is_due``; average anew. Runs may overlap: each asks others."""
+    ends = time.monotonic() + MAX_RUN_SECS
+    before = now if is_due else now - EVERY
+    _keep_rows()
+    nasked = nproblems = 0
+    rows: list[CollectedExport | FactorList] = [*CollectedExport.objects.all()]
+    rows += FactorList.objects.exclude(url=AVERAGED_HERE)
+    for row in sorted(rows, key=lambda row: (row.asked_at is not None, row.asked_at)):
+        if time.monotonic() >= ends:
+            break
+        if _take(row, before, now):
+            nasked += 1
+            nproblems += not _ask(row, now)
+    if settings.CENTRAL_PROJECTS:
+        average(now)
+    return Collected(nasked, nproblems)
+
+
+def _keep_rows() -> None:
+    """A row for each server that the settings name, and no others."""
+    projects = _asked_projects()
+    CollectedExport.objects.exclude(url__in=projects).delete()
+    lists = {settings.CENTRAL_SERVER} if settings.CENTRAL_SERVER else set()
+    FactorList.objects.exclude(url__in=lists | ({AVERAGED_HERE} if settings.CENTRAL_PROJECTS else set())).delete()
+    for url in projects:
+        CollectedExport.objects.get_or_create(url=url)
+    for url in lists:
+        FactorList.objects.get_or_create(url=url)
+
+
+def _asked_projects() -> list[str]:
+    """Those of the settings but this site's own; one that is there under two spellings of its address once."""
+    found: dict[tuple[str, int | None, str], str] = {}
+    for url in settings.CENTRAL_PROJECTS:
+        found.setdefault(_place(url), url)
+    found.pop(_place(settings.PROJECT_URL), None)
+    return list(found.values())
+
+
+def _place(url: str) -> tuple[str, int | None, str]:
+    """What two spellings of an address have in common: with http or https, with or without www and the usual port."""
+    parts = urlsplit(url)
+    port = None if parts.port in _USUAL_PORTS else parts.port
+    return (parts.hostname or "").removeprefix("www."), port, parts.path
+
+
+def _take(row: CollectedExport | FactorList, before: dt.datetime, now: dt.datetime) -> bool:
+    """Whether it is this run that asks. Its time is set first: one that stops the worker stops it once a day."""
+    if row.asked_at is not None and row.asked_at > before:
+        return False
+    of_row = type(row)._default_manager.filter(pk=row.pk, asked_at=row.asked_at)
+    row.asked_at = now
+    return bool(of_row.update(asked_at=now))
+
+
+def _ask(row: CollectedExport | FactorList, now: dt.datetime) -> bool:
+    """Whether it answered as it should."""
+    take: Callable[[bytes], None]
+    if isinstance(row, CollectedExport):
+        page, take = "app_versions.php?xml=1", lambda body: _take_export(row, body, now)
+    else:
+        page, take = DOCUMENT, lambda body: _take_factors(row, body)
+    try:
+        take(fetch(row.url + page, limits=_LIMITS).body)
+    except FetchError as error:
+        problem = str(error)
+    except ProtocolError as error:
+        problem = f"It answers, but not with what was asked for ({error})."
+    else:
+        problem = ""
+        row.read_at = now
+    row.problem = problem[:MAX_PROBLEM]
+    row.problem_since = (row.problem_since or now) if problem else None
+    row.save()
+    if problem:
+        log.info("factors_not_read", source=row.pk, reason=problem)
+    return not problem
+
+
+def _take_export(row: CollectedExport, body: bytes, now: dt.datetime) -> None:
+    export = parse_export(body, now.timestamp())
+    row.versions = [asdict(version) for version in export.versions]
+    row.nversions, row.ncounted = len(export.versions), len(versions_that_count(export.versions))
+    row.refused = export.refused[:MAX_PROBLEM]
+
+
+def _take_factors(row: FactorList, body: bytes) -> None:
+    row.factors = [asdict(factor) for factor in parse_factors(body)]
+
+
+def average(now: dt.datetime) -> list[Factor]:
+    """Average what projects said, this site's own project among them, and publish it."""
+    rows = CollectedExport.objects.filter(read_at__gt=now - KEPT).order_by("url")
+    projects = [own_export(), *([ExportedVersion(**version) for version in row.versions] for row in rows)]
+    factors = average_factors(projects, now.timestamp())
+    FactorList.objects.update_or_create(
+        url=AVERAGED_HERE, defaults={"factors": [asdict(factor) for factor in factors], "asked_at": now, "read_at": now}
+    )
+    return factors
+
+
+def own_export() -> list[ExportedVersion]:
+    """This site's own versions, as `app_versions.php` has them."""
+    versions = AppVersion.objects.filter(is_deprecated=False).select_related("app", "platform").order_by("pk")
+    return [
+        ExportedVersion(
+            app_name=version.app.name,
+            platform=version.platform.name,
+            version_num=version.version_num,
+            plan_class=version.plan_class,
+            processor_type=version.processor_type,
+            pfc_n=version.pfc_n,
+            pfc_scale=version.pfc_scale or 0.0,
+            expavg_credit=version.expavg_credit,
+            expavg_time=version.expavg_at.timestamp() if version.expavg_at else 0.0,
+            sample_threshold=rules_of(version.app).min_version_samples,
+            is_received=version.is_scale_received,
+        )
+        for version in versions
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFactors:
+    """``source``: the central server's address, "" if they were averaged here."""
+
+    factors: list[Factor]
+    source: str
+    read_at: dt.datetime
+    problem: str
+
+
+def known_factors(now: dt.datetime) -> KnownFactors | None:
+    """Those of the central server in the settings, else those averaged here; None: there are none, or old ones."""
+    if not (settings.CENTRAL_SERVER or settings.CENTRAL_PROJECTS):
+        return None
+    row = FactorList.objects.filter(url=settings.CENTRAL_SERVER, read_at__gt=now - KEPT).first()
+    if row is None or row.read_at is None:
+        return None
+    return KnownFactors([Factor(**factor) for factor in row.factors], row.url, row.read_at, row.problem)

@@ -1,0 +1,162 @@
+"""What a certificate can be about, and what it says: from sums of months, and from days where they begin or end.
+
+Everything is rounded down to whole credits and hours, so a certificate never says more than there was.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from django.conf import settings
+from django.db import connection
+
+from accounting.engine.amounts import MICRO
+from accounting.history.sums import read_first_day
+from accounting.ledger.months import closed_until, split
+from accounting.models import Project, ProjectKeyword, UserProject
+from extras.badges.reads import titles_until
+from extras.certificates import sql
+from portal.models import User
+from portal.wire.keywords import KEYWORDS, SCIENCE, kin
+from portal.wire.statements import MAX_NUMBER, Statement
+
+FORMAT: Final = "Cobblestone certificate 1"
+ALL: Final = "all"
+_HOUR: Final = 3600 * MICRO
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateRequest:
+    """What a volunteer wants certified. ``about``: "all", "project:3" or "subject:9"; ``shows``: names in `SHOWN`."""
+
+    first: dt.date
+    last: dt.date
+    about: str
+    shows: Collection[str]
+    name: str = ""
+
+
+SHOWN: Final = ("credit", "run_time", "tasks", "computers", "since", "badges")
+"""What a certificate can say."""
+
+
+class NoWork(Exception):
+    """There was no work in these days, so there is nothing to certify."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scopes:
+    """What a volunteer's certificates can be about: projects that they worked for, and their subjects; by key."""
+
+    projects: dict[str, Project]
+    subjects: dict[str, str]
+
+    def __contains__(self, key: str) -> bool:
+        return key == ALL or key in self.projects or key in self.subjects
+
+
+def read_scopes(user: User) -> Scopes:
+    """Two statements."""
+    worked_for = UserProject.objects.filter(user=user, total_ec__gt=0).values("project")
+    projects = {f"project:{each.pk}": each for each in Project.objects.filter(pk__in=worked_for).order_by("name")}
+    ids = kin(ProjectKeyword.objects.filter(project__in=projects.values()).values_list("keyword", flat=True))
+    named = sorted((KEYWORDS[id_].name, id_) for id_ in ids if id_ in KEYWORDS and KEYWORDS[id_].category == SCIENCE)
+    return Scopes(projects, {f"subject:{id_}": name for name, id_ in named})
+
+
+def draft(user: User, wanted: CertificateRequest, scopes: Scopes, today: dt.date) -> Statement:
+    """The statement, but for its code: at most 16 statements of SQL, however long the range is. Raises NoWork.
+
+    It begins with the first day of work, so that a certificate never suggests more years than there were.
+    """
+    projects = _projects_of(wanted.about, scopes)
+    since = read_first_day(user, today, projects)
+    if since is None or since > wanted.last:
+        raise NoWork
+    first = max(wanted.first, since)
+    sums = _sums(user, first, wanted.last, projects)
+    if not any(sums):
+        raise NoWork
+    facts = _facts(sums, wanted.shows)
+    if "since" in wanted.shows:
+        facts["since"] = since.isoformat()
+    if "badges" in wanted.shows:
+        facts["badges"] = list(titles_until(user, wanted.last))
+    statement: Statement = {
+        "format": FORMAT,
+        "site": settings.SITE_URL,
+        "made_on": today.isoformat(),
+        "first": first.isoformat(),
+        "last": wanted.last.isoformat(),
+        "about": _about(wanted.about, scopes),
+        "facts": facts,
+    }
+    return statement | ({"name": wanted.name} if wanted.name else {})
+
+
+def _about(key: str, scopes: Scopes) -> Statement:
+    if key in scopes.projects:
+        project = scopes.projects[key]
+        return {"kind": "project", "name": project.name, "url": project.master_url}
+    if key in scopes.subjects:
+        return {"kind": "subject", "name": scopes.subjects[key], "id": _number(key)}
+    return {"kind": ALL}
+
+
+def _number(key: str) -> int:
+    return int(key.partition(":")[2])
+
+
+def _projects_of(key: str, scopes: Scopes) -> list[int] | None:
+    """The projects that count; None: all of them, also those that are gone from the list."""
+    if key in scopes.projects:
+        return [scopes.projects[key].pk]
+    if key in scopes.subjects:
+        rows = ProjectKeyword.objects.values_list("project_id", "keyword")
+        return sorted({project_id for project_id, id_ in rows if _number(key) in kin([id_])})
+    return None
+
+
+class _Sums(NamedTuple):
+    """Amounts as in the ledger."""
+
+    estimated: int
+    granted: int
+    cpu_time: int
+    gpu_time: int
+    tasks: int
+    computers: int
+
+
+def _sums(user: User, first: dt.date, last: dt.date, projects: list[int] | None) -> _Sums:
+    ranges, months = split(first, last, closed_until())
+    params: dict[str, Any] = {"user": user.pk, "projects": projects, "months": months, **sql.range_params(ranges)}
+    with connection.cursor() as cursor:
+        cursor.execute(sql.sums(len(ranges)), params)
+        row = cursor.fetchone()
+    assert row is not None  # an aggregate always has a row
+    return _Sums(*(int(each) for each in row))
+
+
+def _facts(sums: _Sums, shows: Collection[str]) -> Statement:
+    """Nothing that is not to be shown is in it."""
+    found: Statement = {}
+    if "credit" in shows:
+        found["estimated_credits"] = _within(sums.estimated // MICRO)
+        if sums.granted >= MICRO:
+            found["granted_credits"] = _within(sums.granted // MICRO)
+    if "run_time" in shows:
+        found["cpu_hours"], found["gpu_hours"] = _within(sums.cpu_time // _HOUR), _within(sums.gpu_time // _HOUR)
+    if "tasks" in shows:
+        found["tasks"] = _within(sums.tasks)
+    if "computers" in shows:
+        found["computers"] = sums.computers
+    return found
+
+
+def _within(number: int) -> int:
+    """A number that a statement can have; only a project that lies grants more."""
+    return min(number, MAX_NUMBER)

@@ -1,0 +1,107 @@
+"""Make, find, revoke and delete certificates."""
+
+from __future__ import annotations
+
+import datetime as dt
+import secrets
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+from uuid import UUID
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from django.conf import settings
+from django.db import connection, transaction
+
+from accounting.ledger.sql import LOCK_MONTHS
+from extras.certificates import codes
+from extras.certificates.facts import CertificateRequest, Scopes, draft
+from extras.certificates.models import Certificate
+from portal.models import User
+from portal.wire import statements
+
+MAX_CERTIFICATES: Final = 100
+"""Of one person, with those that were revoked."""
+
+
+def signing_key() -> Ed25519PrivateKey:
+    """The key that signs certificates."""
+    return statements.signing_key(settings.CERTIFICATE_SECRET, "certificates")
+
+
+class TooMany(Exception):
+    """The person has as many certificates as may be."""
+
+
+class Verdict(StrEnum):
+    """What the check of a code says."""
+
+    VALID = "valid"
+    REVOKED = "revoked"
+    UNKNOWN = "unknown"
+    BROKEN = "broken"
+    """The signature is not this site's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """``certificate``: only if it is valid, as nothing else of it is shown to others."""
+
+    verdict: Verdict
+    certificate: Certificate | None = None
+    revoked_on: dt.date | None = None
+
+
+def issue(
+    user: User, wanted: CertificateRequest, scopes: Scopes, now: dt.datetime, form_key: UUID | None = None
+) -> Certificate:
+    """Make a certificate of what the ledger says now; raises TooMany, NoWork. One transaction; locks the user's row,
+    then the closing of months: what is closed must not be reopened between two reads.
+
+    ``form_key``: of the form. If it was sent before, the certificate is there already.
+    """
+    code = "".join(secrets.choice(codes.ALPHABET) for _ in range(codes.CODE_LENGTH))
+    with transaction.atomic():
+        User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
+        theirs = Certificate.objects.filter(user=user)
+        if form_key is not None and (known := theirs.filter(form_key=form_key).first()) is not None:
+            return known
+        if theirs.count() >= MAX_CERTIFICATES:
+            raise TooMany
+        with connection.cursor() as cursor:
+            cursor.execute(LOCK_MONTHS)
+        statement = draft(user, wanted, scopes, now.astimezone(dt.UTC).date()) | {"code": code}
+        signature = statements.sign(statement, signing_key())
+        return Certificate.objects.create(
+            user=user, code=code, statement=statement, signature=signature, made_at=now, form_key=form_key
+        )
+
+
+def revoke(certificate: Certificate, now: dt.datetime) -> None:
+    """From now on the check says that it was revoked, and shows nothing of it. Safe to repeat; cannot be undone."""
+    Certificate.objects.filter(pk=certificate.pk, revoked_at=None).update(revoked_at=now)
+
+
+def delete(certificate: Certificate) -> None:
+    """Forget it: the check does not know its code any more."""
+    Certificate.objects.filter(pk=certificate.pk).delete()
+
+
+def check(code: str) -> Checked:
+    """What a stranger is told of a code, in its plain form. One statement.
+
+    The certificates of an account that is being deleted, or that is blocked, are unknown.
+    """
+    found = Certificate.objects.filter(code=code, user__is_active=True, user__deletion_asked_at=None).first()
+    if found is None:
+        return Checked(Verdict.UNKNOWN)
+    if found.revoked_at is not None:
+        return Checked(Verdict.REVOKED, revoked_on=found.revoked_at.astimezone(dt.UTC).date())
+    key = signing_key().public_key()
+    is_ours = found.statement.get("code") == code and statements.is_signed(found.statement, found.signature, key)
+    return Checked(Verdict.VALID, found) if is_ours else Checked(Verdict.BROKEN)
+
+
+def check_address(code: str) -> str:
+    """Where anybody can check a code: as it is printed, and in the QR code."""
+    return f"{settings.SITE_URL.rstrip('/')}/certificates/{code}/"

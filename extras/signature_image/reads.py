@@ -1,0 +1,42 @@
+"""What a signature image says: from the sums that the roll-up keeps, so a long history costs no more."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import Final
+
+from accounting.engine.amounts import MICRO
+from accounting.ledger.rollup import average_of
+from accounting.models import UserProject
+from extras.badges.models import BadgeAward
+from extras.signature_image.models import SignatureImage
+
+MOST_PROJECTS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ImageFacts:
+    """None, or nothing, for what its owner did not choose. Credit in whole credits; ``average``: a day."""
+
+    name: str
+    total: int | None
+    average: int | None
+    projects: list[tuple[str, int]]
+    nbadges: int | None
+
+
+def read_facts(image: SignatureImage, now: dt.datetime) -> ImageFacts:
+    """Two statements at most."""
+    rows = list(
+        UserProject.objects.filter(user=image.user_id, total_ec__gt=0).select_related("project").order_by("-total_ec")
+    )
+    average = sum(average_of(row, now) for row in rows)
+    top = rows[:MOST_PROJECTS] if image.shows_projects else []
+    return ImageFacts(
+        name=image.shown_name,
+        total=sum(row.total_ec for row in rows) // MICRO if image.shows_total else None,
+        average=int(average) if image.shows_average else None,
+        projects=[(row.project.name, row.total_ec // MICRO) for row in top],
+        nbadges=BadgeAward.objects.filter(user=image.user_id).count() if image.shows_badges else None,
+    )

@@ -1,0 +1,41 @@
+"""The words of signature images, on the picture and for those who cannot see it."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.utils.translation import gettext, ngettext
+
+from extras.signature_image.reads import ImageFacts
+from portal.templatetags.display import localised
+
+
+def lines(facts: ImageFacts) -> list[str]:
+    """The lines below the name."""
+    found = []
+    if facts.total is not None:
+        found.append(gettext("Estimated credit %(number)s") % {"number": grouped(facts.total)})
+    if facts.average is not None:
+        found.append(gettext("Recent average %(number)s a day") % {"number": grouped(facts.average)})
+    found += [
+        gettext("%(project)s %(number)s") % {"project": name, "number": grouped(number)}
+        for name, number in facts.projects
+    ]
+    if facts.nbadges is not None:
+        text = ngettext("%(number)s badge", "%(number)s badges", facts.nbadges)
+        found.append(text % {"number": grouped(facts.nbadges)})
+    return found
+
+
+def title(facts: ImageFacts) -> str:
+    """The first line: the name or, without one, what the picture is about."""
+    return facts.name or gettext("Computing for science")
+
+
+def alternative(facts: ImageFacts) -> str:
+    """The text that stands for the picture."""
+    return "; ".join([title(facts), *lines(facts), settings.SITE_NAME])
+
+
+def grouped(number: int) -> str:
+    """1234567 as "1 234 567", with thin spaces, or as the page's language writes it."""
+    return localised(f"{number:,}")

@@ -1,0 +1,212 @@
+"""What an app of this site adds to the pages and the work of others: the one protocol for kernel apps and extras alike.
+
+An extra is an app below ``extras/`` that imports the kernel and that the kernel never imports: it is asked here. The
+settings ROOMS and EXTRAS decide which apps are in use. The tables of the others stay, and so do their duties to people:
+what they hold of somebody goes into copies of that person's data, and is erased with the account.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from django.apps import AppConfig, apps
+from django.conf import settings
+from django.db.models import QuerySet
+from django.urls import URLPattern, URLResolver
+from django.utils.module_loading import module_has_submodule
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+    from prometheus_client.registry import Collector
+
+    from portal.dashboard.navigation import Page
+    from portal.maintenance.jobs import Job
+    from portal.models import Host, User
+    from portal.people.consents import Kind as Consent
+
+
+class Place(StrEnum):
+    """Where pages of the kernel have links to those of others."""
+
+    ACCOUNT_TABS = "account_tabs"
+    MENU = "menu"
+    HISTORY = "history"
+    PROJECT = "project"
+
+
+class Link(NamedTuple):
+    """A link to a page. The menu is that of the header; the tabs stand above each page about the account."""
+
+    view: str
+    title: StrOrPromise
+    places: tuple[Place, ...]
+
+
+class Periodic(NamedTuple):
+    """A task that is due each time that so many seconds have passed."""
+
+    task: str
+    every_secs: int
+
+
+@dataclass(frozen=True, slots=True)
+class HostSection:
+    """A part of a computer's page: its template, in which ``section`` is this one, and its rows."""
+
+    template: str
+    rows: list[object]
+
+
+@dataclass(frozen=True, slots=True)
+class HostProblem:
+    """Something that a computer's reports lack, in words that name no project and no amount."""
+
+    host_id: int
+    text: str
+    last_at: dt.datetime
+
+
+class ArchivedCredit(NamedTuple):
+    """What archived results earned one owner.
+
+    ``ngranted`` counts the results that were granted credit. ``credit`` adds up the larger of grant and partial credit.
+    """
+
+    owner_id: int
+    ngranted: int
+    credit: float
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedFile:
+    """A JSON file in the copy of somebody's data: what it contains, for its reader, and rows of tables by key."""
+
+    name: str
+    about: str
+    rows: Mapping[str, QuerySet[Any]]
+
+
+class SiteApp(AppConfig):
+    """An app of this site. A method that an app does not define adds nothing."""
+
+    room: ClassVar[str] = ""
+    """The part of the site (ROOMS) that the app belongs to; empty: to all."""
+
+    @property
+    def is_extra(self) -> bool:
+        return self.name.startswith("extras.")
+
+    @property
+    def is_in_use(self) -> bool:
+        is_chosen = not self.is_extra or self.label in settings.EXTRAS
+        return is_chosen and (not self.room or self.room in settings.ROOMS)
+
+    # --- asked of apps that are in use -------------------------------------------------------------------------
+
+    def urls(self) -> Sequence[URLPattern | URLResolver]:
+        """The addresses of an extra, from the site's root, are in its urls.py; portal/urls.py has the kernel's."""
+        if self.is_extra and module_has_submodule(self.module, "urls"):
+            patterns: Sequence[URLPattern | URLResolver] = import_module(f"{self.name}.urls").urlpatterns
+            return patterns
+        return ()
+
+    def links(self) -> Sequence[Link]:
+        """To pages of this app."""
+        return ()
+
+    def periodic_tasks(self) -> Mapping[str, Periodic]:
+        """By the name of the entry in the timetable."""
+        return {}
+
+    def collectors(self) -> Sequence[Collector]:
+        """What /metrics reads when it is asked."""
+        return ()
+
+    def consents(self) -> Sequence[Consent]:
+        """What volunteers can agree to."""
+        return ()
+
+    def maintenance_jobs(self) -> Sequence[Job]:
+        """What operators can start on the page "Maintenance"."""
+        return ()
+
+    def admin_pages(self) -> Sequence[Page]:
+        """Pages of the admin that are no lists of a table."""
+        return ()
+
+    def prepare(self) -> None:
+        """Make what has to be there before the site serves. Safe to repeat."""
+
+    def make_demo(self, volunteer: User, now: dt.datetime) -> None:
+        """Add to the demo data, when all others have their history."""
+
+    # --- asked of all ------------------------------------------------------------------------------------------
+
+    def supplied_texts(self) -> Iterable[str]:
+        """Texts that this software supplies where operators may write their own, marked for translation."""
+        return ()
+
+    def rights(self) -> Mapping[str, Sequence[str]]:
+        """Permissions on this app's tables that roles of operators have, by the role's name."""
+        return {}
+
+    def requested_work(self) -> Mapping[str, Callable[[int], None]]:
+        """What does each kind of work that volunteers ask for, given the number of its subject; safe to call twice."""
+        return {}
+
+    def host_merged(self, older: int, newer: int) -> None:
+        """Merge this app's rows of a computer's two records, within the transaction that merges these."""
+
+    def account_erased(self, user_id: int, now: dt.datetime) -> None:
+        """Within the transaction that erases the account, before anything of it is gone."""
+
+    def host_sections(self, host: Host, now: dt.datetime) -> Iterable[HostSection]:
+        """Parts of the computer's page."""
+        return ()
+
+    def host_problems(self, user: User, now: dt.datetime) -> Iterable[HostProblem]:
+        """What the reports of the user's computers lack, as support sees it."""
+        return ()
+
+    def programs_run(self, host_id: int) -> Iterable[tuple[str, int]]:
+        """Apps of this site's own project whose programs the computer has run, each with a version's number."""
+        return ()
+
+    def tested_versions(self) -> Iterable[int]:
+        """Ids of versions that only computers of testers get."""
+        return ()
+
+    def archived_credit(self, owner: str) -> Iterable[ArchivedCredit]:
+        """What archived results earned, by the owners of this kind (`credit.statistics.check.Owner`)."""
+        return ()
+
+    def functions(self) -> Mapping[str, Sequence[str]]:
+        """Dotted names of functions that apps of the project may name, by the field (`credit.functions.Kind`)."""
+        return {}
+
+    def ask_data_copy(self, user: User) -> object:
+        """Have a copy of the user's data made, which only they can fetch; None: this app makes none."""
+        return None
+
+    def tidy_up(self, now: dt.datetime) -> None:
+        """Once a day: remove what is no longer needed. Safe to repeat."""
+
+    def copied_files(self, user: User) -> Iterable[CopiedFile]:
+        """What a copy of the user's data has of this app."""
+        return ()
+
+
+@cache
+def site_apps() -> list[SiteApp]:
+    """All apps of this site, extras included that are switched off."""
+    return [app for app in apps.get_app_configs() if isinstance(app, SiteApp)]
+
+
+def apps_in_use() -> list[SiteApp]:
+    return [app for app in site_apps() if app.is_in_use]
