@@ -33,6 +33,8 @@ RESCALE: Final = 1e6
 LONGEST_STEP: Final = 30.0  # of the decay's exponent
 LAST_RANK: Final = 1e60  # projects without a share come after all others
 ZERO_SHARE_SECS: Final = 180.0
+CHECK_SECS: Final = 60.0  # "every 60 seconds" the buffer is looked at
+MARGIN_SECS: Final = 1.0
 
 
 class Rec:
@@ -53,6 +55,7 @@ class Rec:
         self._adapts = self._adapts and not self._by_letter
         self._busy_projects = client.busy_projects  # always the same list
         self._accrued_secs = 0.0
+        self._checked_version = -1  # of the client, when the buffer was last simulated and was full enough
         self._growth = 1.0
         self._done_flop = [
             state.project.standing.rec / CREDIT_PER_FLOPS_DAY / self._decay for state in client.all_projects
@@ -165,7 +168,10 @@ class Rec:
         low = [kind for kind in kinds if saturated[kind] < low_mark]
         again = min([now + saturated[kind] - low_mark for kind in kinds if kind not in low], default=NEVER)
         if not low:
-            return Fetch(None, again)
+            # Just after the queue falls below the mark; if it has not, as rarely as the document looks.
+            soonest = now + (CHECK_SECS if self._checked_version == client.version else MARGIN_SECS)
+            self._checked_version = client.version
+            return Fetch(None, max(again + MARGIN_SECS, soonest))
         order = self._order(simulated, now)
         for place, project in enumerate(order):
             for kind in low:
