@@ -61,9 +61,9 @@ def scene_of(add: Any, times: int) -> Scene:
 
 
 def test_steps_are_statements_and_commits() -> None:
-    # The first step is before the first statement.
-    assert count_steps(add_carelessly) == 3
-    assert count_steps(add_under_a_lock) == 4
+    # The first step is before the first statement; the second is a look whether the connection still works.
+    assert count_steps(add_carelessly) == 4
+    assert count_steps(add_under_a_lock) == 5
 
 
 def test_an_update_that_is_lost_in_one_order_is_found() -> None:

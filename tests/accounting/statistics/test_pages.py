@@ -122,7 +122,7 @@ def test_the_task_starts_one_for_each_project(
 ) -> None:
     settings.ROOMS = ["account_manager"]
     StatisticsImport.objects.create(project=make_project("Alpha"), url=f"{site.url}stats/")
-    monkeypatch.setattr(tasks.import_statistics_of, "apply_async", lambda args, **_: tasks.import_statistics_of(*args))
+    monkeypatch.setattr(tasks.import_statistics_of, "delay", tasks.import_statistics_of)
     tasks.import_statistics()
     row = StatisticsImport.objects.get()
     assert row.update_time is not None and row.update_time.timestamp() == NOON

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 
 import pytest
 
@@ -25,7 +26,10 @@ ASKED = {
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
-def test_requests_leave_no_objects_behind(asked: Asked) -> None:
+def test_requests_leave_no_objects_behind(asked: Asked, caplog: pytest.LogCaptureFixture) -> None:
+    # The fixture keeps each line of the log until the test ends.
+    caplog.set_level(logging.WARNING)
+
     async def nobjects_after(nrequests: int) -> int:
         for _ in range(nrequests):
             # A task each, as the server has it.

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-APPS = ("portal", "accounting", "credit", "scheduler", "emulator")
+APPS = ("portal", "accounting", "credit", "scheduler", "emulator", "extras")
 LEVELS = ("debug", "info", "warning", "error", "exception")
 ROW = re.compile(r"^\| `(\w+)` \| ([a-z, ]+) \| (.+?) \| .+ \|$", re.M)
 PAGE = ROOT / "docs" / "reference" / "monitoring.md"

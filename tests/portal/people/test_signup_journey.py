@@ -12,6 +12,7 @@ from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value, yield_hotp_counters_from_time
 from django.core import mail
 from django.test import Client
+from pytest_django import Settings
 
 from portal.models import ClientKey, User
 from portal.people import accounts
@@ -206,8 +207,10 @@ class TestTwoFactors:
         stored = Authenticator.objects.get(user=alice, type="totp").data
         assert secret not in str(stored)
 
-    def test_a_client_needs_the_password_only_and_opens_no_web_page(self, alice: User, secret: str) -> None:
-        # A BOINC client can show no second factor; what it gets is a key, good for the client protocols.
+    def test_where_a_password_is_enough_for_clients_its_key_opens_no_web_page(
+        self, alice: User, secret: str, settings: Settings
+    ) -> None:
+        settings.CLIENT_PASSWORD_ALONE = True
         sent = credentials.client_password_hash("alice's secret", alice.email)
         user = accounts.authenticate_client(alice.email, sent, address="192.0.2.1")
         key = accounts.issue_client_key(user, ClientKey.Origin.ATTACH)

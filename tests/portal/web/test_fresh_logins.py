@@ -112,7 +112,7 @@ NONE_NEEDED: Final = {
     "It shows things; what it can do is to revoke them, to retire them or to note why one looks.": """
         CHANGE HOST CLIENTKEY APITOKEN JOINTOKEN HOSTLIMITREQUEST SIGNEDENTRY CONFIRMATIONREQUEST CONSENTEVENT
         ACCOUNT SUPPORTACTION REQUESTEDWORK OPERATINGFIGURE PROJECTDAY
-        PROJECTTROUBLE PROJECTSTANDING SETTLEMENT TASKSOURCE HOSTCLIENT NOTE HOSTAPPVERSION BATCH WORKUNIT RESULT
+        PROJECTTROUBLE PROJECTSTANDING SETTLEMENT TASKSOURCE HOSTCLIENT NOTE HOSTAPPVERSION BATCH WORKUNIT RESULT CONFIRMINGPAIR
         COLLECTEDEXPORT STATISTICSEXPORT STOREDFILE TRICKLE KEYCHANGE admin/ admin/search/ admin/autocomplete/
         admin/jsi18n/ admin/password_change/done/ admin/r/<path:content_type_id>/<path:object_id>/ admin/(?P<url>.*)$
         admin/^(?P<app_label>portal|accounting|credit|scheduler|badges|central_factors)/$

@@ -130,7 +130,7 @@ def test_outputs_are_listed_page_by_page_and_fetched(finished: Batch, headers: d
     assert {(row["name"], row["nbytes"]) for row in seen} == {("out", 3)}
     reply = Client().get(seen[0]["url"], headers=headers)
     assert b"".join(reply) == b"42\n"
-    assert reply.headers["Cache-Control"] == "private"
+    assert reply.headers["Cache-Control"] == "private, no-store"
     part = Client().get(seen[0]["url"], headers={**headers, "Range": "bytes=1-"})
     assert (part.status_code, b"".join(part)) == (206, b"2\n")
 

@@ -159,7 +159,7 @@ BUGS = [
     Bug(
         "a reported job is acknowledged and not stored",
         "scheduler.rpc.answer:_store_reports",
-        "yield from store.report(host.id, rows, account.jobs_of_day, now)",
+        "yield from store.report(host.id, rows, claimed, account.jobs_of_day, now)",
         "(set(), account.records)",
     ),
     Bug(

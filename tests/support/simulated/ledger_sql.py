@@ -76,7 +76,7 @@ class Ledger:
         projects = [
             [project, *(row[name] for name in ("reported", "earlier", "handed", "credited", "pending", "dropped")),
              row["listed"], False, False, False, False, [], False, False,
-             *(row["state"].get(name) for name in ("troubles", "at", "hostid", "by_owner", "unsummed")), row["restart"],
+             *(row["state"].get(name) for name in ("troubles", "at", "hostid", "by_owner", "faulty", "unsummed")), row["restart"],
              row["broken"]]
             for (owner, project), row in transaction.rows("project")
             if owner == id_
