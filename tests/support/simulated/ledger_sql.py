@@ -76,8 +76,8 @@ class Ledger:
         projects = [
             [project, *(row[name] for name in ("reported", "earlier", "handed", "credited", "pending", "dropped")),
              row["listed"], False, False, False, False, [], False, False,
-             *(row["state"].get(name) for name in ("troubles", "at", "hostid", "by_owner", "faulty", "unsummed")), row["restart"],
-             row["broken"]]
+             *(row["state"].get(name) for name in ("troubles", "at", "hostid", "by_owner", "faulty", "unsummed")),
+             row["restart"], row["broken"]]
             for (owner, project), row in transaction.rows("project")
             if owner == id_
         ]  # fmt: skip
