@@ -104,3 +104,15 @@ def test_more_processors_in_the_same_time_gain_as_much_as_a_longer_run_time_and_
         given = result(host, used, secs, peak_flops=ncpus * PEAK, ninstances=ncpus, is_anonymous=is_anonymous)
         credits.append(decide(facts, given, job=job).grant.credit / credit_of(1e12))
     assert 4.0 < fmean(credits) < 4.2
+
+
+@pytest.mark.parametrize("ninstances", [0.0, 5e-324, 1e-280, 65_535.0, float("nan"), float("inf")])
+@pytest.mark.parametrize("check", [False, True])
+def test_no_number_of_processors_makes_an_average_overflow_or_stops_a_pass(ninstances: float, check: bool) -> None:
+    host = record(100, 1e149, clean_pfc=Average(100, 1e-100), instance_flops=PEAK)
+    facts = app(min_avg_pfc=1.0, host_scale_check=check)
+    for number in (ninstances, 1.0, ninstances, 1.0):
+        decide(facts, result(host, version(999, 1.0, 1.0), peak_flops=PEAK, ninstances=number))
+        assert 0 <= (host.pfc.avg or 0.0) < 1e300
+        assert 0 < (host.clean_pfc.avg or 0.0) < 1e300
+        assert 0 < (host.instance_flops or 0.0) < 1e300
