@@ -90,6 +90,6 @@ def waits_for_another(holders: Sequence[int], pairs: Collection[Pair]) -> bool:
     """Whether nobody independent is among those whose results of a workunit agree: each is in one of ``pairs`` with
     another of them.
     """
-    if not 2 <= len(holders) <= MAX_HOLDERS:
+    if not 2 <= len(holders) < MAX_HOLDERS:
         return False
     return all(any((min(one, other), max(one, other)) in pairs for other in holders if other != one) for one in holders)

@@ -8,10 +8,13 @@ the job at hand. From then on run times alone decide (docs/explanation/credit.md
 
 from __future__ import annotations
 
-from math import inf
+from typing import Final
 
 from credit.engine.facts import HostVersionFacts, ResultFacts
 from credit.engine.rules import Rules
+
+PEAK_RANGE: Final = (1e-40, 1e40)
+"""A peak outside is not known: products of ratios and averages neither overflow nor underflow."""
 
 
 def instance_flops(result: ResultFacts) -> float | None:
@@ -21,7 +24,8 @@ def instance_flops(result: ResultFacts) -> float | None:
     by as much as its peak, and PFC stays.
     """
     flops = result.peak_flops / result.ninstances if result.ninstances > 0 else 0.0
-    return flops if 0 < flops < inf else None
+    least, most = PEAK_RANGE
+    return flops if least <= flops <= most else None
 
 
 def peak_ratio(record: HostVersionFacts, result: ResultFacts, rules: Rules) -> float:

@@ -83,3 +83,9 @@ def test_a_workunit_waits_until_somebody_outside_a_pair_agrees(
     holders: list[int], pairs: set[Pair], waits: bool
 ) -> None:
     assert waits_for_another(holders, pairs) is waits
+
+
+@pytest.mark.parametrize(("count", "waits"), [(7, True), (8, False), (9, False)])
+def test_eight_that_agree_are_enough_even_if_all_are_in_pairs(count: int, waits: bool) -> None:
+    pairs = {(one, other) for other in range(count) for one in range(other)}
+    assert waits_for_another(range(count), pairs) is waits

@@ -86,3 +86,45 @@ def test_other_rule_sets_know_no_peak(rules: Rules) -> None:
     host = record(100, 1.0)
     decide(app(rules), result(host, version(999, 1.0, 1.0), peak_flops=3 * PEAK, ninstances=1.0), now=NOW)
     assert host.instance_flops is None
+
+
+@pytest.mark.parametrize("is_anonymous", [False, True])
+@pytest.mark.parametrize("which", ["processors", "run time"])
+def test_more_processors_in_the_same_time_gain_as_much_as_a_longer_run_time_and_no_more(
+    which: str, is_anonymous: bool
+) -> None:
+    """The limits that the explanation states: 10 / (10 - 9 * 0.99^n), n from 0 to 49, is 4.1 on average."""
+    host = record(100, 1.0, instance_flops=PEAK)
+    facts = app(min_avg_pfc=1.0)
+    job = workunit(fpops_est=1e12, fpops_bound=1e14)
+    secs, ncpus = (1e3, 10.0) if which == "processors" else (1e4, 1.0)
+    credits = []
+    for _ in range(50):
+        used = None if is_anonymous else version(100_000, 1.0, 1.0)
+        given = result(host, used, secs, peak_flops=ncpus * PEAK, ninstances=ncpus, is_anonymous=is_anonymous)
+        credits.append(decide(facts, given, job=job).grant.credit / credit_of(1e12))
+    assert 4.0 < fmean(credits) < 4.2
+
+
+@pytest.mark.parametrize("ninstances", [0.0, 5e-324, 1e-280, 65_535.0, float("nan"), float("inf")])
+@pytest.mark.parametrize("check", [False, True])
+def test_no_number_of_processors_makes_an_average_overflow_or_stops_a_pass(ninstances: float, check: bool) -> None:
+    host = record(100, 1e149, clean_pfc=Average(100, 1e-100), instance_flops=PEAK)
+    facts = app(min_avg_pfc=1.0, host_scale_check=check)
+    for number in (ninstances, 1.0, ninstances, 1.0):
+        decide(facts, result(host, version(999, 1.0, 1.0), peak_flops=PEAK, ninstances=number))
+        assert 0 <= (host.pfc.avg or 0.0) < 1e300
+        assert 0 < (host.clean_pfc.avg or 0.0) < 1e300
+        assert 0 < (host.instance_flops or 0.0) < 1e300
+
+
+def test_rare_claims_of_many_processors_are_limited_by_the_bound_of_the_job_alone() -> None:
+    """The limit that the explanation states: the sample of every 50th job counts 10 times the average, its claim 64."""
+    host = record(100, 1.0, instance_flops=PEAK)
+    credits = []
+    for number in range(2_000):
+        ncpus = 64.0 if number % 50 == 49 else 1.0
+        given = result(host, version(100_000, 1.0, 1.0), 1e3, peak_flops=ncpus * PEAK, ninstances=ncpus)
+        job = workunit(fpops_est=1e12, fpops_bound=1e15)
+        credits.append(decide(app(min_avg_pfc=1.0), given, job=job).grant.credit / credit_of(1e12))
+    assert 1.9 < fmean(credits) < 2.0

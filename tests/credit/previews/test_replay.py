@@ -31,6 +31,7 @@ APP_CHANGES: list[dict[str, Any]] = [
     {"credit_system": CreditSystem.ACTUAL_FLOPS, "benchmark_scale": 3.0, "replica_rule": ReplicaRule.MINIMUM},
     {"credit_system": CreditSystem.FIXED, "fixed_credit": 12.5},
     {"credit_system": CreditSystem.FIXED, "fixed_credit_per_flop": 3e-12},
+    {"credit_system": CreditSystem.RUN_TIME, "max_credited_secs": 5_000.0},
     {"version_average": VersionAverage.MEDIAN},
     {"host_avg_samples": 3, "host_avg_weight": 0.2, "host_avg_limit": 2.0},
     {"version_avg_samples": 10, "version_avg_weight": 0.05, "version_avg_limit": 3.0},
