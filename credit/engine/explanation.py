@@ -71,6 +71,7 @@ class GrantRule(IntEnum):
     FIXED = 7
     PARTIAL = 8  # by a trickle
     GIVEN = 10  # with the job, when it was submitted
+    SINGLE_FAR = 11  # not replicated, and more than its sample counts in the host's average
     MEAN_OF_SCALED = 9  # no claim but approximate ones: the mean of those with both factors
 
 

@@ -27,7 +27,7 @@ def grant(app: AppFacts, workunit: WorkunitFacts, claims: Sequence[Explanation])
     if width is not None and app.credit_system is CreditSystem.CREDITNEW:
         return _at_most(app, credit_of(deployed_pfc(app, workunit, claims, width)), GrantRule.PEGGED_MEAN)
     if len(claims) == 1 and workunit.min_quorum <= 1:
-        return _at_most(app, claims[0].claimed_credit or 0.0, GrantRule.SINGLE_CLAIM)
+        return _single(app, workunit, claims[0])
     count = 0
     total = 0.0
     least = MAX_CREDIT
@@ -51,6 +51,21 @@ def grant(app: AppFacts, workunit: WorkunitFacts, claims: Sequence[Explanation])
     if app.replica_rule is ReplicaRule.MINIMUM and app.credit_system is not CreditSystem.CREDITNEW:
         return _at_most(app, least, GrantRule.MINIMUM)
     return _at_most(app, total / count, GrantRule.MEAN_OF_NORMAL)
+
+
+def _single(app: AppFacts, workunit: WorkunitFacts, claim: Explanation) -> Grant:
+    """The claim of a job that nobody else ran; at most as much as its sample counts in the host's average.
+
+    What lies above that would never be normalised, so a host could claim it again and again.
+    """
+    credit = claim.claimed_credit or 0.0
+    if app.rules.grants_what_counts and claim.host_scale is not None and claim.host_pfc_avg:
+        usual = max(claim.host_pfc_avg, claim.version_pfc_avg or 0.0, app.usual_sample)
+        scales = (1.0 if claim.version_scale is None else claim.version_scale) * claim.host_scale
+        most = credit_of(app.rules.host_avg_limit * usual * workunit.fpops_est * scales)
+        if credit > most * (1 + 1e-9):
+            return _at_most(app, most, GrantRule.SINGLE_FAR)
+    return _at_most(app, credit, GrantRule.SINGLE_CLAIM)
 
 
 def late_grant(canonical_credit: float) -> Grant:

@@ -117,6 +117,8 @@ class Rules:
     averages_follow_peak: bool = True
     # False: the letter. A host's first jobs claim by its own peak alone, whatever it says.
     caps_first_claims: bool = True
+    # False: the letter. A single claim may be more than its sample counts, again and again.
+    grants_what_counts: bool = True
     extra_samples_in_mean: int = 0  # deployed: more than the threshold, to count in the groups' means
     only_gpu_scale: float | None = None  # deployed: of an app that has GPU versions only
     # Deployed: claims and samples by the formulas of BOINC's server (credit.engine.claims.deployed)
@@ -186,6 +188,7 @@ class Rules:
             prices_unscaled_by_average=False,
             averages_follow_peak=False,
             caps_first_claims=False,
+            grants_what_counts=False,
             bounds_partial_credit=False,
             approximate_parts_wait=False,
             samples_cover_parts=False,
@@ -216,6 +219,7 @@ class Rules:
             claims_as_server=True,
             averages_follow_peak=False,
             caps_first_claims=False,
+            grants_what_counts=False,
             extra_samples_in_mean=1,
             only_gpu_scale=0.1,
             min_sample=1e-4,

@@ -93,6 +93,10 @@ GRANT_SENTENCES: Final = {
         "claim only counts in the averages."
     ),
     GrantRule.MINIMUM: _("All valid results get the smallest of their claims."),
+    GrantRule.SINGLE_FAR: _(
+        "No other computer ran this workunit, and the claim is far above what such tasks usually take. As much is "
+        "granted as counts in this computer’s average."
+    ),
     GrantRule.GIVEN: _("Every valid result gets the amount that the project set for this workunit."),
     GrantRule.FIXED: _("Every valid result of this app gets a fixed amount."),
     GrantRule.MEAN_OF_SCALED: _(

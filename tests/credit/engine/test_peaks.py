@@ -118,8 +118,7 @@ def test_no_number_of_processors_makes_an_average_overflow_or_stops_a_pass(ninst
         assert 0 < (host.instance_flops or 0.0) < 1e300
 
 
-def test_rare_claims_of_many_processors_are_limited_by_the_bound_of_the_job_alone() -> None:
-    """The limit that the explanation states: the sample of every 50th job counts 10 times the average, its claim 64."""
+def test_rare_claims_of_many_processors_count_no_more_than_their_samples() -> None:
     host = record(100, 1.0, instance_flops=PEAK)
     credits = []
     for number in range(2_000):
@@ -127,4 +126,4 @@ def test_rare_claims_of_many_processors_are_limited_by_the_bound_of_the_job_alon
         given = result(host, version(100_000, 1.0, 1.0), 1e3, peak_flops=ncpus * PEAK, ninstances=ncpus)
         job = workunit(fpops_est=1e12, fpops_bound=1e15)
         credits.append(decide(app(min_avg_pfc=1.0), given, job=job).grant.credit / credit_of(1e12))
-    assert 1.9 < fmean(credits) < 2.0
+    assert fmean(credits) < 1.02
