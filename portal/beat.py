@@ -32,6 +32,7 @@ from portal.ops import heartbeats
 log = structlog.get_logger("beat")
 
 LOOK_SECS: Final = 1.0
+"""Between two looks. Nothing tells when a lock is free, a clock is set, a child has ended or too much waits."""
 STEP_SECS: Final = 5.0
 END_SECS: Final = 5.0
 _COMMAND: Final = (

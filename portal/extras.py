@@ -49,7 +49,7 @@ class Link(NamedTuple):
 
 
 class Periodic(NamedTuple):
-    """A task that is due each time that so many seconds have passed."""
+    """A task, and the seconds between two of its runs."""
 
     task: str
     every_secs: int

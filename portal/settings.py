@@ -151,7 +151,7 @@ VALIDATOR_FILES_BATCH = env.integer("VALIDATOR_FILES_BATCH", 100, low=1, high=20
 # How often beat looks for work for validators, and how long a validator runs before it makes room for other tasks.
 VALIDATOR_EVERY_SECS = env.integer("VALIDATOR_EVERY_SECS", 5, low=1, high=3600)
 VALIDATOR_RUN_SECS = env.integer("VALIDATOR_RUN_SECS", 60, low=1, high=600)
-# Volunteers who confirm each other so often that chance does it less often than this need a third one.
+# A pair of volunteers whose agreement is less likely by chance than this needs a third one to confirm it.
 PAIR_CHANCE = env.number("PAIR_CHANCE", 1e-6, low=0, high=0.01)
 # Validators that may work on one app at the same time.
 VALIDATORS_PER_APP = env.integer("VALIDATORS_PER_APP", 1, low=1, high=64)

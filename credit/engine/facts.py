@@ -51,7 +51,7 @@ class AppFacts:
     """An app's choices, and ``min_avg_pfc`` as the feeder left it (None: not defined yet).
 
     ``rules`` already has the app's own limits. ``target_nresults`` is what its workunits usually have; the deployed
-    rules ask whether one is replicated less. ``pairs``: volunteers who confirm each other so often that others have to.
+    rules ask whether one is replicated less. ``pairs``: volunteers whose agreement needs a third's.
     """
 
     id: int

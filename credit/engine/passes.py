@@ -119,7 +119,7 @@ def _waits(app: AppFacts, workunit: ComparedWorkunit, results: Sequence[ResultFa
 
 
 def _is_of_pairs(app: AppFacts, workunit: ComparedWorkunit) -> bool:
-    """Whether all whose results are valid confirm each other so often that another one has to."""
+    """Whether its valid results come from such pairs only, so that another volunteer has to confirm them."""
     if not app.pairs or not workunit.holders:
         return False
     valid = [who for who, state in zip(workunit.holders, workunit.states, strict=True) if state == _VALID]

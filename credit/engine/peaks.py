@@ -3,7 +3,7 @@
 PFC is run time × peak FLOPS, and a host's average moves by a hundredth a job. If only the reported peak changed, each
 job would claim too much, or too little, until the average had followed: after an update of a driver, and for whoever
 reports a higher speed than before. So a record keeps the peak of its samples, and its averages are read at the peak of
-the job at hand. From then on run times alone decide (docs/explanation/credit.md, "Peaks that change").
+the job at hand. From the first samples on, only run times count (docs/explanation/credit.md, "Peaks that change").
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def count_all(now: dt.datetime) -> int:
 
 
 def renew(app_id: int, now: dt.datetime) -> int:
-    """Count anew what an app's results say; its list has at most ``MAX_PAIRS_PER_APP`` pairs.
+    """Recount the pairs of an app from its results; the list has at most ``MAX_PAIRS_PER_APP`` pairs.
 
     Counts before anything is locked. Then locks the app, so that two runs do not mix, and writes the list.
     """

@@ -23,10 +23,10 @@ from kombu.exceptions import OperationalError
 
 from extras.alerts.destinations import UnreadableDestination, decrypt_destination, digest_of, encrypt_destination
 from extras.alerts.forms import MAX_NAME_CHARS
+from extras.alerts.kinds.webhook import new_secret
 from extras.alerts.models import TEST, AlertChannel, AlertMessage, AlertTrouble, AlertWatch
 from extras.alerts.rules import AlertKind
 from extras.alerts.texts import test_line, test_title
-from extras.alerts.webhook import new_secret
 from extras.alerts.wire import MAX_TITLE_CHARS, Destination, clean
 from portal.celery import app
 from portal.models import User

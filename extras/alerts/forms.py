@@ -46,16 +46,18 @@ def host_of_address(url: str) -> str:
 
 
 class ChannelForm(forms.Form):
-    """What adds a channel. ``host``: of the address that was entered, once it is checked."""
+    """What adds a channel.
+
+    ``host``: of the address that was entered, once it is checked. ``destination``: where the channel leads, once the
+    form is valid.
+    """
 
     host = ""
+    destination: Destination
 
     def channel_name(self, user_agent: str) -> str:
-        raise NotImplementedError
-
-    def destination(self) -> Destination:
-        """Where the channel leads; the form is valid."""
-        raise NotImplementedError
+        """What the channel is called at first; ``user_agent``: of the browser that sends the form."""
+        return self.host
 
 
 class AddressForm(ChannelForm):

@@ -6,8 +6,8 @@ import datetime as dt
 from dataclasses import dataclass
 from typing import Final
 
-from extras.alerts.kind import ChannelKind
 from extras.alerts.kinds import KINDS
+from extras.alerts.kinds.kind import ChannelKind
 from extras.alerts.models import TEST, AlertChannel, AlertMessage
 from portal.models import User
 

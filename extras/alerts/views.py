@@ -29,8 +29,8 @@ from extras.alerts import channels
 from extras.alerts.destinations import UnreadableDestination, decrypt_destination
 from extras.alerts.forms import KindsForm, host_of_address
 from extras.alerts.kinds import KINDS
+from extras.alerts.kinds.push import parse_subscription
 from extras.alerts.models import AlertChannel
-from extras.alerts.push import parse_subscription
 from extras.alerts.reads import ChannelLine, read_channels
 from portal.ops.mail_choices import silent_after
 from portal.people.access import signed_in
@@ -113,7 +113,7 @@ def add(request: HttpRequest, path: str) -> HttpResponse:
     name = form.channel_name(request.META.get("HTTP_USER_AGENT", ""))
     form_key = form.cleaned_data.get("form_key")
     try:
-        channel = channels.add(signed_in(request), kind.name, name, form.host, form.destination(), form_key)
+        channel = channels.add(signed_in(request), kind.name, name, form.host, form.destination, form_key)
     except channels.TooManyChannels:
         most = settings.ALERT_CHANNELS_MAX
         text = ngettext("You already have %(count)d channel.", "You already have %(count)d channels.", most)

@@ -20,7 +20,7 @@ from portal.languages.recipients import written_for
 from portal.models import User
 
 DRAWN_EVERY_SECS: Final = 3600
-"""A picture is drawn anew after this long, and at once when its owner changes it."""
+"""A picture is redrawn after this long, and at once when its owner changes it."""
 
 
 @dataclass(frozen=True, slots=True)

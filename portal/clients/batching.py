@@ -56,7 +56,7 @@ MAX_WAITING_APART: Final = 200
 CONNECT_SECS: Final = 1.4
 """How long a request waits for a connection. One that needs two, as the first was lost, is still answered in 3 s."""
 RECONNECT_SECS: Final = 2.0
-"""A pool that tries to connect waits longer after each attempt; after this long it begins anew."""
+"""A pool that tries to connect waits longer after each attempt; after this long it starts again with a short wait."""
 THREADS: Final = 8
 MAX_CALLS: Final = 200
 """Slow calls under way or waiting for a thread at most; more are refused."""

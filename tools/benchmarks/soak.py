@@ -198,7 +198,7 @@ def _resident_kb(pid: int) -> int:
 
 @contextmanager
 def _slow_connections(port: int) -> Iterator[Counter[str]]:
-    """Hold this many until the block ends; each that the server ends is made anew. How they ended."""
+    """Hold this many until the block ends; each that the server ends is replaced. How they ended."""
     ended: Counter[str] = Counter()
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)

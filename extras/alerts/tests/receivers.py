@@ -8,9 +8,9 @@ from email.message import Message
 from email.parser import BytesHeaderParser
 
 from extras.alerts import channels
+from extras.alerts.kinds.push import parse_subscription
+from extras.alerts.kinds.webhook import new_secret
 from extras.alerts.models import AlertChannel
-from extras.alerts.push import parse_subscription
-from extras.alerts.webhook import new_secret
 from extras.alerts.wire import Destination
 from portal.models import User
 from tests.support.push_browser import PushBrowser

@@ -21,9 +21,9 @@ from pytest_django import Settings
 import extras.alerts
 from extras.alerts import deliver
 from extras.alerts.apps import AlertsConfig
+from extras.alerts.kinds.webhook import new_secret
 from extras.alerts.models import AlertChannel, AlertMessage
 from extras.alerts.tests.receivers import HOST, Receiver, add_browser, add_ntfy, add_webhook, silent_server
-from extras.alerts.webhook import new_secret
 from portal.fetch.fetcher import Limits
 from portal.fetch.sender import send
 from portal.models import User

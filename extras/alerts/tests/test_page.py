@@ -16,10 +16,10 @@ from pytest_django import Settings
 from accounting.account_data import copies
 from extras.alerts import channels, deliver
 from extras.alerts.destinations import decrypt_destination
+from extras.alerts.kinds.webhook import signature
 from extras.alerts.models import AlertChannel, AlertMessage
 from extras.alerts.reads import WATCHED_FOR
 from extras.alerts.tests.receivers import HOST, Receiver, add_browser, add_ntfy, add_webhook, silent_server
-from extras.alerts.webhook import signature
 from extras.alerts.wire import MAX_URL_CHARS
 from portal.fetch.fetcher import Limits
 from portal.models import User
@@ -299,7 +299,7 @@ def test_a_form_that_is_sent_twice_adds_one_channel_and_shows_its_secret(signed_
         reply = signed_in.post(f"{ALERTS}webhook/", sent)
     channel = AlertChannel.objects.get()
     assert Page(reply.content.decode()).one("code", id="webhook-secret").text == decrypt_destination(channel).key
-    # A form that is shown anew adds another one.
+    # A form that is shown again adds another one.
     assert Page(reply.content.decode()).one("input", name="webhook-form_key").attributes["value"] != key
     signed_in.post(f"{ALERTS}webhook/", {"webhook-url": HOOK})
     assert AlertChannel.objects.count() == 2

@@ -9,9 +9,9 @@ from email.header import decode_header, make_header
 
 import pytest
 
-from extras.alerts.ntfy import MAX_NTFY_BYTES, ntfy_request
-from extras.alerts.push import Sender, parse_subscription, push_request
-from extras.alerts.webhook import new_secret, signature, webhook_request
+from extras.alerts.kinds.ntfy import MAX_NTFY_BYTES, ntfy_request
+from extras.alerts.kinds.push import Sender, parse_subscription, push_request
+from extras.alerts.kinds.webhook import new_secret, signature, webhook_request
 from extras.alerts.wire import MAX_LINE_CHARS, MAX_LINES, Alert, Destination, DestinationError, clean
 from portal.wire import web_push
 from tests.support.push_browser import PushBrowser, claims_of

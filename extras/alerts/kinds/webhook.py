@@ -9,12 +9,12 @@ import hmac
 import json
 import secrets
 import time
-from typing import Final
+from typing import Any, Final
 
 from django.utils.translation import gettext_lazy as _
 
 from extras.alerts.forms import AddressForm
-from extras.alerts.kind import ChannelKind
+from extras.alerts.kinds.kind import ChannelKind
 from extras.alerts.wire import Alert, Destination, DestinationError, Request
 
 KEY_PREFIX: Final = "whsec_"
@@ -74,9 +74,12 @@ def _request(alert: Alert, to: Destination) -> Request:
 class WebhookForm(AddressForm):
     prefix = "webhook"
 
-    def destination(self) -> Destination:
+    def clean(self) -> dict[str, Any]:
         """The secret that signs what is sent is shown once, when the channel is added."""
-        return Destination(self.cleaned_data["url"], key=new_secret())
+        cleaned = super().clean() or self.cleaned_data
+        if not self.errors:
+            self.destination = Destination(cleaned["url"], key=new_secret())
+        return cleaned
 
 
 KIND: Final = ChannelKind(

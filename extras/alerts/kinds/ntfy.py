@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from email.charset import QP, Charset
 from email.header import Header
-from typing import Final
+from typing import Any, Final
 
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from extras.alerts.forms import AddressForm
-from extras.alerts.kind import ChannelKind
+from extras.alerts.kinds.kind import ChannelKind
 from extras.alerts.wire import URGENT, Alert, Destination, Request
 
 MAX_NTFY_BYTES: Final = 4000
@@ -75,8 +75,11 @@ class NtfyForm(AddressForm):
             raise forms.ValidationError(_("A token can only contain letters, digits and punctuation, without spaces."))
         return token
 
-    def destination(self) -> Destination:
-        return Destination(self.cleaned_data["url"], token=self.cleaned_data["token"])
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        if not self.errors:
+            self.destination = Destination(cleaned["url"], token=cleaned["token"])
+        return cleaned
 
 
 KIND: Final = ChannelKind(

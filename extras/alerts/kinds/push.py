@@ -15,7 +15,7 @@ from django.conf import settings
 from django.utils.translation import gettext_lazy as _
 
 from extras.alerts.forms import ChannelForm, host_of_address
-from extras.alerts.kind import ChannelKind
+from extras.alerts.kinds.kind import ChannelKind
 from extras.alerts.wire import MAX_URL_CHARS, URGENT, Alert, Destination, DestinationError, Request
 from portal.sign_in.browsers import browser_name
 from portal.wire import web_push
@@ -95,20 +95,17 @@ class BrowserForm(ChannelForm):
 
     subscription = forms.CharField(max_length=4 * MAX_URL_CHARS, widget=forms.HiddenInput)
 
-    def clean_subscription(self) -> Destination:
+    def clean_subscription(self) -> str:
+        subscription: str = self.cleaned_data["subscription"]
         try:
-            found = parse_subscription(self.cleaned_data["subscription"])
+            self.destination = parse_subscription(subscription)
         except DestinationError as error:
             raise forms.ValidationError(str(error)) from None
-        self.host = host_of_address(found.url)
-        return found
+        self.host = host_of_address(self.destination.url)
+        return subscription
 
     def channel_name(self, user_agent: str) -> str:
         return browser_name(user_agent)
-
-    def destination(self) -> Destination:
-        to: Destination = self.cleaned_data["subscription"]
-        return to
 
 
 KIND: Final = ChannelKind(
