@@ -169,7 +169,7 @@ def check_production(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[
             checks.Warning(
                 "CLIENT_PASSWORD_ALONE is on: a BOINC client gets a key of an account with a second factor.",
                 hint="Leave CLIENT_PASSWORD_ALONE out: people with a second factor then use login tokens in BOINC.",
-                id="cobblestone.W030",
+                id="cobblestone.W031",
             )
         )
     if {"*", "localhost", "127.0.0.1"} & {*settings.ALLOWED_HOSTS}:
