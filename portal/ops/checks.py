@@ -164,6 +164,14 @@ def check_production(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[
                 id="cobblestone.W014",
             )
         )
+    if settings.DEMO:
+        found.append(
+            checks.Warning(
+                "DEMO is on: a site without accounts gets a volunteer whose password everybody can read in the sources.",
+                hint="Set DEMO=no.",
+                id="cobblestone.W032",
+            )
+        )
     if settings.CLIENT_PASSWORD_ALONE:
         found.append(
             checks.Warning(

@@ -128,6 +128,7 @@ def test_a_production_site_has_nothing_to_complain_about(settings: Settings, key
     settings.SECRET_KEY, settings.ACCOUNT_KEY_SECRET = "s" * 32, "a" * 32
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
     settings.SECURE_SSL_REDIRECT = settings.BEHIND_PROXY = settings.STAFF_SECOND_FACTOR = True
+    settings.DEMO = False
     assert [*checks.check_production(None), *checks.check_services(None)] == []
 
 
@@ -142,6 +143,7 @@ def test_a_production_site_has_nothing_to_complain_about(settings: Settings, key
         ("BEHIND_PROXY", False, "cobblestone.W012"),
         ("STAFF_SECOND_FACTOR", False, "cobblestone.W014"),
         ("CLIENT_PASSWORD_ALONE", True, "cobblestone.W031"),
+        ("DEMO", True, "cobblestone.W032"),
         ("ALLOWED_HOSTS", ["portal.example.org", "localhost"], "cobblestone.W027"),
         ("STAFF_IDLE_SECS", 0, "cobblestone.W026"),
         ("BROKER_URL", "redis://127.0.0.1:6379/0", "cobblestone.W015"),
