@@ -23,6 +23,7 @@ from accounting.project_setup import accounts
 from accounting.project_setup.accounts import WEAK, AccountProblem
 from accounting.rpc import account_keys
 from accounting.wire.project_replies import AccountInfo
+from portal.fetch.errors import AddressRefused
 from portal.people.key_mails import send_words
 
 log = structlog.get_logger("projects")
@@ -108,7 +109,7 @@ def _find(account: OwnAccount, request: AccountRequest) -> Finding:
         else:
             key = accounts.find_key(project, request.login, request.passwd_hash)
     except AccountProblem as error:
-        return _refusal(error, is_key=False)
+        return _refusal(error, request.passwd_hash, is_key=False)
     return _described(account, key, is_given=True)
 
 
@@ -126,7 +127,7 @@ def _described(account: OwnAccount, key: str, *, is_given: bool = False) -> Find
         # Some projects tell of accounts by their full keys only, and have never told of this one.
         if error.is_not_there or (error.error_num and WEAK in key and not account.can_check):
             return Finding(State.UNCHECKED, key)
-        return _refusal(error, is_key=True)
+        return _refusal(error, key, is_key=True)
     can_check = True
     if info.weak_key and WEAK not in key:
         key = info.weak_key
@@ -137,8 +138,10 @@ def _described(account: OwnAccount, key: str, *, is_given: bool = False) -> Find
     return Finding(State.WORKS, key, info=info, can_check=can_check, credit=_credit(account, info.id))
 
 
-def _refusal(error: AccountProblem, *, is_key: bool) -> Finding:
-    return Finding(State(state_of_refusal(error.error_num, is_key=is_key)), words=str(error)[:300])
+def _refusal(error: AccountProblem, secret: str, *, is_key: bool) -> Finding:
+    """What volunteers are told: not the secret, which the project may repeat, nor which addresses are inside."""
+    words = "" if isinstance(error.__cause__, AddressRefused) else str(error).replace(secret, "…")
+    return Finding(State(state_of_refusal(error.error_num, is_key=is_key)), words=words[:300])
 
 
 def _credit(account: OwnAccount, number: int) -> tuple[float, float] | None:

@@ -381,7 +381,9 @@ def _own_key(
     """The sealed key of an account of the owner's own, which they may take over for all their computers."""
     project = outcome.projects.by_id[id_]
     key = reported.account_key
-    if not (project.per_user and key and project.may_get_key(reported.url)) or key == account_key(account, project):
+    if not project.per_user or project.is_own or not key or not project.may_get_key(reported.url):
+        return {}
+    if key == account_key(account, project):
         return {}
     return {"own_key": account_keys.seal_reported(account.host_id, id_, project.url, key)}
 

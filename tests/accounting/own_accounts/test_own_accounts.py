@@ -164,6 +164,17 @@ class TestWaysToAnAccount:
         fake.has_account_info = False
         volunteer.sends({"action": "key", "account_key": "7_key"})
         assert (volunteer.worker_asks().state, volunteer.key) == (State.UNCHECKED, "7_key")
+        assert "does not tell whether this key still works" in volunteer.page
+
+    def test_a_project_that_tells_of_accounts_by_full_keys_alone_cannot_say_that_the_password_was_changed(
+        self, volunteer: Volunteer, fake: FakeProject
+    ) -> None:
+        # As BOINC's own am_get_info.php does
+        fake.tells_by_weak_key = False
+        volunteer.sends(LOGIN)
+        account = volunteer.worker_asks()
+        assert (account.state, account.can_check, volunteer.key) == (State.WORKS, False, WEAK_KEY)
+        assert "does not tell whether this key still works" in volunteer.page
 
     @pytest.mark.parametrize(
         ("fields", "state", "words"),
@@ -186,6 +197,23 @@ class TestWaysToAnAccount:
         account = volunteer.worker_asks()
         assert (account.state, volunteer.key) == (state, WEAK_KEY)
         assert f"The project refused: {words} (error -" in volunteer.page
+
+    def test_what_a_project_repeats_of_a_secret_is_not_shown_and_not_stored(
+        self, volunteer: Volunteer, fake: FakeProject
+    ) -> None:
+        fake.words = "no such key: 0123secret"
+        volunteer.sends({"action": "key", "account_key": "0123secret"})
+        assert volunteer.worker_asks().words == "The project refused: no such key: … (error -136)."
+        hashed = client_password_hash("wrong", EMAIL)
+        fake.words = f"no such hash: {hashed}"
+        volunteer.sends(LOGIN | {"password": "wrong"})
+        assert volunteer.worker_asks().words == "The project refused: no such hash: … (error -206)."
+        assert "0123secret" not in whole_database() and hashed not in whole_database()
+
+    def test_which_address_a_project_has_inside_is_not_told(self, volunteer: Volunteer, settings: Settings) -> None:
+        settings.FETCH_ALLOWED_NETWORKS = []
+        volunteer.sends(LOGIN)
+        assert (volunteer.worker_asks().state, volunteer.account.words) == (State.UNREACHABLE, "")
 
     def test_a_project_that_is_down_stores_nothing(self, volunteer: Volunteer, fake: FakeProject) -> None:
         fake.is_down = True
@@ -218,6 +246,25 @@ class TestTakingOver:
         other = attach(volunteer.user, "attic")
         assert other.projects[project.master_url].account_key == WEAK_KEY
         assert sync(computer).accounts[project.master_url].find("authenticator") is None
+
+    def test_it_is_forgotten_when_the_client_has_the_project_no_longer(
+        self, computer: SimulatedComputer, project: Project
+    ) -> None:
+        assert "own_key" in HostProject.objects.get().state
+        computer.projects = {}
+        sync(computer)
+        assert "own_key" not in HostProject.objects.get().state
+
+    @pytest.mark.parametrize(("number", "gets_new_key"), [("7", True), ("8", False), ("77", False)])
+    def test_another_key_of_the_same_account_follows_its_password(
+        self, number: str, gets_new_key: bool, computer: SimulatedComputer, volunteer: Volunteer, project: Project
+    ) -> None:
+        computer.projects[project.master_url].account_key = f"{number}_{'0' * 32}"
+        volunteer.sends(LOGIN)
+        volunteer.worker_asks()
+        account = sync(computer).account(project)
+        assert account.findtext("authenticator") == (WEAK_KEY if gets_new_key else None)
+        assert account.find("detach_when_done") is None
 
     def test_nobody_else_takes_it_over(
         self, computer: SimulatedComputer, bob: User, volunteer: Volunteer, client: Client
