@@ -188,11 +188,11 @@ class ReferenceHost:
                 # Else the totals were no numbers, and the project is listed if it was before.
                 row.listed = True
         is_gpu_wrong = any(device == "gpu" for device, _, _ in wrong)
-        for kind, project, amount_kind, _ in self.notes:
-            if kind in MARKS and project is not None:
+        for kind, of, amount_kind, _ in self.notes:
+            if kind in MARKS and of is not None:
                 # More than a peak of nonsense is worth is the driver's fault, not the computer's.
                 is_excused = kind == "ec_above_time" and amount_kind == "gpu_ec" and is_gpu_wrong
-                self._mark(project, "speed_replaced" if is_excused else MARKS[kind])
+                self._mark(of, "speed_replaced" if is_excused else MARKS[kind])
         credit = self._credit(deltas, speeds)
         if credit:
             self.notes += [("speed_replaced", None, None, 0) for _ in wrong]

@@ -249,7 +249,7 @@ class Comparison:
         assert {i: as_dict(credit) for i, credit in got.credits.items()} == (expected or {})
         told = [(note.kind.value, note.project_id, note.amount_kind, note.amount) for note in got.notes]
         assert sorted(told, key=repr) == sorted(self.reference.notes, key=repr)
-        marks = {i: {flag.name.lower() for flag in DayFlag if flag & bits} for i, bits in got.flags.items()}
+        marks = {i: {str(flag.name).lower() for flag in DayFlag if flag & bits} for i, bits in got.flags.items()}
         assert marks == ({} if got.stale else self.reference.marks)
         assert dict(zip(ALLOWANCE_KINDS, got.host.level, strict=True)) == self.reference.level
         assert got.host.last_at_us == self.reference.last_at
