@@ -80,9 +80,12 @@ def _believed(
     processor: Processor, name: str, reported: int, fallback: int, usual: Usual, replaced: list[Replaced]
 ) -> int:
     model = usual.speeds.get((processor, model_name(name))) if name else None
+    if processor is Processor.CPU and reported == DEFAULT_FPOPS:
+        # Not measured yet
+        reported = 0 if model else reported
     if reported <= 0:
         assumed = model or fallback
-    elif model is None or reported == DEFAULT_FPOPS or _is_near(reported, model, usual.factor):
+    elif model is None or _is_near(reported, model, usual.factor):
         return reported
     else:
         assumed = model

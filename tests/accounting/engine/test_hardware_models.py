@@ -43,6 +43,14 @@ def test_a_speed_is_believed_within_the_factor_of_its_model(reported: float, cou
     assert replaced == (() if reported == counts else (Replaced(Processor.GPU, "Card", max(peak, 0), 2 * TERA),))
 
 
+@pytest.mark.parametrize(("usual_flops", "counts"), [(4 * 10**9, 4 * 10**9), (2 * 10**9, 2 * 10**9), (None, 10**9)])
+def test_a_processor_gets_its_models_speed_before_its_first_benchmark(usual_flops: int | None, counts: int) -> None:
+    speeds = Usual({(Processor.CPU, "chip"): usual_flops} if usual_flops else {})
+    machine, replaced = judge(Machine(4, 10**9, cpu_model="Chip"), speeds)
+    assert machine is not None and machine.p_fpops == counts
+    assert replaced == ((Replaced(Processor.CPU, "Chip", 0, counts),) if usual_flops else ())
+
+
 def usual(seen: list[Seen], shipped: dict[tuple[Processor, str], int] | None = None) -> int | None:
     return usual_speeds(seen, shipped or {}, min_owners=5, factor=4).get(CARD)
 
