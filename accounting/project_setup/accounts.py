@@ -59,6 +59,11 @@ class AccountProblem(Exception):
         self.status, self.error_num = status, error_num
 
     @property
+    def is_unreachable(self) -> bool:
+        """Whether there was no answer; another time there may be one."""
+        return isinstance(self.__cause__, FetchError) and not self.is_not_there
+
+    @property
     def is_not_there(self) -> bool:
         """Whether the project does not have the page, or shows it to nobody."""
         return self.status in _NOT_THERE
@@ -115,11 +120,19 @@ def account_info(project: Project, key: str) -> AccountInfo:
 
 
 def account_credit(project: Project, number: int) -> tuple[float, float] | None:
-    """Total and recent average that the project publishes of the account; None: it does not. Blocks."""
-    with suppress(AccountProblem):
+    """Total and recent average that the project publishes of the account; None: it does not. Blocks.
+
+    Raises AccountProblem if it cannot be asked.
+    """
+    if number <= 0:
+        return None
+    try:
         query = {"userid": str(number), "format": "xml"}
         return _ask(f"{web_rpc_base(project)}show_user.php", query, parse_account_credit)
-    return None
+    except AccountProblem as error:
+        if error.is_unreachable:
+            raise
+        return None
 
 
 def _ask(url: str, query: dict[str, str], parse: Callable[[bytes], _T]) -> _T:

@@ -33,7 +33,7 @@ LOGIN, SECRET = "volunteer@project.example.org", "secret of the project"
 def site(transactional_db: None, site_var_dir: Path, tmp_path: Path) -> Iterator[Site]:
     """One that may ask servers on this machine, with a worker."""
     running = Site(site_var_dir, tmp_path / "site.log", FETCH_ALLOWED_NETWORKS="127.0.0.0/8")
-    with running, celery_worker(running.environment, tmp_path / "worker.log"):
+    with running, celery_worker(running.environment, tmp_path / "worker.log", "--queues", "celery,requested"):
         yield running
 
 

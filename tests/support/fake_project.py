@@ -24,7 +24,7 @@ class FakeProject(RawServer):
     """``config``: the inside of its configuration; ``has_account_info``: whether it tells of accounts; ``status``: of
     what it answers about accounts, if it is no success; ``words``: its error message; ``scheduler``: its address;
     ``accounts``: the hash of each password by login; ``weak_key``: of them all, by which it may tell of the account;
-    ``credit``: their total, if it tells;
+    ``credit``: their total, if it tells; ``refusal``: the number of what it says of unknown keys;
     ``server_status``: what it says of its daemons, if it does; ``code_key``: the key of its programs.
     """
 
@@ -47,6 +47,7 @@ class FakeProject(RawServer):
         self.wants_consent = False
         self.weak_key = WEAK_KEY
         self.tells_by_weak_key = True
+        self.refusal = -136
         self.credit = ""
 
     def asked(self, page: str) -> list[bytes]:
@@ -89,7 +90,7 @@ class FakeProject(RawServer):
         if page.path == "/am_get_info.php" and self.has_account_info:
             if query.get("account_key") not in (STRONG_KEY, self.weak_key if self.tells_by_weak_key else ""):
                 said = f"<error_msg>{self.words}</error_msg>" if self.words else ""
-                return reply(f"<error><error_num>-136</error_num>{said}</error>".encode())
+                return reply(f"<error><error_num>{self.refusal}</error_num>{said}</error>".encode())
             info = f"<success/><id>7</id><name>{self.account_name}</name><country>France</country>"
             info += f"<weak_auth>{self.weak_key}</weak_auth>"
             return reply(f"<am_get_info_reply>{info}</am_get_info_reply>".encode())

@@ -17,6 +17,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks, Settings
 
+from accounting import tasks
 from accounting.account_data.copies import _write
 from accounting.account_data.erasure import erase_due
 from accounting.models import DataCopy, HostProject, OwnAccount, Project, ProjectProfile, UserProject
@@ -388,9 +389,48 @@ class TestChecks:
         volunteer.sends(LOGIN)
         assert (volunteer.worker_asks().state, volunteer.key) == (State.WORKS, "7_of_the_new_password")
 
-    def test_a_project_that_is_down_ends_no_key(self, volunteer: Volunteer, fake: FakeProject) -> None:
+    @pytest.mark.parametrize("can_check", [True, False])
+    def test_a_project_that_is_down_ends_no_key_and_is_left_alone_for_an_hour(
+        self, can_check: bool, volunteer: Volunteer, fake: FakeProject, bob: User
+    ) -> None:
+        later = timezone.now() + dt.timedelta(days=8)
+        OwnAccount.objects.update(can_check=can_check)
+        other = OwnAccount.objects.get()
+        other.pk, other.user = None, bob
+        other.save()
+        [first] = checks.look_after(later)[:1]
+        OwnAccount.objects.exclude(pk=first).update(check_after=later)
         fake.is_down = True
-        assert volunteer.worker_checks().state == State.WORKS
+        checks.check(first, later)
+        assert set(OwnAccount.objects.values_list("state", "check_after")) == {
+            (State.WORKS, later + checks.UNREACHABLE_FOR)
+        }
+
+    def test_a_project_that_is_down_while_a_weak_key_is_entered_does_not_make_it_an_unchecked_one(
+        self, volunteer: Volunteer, fake: FakeProject
+    ) -> None:
+        volunteer.sends({"action": "remove"})
+        fake.refusal = -183
+        volunteer.sends({"action": "key", "account_key": "7_key"})
+        assert (volunteer.worker_asks().state, volunteer.key) == (State.UNREACHABLE, "")
+
+    def test_no_project_keeps_the_worker_busy_nor_others_waiting(
+        self, volunteer: Volunteer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(checks, "CHECKS_OF_PROJECT", 2)
+        other = make_project("Other", account_mode=Project.Account.PER_USER)
+        now = timezone.now()
+        OwnAccount.objects.all().delete()
+        for number in range(4):
+            user = User.objects.create_user(f"v{number}@example.org", "s")
+            # The crowd of one project waits for longer than the one account of the other.
+            of = other if number == 3 else volunteer.project
+            due = now - dt.timedelta(hours=9 - number)
+            OwnAccount.objects.create(user=user, project=of, state=State.WORKS, state_at=now, check_after=due)
+        chosen = OwnAccount.objects.filter(pk__in=checks.look_after(now)).order_by("check_after")
+        assert sorted(account.project.name for account in chosen) == ["Fake", "Fake", "Other"]
+        for task in (tasks.ask_for_account, tasks.check_account):
+            assert app.amqp.router.route({}, task.name)["queue"].name == "requested"
 
     def test_its_credit_is_read_again(self, volunteer: Volunteer, fake: FakeProject) -> None:
         assert volunteer.account.total_credit is None
