@@ -24,7 +24,8 @@ class FakeProject(RawServer):
     """``config``: the inside of its configuration; ``has_account_info``: whether it tells of accounts; ``status``: of
     what it answers about accounts, if it is no success; ``words``: its error message; ``scheduler``: its address;
     ``accounts``: the hash of each password by login; ``weak_key``: of them all, by which it may tell of the account;
-    ``credit``: their total, if it tells; ``refusal``: the number of what it says of unknown keys;
+    ``credit``: their total, if it tells; ``refusal``: the number of what it says of unknown keys; ``nonsense``: what it
+    answers to a login, as it is;
     ``server_status``: what it says of its daemons, if it does; ``code_key``: the key of its programs.
     """
 
@@ -48,6 +49,7 @@ class FakeProject(RawServer):
         self.weak_key = WEAK_KEY
         self.tells_by_weak_key = True
         self.refusal = -136
+        self.nonsense = b""
         self.credit = ""
 
     def asked(self, page: str) -> list[bytes]:
@@ -57,7 +59,8 @@ class FakeProject(RawServer):
     def _reply(self, connection: socket.socket, request: bytes) -> None:
         if self.is_down:
             return
-        connection.sendall(self._answer_to(request))
+        is_nonsense = self.nonsense and path_of(request).startswith("/lookup_account.php")
+        connection.sendall(self.nonsense if is_nonsense else self._answer_to(request))
 
     def _answer_to(self, request: bytes) -> bytes:
         page = urlsplit(path_of(request))

@@ -31,6 +31,7 @@ from portal.wire.credentials import client_password_hash
 from tests.support.accounting_factories import make_project
 from tests.support.am_rpc import attach, host_of, make_computer, sync
 from tests.support.fake_project import EMAIL, PASSWORD, STRONG_KEY, WEAK_KEY, FakeProject
+from tests.support.raw_server import reply
 from tests.support.sessions import sign_in_lately
 from tools.simulation.client import Attachment, SimulatedComputer
 
@@ -216,6 +217,29 @@ class TestWaysToAnAccount:
         volunteer.sends(LOGIN)
         assert (volunteer.worker_asks().state, volunteer.account.words) == (State.UNREACHABLE, "")
 
+    @pytest.mark.parametrize(
+        ("nonsense", "words"),
+        [
+            (b"ICY 200 OK\r\n\r\n", "the connection broke, or the answer is not HTTP"),
+            (reply(b"<html>Hello</html>"), "not what a BOINC project answers"),
+            (reply(b"<account_out><authenticator>7 key</authenticator></account_out>"), "printable characters"),
+            (reply(b"<account_out>" + b"x" * (3 << 20)), "more than the limit of"),
+            (reply(b"<account_out>" + b"<a/>" * 30_000), "more than"),
+            (reply(b"", "Location: ftp://elsewhere.example.org/", status="302 Found"), ""),
+            (reply(b"", "Location: http://10.0.0.7/", status="302 Found"), ""),
+            (reply(b"", "Location: /lookup_account.php", status="302 Found"), "redirects more than 3 times"),
+        ],
+        ids=["no HTTP", "a page", "no key", "huge", "many elements", "another scheme", "inside", "in circles"],
+    )
+    def test_what_is_no_answer_of_a_project_stores_no_key_and_is_said(
+        self, nonsense: bytes, words: str, volunteer: Volunteer, fake: FakeProject
+    ) -> None:
+        fake.nonsense = nonsense
+        volunteer.sends(LOGIN)
+        account = volunteer.worker_asks()
+        assert (account.state, volunteer.key) == (State.UNREACHABLE, "") and words in account.words
+        assert "10.0.0.7" not in volunteer.page
+
     def test_a_project_that_is_down_stores_nothing(self, volunteer: Volunteer, fake: FakeProject) -> None:
         fake.is_down = True
         volunteer.sends({"action": "key", "account_key": STRONG_KEY})
@@ -266,6 +290,15 @@ class TestTakingOver:
         account = sync(computer).account(project)
         assert account.findtext("authenticator") == (WEAK_KEY if gets_new_key else None)
         assert account.find("detach_when_done") is None
+
+    @pytest.mark.parametrize("key", ["", "7_\u00e9", "7 key", "7_" + "x" * 300])
+    def test_what_no_other_client_could_be_sent_is_not_offered(
+        self, key: str, computer: SimulatedComputer, volunteer: Volunteer, project: Project
+    ) -> None:
+        computer.projects[project.master_url].account_key = key
+        sync(computer)
+        assert "own_key" not in HostProject.objects.get().state
+        assert "Use the account of studio" not in volunteer.page
 
     def test_nobody_else_takes_it_over(
         self, computer: SimulatedComputer, bob: User, volunteer: Volunteer, client: Client
