@@ -37,5 +37,10 @@ MESSAGES: Final = declare(
         "fetch_not_public": _("has the address %(address)s, which is not public and not in FETCH_ALLOWED_NETWORKS"),
         "fetch_other_scheme": _("an address begins with one of %(schemes)s"),
         "fetch_status": _("answered with status %(status)s"),
+        # What a client reports that cannot be right (portal/wire/hardware.py, scheduler/wire/reported.py)
+        "reported_no_integer": _("%(field)s is not an integer from %(low)s to %(high)s"),
+        "reported_no_number": _("%(field)s is not a decimal number from %(low)s to %(high)s"),
+        "reported_in_part": _("host_info was read in part, %(reason)s"),
+        "reported_coprocs_limit": _("coprocs has more than %(limit)s entries"),
     }
 )

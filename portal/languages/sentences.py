@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.core.serializers.json import DjangoJSONEncoder
 from django.db import models
 from django.utils.translation import gettext
 
@@ -16,13 +17,25 @@ def sentence(message: Message | None) -> str:
     return "" if message is None else message.words(gettext, localised)
 
 
+class _Shown(DjangoJSONEncoder):
+    """Writes a message as its sentence, where the admin shows a column as JSON."""
+
+    def default(self, o: Any) -> Any:
+        return sentence(o) if isinstance(o, Message) else super().default(o)
+
+
 class MessageField(models.JSONField):
     """A column with a message, NULL without one."""
 
     MAX_NBYTES = 10_000
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **{"null": True, "blank": True, "editable": False, **kwargs})
+        super().__init__(*args, **{"null": True, "blank": True, "editable": False, "encoder": _Shown, **kwargs})
+
+    def deconstruct(self) -> Any:
+        name, path, args, kwargs = super().deconstruct()
+        del kwargs["encoder"]
+        return name, path, args, kwargs
 
     def db_check(self, connection: Any) -> str:
         return f"octet_length({connection.ops.quote_name(self.column)}::text) <= {self.MAX_NBYTES}"
@@ -33,9 +46,6 @@ class MessageField(models.JSONField):
 
     def get_db_prep_value(self, value: Any, connection: Any, prepared: bool = False) -> Any:
         return super().get_db_prep_value(stored(value), connection, prepared)
-
-    def validate(self, value: Any, model_instance: models.Model | None) -> None:
-        super().validate(stored(value), model_instance)
 
     def value_to_string(self, obj: models.Model) -> Any:
         return stored(self.value_from_object(obj))
