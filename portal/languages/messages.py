@@ -8,14 +8,15 @@ says, and other messages, but nothing that is formatted. `portal.languages.sente
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-MAX_TEXT_CHARS: Final = 300
+MAX_TEXT_CHARS: Final = 1000
 """Of a text among the arguments; the rest is cut off."""
 MAX_ITEMS: Final = 50
 """Of a list among the arguments."""
-MAX_NBYTES: Final = 4000
+MAX_NBYTES: Final = 8000
 """Of a message as JSON; a longer one loses its arguments."""
 VERBATIM: Final = "verbatim"
 """The code of a text that a stranger wrote, or another program: it is shown as it is."""
@@ -106,7 +107,7 @@ def at_place(place: str | Message, reason: Message) -> Message:
 
 def _argument(value: Any) -> Any:
     """The value as a message keeps it: text that a database takes, a number, a message, or a list of those."""
-    if isinstance(value, bool | int | float | Message):
+    if isinstance(value, bool | int | Message) or (isinstance(value, float) and math.isfinite(value)):
         return value
     if isinstance(value, dict) and "code" in value:
         return Message.from_json(value)

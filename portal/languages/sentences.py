@@ -12,9 +12,9 @@ from portal.languages.messages import Message
 from portal.languages.numbers import localised
 
 
-def sentence(message: Message | None) -> str:
-    """The message in the active language, with its numbers; empty if there is none."""
-    return "" if message is None else message.words(gettext, localised)
+def sentence(message: Message | str | None) -> str:
+    """The message in the active language, with its numbers; a text as it is; empty if there is none."""
+    return message.words(gettext, localised) if isinstance(message, Message) else message or ""
 
 
 class _Shown(DjangoJSONEncoder):
