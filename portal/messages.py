@@ -42,5 +42,13 @@ MESSAGES: Final = declare(
         "reported_no_number": _("%(field)s is not a decimal number from %(low)s to %(high)s"),
         "reported_in_part": _("host_info was read in part, %(reason)s"),
         "reported_coprocs_limit": _("coprocs has more than %(limit)s entries"),
+        # Why a file cannot be signed as a program (portal/wire/purposes.py)
+        "program_like_key": _(
+            "clients would take it for a new code-signing key, because its first line begins with a number and the "
+            "next one with hexadecimal digits. Put another line before them, such as a comment, or compress the file."
+        ),
+        "program_like_other_text": _(
+            "it reads as something else that has a meaning for clients or for this site: %(meaning)s."
+        ),
     }
 )

@@ -19,7 +19,6 @@ from portal.audit.admin import AuditedAdmin, AuditedForm
 from portal.languages.sentences import sentence
 from scheduler.files.store import StoringError, store_file
 from scheduler.models import AppKeyword, KeyChange, PlanClass, ReleaseDraft, RetryEntry, StoredFile, Trickle
-from scheduler.releases import texts as release_texts
 from scheduler.releases.admin import ReleasePages
 from scheduler.releases.key_pages import KeyPages
 from scheduler.submission.drafts import MAX_UPLOAD_NBYTES
@@ -171,7 +170,7 @@ class InputFileForm(forms.ModelForm):
         try:
             self.stored = store_file(cleaned.get("stored_name") or file.name, file)
         except StoringError as error:
-            self.add_error("stored_name", release_texts.error(error))
+            self.add_error("stored_name", str(error))
         return cleaned
 
 
