@@ -8,7 +8,7 @@ what they hold of somebody goes into copies of that person's data, and is erased
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -147,6 +147,10 @@ class SiteApp(AppConfig):
         """Add to the demo data, when all others have their history."""
 
     # --- asked of all ------------------------------------------------------------------------------------------
+
+    def chosen_mails(self) -> Collection[str]:
+        """Kinds of mail (`portal.ops.mail_choices.Mail`) that nobody sends, nor volunteers choose, without this app."""
+        return ()
 
     def supplied_texts(self) -> Iterable[str]:
         """Texts that this software supplies where operators may write their own, marked for translation."""

@@ -29,7 +29,6 @@ _ACCOUNT_MANAGER: Final = {
     "look-after-accounts": ("accounting.tasks.look_after_accounts", 60),
     "learn-addresses": ("accounting.tasks.learn_addresses", 3600),
     "import-statistics": ("accounting.tasks.import_statistics", 300),
-    "send-campaigns": ("accounting.tasks.send_campaigns", 600),
     "follow-tasks": ("accounting.tasks.follow_tasks", 300),
 }
 _EMULATOR: Final = {

@@ -22,10 +22,9 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounting import tasks
-from accounting.mails import campaigns
-from accounting.mails.admin_pages import CampaignAdmin
-from accounting.models import MailCampaign
+from extras.win_back_mails import campaigns, tasks
+from extras.win_back_mails.admin import CampaignAdmin
+from extras.win_back_mails.models import MailCampaign
 from portal.models import Host, MailChoice, SentMail, User
 from portal.ops.mails import MailServerDown
 from tests.support.mail_server import MailServer
@@ -301,17 +300,17 @@ class TestTheOperator:
     ) -> None:
         volunteer("lapsed")
         form = {"title": "New projects", "text": "There is work again.", "lapsed_days": "90"}
-        page = text_of(desk.post("/admin/accounting/mailcampaign/add/", form, follow=True))
+        page = text_of(desk.post("/admin/win_back_mails/mailcampaign/add/", form, follow=True))
         assert "Hello Volunteer, There is work again." in page
         campaign = MailCampaign.objects.get()
-        address = f"/admin/accounting/mailcampaign/{campaign.pk}/change/"
+        address = f"/admin/win_back_mails/mailcampaign/{campaign.pk}/change/"
         with django_capture_on_commit_callbacks(execute=True):
-            desk.post(address, {**form, "accounting_mailcampaign_send_test": ""})
+            desk.post(address, {**form, "win_back_mails_mailcampaign_send_test": ""})
             # The row is not locked while a mail server is waited for.
             assert not mail.outbox
         assert [message.subject[:6] for message in mail.outbox] == ["[Test]"]
         assert campaigns.send_some(NOW) == 0
-        desk.post(address, {**form, "accounting_mailcampaign_begin": ""})
+        desk.post(address, {**form, "win_back_mails_mailcampaign_begin": ""})
         mail.outbox.clear()
         assert campaigns.send_some(NOW) == 1
         # What was sent is not changed afterwards.
@@ -321,11 +320,11 @@ class TestTheOperator:
 
     def test_stops_it(self, desk: Client, campaign: MailCampaign) -> None:
         volunteer("lapsed")
-        address = f"/admin/accounting/mailcampaign/{campaign.pk}/change/"
-        desk.post(address, {"accounting_mailcampaign_stop": ""})
+        address = f"/admin/win_back_mails/mailcampaign/{campaign.pk}/change/"
+        desk.post(address, {"win_back_mails_mailcampaign_stop": ""})
         assert campaigns.send_some(NOW) == 0
 
-    @pytest.mark.parametrize("button", ["_save", "accounting_mailcampaign_send_test"])
+    @pytest.mark.parametrize("button", ["_save", "win_back_mails_mailcampaign_send_test"])
     def test_saves_nothing_over_what_workers_and_others_did_meanwhile(
         self, desk: Client, monkeypatch: pytest.MonkeyPatch, button: str
     ) -> None:
@@ -338,8 +337,22 @@ class TestTheOperator:
 
         monkeypatch.setattr(CampaignAdmin, "save_model", meanwhile)
         form = {"title": "Another", "text": "T", "lapsed_days": "90", button: ""}
-        page = text_of(desk.post(f"/admin/accounting/mailcampaign/{campaign.pk}/change/", form, follow=True))
+        page = text_of(desk.post(f"/admin/win_back_mails/mailcampaign/{campaign.pk}/change/", form, follow=True))
         assert "can no longer be changed" in page
         campaign.refresh_from_db()
         found = (campaign.title, campaign.released_at, campaign.stopped_at, campaign.nsent)
         assert found == ("New projects", NOW, NOW, 7)
+
+
+@pytest.mark.parametrize(("extras", "is_offered"), [(["win_back_mails"], True), ([], False)])
+def test_volunteers_are_asked_about_these_mails_where_they_are_sent(
+    client: Client, settings: Settings, extras: list[str], is_offered: bool
+) -> None:
+    settings.EXTRAS = extras
+    user = volunteer("ada")
+    client.force_login(user)
+    page = "/account/email-preferences/"
+    assert ('name="lapsed"' in client.get(page).text) is is_offered
+    client.post(page, {"silent_days": 3})
+    # What was chosen before stays where nobody is asked.
+    assert MailChoice.objects.get(user=user).lapsed is not is_offered

@@ -17,8 +17,8 @@ from unfold.admin import ModelAdmin
 from unfold.decorators import action
 from unfold.enums import ActionVariant
 
-from accounting.mails import campaigns
-from accounting.models import MailCampaign
+from extras.win_back_mails import campaigns
+from extras.win_back_mails.models import MailCampaign
 from portal.models import User
 from portal.ops.mails import MailServerDown
 
@@ -26,6 +26,7 @@ WRITTEN = ("title", "text", "lapsed_days")
 NUMBERS = ("state", "ndue", "nsent", "nfailed", "released_at", "stopped_at", "finished_at")
 
 
+@admin.register(MailCampaign)
 class CampaignAdmin(ModelAdmin):
     """A mail that is being sent is not changed any more; it is not deleted either, so that nobody gets it twice."""
 
@@ -125,10 +126,10 @@ class CampaignAdmin(ModelAdmin):
         self, request: HttpRequest, obj: MailCampaign, post_url_continue: str | None = None
     ) -> HttpResponse:
         messages.success(request, gettext("Saved. Check the preview below and send it to yourself first."))
-        return redirect("admin:accounting_mailcampaign_change", obj.pk)
+        return redirect("admin:win_back_mails_mailcampaign_change", obj.pk)
 
     def response_change(self, request: HttpRequest, obj: MailCampaign) -> HttpResponse:
-        return redirect("admin:accounting_mailcampaign_change", obj.pk)
+        return redirect("admin:win_back_mails_mailcampaign_change", obj.pk)
 
 
 def _is_running(object_id: Any) -> bool:

@@ -21,7 +21,7 @@ from django.db import transaction
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
 from django.db.models.functions import Coalesce
 
-from accounting.models import MailCampaign
+from extras.win_back_mails.models import MailCampaign
 from portal.models import Host, SentMail, User
 from portal.ops.mail_choices import Mail, claim
 from portal.ops.mails import MailServerDown, compose, recipients
@@ -32,7 +32,7 @@ log = structlog.get_logger("mails")
 MAILS_PER_RUN: Final = 100
 RETRY_AFTER: Final = tuple(dt.timedelta(hours=hours) for hours in (1, 4, 12, 24))
 """After each refusal for now; one more is for good."""
-_TEMPLATE: Final = "accounting/mails/lapsed"
+_TEMPLATE: Final = "win_back_mails/mail"
 _DAY: Final = dt.timedelta(days=1)
 _YEAR: Final = dt.timedelta(days=365)
 
