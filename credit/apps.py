@@ -38,9 +38,8 @@ class CreditConfig(extras.SiteApp):
 
     def consents(self) -> Sequence[Consent]:
         from credit.export.consent import HOSTS, STATISTICS
-        from credit.top_lists.consent import TOP_LISTS
 
-        return [STATISTICS, HOSTS, TOP_LISTS]
+        return [STATISTICS, HOSTS]
 
     def maintenance_jobs(self) -> Sequence[Job]:
         from credit.export.run import EXPORT

@@ -23,17 +23,14 @@ class SchedulerConfig(extras.SiteApp):
     room = "project"
 
     def ready(self) -> None:
-        from credit.top_lists.count import archives
         from portal.audit.register import audit
         from scheduler.lifecycle import figures
-        from scheduler.lifecycle.archived_credit import archived_credit_for_apps
         from scheduler.models import AppKeyword, PlanClass
         from scheduler.releases import second_person
         from scheduler.releases import steps as release_steps
 
         if self.is_in_use:
             figures.register()
-        archives.append(archived_credit_for_apps)
         audit(PlanClass)
         audit(AppKeyword)
         release_steps.register()

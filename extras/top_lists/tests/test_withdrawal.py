@@ -10,8 +10,8 @@ from django.db import connection, transaction
 from django.test import Client
 from django.utils import timezone
 
-from credit.models import ListedAppCredit, ListedVolunteer
-from credit.top_lists import consent, sql
+from extras.top_lists import consent, sql
+from extras.top_lists.models import ListedAppCredit, ListedVolunteer
 from portal.models import ConsentEvent, User
 from tests.support.credit_factories import make_app
 

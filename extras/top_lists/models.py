@@ -11,9 +11,8 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from credit.engine.rules import MAX_STATISTIC
-from credit.models.apps import App
+from credit.models import App, Team
 from credit.models.common import within
-from credit.models.teams import Team
 from portal.models import MAX_NAME_CHARS, User
 
 

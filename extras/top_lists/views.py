@@ -13,8 +13,8 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods, require_safe
 
 from credit.models import App
-from credit.top_lists import consent, reads
-from credit.top_lists.forms import ListingForm
+from extras.top_lists import consent, reads
+from extras.top_lists.forms import ListingForm
 from portal.people.access import signed_in
 
 
@@ -29,7 +29,7 @@ def volunteers(request: HttpRequest) -> HttpResponse:
         "apps": App.objects.only("name", "user_friendly_name").order_by("user_friendly_name", "pk"),
         "query": urlencode(named),
     }
-    return render(request, "credit/top_lists/volunteers.html", context)
+    return render(request, "top_lists/volunteers.html", context)
 
 
 @require_safe
@@ -37,7 +37,7 @@ def teams(request: HttpRequest) -> HttpResponse:
     """Which teams have the most credit?"""
     choice = reads.read_choice(request.GET.dict())
     context = {"choice": choice, "page": reads.teams(choice), "query": urlencode({"by": choice.by})}
-    return render(request, "credit/top_lists/teams.html", context)
+    return render(request, "top_lists/teams.html", context)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -59,4 +59,4 @@ def choose(request: HttpRequest) -> HttpResponse:
         return redirect("top_lists_consent")
     context = {"form": form, "wording": consent.TOP_LISTS.shown, "listed": listed}
     status = 422 if form.is_bound else 200
-    return render(request, "credit/top_lists/consent.html", context, status=status)
+    return render(request, "top_lists/consent.html", context, status=status)

@@ -10,10 +10,11 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from credit.models import App, ListedAppCredit, ListedVolunteer, Result, Team, UserCredit, ValidateState
+from credit.models import App, Result, Team, UserCredit, ValidateState
 from credit.teams import membership
-from credit.top_lists import consent, count, reads, sql
-from credit.top_lists.reads import Choice
+from extras.top_lists import consent, count, reads, sql
+from extras.top_lists.models import ListedAppCredit, ListedVolunteer
+from extras.top_lists.reads import Choice
 from portal.models import User
 from scheduler.models import ArchivedTask, ArchivedWorkunit
 from tests.support.credit_factories import make_app, make_result, make_success, make_workunit
@@ -214,7 +215,7 @@ def test_pages_go_on_with_the_next_place(client: Client) -> None:
 def many(nusers: int) -> None:
     fill(nusers, hosts_each=0)
     with connection.cursor() as cursor:
-        cursor.execute("INSERT INTO credit_listedvolunteer SELECT 0, 0, now(), id, '', now() FROM portal_user")
+        cursor.execute("INSERT INTO top_lists_listedvolunteer SELECT 0, 0, now(), id, '', now() FROM portal_user")
     count.count()
 
 
@@ -252,7 +253,7 @@ def test_a_page_is_read_by_an_index_without_sorting_everybody(by: str) -> None:
     """Of 2,000 listed volunteers a page reads 50; a sort, or a scan of the table, would read them all."""
     many(2000)
     with connection.cursor() as cursor:
-        cursor.execute("ANALYZE credit_listedvolunteer, portal_user, credit_membership, credit_team")
+        cursor.execute("ANALYZE top_lists_listedvolunteer, portal_user, credit_membership, credit_team")
         cursor.execute("EXPLAIN " + sql.VOLUNTEERS.format(by=by), {"limit": 51, "offset": 0})
         plan = "\n".join(row[0] for row in cursor.fetchall())
     assert f"listedvolunteer_{by.split('_')[0]}" in plan and "Sort" not in plan, plan

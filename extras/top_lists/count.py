@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from django.db import connection, transaction
 
-from credit.top_lists import sql
+from extras.top_lists import sql
 
 
 class AppCredit(NamedTuple):
-    """What a volunteer's archived tasks of an app were granted."""
+    """What a volunteer's tasks of an app were granted."""
 
     user_id: int
     app_id: int
     credit: float
-
-
-archives: Final[list[Callable[[], Iterable[AppCredit]]]] = []
-"""Functions of other apps that archive results: sums of listed volunteers. Each app adds its own when it is ready."""
 
 
 def count() -> None:
@@ -31,13 +26,9 @@ def count() -> None:
 
 
 def count_apps() -> None:
-    """Credit of listed volunteers for each app. Two transactions: one reads, the other writes."""
-    begins = not connection.in_atomic_block
-    with transaction.atomic(), connection.cursor() as cursor:
-        if begins:
-            # Of one snapshot: what is archived between two statements would be in neither.
-            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        cursor.execute(sql.GRANTED_FOR_APPS, _columns([row for archive in archives for row in archive()]))
+    """Credit of listed volunteers for each app. One statement reads, a transaction writes."""
+    with connection.cursor() as cursor:
+        cursor.execute(sql.GRANTED_FOR_APPS)
         sums = [AppCredit(*row) for row in cursor.fetchall()]
     with transaction.atomic(), connection.cursor() as cursor:
         columns = _columns(sums)

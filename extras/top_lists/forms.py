@@ -1,4 +1,4 @@
-"""Checks what a volunteer enters about being shown."""
+"""Checks what volunteers enter: about being shown, and about a new team."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
+from credit.models import Team
 from portal.models import MAX_NAME_CHARS
 from portal.people.accounts import ClientAuthError, check_name
 
@@ -29,3 +30,16 @@ class ListingForm(forms.Form):
             except ClientAuthError as error:
                 raise ValidationError(_("Use only letters, digits and other visible characters.")) from error
         return name
+
+
+class TeamForm(forms.ModelForm):
+    """A new team."""
+
+    url = forms.URLField(label=_("Web address"), required=False, max_length=200, assume_scheme="https")
+
+    class Meta:
+        model = Team
+        fields = ("name", "type", "url", "country", "description")
+
+    def clean_name(self) -> str:
+        return " ".join(str(self.cleaned_data["name"]).split())

@@ -8,8 +8,8 @@ from typing import Final
 from django.db import connection, transaction
 from django.utils.translation import gettext_lazy as _
 
-from credit.models import ListedVolunteer
-from credit.top_lists import sql
+from extras.top_lists import sql
+from extras.top_lists.models import ListedVolunteer
 from portal.models import User
 from portal.people import consents
 from portal.people.consents import Kind, Wording

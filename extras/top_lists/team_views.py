@@ -12,8 +12,8 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from credit.models import Team
 from credit.teams import membership, reads
-from credit.teams.forms import TeamForm
-from credit.top_lists import reads as top_lists
+from extras.top_lists import reads as top_lists
+from extras.top_lists.forms import TeamForm
 from portal.people.access import signed_in
 
 
@@ -23,7 +23,7 @@ def teams(request: HttpRequest) -> HttpResponse:
     context: dict[str, Any] = {"teams": reads.search(request.GET.get("q", "")[:100]), "words": request.GET.get("q", "")}
     if request.user.is_authenticated:
         context["own"] = reads.team_of(signed_in(request))
-    return render(request, "credit/teams/teams.html", context)
+    return render(request, "teams/teams.html", context)
 
 
 @require_safe
@@ -43,7 +43,7 @@ def team(request: HttpRequest, pk: int) -> HttpResponse:
         context["is_member"] = reads.team_of(user) == found
         if found.founder_id == user.pk:
             context["others"] = reads.others_in(found, user)
-    return render(request, "credit/teams/team.html", context)
+    return render(request, "teams/team.html", context)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -58,7 +58,7 @@ def new(request: HttpRequest) -> HttpResponse:
             form.add_error("name", str(refused))
         else:
             return redirect("team", made.pk)
-    return render(request, "credit/teams/new.html", {"form": form})
+    return render(request, "teams/new.html", {"form": form})
 
 
 @require_POST

@@ -11,7 +11,7 @@ from django.db import connection
 from django.utils.translation import gettext as _
 
 from credit.models import App, Team
-from credit.top_lists import sql
+from extras.top_lists import sql
 
 PAGE_ROWS: Final = 50
 MAX_PAGES: Final = 200
