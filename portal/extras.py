@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from prometheus_client.registry import Collector
 
     from portal.dashboard.navigation import Page
+    from portal.dashboard.registry import Part
     from portal.maintenance.jobs import Job
     from portal.models import Host, User
     from portal.people.consents import Kind as Consent
@@ -123,6 +124,10 @@ class SiteApp(AppConfig):
     def periodic_tasks(self) -> Mapping[str, Periodic]:
         """By the name of the entry in the timetable."""
         return {}
+
+    def figures(self) -> Sequence[Part]:
+        """Of the dashboard and of the public status."""
+        return ()
 
     def collectors(self) -> Sequence[Collector]:
         """What /metrics reads when it is asked."""
