@@ -167,7 +167,7 @@ def check_production(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[
     if settings.DEMO:
         found.append(
             checks.Warning(
-                "DEMO is on: a site without accounts gets a volunteer whose password everybody can read in the sources.",
+                "DEMO is on: a site without accounts gets a volunteer whose password is in the sources.",
                 hint="Set DEMO=no.",
                 id="cobblestone.W032",
             )

@@ -14,7 +14,7 @@ from psycopg_pool import PoolTimeout
 
 from portal.clients import batching
 from portal.clients.batching import Batcher
-from portal.clients.wants import Call, Once, Steps, Turn
+from portal.clients.wants import Call, Once, Turn
 from portal.databases import deadline
 from portal.databases.deadline import LEAST_SECS, WAIT_SECS, Deadline
 from portal.databases.postgresql.base import DatabaseWrapper
@@ -94,9 +94,9 @@ def test_djangos_pool_is_waited_for_as_long_as_is_left(clock: Clock, django_with
 
 
 def test_threads_and_what_requests_share_have_the_requests_deadline() -> None:
-    def ask() -> Steps[Any]:
-        in_thread = yield Call(deadline.current)
-        shared = yield Once("shared", lambda: once(Call(deadline.current)))
+    async def ask() -> Any:
+        in_thread = await Call(deadline.current)
+        shared = await Once("shared", lambda: once(Call(deadline.current)))
         return deadline.current(), in_thread, shared
 
     async def work() -> Any:
@@ -110,22 +110,23 @@ def test_threads_and_what_requests_share_have_the_requests_deadline() -> None:
     assert isinstance(own, Deadline) and own is in_thread is shared
 
 
-def _swallow() -> Steps[list[str]]:
+async def _swallow() -> list[str]:
     """Two queries, of which the use case tolerates that they fail."""
     errors = []
     for _ in range(2):
         try:
-            yield Calculate(1)
+            await Calculate(1)
         except PoolTimeout as error:
             errors.append(str(error))
     return errors
 
 
-def _in_turn() -> Steps[Any]:
-    yield Turn("one computer")
-    return (yield Calculate(1))
+async def _in_turn() -> Any:
+    await Turn("one computer")
+    return await Calculate(1)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(("nrequests", "steps"), [(1, _swallow), (5, _in_turn)])
 def test_one_wait_in_vain_is_enough_for_a_request_and_for_those_behind_it(
     monkeypatch: pytest.MonkeyPatch, nrequests: int, steps: Any

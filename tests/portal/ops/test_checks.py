@@ -234,11 +234,11 @@ def test_every_message_says_what_to_do(settings: Settings, tmp_path: Path) -> No
     settings.SECRET_KEY = settings.ACCOUNT_KEY_SECRET = "short"
     settings.EMAIL_BACKEND = "django.core.mail.backends.dummy.EmailBackend"
     settings.AM_SIGNING_KEY_PUBLIC = tmp_path / "none"
-    settings.SECURE_SSL_REDIRECT = True
+    settings.SECURE_SSL_REDIRECT = settings.DEMO = True
     found = [*checks.check_site_url(None), *checks.check_production(None), *checks.check_services(None)]
     # An address without a dot, no TLS, no proxy, no second factor, a short secret that is used twice, no mail, no key,
-    # and names of one's own machine.
-    assert len(found) == 9
+    # the demo, and names of one's own machine.
+    assert len(found) == 10
     assert all(message.hint for message in found)
 
 
