@@ -27,6 +27,7 @@ from accounting.project_setup.accounts import WEAK, AccountProblem
 from accounting.rpc import account_keys
 from accounting.wire.project_replies import AccountInfo
 from portal.fetch.errors import AddressRefused
+from portal.languages.messages import Message
 from portal.people.key_mails import send_words
 
 log = structlog.get_logger("projects")
@@ -47,7 +48,7 @@ class Finding:
 
     state: State
     key: str = ""
-    words: str = ""
+    reason: Message | None = None
     info: AccountInfo | None = None
     can_check: bool = False
     credit: tuple[float, float] | None = None
@@ -156,8 +157,9 @@ def _described(account: OwnAccount, key: str, *, is_given: bool = False) -> Find
 
 def _refusal(error: AccountProblem, secret: str, *, is_key: bool) -> Finding:
     """What volunteers are told: not the secret, which the project may repeat, nor which addresses are inside."""
-    words = "" if isinstance(error.__cause__, AddressRefused) else str(error).replace(secret, "…")
-    return Finding(State(state_of_refusal(error.error_num, is_key=is_key)), words=words[:300])
+    is_inside = isinstance(error.__cause__, AddressRefused)
+    reason = None if is_inside else accounts.without(error.message, secret)
+    return Finding(State(state_of_refusal(error.error_num, is_key=is_key)), reason=reason)
 
 
 def _credit(account: OwnAccount, number: int) -> tuple[float, float] | None:
@@ -185,7 +187,7 @@ def _note(asked: OwnAccount, found: Finding, now: dt.datetime) -> None:
         if found.state != account.state:
             account.state_at = now
         is_broken = found.state == State.KEY_REFUSED and account.state == State.WORKS
-        account.state, account.words, account.check_after = found.state, found.words, _next_check(now)
+        account.state, account.reason, account.check_after = found.state, found.reason, _next_check(now)
         if found.info is not None:
             account.number, account.name = found.info.id, found.info.name
         if found.credit is not None:

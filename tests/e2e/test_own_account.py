@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from django.conf import global_settings
@@ -22,7 +20,7 @@ from tests.support.accounting_factories import make_project
 from tests.support.boinc_client import BoincClient
 from tests.support.browser_visitor import sign_in
 from tests.support.mini_project import MiniProject
-from tests.support.site_process import Site, celery_worker
+from tests.support.site_process import Site
 from tests.support.wait import wait_until
 
 PASSWORD = "many small stones"
@@ -30,11 +28,9 @@ LOGIN, SECRET = "volunteer@project.example.org", "secret of the project"
 
 
 @pytest.fixture
-def site(transactional_db: None, site_var_dir: Path, tmp_path: Path) -> Iterator[Site]:
-    """One that may ask servers on this machine, with a worker."""
-    running = Site(site_var_dir, tmp_path / "site.log", FETCH_ALLOWED_NETWORKS="127.0.0.0/8")
-    with running, celery_worker(running.environment, tmp_path / "worker.log", "--queues", "celery,requested"):
-        yield running
+def site_settings() -> dict[str, str]:
+    """It may ask servers on this machine."""
+    return {"FETCH_ALLOWED_NETWORKS": "127.0.0.0/8"}
 
 
 @pytest.fixture
@@ -47,7 +43,7 @@ def volunteer(alice: User, settings: Settings) -> User:
 
 
 def test_its_weak_key_is_looked_up_and_the_client_computes_with_it(
-    site: Site, volunteer: User, boinc_client: BoincClient, page: Page
+    site: Site, worker: None, volunteer: User, boinc_client: BoincClient, page: Page
 ) -> None:
     weak_key = f"1_{secrets.token_hex(16)}"
     login = (LOGIN, client_password_hash(SECRET, LOGIN))
@@ -80,7 +76,7 @@ def test_its_weak_key_is_looked_up_and_the_client_computes_with_it(
 
 
 def test_a_client_that_was_attached_by_hand_loses_nothing_when_its_account_is_taken_over(
-    site: Site, volunteer: User, boinc_client: BoincClient, page: Page
+    site: Site, worker: None, volunteer: User, boinc_client: BoincClient, page: Page
 ) -> None:
     weak_key = f"1_{secrets.token_hex(16)}"
     login = (LOGIN, client_password_hash(SECRET, LOGIN))

@@ -205,17 +205,17 @@ class TestWaysToAnAccount:
     ) -> None:
         fake.words = "no such key: 0123secret"
         volunteer.sends({"action": "key", "account_key": "0123secret"})
-        assert volunteer.worker_asks().words == "The project refused: no such key: … (error -136)."
+        assert str(volunteer.worker_asks().reason) == "The project refused: no such key: … (error -136)."
         hashed = client_password_hash("wrong", EMAIL)
         fake.words = f"no such hash: {hashed}"
         volunteer.sends(LOGIN | {"password": "wrong"})
-        assert volunteer.worker_asks().words == "The project refused: no such hash: … (error -206)."
+        assert str(volunteer.worker_asks().reason) == "The project refused: no such hash: … (error -206)."
         assert "0123secret" not in whole_database() and hashed not in whole_database()
 
     def test_which_address_a_project_has_inside_is_not_told(self, volunteer: Volunteer, settings: Settings) -> None:
         settings.FETCH_ALLOWED_NETWORKS = []
         volunteer.sends(LOGIN)
-        assert (volunteer.worker_asks().state, volunteer.account.words) == (State.UNREACHABLE, "")
+        assert (volunteer.worker_asks().state, volunteer.account.reason) == (State.UNREACHABLE, None)
 
     @pytest.mark.parametrize(
         ("nonsense", "words"),
@@ -237,7 +237,7 @@ class TestWaysToAnAccount:
         fake.nonsense = nonsense
         volunteer.sends(LOGIN)
         account = volunteer.worker_asks()
-        assert (account.state, volunteer.key) == (State.UNREACHABLE, "") and words in account.words
+        assert (account.state, volunteer.key) == (State.UNREACHABLE, "") and words in str(account.reason)
         assert "10.0.0.7" not in volunteer.page
 
     def test_a_project_that_is_down_stores_nothing(self, volunteer: Volunteer, fake: FakeProject) -> None:
