@@ -8,7 +8,6 @@ published as a JSON Schema (emulator.files.scenario_schema).
 
 from __future__ import annotations
 
-from emulator.engine.scenario.whole import MAX_NOTE_CHARS
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
@@ -23,6 +22,7 @@ from cattrs.strategies import configure_tagged_union
 from emulator.engine.policies.names import PolicyName
 from emulator.engine.scenario import DAY_SECS, Event, Scenario, ScenarioError, StartState
 from emulator.engine.scenario.checks import Between, Chars, check_limits, check_text
+from emulator.engine.scenario.whole import MAX_NOTE_CHARS
 from portal.languages.messages import VERBATIM, Message, MessageError
 
 VERSION: Final = 1
