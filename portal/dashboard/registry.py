@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from django.db import connection
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from portal.dashboard.rules import Points, Trouble
-from portal.languages.stored import translated
+from portal.languages.sentences import unpacked
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -75,12 +76,14 @@ Markers = Callable[[dt.datetime, dt.datetime], Sequence[Marker]]
 Rows = list[list[object]]
 
 words: Final[list[str]] = []
-"""Marked texts that labels of series and cells of tables are made of. Each app adds its own when it is ready."""
+"""Marked texts that are labels of series and cells of tables, or the end of one behind a name. Each app adds its own
+when it is ready."""
 
 
 def label_text(label: str) -> str:
     """A label or cell, as it was kept in English, in the page's language; names of things as they are."""
-    return translated(label, [label] if label in words else words)
+    name, comma, last = label.rpartition(", ")
+    return f"{name}{comma}{gettext(last)}" if last in words else unpacked(label)
 
 
 @dataclass(frozen=True, slots=True)
