@@ -22,12 +22,10 @@ from unfold.widgets import UnfoldAdminPasswordWidget
 from accounting.engine import preferences
 from accounting.engine.addresses import address_key
 from accounting.engine.reconciliation import expected_range
-from accounting.mails.admin_pages import CampaignAdmin
 from accounting.models import (
     AccountSettings,
     Announcement,
     HostClient,
-    MailCampaign,
     Note,
     Project,
     ProjectAddress,
@@ -378,7 +376,6 @@ class AccountSettingsAdmin(ModelAdmin):
 
 
 admin.site.register(Announcement, AnnouncementAdmin)
-admin.site.register(MailCampaign, CampaignAdmin)
 admin.site.register(StatisticsImport, StatisticsImportAdmin)
 
 

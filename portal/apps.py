@@ -15,6 +15,7 @@ from portal import extras
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
 
+    from portal.dashboard.registry import Part
     from portal.maintenance.jobs import Job
 
 
@@ -33,8 +34,6 @@ class PortalConfig(extras.SiteApp):
         from portal.audit import rights_requests, signed_log
         from portal.audit.register import audit
         from portal.audit.who import sign
-        from portal.dashboard import services
-        from portal.maintenance import figures as maintenance_figures
         from portal.models import Change, SiteText
         from portal.object_storage import checks as object_storage_checks
         from portal.operators import rights_texts, roles
@@ -55,12 +54,16 @@ class PortalConfig(extras.SiteApp):
         Permission.add_to_class("__str__", rights_texts.permission_text)
         for app in extras.apps_in_use():
             settings.CELERY_BEAT_SCHEDULE.update(as_celery(app.periodic_tasks()))
-        services.register()
-        maintenance_figures.register()
         rights_requests.register()
         audit(SiteText)
         pre_save.connect(sign, sender=Change)
         post_save.connect(signed_log.take_change, sender=Change)
+
+    def figures(self) -> Sequence[Part]:
+        from portal.dashboard.services import PARTS
+        from portal.maintenance.figures import PART
+
+        return [*PARTS, PART]
 
     def collectors(self) -> Sequence[Collector]:
         from portal.beat import BeatMetrics

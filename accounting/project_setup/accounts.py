@@ -54,6 +54,11 @@ class AccountProblem(MessageError):
         self.status, self.error_num = status, error_num
 
     @property
+    def is_unreachable(self) -> bool:
+        """Whether there was no answer; another time there may be one."""
+        return isinstance(self.__cause__, FetchError) and not self.is_not_there
+
+    @property
     def is_not_there(self) -> bool:
         """Whether the project does not have the page, or shows it to nobody."""
         return self.status in _NOT_THERE
@@ -110,11 +115,19 @@ def account_info(project: Project, key: str) -> AccountInfo:
 
 
 def account_credit(project: Project, number: int) -> tuple[float, float] | None:
-    """Total and recent average that the project publishes of the account; None: it does not. Blocks."""
-    with suppress(AccountProblem):
+    """Total and recent average that the project publishes of the account; None: it does not. Blocks.
+
+    Raises AccountProblem if it cannot be asked.
+    """
+    if number <= 0:
+        return None
+    try:
         query = {"userid": str(number), "format": "xml"}
         return _ask(f"{web_rpc_base(project)}show_user.php", query, parse_account_credit)
-    return None
+    except AccountProblem as error:
+        if error.is_unreachable:
+            raise
+        return None
 
 
 def _ask(url: str, query: dict[str, str], parse: Callable[[bytes], _T]) -> _T:
@@ -194,7 +207,7 @@ def _note(project: Project, trial: Trial, key: str, now: dt.datetime) -> Trial:
 
     The first key of its programs counts as seen. Another one later may be a thief's: it is marked until seen.
     """
-    trial = replace(trial, message=_without(trial.message, key))
+    trial = replace(trial, message=without(trial.message, key))
     locked = Project.objects.select_for_update(no_key=True).get(pk=project.pk)
     profile = ProjectProfile.objects.select_for_update().filter(project=locked).first()
     # A project that was never asked what it is still has its trials noted; it is asked from then on.
@@ -209,5 +222,6 @@ def _note(project: Project, trial: Trial, key: str, now: dt.datetime) -> Trial:
     return trial
 
 
-def _without(message: Message, key: str) -> Message:
-    return Message.from_json(json.loads(json.dumps(message.to_json(), ensure_ascii=False).replace(key, "…")))
+def without(message: Message, secret: str) -> Message:
+    """The message with the secret left out, which the project may have repeated."""
+    return Message.from_json(json.loads(json.dumps(message.to_json(), ensure_ascii=False).replace(secret, "…")))

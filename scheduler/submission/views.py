@@ -16,6 +16,7 @@ from credit.models import Batch
 from portal.languages.sentences import sentence
 from portal.models import User
 from portal.people.access import signed_in
+from portal.web.parameters import unknown_parameters
 from scheduler.files.views import send
 from scheduler.models import KeptOutput
 from scheduler.submission import batches, output_archive, retry
@@ -90,7 +91,7 @@ def batch_jobs(request: HttpRequest, pk: int) -> HttpResponse:
     batch = _batch(request, pk)
     state = request.GET.get("state", "")
     after = request.GET.get("after", "0")
-    problems = []
+    problems = unknown_parameters(request.GET, ("state", "after"))
     if state not in ("", *JOB_STATES):
         problems.append(
             gettext("There are no jobs in the state “%(text)s”. States are: %(known)s. Jobs in all states are shown.")

@@ -92,6 +92,7 @@ def test_wishes_for_the_computer_hold(alice: User, projects: list[Project]) -> N
     assert with_parameters(found, {}) == found
 
 
+@pytest.mark.system
 def test_a_computers_page_leads_to_the_answer(signed_in: Client, alice: User, projects: list[Project]) -> None:
     """Two tasks of 30 hours on one CPU, due in two days: one of them must be late, and the answer names it."""
     computer = attach(alice)

@@ -20,6 +20,8 @@ from portal.models import RequestedWork
 from portal.requested_work import queue
 from tests.support.emulator_experiments import begin, carry_out, trial
 
+pytestmark = pytest.mark.system
+
 
 def test_a_run_that_is_taken_twice_runs_once(signed_in: Client) -> None:
     experiment = begin(signed_in)

@@ -58,7 +58,7 @@ def admin_pages(rows: dict[str, Model]) -> Iterator[str]:
     ids = {label.partition(".")[2]: str(row.pk) for label, row in rows.items()}
     yield from ("/" + (page.path or page.route).format(**ids) for page in PAGES)
     yield from (f"/admin/{app}/" for app in APP_PAGES)
-    yield from (history_address(figure.name) for panel in registry.panels.values() for figure in panel.figures)
+    yield from (history_address(figure.name) for panel in registry.panels().values() for figure in panel.figures)
 
 
 def text_of(response: HttpResponseBase) -> str:
