@@ -15,6 +15,7 @@ from accounting.models import Project, UserProject
 from credit.models import App, Platform, ProcessorType
 from portal.audit.undo import proposal_of
 from portal.audit.values import lines_of
+from portal.languages.sentences import unpacked
 from portal.models import Change, User
 from scheduler.models import PlanClass
 from tests.support.admin_forms import form_values, post_form
@@ -182,7 +183,7 @@ def test_what_an_operator_does_to_a_volunteers_account_is_kept_without_the_volun
     assert post_form(operator, choice, new_account_key="volunteers_key", resource_share="20").status_code == 302
     change = last_change()
     assert change.changes == {"resource_share": [50.0, 20.0], "account_key": ["(none)", "(not shown)"]}
-    assert change.object_repr == f"account of person {mara.pk} at Rosetta"
+    assert unpacked(change.object_repr) == f"account of person {mara.pk} at Rosetta"
     assert "Undo" not in operator.get(f"/admin/portal/change/{change.pk}/change/").content.decode()
     operator.post(f"/admin/accounting/userproject/{choice.pk}/delete/", {"post": "yes"})
     assert last_change().action == Change.Action.DELETE

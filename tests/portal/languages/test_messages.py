@@ -141,6 +141,7 @@ def test_what_a_column_cannot_hold_is_cut() -> None:
     assert Message("ask_error", host=["ä" * 300] * 50, words="").to_json() == {"code": "ask_error", "args": {}}
 
 
+@pytest.mark.system
 @pytest.mark.django_db
 def test_a_column_holds_a_message_or_nothing() -> None:
     row = StatisticsImport.objects.create(project=make_project("Alpha"))
