@@ -24,7 +24,7 @@ from accounting.engine.choice.facts import CPU, Computer, Trouble, Volunteer
 from accounting.engine.choice.rules import choose_shares
 from accounting.engine.choice.troubles import StoredTroubles, current_troubles
 from accounting.engine.host_wishes import NO_WISHES
-from accounting.engine.returns import shortest_way
+from accounting.engine.returns import smallest_remaining
 from accounting.engine.states import NoteKind, ProjectState, Settlement
 from accounting.rpc import catalogue
 from accounting.rpc.attachments import Attachments, account_key, is_key_of_owner
@@ -323,7 +323,7 @@ def _secs_of_reset(account: Account, outcome: Outcome, since_secs: int) -> float
     soonest = inf
     for id_ in outcome.listed:
         row, before = outcome.rows.get(id_), account.projects.get(id_)
-        if row is not None and (way_us := shortest_way(row)):
+        if row is not None and (way_us := smallest_remaining(row)):
             secs = way_us / (3 * MICRO * max(1, instances))
             is_idle = before is not None and before.reported == row.reported
             soonest = min(soonest, max(secs, 2 * since_secs) if is_idle else secs)
