@@ -91,7 +91,7 @@ HELP: Final[dict[str, Help]] = {
         "portal.erase_account",
         "support_erased",
         _("Delete the account"),
-        _("All of it is erased in two weeks, unless the person signs in before. They are told by mail."),
+        _("All of it is erased in two weeks, unless the person signs in before then. They are told by mail."),
         support.erase,
         lambda seen: seen.account.deletion_asked_at is None,
     ),

@@ -127,7 +127,7 @@ def test_an_undo_that_the_database_would_refuse_says_why(operator: Client) -> No
     PlanClass.objects.filter(pk=plan_class.pk).update(processor_type=ProcessorType.CPU, gpu_usage=0)
     response = undo(operator, change)
     assert response.status_code == 200
-    assert "These values do not go together" in response.content.decode().replace("these", "These")
+    assert "These values can’t be combined" in response.content.decode().replace("these", "These")
     plan_class.refresh_from_db()
     assert plan_class.avg_ncpus == 1
 
