@@ -26,11 +26,10 @@ class CreditConfig(extras.SiteApp):
     def ready(self) -> None:
         from credit import changes
         from credit.models import App, AppVersion, Platform
-        from credit.pages.setting_texts import APP_LABELS, VERSION_LABELS
         from portal.audit.register import audit
 
-        audit(App, labels=APP_LABELS)
-        audit(AppVersion, labels=VERSION_LABELS)
+        audit(App)
+        audit(AppVersion)
         audit(Platform)
         changes.add_to_steps()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from auditlog.registry import auditlog
@@ -12,26 +12,23 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext_noop
 
 if TYPE_CHECKING:
-    from django_stubs_ext import StrOrPromise
+    pass
 
 HIDDEN = gettext_noop("(not shown)")
 NOTHING = gettext_noop("(none)")
-row_words: list[str] = []
-"""Marked texts that stand for rows in `portal.audit.record`, which stores them in English. Apps append theirs."""
 
 
-def audit(model: type[Model], secret: Iterable[str] = (), labels: Mapping[str, StrOrPromise] | None = None) -> None:
+def audit(model: type[Model], secret: Iterable[str] = ()) -> None:
     """Keep changes of the model's editable fields, and that ``secret`` ones changed, without their values.
 
     State that the site itself writes is in fields that cannot be edited: it is left out. Bulk writes and ``update()``
-    leave no change, so they are for state. ``labels``: of fields whose form does not call them by their model's name.
+    leave no change, so they are for state.
     """
     secret = list(secret)
     fields = [field.name for field in model._meta.concrete_fields if field.editable and not field.primary_key]
     auditlog.register(
         model,
         include_fields=[*fields, *secret],
-        mapping_fields=dict(labels or {}),
         mask_fields=secret,
         mask_callable=f"{__name__}.hide",
     )
@@ -48,12 +45,6 @@ def is_audited(model: type[Model]) -> bool:
 
 def label_of(model: type[Model] | None, name: str) -> str:
     """What a field is called on its form; of one that is gone from the site, its name."""
-    if (
-        model is not None
-        and is_audited(model)
-        and (label := auditlog.get_model_fields(model)["mapping_fields"].get(name))
-    ):
-        return str(label)
     try:
         field: Any = model._meta.get_field(name) if model is not None else None
     except FieldDoesNotExist:
