@@ -18,7 +18,7 @@ from credit.engine.explanation import Explanation
 from credit.engine.facts import AppFacts, HostVersionFacts, ResultFacts, VersionFacts, WorkunitFacts
 from credit.engine.grants import due
 from credit.engine.pairs import waits_for_another
-from credit.engine.peaks import peak_ratio
+from credit.engine.peaks import peak_ratio, pfc_at_peak
 from credit.engine.probation import count_failing, needs_confirmation
 from credit.engine.states import ValidateState
 
@@ -114,8 +114,8 @@ def _waits(app: AppFacts, workunit: ComparedWorkunit, results: Sequence[ResultFa
     version = result.version
     sample = result.elapsed_secs * result.peak_flops / workunit.fpops_est
     record = result.host_version
-    ratio = 1.0 if record is None else peak_ratio(record, result, app.rules)
-    return needs_confirmation(app, sample, ratio, record, None if version is None else version.pfc, now)
+    host = None if record is None else pfc_at_peak(record, peak_ratio(record, result, app.rules))
+    return needs_confirmation(app, sample, record, host, None if version is None else version.pfc, now)
 
 
 def _is_of_pairs(app: AppFacts, workunit: ComparedWorkunit) -> bool:

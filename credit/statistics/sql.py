@@ -19,7 +19,7 @@ _STATISTICS: Final = (
     "pfc_n, pfc_avg, et_n, et_avg, et_var, et_q, turnaround_n, turnaround_avg, turnaround_var, turnaround_q,"
     " consecutive_valid, scale_probation, host_scale_at, error_rate, max_jobs_per_day,"
     " clean_pfc_n, clean_pfc_avg, recent_pfc_n, recent_pfc_avg, waiting_pfc_n, waiting_pfc_avg, samples_at,"
-    " failing_share, instance_flops"
+    " failing_share, peak_flops, lead_jobs"
 )
 # Inserts (host, version) records by host, version and type. A record starts with the statistics of the newest older
 # version's record, if there is one: of the same app, platform and plan class.
@@ -41,7 +41,7 @@ SELECT w.host, %s, w.version, w.type, coalesce(o.pfc_n, 0), o.pfc_avg, coalesce(
        o.host_scale_at, coalesce(o.error_rate, %s), coalesce(o.max_jobs_per_day, 0),
        coalesce(o.clean_pfc_n, 0), o.clean_pfc_avg, coalesce(o.recent_pfc_n, 0), o.recent_pfc_avg,
        coalesce(o.waiting_pfc_n, 0), o.waiting_pfc_avg, o.samples_at, coalesce(o.failing_share, 0),
-       o.instance_flops
+       o.peak_flops, coalesce(o.lead_jobs, 0)
   FROM wanted w JOIN portal_host p ON p.id = w.host LEFT JOIN older o ON o.host = w.host AND o.version = w.version
  ORDER BY w.host, w.version, w.type
 ON CONFLICT DO NOTHING

@@ -8,7 +8,6 @@ result, volunteer and computer, version.
 from __future__ import annotations
 
 import datetime as dt
-from math import nan
 from typing import Final
 
 from django.conf import settings
@@ -123,7 +122,6 @@ def _facts(result: Result, now: dt.datetime) -> ResultFacts:
         is_anonymous=result.app_version is None,
         partial_elapsed_secs=result.partial_elapsed_secs,
         partial_credit=result.partial_credit,
-        ninstances=nan if result.ninstances is None else result.ninstances,
     )
 
 

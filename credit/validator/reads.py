@@ -58,7 +58,6 @@ class Results:
     p_fpops: Column
     partial_elapsed_secs: Column
     partial_credit: Column
-    ninstances: Column
     digest: list[bytes | None] = field(kw_only=True)
     assigned_credit: Column = field(init=False)
 
@@ -98,7 +97,8 @@ class Records:
     waiting_avg: Column
     samples_at: Column
     failing_share: Column
-    instance_flops: Column
+    peak_flops: Column
+    lead_jobs: Column
 
 
 @dataclass(slots=True)
@@ -120,7 +120,7 @@ def lock_workunits(app_id: int, limit: int, now_us: int) -> Workunits:
 
 _RESULT_TYPES: Final = (
     "int8 int8 int8 int8 int8 int2 int2 float8 timestamptz timestamptz float8 float8 float8 float8 bool float8"
-    " float8 float8 float8"
+    " float8 float8"
 )
 
 
@@ -138,7 +138,7 @@ def read_results(workunit_ids: Column) -> Results:
 
 _RECORD_TYPES: Final = (
     "int8 int8 int8 float8 int8 float8 float8 float8 int8 float8 float8 float8 bool timestamptz float8 int8 int8"
-    " int8 float8 int8 float8 int8 float8 timestamptz float8 float8"
+    " int8 float8 int8 float8 int8 float8 timestamptz float8 float8 float8"
 )
 
 
@@ -221,7 +221,8 @@ def records_of(records: Records) -> list[HostVersionFacts]:
             _averages(r.waiting_n, r.waiting_avg),
             map(_time, r.samples_at.tolist()),
             r.failing_share.tolist(),
-            map(_number, r.instance_flops.tolist()),
+            map(_number, r.peak_flops.tolist()),
+            r.lead_jobs.tolist(),
         )
     )
 

@@ -69,10 +69,10 @@ def test_a_preview_grants_what_the_validator_grants_of_the_same_reports_under_th
 
 def reset(version: AppVersion) -> None:
     AppVersion.objects.filter(pk=version.pk).update(pfc_n=0, pfc_avg=None, pfc_scale=None, is_counted=False)
-    averages: dict[str, Any] = {}
+    averages: dict[str, Any] = {"et_n": 0, "et_avg": None, "et_var": None, "et_q": 0, "lead_jobs": 0}
     for name in ("pfc", "clean_pfc", "recent_pfc", "waiting_pfc"):
         averages |= {f"{name}_n": 0, f"{name}_avg": None}
-    HostAppVersion.objects.filter(app_version=version).update(samples_at=None, **averages)
+    HostAppVersion.objects.filter(app_version=version).update(samples_at=None, peak_flops=None, **averages)
 
 
 def test_single_results_that_would_wait_are_those_that_the_validator_lets_wait() -> None:
