@@ -2051,9 +2051,14 @@ class Migration(migrations.Migration):
                 ("from_secs", models.FloatField()),
                 ("to_secs", models.FloatField()),
                 ("credit", models.FloatField()),
+                ("state", models.PositiveSmallIntegerField(db_default=0, default=0)),
+                ("settled_at", models.DateTimeField(null=True)),
             ],
             options={
                 "ordering": ["id"],
+                "indexes": [
+                    models.Index(condition=models.Q(("state", 1)), fields=["result"], name="resultpart_provisional")
+                ],
                 "constraints": [
                     models.UniqueConstraint(fields=("result", "from_secs"), name="resultpart_result_from"),
                     models.CheckConstraint(
@@ -2075,6 +2080,14 @@ class Migration(migrations.Migration):
                             ("raw_pfc__isnull", False),
                         ),
                         name="resultpart_claim_is_there",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("settled_at__isnull", True), ("state__in", [0, 1])),
+                            models.Q(("settled_at__isnull", False), ("state__in", [2, 3])),
+                            _connector="OR",
+                        ),
+                        name="resultpart_settled",
                     ),
                 ],
             },

@@ -7,6 +7,7 @@ from typing import Final
 from credit.engine.explanation import ClaimRule
 from credit.engine.rules import CREDIT_PER_DAY, GFLOP_DAY
 from credit.engine.states import ValidateState
+from credit.models.work import PartState
 
 TOLERANCE: Final = 1e-9
 """Relative: sums of floats in another order differ in their last digits."""
@@ -151,7 +152,9 @@ SELECT r.id, CASE WHEN r.validate_state = {ValidateState.VALID.value}
 # Of results whose parts are all kept: those before they were are not.
 WRONG_PARTS: Final = f"""
 SELECT r.id, r.partial_credit, p.credit
-  FROM (SELECT result_id, min(from_secs) AS begin, sum(credit) AS credit FROM credit_resultpart GROUP BY 1) p
+  FROM (SELECT result_id, min(from_secs) AS begin,
+               coalesce(sum(credit) FILTER (WHERE state <> {PartState.TAKEN_BACK.value}), 0) AS credit
+          FROM credit_resultpart GROUP BY 1) p
   JOIN credit_result r ON r.id = p.result_id
  WHERE p.begin = 0 AND abs(p.credit - r.partial_credit) > {TOLERANCE} * greatest(r.partial_credit, 1) ORDER BY 1
 """

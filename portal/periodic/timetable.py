@@ -37,6 +37,7 @@ _EMULATOR: Final = {
 }
 _PROJECT: Final = {
     "feed": ("credit.tasks.feed", 600),
+    "settle-parts": ("credit.tasks.settle_parts", 600),
     "count-pairs": ("credit.tasks.count_pairs", 3600),
     "thin-snapshots": ("credit.tasks.thin_snapshots", 24 * 3600),
     "count-top-lists": ("credit.tasks.count_top_lists", 600),
