@@ -141,7 +141,8 @@ class HostVersionFacts:
 class WorkunitFacts:
     """A workunit's size (FLOPs), its limit, how it is replicated, and how long its results may be out.
 
-    ``given_credit``: set when it was submitted (Cobblestones); NaN: none was.
+    ``given_credit``: set when it was submitted (Cobblestones); NaN: none was. ``is_unconfirmed``: its results agree,
+    but those who have them confirm each other too often, and nobody else has confirmed them in time.
     """
 
     fpops_est: float
@@ -150,6 +151,7 @@ class WorkunitFacts:
     target_nresults: int = 1
     delay_bound_secs: float = 0.0
     given_credit: float = nan
+    is_unconfirmed: bool = field(default=False, kw_only=True)
 
 
 @dataclass(slots=True)

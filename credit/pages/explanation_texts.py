@@ -98,6 +98,10 @@ GRANT_SENTENCES: Final = {
         "No other computer ran this workunit, and this computer’s claims have exceeded those of usual tasks by as much "
         "as they may in all. The rest of the claim is not granted."
     ),
+    GrantRule.UNCONFIRMED_PAIR: _(
+        "The volunteers whose results agree confirm each other more often than chance would, and nobody else has "
+        "confirmed these results in time. All valid results get the smallest of their claims."
+    ),
     GrantRule.GIVEN: _("Every valid result gets the amount that the project set for this workunit."),
     GrantRule.FIXED: _("Every valid result of this app gets a fixed amount."),
     GrantRule.MEAN_OF_SCALED: _(

@@ -20,7 +20,10 @@ from credit.validator.binary import NO_TIME, Column, decode, decode_bytes
 
 @dataclass(slots=True)
 class Workunits:
-    """A batch of workunits in the order of their ids. No canonical result: 0; its credit then: NaN."""
+    """A batch of workunits in the order of their ids. No canonical result: 0; its credit then: NaN.
+
+    ``has_waited``: for a third volunteer to confirm what two of a pair agree on; its quorum was raised by one for that.
+    """
 
     id: Column
     fpops_est: Column
@@ -31,6 +34,7 @@ class Workunits:
     canonical_credit: Column
     delay_bound_secs: Column
     given_credit: Column
+    has_waited: Column
 
 
 @dataclass(slots=True)
@@ -111,11 +115,12 @@ class Accounts:
     expavg_at: Column
 
 
+_WORKUNIT_TYPES: Final = "int8 float8 float8 int2 int2 int8 float8 int8 float8 bool"
+
+
 def lock_workunits(app_id: int, limit: int, now_us: int) -> Workunits:
     """The first workunits that wait and that no other pass has locked."""
-    return Workunits(
-        *_decoded(sql.LOCK_WORKUNITS.run(app_id, limit, now_us), "int8 float8 float8 int2 int2 int8 float8 int8 float8")
-    )
+    return Workunits(*_decoded(sql.LOCK_WORKUNITS.run(app_id, limit, now_us), _WORKUNIT_TYPES))
 
 
 _RESULT_TYPES: Final = (

@@ -22,13 +22,13 @@ _TYPE_NUMBER: Final = f"array_position(ARRAY{list(PROCESSOR_TYPES)}::varchar[], 
 LOCK_WORKUNITS: Final = Statement(
     """WITH batch AS (
   SELECT id, fpops_est, fpops_bound, min_quorum, target_nresults, canonical_result_id, canonical_credit,
-         delay_bound_secs, credit
+         delay_bound_secs, credit, validate_after IS NOT NULL AND validate_fault = '' AS has_waited
     FROM credit_workunit
    WHERE app_id >= $1 AND app_id <= $1 AND need_validate AND (validate_after IS NULL OR validate_after <= $3)
    ORDER BY app_id, id LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED)
 SELECT array_agg(id), array_agg(fpops_est), array_agg(fpops_bound), array_agg(min_quorum), array_agg(target_nresults),
        array_agg(coalesce(canonical_result_id, 0)), array_agg(coalesce(canonical_credit, 'NaN')),
-       array_agg(delay_bound_secs::int8), array_agg(coalesce(credit, 'NaN'))
+       array_agg(delay_bound_secs::int8), array_agg(coalesce(credit, 'NaN')), array_agg(has_waited)
   FROM batch""",
     "int8 int8 timestamptz",
 )
