@@ -100,3 +100,10 @@ def test_a_computer_that_is_slow_by_turns_loses_nothing_after_the_first_turn() -
     for before, after in pairwise(sums[1:]):
         assert after == about(before, rel=0.01)
     assert sums[-1] == about(600.0, rel=0.03)
+
+
+def test_run_times_that_start_again_now_and_then_are_made_up_for_by_later_jobs() -> None:
+    """Every fifth job names a sixth of its run time; the average follows in the first few hundred jobs."""
+    times = [1 / 6 if number % 5 == 0 else 1.0 for number in range(1000)]
+    brought = credits(settled(), times)
+    assert sum(brought[500:]) == about(500.0, rel=0.01)
