@@ -216,7 +216,7 @@ class Listed:
 
 
 def honest_pairs(nhosts: int, ndays: int, seed: int) -> Listed:
-    """Honest computers that differ much in their jobs a day, and ask at about the same time each day: the worst case."""
+    """Honest computers that differ much in their jobs a day, and ask at the same time each day: the worst case."""
     draw = random.Random(seed)
     rates = [max(1, round(draw.lognormvariate(2.5, 1.0))) for _ in range(nhosts)]
     times = [draw.random() for _ in range(nhosts)]
