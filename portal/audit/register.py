@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from auditlog.registry import auditlog
 from django.core.exceptions import FieldDoesNotExist
@@ -20,19 +20,29 @@ row_words: list[str] = []
 """Marked texts that stand for rows in `portal.audit.record`, which stores them in English. Apps append theirs."""
 
 
-def audit(model: type[Model], secret: Iterable[str] = (), labels: Mapping[str, StrOrPromise] | None = None) -> None:
-    """Keep changes of the model's editable fields, and that ``secret`` ones changed, without their values.
+class Audited(NamedTuple):
+    """A table of settings: changes of its editable fields are kept.
 
     State that the site itself writes is in fields that cannot be edited: it is left out. Bulk writes and ``update()``
-    leave no change, so they are for state. ``labels``: of fields whose form does not call them by their model's name.
+    leave no change, so they are for state. ``secret``: fields of which it is kept that they changed, without their
+    values. ``labels``: of fields whose form does not call them by their model's name. ``signed``: fields whose changes
+    come into the signed log, too.
     """
-    secret = list(secret)
-    fields = [field.name for field in model._meta.concrete_fields if field.editable and not field.primary_key]
+
+    model: type[Model]
+    secret: Sequence[str] = ()
+    labels: Mapping[str, StrOrPromise] = {}
+    signed: Sequence[str] = ()
+
+
+def audit(table: Audited) -> None:
+    """Have the changes kept, from now on."""
+    fields = [field.name for field in table.model._meta.concrete_fields if field.editable and not field.primary_key]
     auditlog.register(
-        model,
-        include_fields=[*fields, *secret],
-        mapping_fields=dict(labels or {}),
-        mask_fields=secret,
+        table.model,
+        include_fields=[*fields, *table.secret],
+        mapping_fields=dict(table.labels),
+        mask_fields=list(table.secret),
         mask_callable=f"{__name__}.hide",
     )
 
