@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from django.apps import apps
+from django.utils.module_loading import module_has_submodule
 from django.utils.translation import gettext_lazy as _
 
 from portal import extras
@@ -41,6 +43,9 @@ class PortalConfig(extras.SiteApp):
         from portal.people import login_events
         from portal.periodic.timetable import as_celery
 
+        for app in extras.site_apps():
+            if module_has_submodule(app.module, "messages"):
+                import_module(f"{app.name}.messages")
         del celery, checks, heartbeats, login_events, object_storage_checks
         # Each app's signal makes its permissions: after the last one all are there.
         last = [each for each in apps.get_app_configs() if each.models_module][-1]

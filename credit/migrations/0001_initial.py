@@ -8,6 +8,7 @@ import django.db.models.deletion
 import django.db.models.expressions
 import django.db.models.functions.text
 import django.utils.timezone
+import portal.languages.sentences
 from django.conf import settings
 from django.db import migrations, models
 from credit.migrations import _by_hand
@@ -1650,7 +1651,7 @@ class Migration(migrations.Migration):
                 ("peak_swap_bytes", models.BigIntegerField(blank=True, null=True)),
                 ("peak_disk_bytes", models.BigIntegerField(blank=True, null=True)),
                 ("stderr_text", models.TextField(blank=True)),
-                ("report_faults", models.JSONField(blank=True, default=list)),
+                ("report_faults", portal.languages.sentences.MessagesField(blank=True, default=list, editable=False)),
                 ("outputs", models.JSONField(blank=True, default=list)),
                 ("output_digest", models.BinaryField(blank=True, max_length=16, null=True)),
                 ("partial_elapsed_secs", models.FloatField(default=0)),
