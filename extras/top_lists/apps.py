@@ -55,4 +55,4 @@ class TopListsConfig(extras.SiteApp):
     def make_demo(self, volunteer: User, now: dt.datetime) -> None:
         from extras.top_lists.demo import list_some
 
-        list_some(volunteer, now)
+        list_some(now)
