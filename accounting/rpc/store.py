@@ -22,7 +22,7 @@ from accounting.engine.machine import Allowance, Machine
 from accounting.engine.states import NO_KINDS, HostState, ProjectState, Settlement
 from accounting.rpc import sql as rpc_sql
 from accounting.rpc.contact_log import NOTHING_ANSWERED, LastAnswer
-from portal.clients.wants import Query, Row, Step, Steps, fetch
+from portal.clients.wants import Query, Row, Step, fetch
 
 EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICROSECOND: Final = dt.timedelta(microseconds=1)
@@ -138,7 +138,7 @@ class AccountRow(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ReadByKey(Query):
+class ReadByKey(Query["Account | None"]):
     """The account of a client's key and host token; None if one is unknown or the two do not belong together."""
 
     key_hash: bytes
@@ -161,16 +161,16 @@ class ReadByKey(Query):
         return [Step(rpc_sql.READ_BY_KEY, params)]
 
     @staticmethod
-    def found(several: Sequence[ReadByKey], rows: Sequence[Row]) -> Sequence[Account | None]:
+    def results(several: Sequence[ReadByKey], rows: Sequence[Row]) -> Sequence[Account | None]:
         accounts: list[Account | None] = [None] * len(several)
         for row in map(AccountRow._make, rows):
             accounts[row.n - 1] = _account(row, several[row.n - 1].key_hash)
         return accounts
 
 
-def read_by_host(host_id: int, key_hash: bytes) -> Steps[Account | None]:
+async def read_by_host(host_id: int, key_hash: bytes) -> Account | None:
     params = {"host_id": host_id, "confirmed_only": settings.CONFIRMED_EMAIL_FOR_PROJECTS}
-    rows = yield from fetch(Step(rpc_sql.READ_BY_HOST, params))
+    rows = await fetch(Step(rpc_sql.READ_BY_HOST, params))
     return _account(AccountRow(*rows[0]), key_hash) if rows else None
 
 

@@ -17,6 +17,8 @@ import time
 from dataclasses import asdict
 from typing import Any, BinaryIO, Final
 
+from portal.languages.messages import VERBATIM, Message
+
 PROGRESS_SECS: Final = 0.5
 TRIALS_PART: Final = 0.5  # of the processor time that is left, for trials
 _writing = threading.Lock()
@@ -32,10 +34,7 @@ def main() -> None:
     try:
         answer, data = work(order, sys.stdin.buffer)
     except MemoryError:
-        answer, data = (
-            {"fault": f"It needs more than {limit / 2**20:.0f} MiB of memory. Try fewer days or projects."},
-            b"",
-        )
+        answer, data = {"fault": Message("run_memory_limit", mib=round(limit / 2**20)).to_json()}, b""
     with _writing:
         out = sys.stdout.buffer
         out.write(json.dumps({**answer, "nbytes": len(data)}).encode() + b"\n")
@@ -57,7 +56,7 @@ def _read(_: dict[str, Any], files: BinaryIO) -> tuple[dict[str, Any], bytes]:
     try:
         scenario = read_zip(files.read())
     except ScenarioError as error:
-        return {"fault": str(error)}, b""
+        return {"fault": error.message.to_json()}, b""
     return {"ok": to_json(scenario)}, b""
 
 
@@ -78,8 +77,10 @@ def _run(order: dict[str, Any], _: BinaryIO) -> tuple[dict[str, Any], bytes]:
 
     try:
         result = execute(order, report)
-    except (ScenarioError, PolicyError) as error:
-        return {"fault": str(error)}, b""
+    except ScenarioError as error:
+        return {"fault": error.message.to_json()}, b""
+    except PolicyError as error:
+        return {"fault": Message(VERBATIM, text=error).to_json()}, b""
     finally:
         done.set()
     answer = answer_of(result, order["secs_max"] - (time.process_time() - began_secs))
@@ -102,7 +103,7 @@ def _replay(order: dict[str, Any], _: BinaryIO) -> tuple[dict[str, Any], bytes]:
     try:
         return {"ok": replay(order, Wanted(**order["decision"]), report)}, b""
     except ReplayError as error:
-        return {"fault": str(error)}, b""
+        return {"fault": error.message.to_json()}, b""
     finally:
         done.set()
 

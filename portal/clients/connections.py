@@ -17,7 +17,7 @@ from psycopg.waiting import Ready
 from portal.clients.wants import Row, Statement, Step
 
 Connection = psycopg.AsyncConnection[Row]
-Found = TypeVar("Found")
+Value = TypeVar("Value")
 
 _LOST: Final = "the connection was lost"
 _DONE: Final = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
@@ -133,7 +133,7 @@ class BatchConnection:
             # The server may wait until we read.
             self._pgconn.consume_input()
 
-    async def _wait(self, results: Generator[Any, Any, Found]) -> Found:
+    async def _wait(self, results: Generator[Any, Any, Value]) -> Value:
         """Run one of psycopg's generators and return its result; it waits only for the server's answer."""
         try:
             next(results)
@@ -143,7 +143,7 @@ class BatchConnection:
                 # There is more to come, or the socket has an error, after which libuv does not watch it any more.
                 self._unwatch()
         except StopIteration as end:
-            found: Found = end.value
+            found: Value = end.value
             return found
 
     async def _socket_event(self) -> None:

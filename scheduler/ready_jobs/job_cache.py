@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from portal.clients.wants import Once, Step, Steps, fetch
+from portal.clients.wants import Once, Step, fetch
 from scheduler.engine.facts import Job, JobDetails, JobQuery
 from scheduler.programs.catalogue import BEFORE_ALL, KEPT_SECS, Catalogue
 from scheduler.ready_jobs.sql import LEASE_JOBS
@@ -96,7 +96,7 @@ class JobCache:
         # The most jobs that one request wanted since then.
         self._most_wanted = 0
 
-    def fill_if_low(self, known: Catalogue) -> Steps[None]:
+    async def fill_if_low(self, known: Catalogue) -> None:
         """Lease more jobs of the queue if there are few."""
         if not self._is_low(known):
             return
@@ -104,14 +104,14 @@ class JobCache:
         if is_urgent or not self._is_filling:
             # Set now: the filling begins only when the event loop runs it.
             self._is_filling = True
-            yield Once(("ready jobs", self.app_id), lambda: self._fill_alone(known))
+            await Once(("ready jobs", self.app_id), lambda: self._fill_alone(known))
 
-    def _fill_alone(self, known: Catalogue) -> Steps[None]:
+    async def _fill_alone(self, known: Catalogue) -> None:
         if not self._fill_lock.acquire(blocking=False):
             return
         try:
             if self._is_low(known):
-                yield from self._fill(known)
+                await self._fill(known)
         finally:
             self._fill_lock.release()
             self._is_filling = False
@@ -120,14 +120,14 @@ class JobCache:
         is_few = len(self._jobs) < self._fill_njobs // 2 and time.monotonic() >= self._not_before
         return is_few or self._read_at < known.read_at
 
-    def _fill(self, known: Catalogue) -> Steps[None]:
+    async def _fill(self, known: Catalogue) -> None:
         if self._read_at < known.read_at:
             self._place = None
         with self._lock:
             self._taken_since_fill = dict(self._taken)
             few = max(FILL_NJOBS_NEAR_END, REQUESTS_PER_FILL * self._most_wanted)
         place = self._place or known.heads.get(self.app_id, BEFORE_ALL)
-        found, self._place, is_near_end = yield from lease_jobs(
+        found, self._place, is_near_end = await lease_jobs(
             self.app_id, self._holder, place, self._fill_njobs, LEASE_SECS
         )
         with self._lock:
@@ -223,9 +223,9 @@ class _Leased(NamedTuple):
     workunits: str | None
 
 
-def lease_jobs(
+async def lease_jobs(
     app_id: int, holder: int, place: Place, most: int, lease_secs: float
-) -> Steps[tuple[list[ReadyJob], Place | None, bool]]:
+) -> tuple[list[ReadyJob], Place | None, bool]:
     """Lease the first jobs of an app's queue from this place on, at most this many.
 
     Also where to go on, None at the queue's end, and whether that end is near: fewer than `MAX_LOOKED_AT` jobs wait
@@ -240,7 +240,7 @@ def lease_jobs(
         "looked_at": str(MAX_LOOKED_AT),
         "lease_secs": str(lease_secs),
     }
-    row = _Leased(*(yield from fetch(Step(LEASE_JOBS, values)))[0])
+    row = _Leased(*(await fetch(Step(LEASE_JOBS, values)))[0])
     jobs = [job for workunit in orjson.loads(row.workunits or "[]") for job in _jobs(app_id, workunit)]
     jobs.sort(key=lambda job: job.place)
     last = row.last_free if row.nfree == most else row.end if row.nlooked_at == MAX_LOOKED_AT else None
@@ -260,11 +260,11 @@ _caches: dict[int, JobCache] = {}
 """Of this process, by app."""
 
 
-def fill(known: Catalogue) -> Steps[None]:
+async def fill(known: Catalogue) -> None:
     """Fill the caches that are in use; outside of any transaction."""
     for app_id in known.apps:
         if app_id in _caches:
-            yield from _caches[app_id].fill_if_low(known)
+            await _caches[app_id].fill_if_low(known)
 
 
 def has_jobs(known: Catalogue) -> bool:

@@ -29,7 +29,7 @@ from credit.engine.facts import HostVersionFacts
 from credit.engine.flops import believed_benchmark
 from credit.engine.states import ServerState
 from portal.clients.request_handler import best_effort
-from portal.clients.wants import Steps, Transaction, Turn, in_thread
+from portal.clients.wants import Transaction, Turn, in_thread
 from portal.models import ClientKey, User
 from portal.people.accounts import ClientAuthError
 from portal.wire import credentials
@@ -56,17 +56,17 @@ KEY_FOLLOWS: Final = "This project's code-signing key has changed more than once
 _DRAW: Final = random.Random()
 
 
-def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Random = _DRAW) -> Steps[bytes]:
+async def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Random = _DRAW) -> bytes:
     """Answer one request of a client. Raises ProtocolError or ClientAuthError, whose sentence the client is to show."""
     if request.hostid:
         # With the key, as anybody can name a computer's number.
-        yield Turn(("scheduler", request.hostid, request.authenticator))
-    known = yield from catalogue.suiting(request.code_sign_key)
+        await Turn(("scheduler", request.hostid, request.authenticator))
+    known = await catalogue.suiting(request.code_sign_key)
     host_id, taken = request.hostid, TakenJobs(known)
     # A request that reports jobs writes before everything is known. One that finds no ready job searches the queue.
     locks, noutdated, is_enrolled = bool(request.results), 0, False
     if request.wants_work:
-        yield from job_cache.fill(known)
+        await job_cache.fill(known)
         locks = locks or not job_cache.has_jobs(known)
     # Each try draws the same: another draw would fall on apps that have ready jobs more often than on the others.
     seed = draw.random() if len(known.apps) > 1 else None
@@ -74,10 +74,10 @@ def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Random =
         try:
             drawn = draw if seed is None else random.Random(seed)
             steps = _steps(request, host_id, known, taken, now, drawn, locks=locks, is_enrolled=is_enrolled)
-            account, answered = (yield Transaction(steps)) if locks else (yield from steps)
+            account, answered = await (Transaction(steps) if locks else steps)
             break
         except identify.UnknownHost as unknown:
-            host_id = yield from in_thread(identify.enrol, unknown, request, now)
+            host_id = await in_thread(identify.enrol, unknown, request, now)
             is_enrolled = True
         except writes.Outdated:
             taken.release()
@@ -87,13 +87,13 @@ def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Random =
             taken.release()
     else:
         raise ClientAuthError(ERR_GENERIC, "This computer's record keeps changing. Try again in a minute.")
-    yield from best_effort(_note_key_use(account, host_id, now))
-    yield from best_effort(_converge(request, account, answered))
-    yield from best_effort(preferences.keep_newer(request, account, now))
+    await best_effort(_note_key_use(account, host_id, now))
+    await best_effort(_converge(request, account, answered))
+    await best_effort(preferences.keep_newer(request, account, now))
     return render_reply(answered)
 
 
-def _steps(
+async def _steps(
     request: SchedulerRequest,
     host_id: int,
     known: Catalogue,
@@ -103,14 +103,14 @@ def _steps(
     *,
     locks: bool,
     is_enrolled: bool,
-) -> Steps[tuple[Account, SchedulerReply]]:
+) -> tuple[Account, SchedulerReply]:
     """The requesting client, and the answer to it."""
-    account = yield from identify.find_account(request, host_id, locks=locks, is_enrolled=is_enrolled)
-    answered = yield from _answer(request, account, known, taken, now, draw, is_locked=locks)
+    account = await identify.find_account(request, host_id, locks=locks, is_enrolled=is_enrolled)
+    answered = await _answer(request, account, known, taken, now, draw, is_locked=locks)
     return account, answered
 
 
-def _answer(
+async def _answer(
     request: SchedulerRequest,
     account: Account,
     known: Catalogue,
@@ -119,7 +119,7 @@ def _answer(
     draw: random.Random,
     *,
     is_locked: bool,
-) -> Steps[SchedulerReply]:
+) -> SchedulerReply:
     """What is answered, once what was reported, and what is sent, is stored."""
     host = account.host
     assert host is not None  # identify.find_account sees to that
@@ -130,13 +130,13 @@ def _answer(
         request.sends_no_work = True
     work, stays = _begin(request, account, host, known, reported, now, draw)
     changes = Changes(trickles=trickles.rows(request, account, host.id))
-    counted, records = yield from _store_reports(account, host, work, reported, now, is_locked=is_locked)
+    counted, records = await _store_reports(account, host, work, reported, now, is_locked=is_locked)
     queries = _queries(work, draw)
-    jobs, waiting = yield from _jobs(account.user_id, queries, work, taken, draw, is_locked=is_locked)
+    jobs, waiting = await _jobs(account.user_id, queries, work, taken, draw, is_locked=is_locked)
     judged = _count_reports(work, reported, counted, records, account.jobs_of_day, now)
     began = _send(work, jobs, changes, account.jobs_of_day, now)
     _add_records(work, changes, records.ids, judged, began)
-    reasons_given = yield from _reasons(request, key_step, work, queries, waiting)
+    reasons_given = await _reasons(request, key_step, work, queries, waiting)
     named_until = reports.named_until(account, host, request, now)
     repeats = reports.repeats(account, host, request)
     is_looked_for = request.asks_for_jobs and not dispatch.asks_too_soon(request, account, now)
@@ -144,7 +144,7 @@ def _answer(
     host_record.fill_host_record(request, host, named_until, repeats, asked_at, reasons_given, changes)
     changes.record |= writes.jobs_of_day_columns(account.jobs_of_day)
     ready = taken.keep({each.job.id for each in work.selection.sent})
-    written = yield from writes.write(host, account.user_id, changes, ready, now, is_locked=is_locked)
+    written = await writes.write(host, account.user_id, changes, ready, now, is_locked=is_locked)
     answered = reply.reply_to(request, account, host, reasons_given, now)
     answered.about_project_xml = known.gui_urls_xml if request.is_anonymous else known.about_project_xml
     reply.add_key(answered, key_step, stays, known, request.is_anonymous)
@@ -187,9 +187,9 @@ def _begin(
     return work, stays
 
 
-def _store_reports(
+async def _store_reports(
     account: Account, host: KnownHost, work: Dispatch, reported: list[Report], now: dt.datetime, *, is_locked: bool
-) -> Steps[tuple[set[int], StoredRecords]]:
+) -> tuple[set[int], StoredRecords]:
     """Which of the results that were reported or lost count; the (host, version) records, locked if any does."""
     rows = [report.row for report in reported] + [reports.lost_row(each) for each in work.lost]
     if not rows:
@@ -197,7 +197,7 @@ def _store_reports(
     if not is_locked:
         raise writes.Outdated
     claimed = [report.known.workunit_id for report in reported if report.known.host_id is None]
-    counted, locked = yield from store.report(host.id, rows, claimed, account.jobs_of_day, now)
+    counted, locked = await store.report(host.id, rows, claimed, account.jobs_of_day, now)
     return counted, locked if counted else account.records
 
 
@@ -229,26 +229,26 @@ def _queries(work: Dispatch, draw: random.Random) -> list[JobQuery]:
     return dispatch.job_queries(work, draw)
 
 
-def _jobs(
+async def _jobs(
     user_id: int, queries: list[JobQuery], work: Dispatch, taken: TakenJobs, draw: random.Random, *, is_locked: bool
-) -> Steps[tuple[list[Job], Waiting | None]]:
+) -> tuple[list[Job], Waiting | None]:
     """Ready jobs or, if there are too few of an app, from the queues, for which the computer has to be locked."""
     if taken.take(queries, user_id):
         return taken.jobs, None
     if not is_locked:
         raise writes.Outdated
-    return (yield from _picked(user_id, queries, work, draw))
+    return await _picked(user_id, queries, work, draw)
 
 
-def _picked(
+async def _picked(
     user_id: int, queries: list[JobQuery], work: Dispatch, draw: random.Random
-) -> Steps[tuple[list[Job], Waiting | None]]:
+) -> tuple[list[Job], Waiting | None]:
     """Jobs from the heads of the queues and, if those have too few, from elsewhere, with counts of waiting jobs.
 
     Last of all come copies that are kept for others: if nothing else suits, nobody has to go without.
     """
     known = work.catalogue
-    jobs, heads = yield from queue.pick(user_id, queries)
+    jobs, heads = await queue.pick(user_id, queries)
     found = Counter([job.app_id for job in jobs])
     short = [
         dispatch.from_random_place(query, query.most - found[query.app_id], known.apps[query.app_id], draw)
@@ -259,7 +259,7 @@ def _picked(
     if short:
         others = dispatch.queries_of_other_apps(work, queries, sum(query.most for query in short))
         kept = [query.with_ties() for query in queries + others if query.avoids_ties and not query.is_strict]
-        more, waiting = yield from queue.pick_elsewhere(user_id, short + others + kept, queries + others, jobs)
+        more, waiting = await queue.pick_elsewhere(user_id, short + others + kept, queries + others, jobs)
         jobs += {job.id: job for job in more}.values()
         found.update([job.app_id for job in more])
     for query in queries:
@@ -316,14 +316,14 @@ def _add_records(
         (changes.added if key not in ids else changes.judged if key in judged else changes.begun).append(row)
 
 
-def _reasons(
+async def _reasons(
     request: SchedulerRequest, key_step: KeyStep, work: Dispatch, queries: list[JobQuery], waiting: Waiting | None
-) -> Steps[list[str]]:
+) -> list[str]:
     """Why nothing is sent, if so. To a client whose key is no key of ours a notice says it."""
     if work.selection.sent or work.again:
         return []
     if queries and not waiting:
-        waiting = yield DiagnosisQuery(queries)
+        waiting = await DiagnosisQuery(queries)
     if request.is_cut:
         return [TOO_LONG]
     if request.is_anonymous or key_step.reaches_current:
@@ -331,15 +331,15 @@ def _reasons(
     return [KEY_FOLLOWS] if key_step.xml else []
 
 
-def _note_key_use(account: Account, host_id: int, now: dt.datetime) -> Steps[None]:
+async def _note_key_use(account: Account, host_id: int, now: dt.datetime) -> None:
     """Once a day is enough for the owner's list of keys, and spares every other request a write."""
     used = account.key_used_at
     if used is None or now.timestamp() - used > KEY_USE_NOTED_EVERY_SECS:
         key = ClientKey.objects.filter(pk=account.key_id)
-        yield from in_thread(key.update, last_used_at=now, host_id=host_id)
+        await in_thread(key.update, last_used_at=now, host_id=host_id)
 
 
-def _converge(request: SchedulerRequest, account: Account, answered: SchedulerReply) -> Steps[None]:
+async def _converge(request: SchedulerRequest, account: Account, answered: SchedulerReply) -> None:
     """Take over the person's cross-project id that the client found at an older account of theirs, and reply with it.
 
     Only from a strong key: weak ones are handed to computers that need not be trusted with the account. Which account
@@ -349,6 +349,6 @@ def _converge(request: SchedulerRequest, account: Account, answered: SchedulerRe
     if said == account.cross_project_id or request.has_weak_key:
         return
     if len(said) == 32 and set(said) <= set("0123456789abcdef"):
-        yield from in_thread(User.objects.filter(pk=account.user_id).update, cross_project_id=said)
+        await in_thread(User.objects.filter(pk=account.user_id).update, cross_project_id=said)
         answered.person.cross_project_id = said
         answered.person.external_cpid = credentials.external_cpid(said, account.email)

@@ -16,7 +16,6 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from credit.engine.rules import Rules
-from portal.clients.wants import Steps
 from portal.computers.identify import HostDescription, identify, new_host
 from portal.models import Host, User
 from portal.people.accounts import (
@@ -74,9 +73,9 @@ def refusal(unknown: UnknownKey) -> ClientAuthError:
     return unknown
 
 
-def find_account(
+async def find_account(
     request: SchedulerRequest, host_id: int, *, locks: bool, is_enrolled: bool = False
-) -> Steps[store.Account]:
+) -> store.Account:
     """Find the account and the computer; with ``locks`` it is locked. Raises ClientAuthError and UnknownHost.
 
     ``is_enrolled``: `enrol` has just found ``host_id`` for this request.
@@ -84,7 +83,7 @@ def find_account(
     reported = [result.name for result in request.results]
     names = {message.result_name for message in request.trickles} | (request.other_results or frozenset())
     key = _key(request.authenticator)
-    account = yield from store.read(key, host_id, names, reported, request.preferences_at, locks=locks)
+    account = await store.read(key, host_id, names, reported, request.preferences_at, locks=locks)
     if account is None:
         raise UnknownKey(request.authenticator)
     if account.host is None:
@@ -97,9 +96,9 @@ def find_account(
     return account
 
 
-def check_key(authenticator: str) -> Steps[None]:
+async def check_key(authenticator: str) -> None:
     """Look the key up, before a long message is read. Raises ClientAuthError."""
-    if (yield from store.read(_key(authenticator), 0, (), (), 0.0, locks=False)) is None:
+    if await store.read(_key(authenticator), 0, (), (), 0.0, locks=False) is None:
         raise UnknownKey(authenticator)
 
 

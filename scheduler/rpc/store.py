@@ -19,7 +19,7 @@ import orjson
 from credit.engine import probation
 from credit.engine.averages import Average, AverageWithVariance
 from credit.engine.facts import HostVersionFacts
-from portal.clients.wants import Query, Row, Step, Steps, fetch
+from portal.clients.wants import Query, Row, Step, fetch
 from scheduler.engine.copies import Repeats
 from scheduler.engine.facts import Job, JobDetails, RecordKey, Records
 from scheduler.rpc import sql as rpc_sql
@@ -212,7 +212,7 @@ class ReadRow(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class ReadQuery(Query):
+class ReadQuery(Query["ReadRow | None"]):
     """The read of one request; ``asker``: its row of the statement's list. Locks nothing."""
 
     asker: Mapping[str, Any]
@@ -233,13 +233,13 @@ class ReadQuery(Query):
         return [Step(statement, {"askers": orjson.dumps(askers).decode()})]
 
     @staticmethod
-    def found(several: Sequence[ReadQuery], rows: Sequence[Row]) -> list[ReadRow | None]:
+    def results(several: Sequence[ReadQuery], rows: Sequence[Row]) -> list[ReadRow | None]:
         """The row of each; None for a key that is not valid."""
         by_number = {row.number: row for row in map(ReadRow._make, rows)}
         return [by_number.get(number) for number in range(len(several))]
 
 
-def read(
+async def read(
     key: Mapping[str, str],
     host_id: int,
     names: Iterable[str],
@@ -247,7 +247,7 @@ def read(
     preferences_at: float,
     *,
     locks: bool,
-) -> Steps[Account | None]:
+) -> Account | None:
     """Read the data of the key's account for the request; None if the key is not valid.
 
     With ``locks`` the computer is locked before, so that no other request of it is answered until the transaction ends.
@@ -263,14 +263,13 @@ def read(
             "preferences_at": preferences_at,
         }
     )
-    row: ReadRow | None
     if locks and host_id:
         # A separate statement, so that the next one sees the writes of the previous holder of the lock.
         lock = Step(rpc_sql.LOCK, {"host_id": str(host_id)})
-        rows = yield from fetch(lock, *ReadQuery.steps([reading], apart=True))
-        (row,) = ReadQuery.found([reading], rows)
+        rows = await fetch(lock, *ReadQuery.steps([reading], apart=True))
+        (row,) = ReadQuery.results([reading], rows)
     else:
-        row = yield reading
+        row = await reading
     return None if row is None else _account(row)
 
 
@@ -335,9 +334,9 @@ def _records(text: str | None, jobs: JobsOfDay) -> StoredRecords:
     return StoredRecords(records, ids)
 
 
-def report(
+async def report(
     host_id: int, rows: Sequence[Mapping[str, Any]], claimed: Sequence[int], jobs: JobsOfDay, now: dt.datetime
-) -> Steps[tuple[set[int], StoredRecords]]:
+) -> tuple[set[int], StoredRecords]:
     """Store what became of results, and wake their workunits; the ids of those that were still open or late, and the
     computer's records, locked, if there were any.
 
@@ -346,5 +345,5 @@ def report(
     """
     before = [Step(rpc_sql.LOCK_WORKUNITS, {"workunits": list(claimed)})] if claimed else []
     values = {"rows": orjson.dumps(rows).decode(), "host_id": str(host_id), "now": now.isoformat()}
-    [(counted, records)] = yield from fetch(*before, Step(rpc_sql.REPORT, values))
+    [(counted, records)] = await fetch(*before, Step(rpc_sql.REPORT, values))
     return set(counted), _records(records, jobs)

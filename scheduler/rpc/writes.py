@@ -14,7 +14,7 @@ import orjson
 from django.conf import settings
 
 from credit.engine.facts import HostVersionFacts
-from portal.clients.wants import Query, Row, Step, Steps
+from portal.clients.wants import Query, Row, Step
 from scheduler.engine.facts import Choice, Job, RecordKey
 from scheduler.engine.ties import Separation
 from scheduler.rpc import sql as rpc_sql
@@ -52,7 +52,7 @@ class Written(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class WriteQuery(Query):
+class WriteQuery(Query["Written | None"]):
     """The write of one request: the rows of each part of the statement (`scheduler.rpc.sql.write`).
 
     ``owner_id``: whose computer it is. ``version``: of the computer's row as it was read; None: the computer is locked.
@@ -99,7 +99,7 @@ class WriteQuery(Query):
         return [Step(reserve, {"requests": orjson.dumps(requests).decode()}), write]
 
     @staticmethod
-    def found(several: Sequence[WriteQuery], rows: Sequence[Row]) -> list[Written | None]:
+    def results(several: Sequence[WriteQuery], rows: Sequence[Row]) -> list[Written | None]:
         """What was written for each; None if nothing was, as what was read or is ready is outdated."""
         [(sent, locked, dropped)] = rows
         names = {int(id_): name for id_, name in orjson.loads(sent or "{}").items()}
@@ -117,9 +117,9 @@ class WriteQuery(Query):
 _NEVER_WAITS: Final = frozenset({"sent", "record", "host"})
 
 
-def write(
+async def write(
     host: KnownHost, user_id: int, changes: Changes, ready_jobs: Sequence[int], now: dt.datetime, *, is_locked: bool
-) -> Steps[Written]:
+) -> Written:
     """Store them.
 
     ``ready_jobs``: those of them that are not locked yet. If the computer is not locked yet, it is locked, and all is
@@ -128,7 +128,7 @@ def write(
     """
     version = None if is_locked else host.version
     rows = _rows(host.id, user_id, changes, now.isoformat())
-    written: Written | None = yield WriteQuery(host.id, user_id, version, rows, ready_jobs)
+    written = await WriteQuery(host.id, user_id, version, rows, ready_jobs)
     if written is None:
         raise Outdated
     return written

@@ -25,7 +25,6 @@ from portal.clients.wants import (
     Row,
     Statement,
     Step,
-    Steps,
 )
 from tests.support.batch_queries import (
     PATIENCE_SECS,
@@ -259,11 +258,11 @@ def test_on_a_connection_for_single_queries_a_stale_statement_fails_once_at_most
             cursor.execute(sql)
         connection.close()
 
-    def steps() -> Steps[int]:
+    async def steps() -> int:
         if way == "slow query":
-            ncolumns: int = yield Columns(1, table, slow=True)
+            ncolumns: int = await Columns(1, table, slow=True)
             return ncolumns
-        rows = yield Fetch([Step(table, {"numbers": [1]})])
+        rows = await Fetch([Step(table, {"numbers": [1]})])
         return len(rows[0])
 
     async def work(made: Batcher) -> list[Any]:
@@ -289,7 +288,7 @@ class Columns(Calculate):
     """How many columns the statement's row has."""
 
     @staticmethod
-    def found(several: Sequence[Calculate], rows: Sequence[Row]) -> Sequence[Any]:
+    def results(several: Sequence[Calculate], rows: Sequence[Row]) -> Sequence[Any]:
         return [len(rows[0])] * len(several)
 
 

@@ -12,7 +12,7 @@ from django.db import transaction
 
 from credit.models import HostAppVersion, Result, ServerState
 from portal.clients import batching
-from portal.clients.wants import Query, Step, Steps
+from portal.clients.wants import Query, Step
 from portal.models import Host, User
 from scheduler.programs import catalogue
 from scheduler.rpc import store
@@ -191,8 +191,8 @@ def test_more_new_computers_at_once_than_there_are_threads_or_connections() -> N
 
 
 def test_a_fault_is_its_own_requests_alone(fleet: list[Computer]) -> None:
-    def wanted(query: Query) -> Steps[Any]:
-        return (yield query)
+    async def wanted(query: Query[Any]) -> Any:
+        return await query
 
     asker = {"key_hash": "0" * 64, "host_id": 1, "reported": [], "preferences_at": 0.0}
     # No JSON can say the first name, and PostgreSQL takes the second for no text.
