@@ -22,12 +22,10 @@ from unfold.widgets import UnfoldAdminPasswordWidget
 from accounting.engine import preferences
 from accounting.engine.addresses import address_key
 from accounting.engine.reconciliation import expected_range
-from accounting.mails.admin_pages import CampaignAdmin
 from accounting.models import (
     AccountSettings,
     Announcement,
     HostClient,
-    MailCampaign,
     Note,
     Project,
     ProjectAddress,
@@ -55,7 +53,7 @@ from portal.audit import two_persons
 from portal.audit.admin import AuditedAdmin, AuditedForm
 from portal.audit.record import record
 from portal.audit.register import row_words
-from portal.languages import fetch_texts
+from portal.languages.sentences import sentence
 from portal.people.access import signed_in
 from portal.templatetags.display import credit_text, duration_text, significant
 from portal.wire import signing
@@ -382,7 +380,6 @@ class AccountSettingsAdmin(ModelAdmin):
 
 
 admin.site.register(Announcement, AnnouncementAdmin)
-admin.site.register(MailCampaign, CampaignAdmin)
 admin.site.register(StatisticsImport, StatisticsImportAdmin)
 
 
@@ -465,12 +462,6 @@ class SettlementAdmin(ReadOnlyAdmin):
         return credit_text(row.estimated)
 
 
-_TASK_SOURCE_PROBLEMS = (
-    gettext_noop("It answered with an error (%(said)s)."),
-    gettext_noop("Its answer contains no task status (%(fault)s)."),
-)
-
-
 @admin.register(TaskSource)
 class TaskSourceAdmin(ReadOnlyAdmin):
     list_display = ("project", "answered_at", "ask_after", "failures", "shown_problem")
@@ -479,7 +470,7 @@ class TaskSourceAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("problem"), ordering="problem")
     def shown_problem(self, row: TaskSource) -> str:
-        return fetch_texts.shown(row.problem, *_TASK_SOURCE_PROBLEMS)
+        return sentence(row.problem)
 
 
 @admin.register(HostClient)

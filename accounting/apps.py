@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from portal import extras
 
 if TYPE_CHECKING:
+    from portal.dashboard.registry import Part
     from portal.maintenance.jobs import Job
     from portal.models import User
 
@@ -21,7 +22,6 @@ class AccountingConfig(extras.SiteApp):
     room = "account_manager"
 
     def ready(self) -> None:
-        from accounting import figures
         from accounting.models import (
             Announcement,
             Project,
@@ -34,13 +34,16 @@ class AccountingConfig(extras.SiteApp):
         from portal.audit import signed_log
         from portal.audit.register import audit
 
-        if self.is_in_use:
-            figures.register()
         audit(Project, secret=["shared_account_key"])
         moves.register()
         signed_log.follow(Project, ["master_url", "url_signature"])
         for model in (Announcement, ProjectAddress, ProjectKeyword, ProjectVersion, StatisticsImport):
             audit(model)
+
+    def figures(self) -> Sequence[Part]:
+        from accounting.figures import PART
+
+        return [PART]
 
     def maintenance_jobs(self) -> Sequence[Job]:
         from accounting.ledger.check import LEDGER

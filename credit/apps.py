@@ -13,6 +13,7 @@ from portal import extras
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
 
+    from portal.dashboard.registry import Part
     from portal.maintenance.jobs import Job
     from portal.people.consents import Kind as Consent
 
@@ -24,23 +25,24 @@ class CreditConfig(extras.SiteApp):
 
     def ready(self) -> None:
         from credit import changes
-        from credit.figures import table
         from credit.models import App, AppVersion, Platform
         from credit.pages.setting_texts import APP_LABELS, VERSION_LABELS
         from portal.audit.register import audit
 
-        if self.is_in_use:
-            table.register()
         audit(App, labels=APP_LABELS)
         audit(AppVersion, labels=VERSION_LABELS)
         audit(Platform)
         changes.add_to_steps()
 
+    def figures(self) -> Sequence[Part]:
+        from credit.figures.table import PARTS
+
+        return PARTS
+
     def consents(self) -> Sequence[Consent]:
         from credit.export.consent import HOSTS, STATISTICS
-        from credit.top_lists.consent import TOP_LISTS
 
-        return [STATISTICS, HOSTS, TOP_LISTS]
+        return [STATISTICS, HOSTS]
 
     def maintenance_jobs(self) -> Sequence[Job]:
         from credit.export.run import EXPORT

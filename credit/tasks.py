@@ -14,7 +14,6 @@ from credit.export import run as export
 from credit.figures import outcomes
 from credit.models import App
 from credit.statistics import feeder, pairs, thinning
-from credit.top_lists import count as top_lists
 from credit.validator import worker
 from portal.celery import is_full
 from portal.databases.clocks import database_now
@@ -66,18 +65,6 @@ def thin_snapshots() -> None:
 def export_statistics() -> None:
     """Once a day, for sites that add up credit over projects. One beside another ends at once."""
     export.export()
-
-
-@shared_task
-def count_top_lists() -> None:
-    """Every ten minutes."""
-    top_lists.count()
-
-
-@shared_task
-def count_top_lists_of_apps() -> None:
-    """Once a day, as it reads all results of who is in the lists."""
-    top_lists.count_apps()
 
 
 @shared_task

@@ -8,7 +8,7 @@ what they hold of somebody goes into copies of that person's data, and is erased
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from prometheus_client.registry import Collector
 
     from portal.dashboard.navigation import Page
+    from portal.dashboard.registry import Part
     from portal.maintenance.jobs import Job
     from portal.models import Host, User
     from portal.people.consents import Kind as Consent
@@ -124,6 +125,10 @@ class SiteApp(AppConfig):
         """By the name of the entry in the timetable."""
         return {}
 
+    def figures(self) -> Sequence[Part]:
+        """Of the dashboard and of the public status."""
+        return ()
+
     def collectors(self) -> Sequence[Collector]:
         """What /metrics reads when it is asked."""
         return ()
@@ -147,6 +152,10 @@ class SiteApp(AppConfig):
         """Add to the demo data, when all others have their history."""
 
     # --- asked of all ------------------------------------------------------------------------------------------
+
+    def chosen_mails(self) -> Collection[str]:
+        """Kinds of mail (`portal.ops.mail_choices.Mail`) that nobody sends, nor volunteers choose, without this app."""
+        return ()
 
     def supplied_texts(self) -> Iterable[str]:
         """Texts that this software supplies where operators may write their own, marked for translation."""

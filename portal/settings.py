@@ -315,6 +315,8 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 # Work that volunteers ask for, and what may take long, has workers of its own: no other task waits for it.
 CELERY_TASK_ROUTES = {
     "accounting.tasks.import_statistics_of": {"queue": "requested"},
+    "accounting.tasks.ask_for_account": {"queue": "requested"},
+    "accounting.tasks.check_account": {"queue": "requested"},
     "portal.tasks.carry_out_requested": {"queue": "requested"},
     "portal.tasks.carry_out_maintenance": {"queue": "requested"},
 }

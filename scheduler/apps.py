@@ -12,6 +12,7 @@ from portal import extras
 
 if TYPE_CHECKING:
     from portal.dashboard.navigation import Page
+    from portal.dashboard.registry import Part
     from portal.maintenance.jobs import Job
     from portal.models import Host
     from portal.people.consents import Kind as Consent
@@ -23,21 +24,20 @@ class SchedulerConfig(extras.SiteApp):
     room = "project"
 
     def ready(self) -> None:
-        from credit.top_lists.count import archives
         from portal.audit.register import audit
-        from scheduler.lifecycle import figures
-        from scheduler.lifecycle.archived_credit import archived_credit_for_apps
         from scheduler.models import AppKeyword, PlanClass
         from scheduler.releases import second_person
         from scheduler.releases import steps as release_steps
 
-        if self.is_in_use:
-            figures.register()
-        archives.append(archived_credit_for_apps)
         audit(PlanClass)
         audit(AppKeyword)
         release_steps.register()
         second_person.register()
+
+    def figures(self) -> Sequence[Part]:
+        from scheduler.lifecycle.figures import PART
+
+        return [PART]
 
     def consents(self) -> Sequence[Consent]:
         from scheduler.releases.testers import TESTING

@@ -5,7 +5,7 @@ Whatever an address says, a page can be shown: what cannot be is replaced, and t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, TypeVar
@@ -139,12 +139,6 @@ def read_choices(user: User, params: Mapping[str, str], period: Period) -> Choic
         problems.append(gettext("The 7-day average is available by day only, so it is not shown."))
         found.curve = Curve.EACH
     return found
-
-
-def unknown_parameters(params: Mapping[str, str], known: Sequence[str]) -> list[str]:
-    """A sentence for each parameter that an address may not have: a misspelt one would be ignored, and all be shown."""
-    refusal = gettext("There is no parameter “%(name)s”. There are: %(known)s.")
-    return [refusal % {"name": name[:40], "known": ", ".join(known)} for name in params if name not in known]
 
 
 def read_only(user: User, params: Mapping[str, str], problems: list[str]) -> Only:

@@ -18,7 +18,7 @@ from django.views.decorators.http import require_safe
 
 from accounting.history import texts
 from accounting.history.charts import address, chart_data
-from accounting.history.choices import PAGE_PARAMETERS, PROCESSORS, Choices, Scale, read_choices, unknown_parameters
+from accounting.history.choices import PAGE_PARAMETERS, PROCESSORS, Choices, Scale, read_choices
 from accounting.history.compared import Beside, Compare, Curve, read_beside
 from accounting.history.day import read_day, read_notes
 from accounting.history.periods import Period, Step, neighbours, read_period
@@ -32,6 +32,7 @@ from portal.models import User
 from portal.people.access import signed_in
 from portal.templatetags.display import amount, count
 from portal.templatetags.display import day as day_text
+from portal.web.parameters import unknown_parameters
 
 NOTES_SHOWN: Final = 20
 ROWS_A_PAGE: Final = 100

@@ -8,6 +8,7 @@ the user's row to identify the computer, then the host's ledger and the rows bel
 from __future__ import annotations
 
 import datetime as dt
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -59,6 +60,8 @@ log = structlog.get_logger("rpc")
 
 # Another request of the same host may come between read and write. Each failure means that such a request succeeded.
 MAX_ATTEMPTS: Final = 20
+# One that can be sent to other computers; what is longer was cut
+_WHOLE_KEY: Final = re.compile("[!-~]{1,254}")
 KEY_USE_NOTED_EVERY: Final = dt.timedelta(days=1)
 
 Listed = dict[int, ReportedProject]
@@ -381,7 +384,9 @@ def _own_key(
     """The sealed key of an account of the owner's own, which they may take over for all their computers."""
     project = outcome.projects.by_id[id_]
     key = reported.account_key
-    if not (project.per_user and key and project.may_get_key(reported.url)) or key == account_key(account, project):
+    if not project.per_user or project.is_own or not _WHOLE_KEY.fullmatch(key) or key == account_key(account, project):
+        return {}
+    if not project.may_get_key(reported.url):
         return {}
     return {"own_key": account_keys.seal_reported(account.host_id, id_, project.url, key)}
 

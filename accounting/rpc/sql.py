@@ -61,7 +61,8 @@ projects AS (
      SET reported = excluded.reported, earlier = excluded.earlier, restart = excluded.restart,
          broken = excluded.broken, handed = excluded.handed, credited = excluded.credited, pending = excluded.pending,
          dropped = excluded.dropped, listed = excluded.listed,
-         state = CASE WHEN excluded.listed THEN excluded.state ELSE p.state END,
+         -- The key of an account goes with the project.
+         state = CASE WHEN excluded.listed THEN excluded.state ELSE p.state - 'own_key' END,
          told_suspended = excluded.told_suspended,
          -- The reply carries what was asked when this request was read; a later wish stays for the next one.
          update_asked = p.update_asked AND NOT excluded.update_asked),

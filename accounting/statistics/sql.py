@@ -145,8 +145,8 @@ UPDATE accounting_statisticsimport
 # Projects that were asked what they are, and answered: the site knows that they are there.
 FOLLOW: Final = """
 INSERT INTO accounting_statisticsimport (project_id, is_on, url, account_email, etag, last_modified, hosts_read,
-       hosts_kept, users_read, users_kept, granted, next_at, trouble, failures)
-SELECT p.id, true, '', '', '', '', 0, 0, 0, 0, 0, %(now)s, '', 0
+       hosts_kept, users_read, users_kept, granted, next_at, failures)
+SELECT p.id, true, '', '', '', '', 0, 0, 0, 0, 0, %(now)s, 0
   FROM accounting_project p
  WHERE p.is_active AND (p.is_own AND %(has_project)s
        OR EXISTS (SELECT FROM accounting_projectprofile f WHERE f.project_id = p.id AND f.said_at IS NOT NULL))

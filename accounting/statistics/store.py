@@ -104,7 +104,7 @@ def keep(
         counts.users_kept = session.execute(sql.WRITE_ACCOUNTS, params).rowcount
         done = session.execute(sql.DONE, params | _numbers(counts))
         if done.rowcount != 1:
-            raise StatisticsError("tables.xml", "is not newer than the export that was read in the meantime")
+            raise StatisticsError("tables.xml", "export_not_newer")
     return counts
 
 
@@ -154,7 +154,7 @@ def _copy(
     odd.check(kind, count, settings.STATISTICS_IMPORT_ODD_PERCENT)
     twice = session.execute(sql.DOUBLES.format(table=table)).fetchone()
     if twice is not None:
-        raise StatisticsError(kind.name, f"has two records with the id {twice[0]}")
+        raise StatisticsError(kind.name, "export_id_twice", id=str(twice[0]))
     return count
 
 

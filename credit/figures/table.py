@@ -19,7 +19,6 @@ from credit.figures import outcomes, sql
 from credit.figures.names import app_names, by_short_name, by_version
 from credit.models import App
 from credit.statistics.markers import markers
-from portal.dashboard import registry
 from portal.dashboard.reads import bucket_secs
 from portal.dashboard.registry import (
     Daemon,
@@ -27,6 +26,7 @@ from portal.dashboard.registry import (
     History,
     Marker,
     Metric,
+    Part,
     Query,
     Rows,
     Sample,
@@ -404,12 +404,9 @@ _FAILING_HOSTS: Final = Table(
 )
 
 
-def register() -> None:
-    """Called once, when the app is ready, if the site has a project."""
-    registry.add("jobs", JOBS, JOB_READINGS, (_FAILING_HOSTS,))
-    registry.add("credit", CREDIT, CREDIT_READINGS)
-    registry.add("status", (), _STATUS_READINGS, (Table("status.apps", _apps),))
-    registry.words.extend((*outcomes.WORDS, _COMPUTER, _NO_QUOTA))
-    registry.daemons.extend(
-        (Daemon("validator", "credit.tasks.start_validators"), Daemon("feeder", "credit.tasks.feed"))
-    )
+_DAEMONS: Final = (Daemon("validator", "credit.tasks.start_validators"), Daemon("feeder", "credit.tasks.feed"))
+PARTS: Final = (
+    Part("jobs", JOBS, JOB_READINGS, [_FAILING_HOSTS], (*outcomes.WORDS, _COMPUTER, _NO_QUOTA)),
+    Part("credit", CREDIT, CREDIT_READINGS),
+    Part("status", (), _STATUS_READINGS, [Table("status.apps", _apps)], daemons=_DAEMONS),
+)

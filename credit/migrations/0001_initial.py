@@ -8,6 +8,7 @@ import django.db.models.deletion
 import django.db.models.expressions
 import django.db.models.functions.text
 import django.utils.timezone
+import portal.languages.sentences
 from django.conf import settings
 from django.db import migrations, models
 from credit.migrations import _by_hand
@@ -627,50 +628,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="ListedVolunteer",
-            fields=[
-                ("total_credit", models.FloatField(default=0)),
-                ("recent_credit", models.FloatField(default=0)),
-                ("counted_at", models.DateTimeField(default=django.utils.timezone.now)),
-                (
-                    "user",
-                    models.OneToOneField(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        primary_key=True,
-                        related_name="listing",
-                        serialize=False,
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-                ("shown_name", models.CharField(blank=True, max_length=100)),
-                ("agreed_at", models.DateTimeField(default=django.utils.timezone.now)),
-            ],
-            options={
-                "indexes": [
-                    models.Index(
-                        condition=models.Q(("total_credit__gt", 0)),
-                        fields=["-total_credit", "user"],
-                        name="listedvolunteer_total",
-                    ),
-                    models.Index(
-                        condition=models.Q(("total_credit__gt", 0)),
-                        fields=["-recent_credit", "user"],
-                        name="listedvolunteer_recent",
-                    ),
-                ],
-                "constraints": [
-                    models.CheckConstraint(
-                        condition=models.Q(("total_credit__gte", 0), ("total_credit__lte", 1e30)),
-                        name="listedvolunteer_total_credit_range",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(("recent_credit__gte", 0), ("recent_credit__lte", 1e30)),
-                        name="listedvolunteer_recent_credit_range",
-                    ),
-                ],
-            },
-        ),
-        migrations.CreateModel(
             name="Team",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
@@ -1109,73 +1066,6 @@ class Migration(migrations.Migration):
                             _connector="OR",
                         ),
                         name="appversion_uses_something",
-                    ),
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name="ListedAppCredit",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
-                (
-                    "volunteer",
-                    models.ForeignKey(
-                        db_index=False,
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="of_apps",
-                        to="credit.listedvolunteer",
-                    ),
-                ),
-                (
-                    "app",
-                    models.ForeignKey(
-                        db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name="+", to="credit.app"
-                    ),
-                ),
-                ("total_credit", models.FloatField()),
-            ],
-            options={
-                "indexes": [models.Index(fields=["app", "-total_credit", "volunteer"], name="listedappcredit_total")],
-                "constraints": [
-                    models.UniqueConstraint(fields=("volunteer", "app"), name="listedappcredit_once"),
-                    models.CheckConstraint(
-                        condition=models.Q(("total_credit__gte", 0), ("total_credit__lte", 1e30)),
-                        name="listedappcredit_total_credit_range",
-                    ),
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name="ListedTeam",
-            fields=[
-                ("total_credit", models.FloatField(default=0)),
-                ("recent_credit", models.FloatField(default=0)),
-                ("counted_at", models.DateTimeField(default=django.utils.timezone.now)),
-                (
-                    "team",
-                    models.OneToOneField(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        primary_key=True,
-                        related_name="listing",
-                        serialize=False,
-                        to="credit.team",
-                    ),
-                ),
-                ("nmembers", models.PositiveIntegerField(default=0)),
-            ],
-            options={
-                "indexes": [
-                    models.Index(fields=["-total_credit", "team"], name="listedteam_total"),
-                    models.Index(fields=["-recent_credit", "team"], name="listedteam_recent"),
-                ],
-                "constraints": [
-                    models.CheckConstraint(
-                        condition=models.Q(("total_credit__gte", 0), ("total_credit__lte", 1e30)),
-                        name="listedteam_total_credit_range",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(("recent_credit__gte", 0), ("recent_credit__lte", 1e30)),
-                        name="listedteam_recent_credit_range",
                     ),
                 ],
             },
@@ -1774,7 +1664,7 @@ class Migration(migrations.Migration):
                 ("peak_swap_bytes", models.BigIntegerField(blank=True, null=True)),
                 ("peak_disk_bytes", models.BigIntegerField(blank=True, null=True)),
                 ("stderr_text", models.TextField(blank=True)),
-                ("report_faults", models.JSONField(blank=True, default=list)),
+                ("report_faults", portal.languages.sentences.MessagesField(blank=True, default=list, editable=False)),
                 ("outputs", models.JSONField(blank=True, default=list)),
                 ("output_digest", models.BinaryField(blank=True, max_length=16, null=True)),
                 ("partial_elapsed_secs", models.FloatField(default=0)),

@@ -20,7 +20,6 @@ from credit.models.pairs import ConfirmingPair
 from credit.models.previews import LoggedPass, Preview
 from credit.models.statistics import AppSnapshot, AppVersionSnapshot
 from credit.models.teams import Membership, Team, TeamType
-from credit.models.top_lists import ListedAppCredit, ListedTeam, ListedVolunteer
 from credit.models.work import (
     MAX_FLOPS_COUNT,
     MAX_RESULTS_PER_WORKUNIT,
@@ -57,9 +56,6 @@ __all__ = [
     "HostAppVersion",
     "HostCredit",
     "HostRecordSnapshot",
-    "ListedAppCredit",
-    "ListedTeam",
-    "ListedVolunteer",
     "LoggedPass",
     "Membership",
     "Outcome",

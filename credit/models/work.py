@@ -20,6 +20,7 @@ from credit.engine.states import AssimilateState, FileDeleteState, Outcome, Serv
 from credit.models.apps import PROCESSOR_TYPES, App, AppVersion
 from credit.models.claims import StoredClaim
 from credit.models.common import SAFE_NAME, within
+from portal.languages.sentences import MessagesField
 from portal.models import Host, User
 
 MAX_FLOPS_COUNT: Final = 1e25
@@ -280,7 +281,7 @@ class Result(StoredClaim):
     peak_disk_bytes = models.BigIntegerField(_("peak disk space (bytes)"), null=True, blank=True)
     stderr_text = models.TextField(_("error output"), blank=True)
     # Values that were cut or missing in its report, each with the field and the limit
-    report_faults = models.JSONField(_("corrected values"), default=list, blank=True)
+    report_faults = MessagesField(_("corrected values"))
     # [{"name", "nbytes", "md5", "path"}, …]: path is that of the default storage
     outputs = models.JSONField(_("outputs"), default=list, blank=True)
     # Equal exactly if all outputs are; NULL: none known

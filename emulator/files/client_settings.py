@@ -12,6 +12,7 @@ from emulator.files.client_state import gpu_kind
 from emulator.files.owner import NOTHING_EXCLUSIVE, Exclusive
 from emulator.files.sections import SETTINGS_BYTES_MAX, Schema, Section, Source, read_sections
 from emulator.files.unused import Tally
+from portal.languages.messages import Message
 
 _PREFERENCES: Final[Schema] = {"venue": {"day_prefs": {}}, "day_prefs": {}}
 _CC_CONFIG: Final[Schema] = {"options": {"exclude_gpu": {}}}
@@ -42,7 +43,7 @@ class CcConfig:
     no_gpus: bool = False
     report_at_once: bool = False
     exclusions: tuple[GpuExclusion, ...] = ()
-    left_out: tuple[str, ...] = ()
+    left_out: tuple[Message, ...] = ()
     exclusive: Exclusive = NOTHING_EXCLUSIVE
 
 
@@ -124,7 +125,7 @@ def _hours(section: Section, days: list[Section], tags: tuple[str, str], before:
     for each in days:
         day = each.integer("day_of_week", -1, 0, 6)
         if day < 0:
-            raise each.error("day_of_week", "it is missing: hours of a day need one, from 0 (Sunday) to 6")
+            raise each.error("day_of_week", "weekday_missing")
         if start in each.leaves or end in each.leaves:
             own[day] = DayHours(day, each.number(start, 0, 0, 24), each.number(end, 0, 0, 24))
     return Hours(
@@ -147,18 +148,18 @@ def read_cc_config(data: bytes, file: str = "cc_config.xml", tally: Tally | None
 
 def _options(section: Section) -> CcConfig:
     exclusions: list[GpuExclusion] = []
-    left_out: list[str] = []
+    left_out: list[Message] = []
     for gpu in section.named("exclude_gpu"):
         if "device_num" in gpu.leaves:
-            left_out.append("exclude_gpu for a single device is ignored: only a whole type of GPU can be excluded")
+            left_out.append(Message("ignored_gpu_device"))
         else:
             kind = gpu.text("type")
             exclusions.append(GpuExclusion(gpu.text("url"), gpu_kind(kind) if kind else "", gpu.text("app")))
     for tag in _IGNORED_DEVICES:
         if tag in section.leaves:
-            left_out.append(f"{tag} is ignored: the GPU is kept")
+            left_out.append(Message("ignored_gpu_tag", tag=tag))
     if "rec_half_life_days" in section.leaves:
-        left_out.append("rec_half_life_days is ignored: the half-life is set with the policy")
+        left_out.append(Message("ignored_half_life"))
     return CcConfig(
         # -1 is the client's own word for "all there are".
         ncpus=max(0, section.integer("ncpus", 0, -1, MAX_INSTANCES)),
@@ -198,7 +199,7 @@ def _read_app(config: AppConfig, section: Section) -> None:
 def _name(section: Section, tag: str) -> str:
     name = section.text(tag)
     if not name:
-        raise section.error(tag, "it is missing: the app must be named")
+        raise section.error(tag, "app_name_missing")
     return name
 
 

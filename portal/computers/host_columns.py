@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any, Final
 
+from portal.languages.messages import Message
 from portal.wire.hardware import Hardware
 
 MAX_FAULTS: Final = 20
@@ -31,7 +32,7 @@ def client_columns(host_cpid: str, domain_name: str, client_version: str, platfo
     return always | {column: name for column, name in names.items() if name}
 
 
-def hardware_columns(hardware: Hardware, faults: Iterable[str] = ()) -> dict[str, Any]:
+def hardware_columns(hardware: Hardware, faults: Iterable[Message] = ()) -> dict[str, Any]:
     """For JSON; ``faults``: more of them, which come first."""
     benchmarked_at = hardware.p_calculated
     return {
@@ -42,5 +43,5 @@ def hardware_columns(hardware: Hardware, faults: Iterable[str] = ()) -> dict[str
         "coprocs": [asdict(coproc) for coproc in hardware.coprocs],
         "docker_version": hardware.containers.docker_version,
         "wsl": [asdict(distro) for distro in hardware.containers.distros],
-        "hardware_faults": [fault[:200] for fault in (*faults, *hardware.faults)][:MAX_FAULTS],
+        "hardware_faults": [fault.to_json() for fault in (*faults, *hardware.faults)][:MAX_FAULTS],
     }

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
 
-class FetchError(Exception):
-    """It could not be fetched. ``str`` is a sentence for operators, with the host and the limit or fault.
+from portal.languages.messages import Message, MessageError, at_place
+
+
+class FetchError(MessageError):
+    """It could not be fetched. Its message is for operators, with the host and the limit or fault (portal/messages.py).
 
     It never has the path or the query of the address, as these may hold a key or a password's hash.
     """
 
-    def __init__(self, host: str, reason: str) -> None:
-        super().__init__(f"{host}: {reason}." if host else f"{reason}.")
+    def __init__(self, host: str, code: str, /, **args: Any) -> None:
+        super().__init__(at_place(host, Message(code, **args)))
         self.host = host
-        self.reason = reason
 
     @property
     def public_text(self) -> str:
@@ -40,5 +43,5 @@ class StatusError(FetchError):
     """The server answered with a status that is no success."""
 
     def __init__(self, host: str, status: int) -> None:
-        super().__init__(host, f"answered with status {status}")
+        super().__init__(host, "fetch_status", status=status)
         self.status = status

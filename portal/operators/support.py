@@ -23,7 +23,7 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext, gettext_lazy
 
 from portal.extras import site_apps
-from portal.languages import report_texts
+from portal.languages.sentences import sentence
 from portal.models import Account, AccountBlock, ApiToken, ClientKey, Host, SecurityEvent, User
 from portal.operators.log_texts import SEARCHED, SEARCHED_FOR, SOMETHING
 from portal.people import deletion
@@ -140,7 +140,7 @@ def read_overview(user: User, now: dt.datetime) -> Overview:
         is_confirmed=EmailAddress.objects.filter(user=user, email=user.email, verified=True).exists(),
         has_second_factor=second_factors(user).exists(),
         hosts=[
-            HostLine(host, [*map(report_texts.shown, host.hardware_faults), *problems.get(host.pk, ())])
+            HostLine(host, [*map(sentence, host.hardware_faults), *problems.get(host.pk, ())])
             for host in hosts[:MAX_HOSTS_SHOWN]
         ],
         keys=list(ClientKey.objects.filter(user=user).select_related("host")[:MAX_KEYS_SHOWN]),

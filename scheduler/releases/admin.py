@@ -20,6 +20,7 @@ from unfold.admin import ModelAdmin
 
 from credit.models import AppVersion
 from portal.audit import proposals, two_persons
+from portal.languages.sentences import sentence
 from portal.people.access import signed_in
 from portal.people.fresh_login import needs_fresh_login
 from scheduler.engine.release_states import NotPossible, ReleaseAction
@@ -121,7 +122,7 @@ class ReleasePages(ModelAdmin):
         api_version, user = draft.fields.get("api_version", ""), signed_in(request)
         return {
             "files": files,
-            "fault": texts.error(ReleaseError(drafts.fault(draft))),
+            "fault": drafts.fault(draft),
             "audience": read_audience(version_of(draft.fields), facts, api_version, user.pk, timezone.now()),
             "nunsigned": sum(not file.signature for file in files),
             "can_sign": code_signing.has_private_key(),
@@ -161,7 +162,7 @@ class ReleasePages(ModelAdmin):
         try:
             text = json.dumps(drafts.manifest(draft), indent=1)
         except ReleaseError as error:
-            messages.error(request, texts.error(error))
+            messages.error(request, str(error))
             return self._to_draft(pk)
         headers = {"Content-Disposition": f'attachment; filename="manifest_{pk}.json"'}
         return HttpResponse(text, content_type="application/json", headers=headers)
@@ -219,7 +220,7 @@ class ReleasePages(ModelAdmin):
         try:
             proposal = steps.proposal(version, steps.WITH_VOLUNTEERS if volunteers else action, signed_in(request))
         except NotPossible as error:
-            messages.error(request, texts.error(error))
+            messages.error(request, sentence(error.message))
             return redirect("admin:scheduler_releasedraft_changelist")
         if proposal is not None and two_persons.is_guarded(version, proposal):
             messages.error(
@@ -279,8 +280,11 @@ class ReleasePages(ModelAdmin):
     def _try(self, request: HttpRequest, step: Callable[[], object], said: str = "") -> bool:
         try:
             step()
-        except (ReleaseError, NotPossible) as error:
-            messages.error(request, texts.error(error))
+        except ReleaseError as error:
+            messages.error(request, str(error))
+            return False
+        except NotPossible as error:
+            messages.error(request, sentence(error.message))
             return False
         if said:
             messages.success(request, said)
@@ -311,7 +315,9 @@ def _signatures(form: SignaturesForm) -> dict[str, str]:
     if not file:
         return drafts.parse_signatures(text)
     if file.size > drafts.MAX_SIGNATURES_NBYTES:
-        raise ReleaseError(f"Signatures have at most {drafts.MAX_SIGNATURES_NBYTES} bytes.")
+        raise ReleaseError(
+            gettext("Signatures have at most %(number)s bytes.") % {"number": drafts.MAX_SIGNATURES_NBYTES}
+        )
     read = file.read().decode("utf-8", "replace")
     if file.name.endswith(".sig"):
         return {file.name.removesuffix(".sig"): read}

@@ -16,6 +16,7 @@ from django.db.models import QuerySet
 
 from credit.models import AppVersion
 from portal.audit import signed_log
+from portal.languages.messages import Message
 from portal.models import SignedEntry, User
 from scheduler.engine import release_states
 from scheduler.engine.release_states import NotPossible, ReleaseAction, ReleaseState
@@ -86,7 +87,7 @@ def _before(version: AppVersion, alike: Iterable[AppVersion]) -> AppVersion:
             catalogue.version_facts(version), [catalogue.version_facts(each) for each in by_id.values()]
         )
     if found is None:
-        raise NotPossible("there is no older version to go back to, or this one is not released to all")
+        raise NotPossible(Message("no_older_version"))
     return by_id[found.id]
 
 

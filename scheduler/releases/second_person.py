@@ -14,13 +14,14 @@ from credit.models import AppVersion
 from portal.audit import two_persons
 from portal.audit.proposals import Proposal
 from portal.audit.two_persons import Kind, Payload, StepRefused
+from portal.languages.sentences import sentence
 from portal.models import User
 from scheduler.engine.release_states import NotPossible, ReleaseAction
 from scheduler.models import ReleaseDraft
 from scheduler.programs import key_change
 from scheduler.programs.key_change import KeyChangeError, Succession
 from scheduler.programs.release import ReleaseError
-from scheduler.releases import drafts, rollout, texts
+from scheduler.releases import drafts, rollout
 
 RELEASE: Final = "release"
 NEW_KEY: Final = "new_key"
@@ -58,8 +59,10 @@ def _release(payload: Payload, asked_by: User) -> None:
         if draft is None or _digest(draft) != payload["digest"]:
             raise StepRefused(gettext("The version was changed since this was asked for. Ask again."))
         drafts.store(draft, ReleaseAction.RELEASE, asked_by, now)
-    except (ReleaseError, NotPossible) as error:
-        raise StepRefused(texts.error(error)) from error
+    except ReleaseError as error:
+        raise StepRefused(str(error)) from error
+    except NotPossible as error:
+        raise StepRefused(sentence(error.message)) from error
 
 
 def _release_lines(payload: Payload) -> list[tuple[str, str]]:
@@ -78,7 +81,7 @@ def _take_key(payload: Payload, asked_by: User) -> None:
     try:
         key_change.take(new, timezone.now())
     except KeyChangeError as error:
-        raise StepRefused(texts.error(error)) from error
+        raise StepRefused(str(error)) from error
 
 
 def _key_lines(payload: Payload) -> list[tuple[str, str]]:

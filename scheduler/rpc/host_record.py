@@ -10,6 +10,7 @@ from typing import Any
 from django.conf import settings
 
 from portal.computers.host_columns import client_columns, hardware_columns
+from portal.languages.messages import Message
 from portal.wire.hardware import Hardware, hardware_digest, names_containers, parse_hardware
 from scheduler.engine import copies
 from scheduler.engine.request import CPU, SchedulerRequest
@@ -99,7 +100,7 @@ def _columns(request: SchedulerRequest) -> dict[str, Any]:
     }
 
 
-def _cuts(hardware: Hardware) -> Iterator[str]:
+def _cuts(hardware: Hardware) -> Iterator[Message]:
     """Claims of the computer that are not believed when a job's peak FLOPS is computed (`credit.engine.flops`)."""
     gpus = [coproc for coproc in hardware.coprocs if coproc.type != CPU]
     claims = [
@@ -109,8 +110,8 @@ def _cuts(hardware: Hardware) -> Iterator[str]:
     ]
     for field, claimed, most in claims:
         if claimed is not None and claimed > most:
-            yield f"{field} is {claimed:g} and counts as {most:g}, the most that is believed"
+            yield Message("reported_above_believed", field=field, claimed=claimed, most=most)
     for gpu in gpus:
         flops = gpu.peak_flops or 0.0
         if not 0 < flops <= settings.AM_MAX_GPU_FLOPS:
-            yield f"{gpu.type} peak_flops is {flops:g}, so its speed is not known; tasks get average credit"
+            yield Message("reported_gpu_speed", field=f"{gpu.type} peak_flops", claimed=flops)

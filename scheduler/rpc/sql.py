@@ -327,8 +327,8 @@ _PARTS: Final = {
    WHERE NOT EXISTS (
          SELECT FROM scheduler_trickle t WHERE t.host_id = n.host_id AND t.digest = decode(n.digest, 'hex'))""",
     "trickles": """
-  INSERT INTO scheduler_trickle (host_id, user_id, result_id, variety, text, digest, written_at, received_at, fault)
-  SELECT n.host_id, n.user_id, n.result_id, n.variety, n.text, decode(n.digest, 'hex'), n.written_at, n.received_at, ''
+  INSERT INTO scheduler_trickle (host_id, user_id, result_id, variety, text, digest, written_at, received_at)
+  SELECT n.host_id, n.user_id, n.result_id, n.variety, n.text, decode(n.digest, 'hex'), n.written_at, n.received_at
     FROM weighed n WHERE NOT n.is_dropped
   ON CONFLICT DO NOTHING""",
     "first_record": f"""

@@ -14,6 +14,7 @@ from django.core.files.base import ContentFile
 from django.db import connection, transaction
 
 from credit.models import App, Batch, Workunit
+from portal.languages.messages import Message
 from portal.models import User
 from portal.object_storage.storage import sync
 from scheduler.files.store import removed_on_failure, save_content
@@ -53,7 +54,7 @@ def submit(
     writes nothing then.
     """
     if request_id is not None and request_id.startswith(RETRY) and not is_retry:
-        raise JobError("request_id", f"must not begin with {RETRY}; the site uses such ids itself")
+        raise JobError("request_id", Message("request_id_reserved", prefix=RETRY))
     parsed, faults = _read(app, defaults, jobs, most_faults=1)
     if faults:
         raise faults[0]
@@ -77,7 +78,7 @@ def check(app: App, defaults: object, jobs: object, most_faults: int = 1) -> tup
 
 def _read(app: App, defaults: object, jobs: object, most_faults: int) -> tuple[list[Job], list[JobError]]:
     if app.is_deprecated:
-        return [], [JobError("app", f"{app.name} takes no more jobs")]
+        return [], [JobError("app", Message("app_closed", app=app.name))]
     return read_jobs(defaults, jobs, _base(app), most_faults)
 
 
@@ -97,7 +98,7 @@ def _batch(
     batch, is_new = Batch.objects.get_or_create(request_id=request_id, defaults={"created_at": now, **fields})
     is_same = (batch.app_id, batch.owner_id, batch.nworkunits) == (app.pk, owner.pk if owner else None, njobs)
     if not is_same:
-        raise JobError("request_id", "was used for another submission")
+        raise JobError("request_id", Message("request_id_used"))
     return batch, is_new
 
 
@@ -140,7 +141,7 @@ def _stored_before(jobs: Sequence[Job]) -> dict[str, StoredFile]:
     names = {file.name for job in jobs for file in job.inputs if file.content is None}
     found = {file.name: file for file in StoredFile.objects.filter(name__in=names, deleted_at=None)}
     if missing := sorted(names - set(found)):
-        raise JobError("input_files", f"there is no stored file {missing[0]}; store it with manage.py store_file")
+        raise JobError("input_files", Message("no_stored_file", name=missing[0]))
     return found
 
 

@@ -36,6 +36,7 @@ def test_the_lock_has_the_chosen_versions() -> None:
     assert locked.items() <= locked_dev.items()
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("name", ["requirements", "requirements-dev"])
 def test_make_lock_writes_the_hashes_of_all_packages(name: str) -> None:
     """What it would do; doing it needs the network."""

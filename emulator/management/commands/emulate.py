@@ -31,6 +31,7 @@ from emulator.runs.packed_timeline import unpack
 from emulator.runs.sources import read_source
 from emulator.runs.sweeps import read_values, split
 from emulator.runs.variants import Variant, swept
+from portal.languages.messages import Message
 
 MAX_DAYS: Final = 1_000_000
 SEEDS_MAX: Final = 10_000
@@ -212,7 +213,7 @@ class Command(BaseCommand):
         if options["timeline"]:
             self._write_timeline(first, options["timeline"])
         if options["json"]:
-            self.stdout.write(json.dumps(report.as_json(found, list(notes))))
+            self.stdout.write(json.dumps(report.as_json(found, [*map(str, notes)])))
             return
         if options["csv"]:
             self.stdout.write(report.as_csv(found), ending="")
@@ -220,7 +221,7 @@ class Command(BaseCommand):
         for note in (*scenario.notes, *notes):
             self.stdout.write(f"note: {note}")
         for row in scenario.unused if options["unused"] else ():
-            self.stdout.write(f"not used: {row.file}, {row.element} ({row.count}): {row.why}")
+            self.stdout.write(f"not used: {row.file}, {row.element} ({row.count}): {Message(row.why)}")
         is_single = len(found.variants) == 1 and len(found.seeds) == 1
         self.stdout.write(report.run_table(first, found.days) if is_single else report.comparison_table(found))
         if options["explain"]:

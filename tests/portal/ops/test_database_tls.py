@@ -34,6 +34,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("purpose", ["sslserver", "sslclient"])
 def test_each_machine_has_one_for_its_own_address_alone(certificates: Path, purpose: str) -> None:
     def is_valid(number: int, address: str) -> bool:

@@ -17,6 +17,7 @@ from pytest_django import Settings
 from structlog.testing import capture_logs
 
 from accounting.models import DataCopy, Note, Project
+from portal.languages.messages import VERBATIM, Message
 from portal.models import AccountBlock, ClientKey, Host, User
 from portal.people.accounts import issue_client_key
 from portal.people.api_tokens import find_valid_token, issue_token
@@ -164,7 +165,7 @@ class TestALook:
         EmailAddress.objects.create(user=alice, email=alice.email, verified=True, primary=True)
         Authenticator.objects.create(user=alice, type=Authenticator.Type.TOTP, data={})
         host = Host.objects.create(owner=alice, domain_name="attic-pc", client_version="8.2.4")
-        Host.objects.filter(pk=host.pk).update(hardware_faults=["p_fpops: more than 1e13"])
+        Host.objects.filter(pk=host.pk).update(hardware_faults=[Message(VERBATIM, text="p_fpops: more than 1e13")])
         key = issue_client_key(alice, ClientKey.Origin.ATTACH, host)
         project = Project.objects.create(name="Alpha", master_url="https://alpha.example.org/")
         now = timezone.now()

@@ -184,7 +184,7 @@ def test_a_job_without_sense_is_refused_by_its_field(app: App, job: dict[str, An
     with pytest.raises(JobError) as caught:
         send(app, [{}, job])
     assert caught.value.field == f"jobs[1].{field}"
-    assert caught.value.message.startswith(message)
+    assert str(caught.value.message).startswith(message)
     assert not Batch.objects.exists()
 
 
