@@ -99,8 +99,7 @@ UNUSED_KEYS_PER_ACCOUNT = env.integer("UNUSED_KEYS_PER_ACCOUNT", 200, low=1, hig
 # After it, replaced keys and those of retired computers end.
 KEYS_KEPT_DAYS = env.integer("KEYS_KEPT_DAYS", 180, low=30, high=3650)
 
-# Mails to volunteers whose computers have not reported for long, and who agreed: of all such mails within 24 hours, and
-# of those to one person within a year.
+# Win-back mails: the most a day, and the most a person gets in a year.
 LAPSED_MAILS_PER_DAY = env.integer("LAPSED_MAILS_PER_DAY", 500, low=1, high=1_000_000)
 LAPSED_MAILS_PER_YEAR = env.integer("LAPSED_MAILS_PER_YEAR", 2, low=1, high=52)
 

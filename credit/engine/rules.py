@@ -36,10 +36,24 @@ def pfc_of(credit: float) -> float:
     return credit * GFLOP_DAY / CREDIT_PER_DAY
 
 
+def _(text: str) -> str:
+    """Marks a text for translation, which pages do."""
+    return text
+
+
 class RuleSet(StrEnum):
-    PUBLISHED = "published"  # the credit document, with its holes closed
-    LETTER = "letter"  # the credit document word for word
-    DEPLOYED = "deployed"
+    """The sets, each with what pages call it. The function that makes one has its name (`Rules.of`)."""
+
+    label: str
+
+    def __new__(cls, name: str, label: str = "") -> RuleSet:
+        made = str.__new__(cls, name)
+        made._value_, made.label = name, label
+        return made
+
+    PUBLISHED = "published", _("as published, with loopholes closed")
+    LETTER = "letter", _("exactly as in the credit document")
+    DEPLOYED = "deployed", _("as BOINC’s own server calculates")
 
 
 class Scaling(StrEnum):
@@ -247,8 +261,8 @@ class Rules:
     @classmethod
     def of(cls, rule_set: str) -> Rules:
         """The set of that name (``RuleSet``); ValueError for another."""
-        made = {RuleSet.PUBLISHED: cls.published, RuleSet.LETTER: cls.letter, RuleSet.DEPLOYED: cls.deployed}
-        return made[RuleSet(rule_set)]()
+        made: Rules = getattr(cls, RuleSet(rule_set))()
+        return made
 
     def with_limits(self, **limits: float | None) -> Rules:
         """These rules with an app's own limits (the names in ``LIMITS``); None keeps the set's value.

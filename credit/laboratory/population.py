@@ -285,7 +285,7 @@ def make_job(
 
 
 def pair(computers: Sequence[Computer]) -> None:
-    """Those who collude do so two by two; of an odd number the last one is honest."""
+    """Cheaters collude in pairs; an odd one out stays honest."""
     colluding = [computer for computer in computers if computer.cheat is Cheat.COLLUDE]
     half = len(colluding) // 2
     for alone in colluding[2 * half :]:

@@ -435,19 +435,6 @@ class Migration(migrations.Migration):
                         name="app_credit_system_known",
                     ),
                     models.CheckConstraint(
-                        condition=models.Q(
-                            (
-                                "rule_set__in",
-                                [
-                                    credit.engine.rules.RuleSet["PUBLISHED"],
-                                    credit.engine.rules.RuleSet["LETTER"],
-                                    credit.engine.rules.RuleSet["DEPLOYED"],
-                                ],
-                            )
-                        ),
-                        name="app_rule_set_known",
-                    ),
-                    models.CheckConstraint(
                         condition=models.Q(("comparison__in", ["bitwise", "tolerance", "custom"])),
                         name="app_comparison_known",
                     ),
