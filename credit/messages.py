@@ -13,8 +13,8 @@ MESSAGES: Final = declare(
         "unnamed_computer": _("computer %(number)s"),
         # Why a preview has no result (credit/previews/worker.py)
         "preview_nothing_kept": _(
-            "Nothing can be replayed yet: no pass of the validator has granted credit since this site began to keep the "
-            "data for a replay. Request the preview again when jobs have been validated."
+            "Nothing can be replayed yet: no pass of the validator has granted credit since this site began to keep "
+            "the data for a replay. Request the preview again when jobs have been validated."
         ),
         # Why an experiment has no results (credit/experiments/worker.py, credit/laboratory/process.py)
         "experiment_site_fault": _("The experiment failed because of a fault of this site. The operators can see why."),
