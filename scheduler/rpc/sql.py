@@ -282,13 +282,14 @@ _PARTS: Final = {
   INSERT INTO credit_hostappversion (host_id, app_id, app_version_id, processor_type, scale_probation, host_scale_at,
          error_rate, consecutive_valid, max_jobs_per_day, pfc_n, pfc_avg, et_n, et_avg, et_var, et_q,
          turnaround_n, turnaround_avg, turnaround_var, turnaround_q, clean_pfc_n, clean_pfc_avg,
-         recent_pfc_n, recent_pfc_avg, waiting_pfc_n, waiting_pfc_avg, samples_at, failing_share, instance_flops)
+         recent_pfc_n, recent_pfc_avg, waiting_pfc_n, waiting_pfc_avg, samples_at, failing_share, peak_flops,
+         lead_jobs)
   SELECT n.host_id, n.app_id, n.app_version_id, n.processor_type, n.scale_probation, n.host_scale_at,
          n.error_rate, n.consecutive_valid, n.max_jobs_per_day, coalesce(o.pfc_n, 0), o.pfc_avg, coalesce(o.et_n, 0),
          o.et_avg, o.et_var, coalesce(o.et_q, 0), coalesce(o.turnaround_n, 0), o.turnaround_avg, o.turnaround_var,
          coalesce(o.turnaround_q, 0), coalesce(o.clean_pfc_n, 0), o.clean_pfc_avg,
          coalesce(o.recent_pfc_n, 0), o.recent_pfc_avg, coalesce(o.waiting_pfc_n, 0), o.waiting_pfc_avg, o.samples_at,
-         greatest(n.failing_share, o.failing_share), o.instance_flops
+         greatest(n.failing_share, o.failing_share), o.peak_flops, coalesce(o.lead_jobs, 0)
     FROM {given}
     LEFT JOIN credit_hostappversion o ON o.host_id = ANY (ARRAY[n.host_id]) AND o.app_version_id = n.inherits
   ON CONFLICT DO NOTHING""",
