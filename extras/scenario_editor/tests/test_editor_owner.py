@@ -37,11 +37,11 @@ from emulator.engine.scenario import (
 )
 from emulator.files.scenario_json import Document, document_json, to_json
 from emulator.models import Experiment
-from emulator.pages.editor import hidden, hour_fields
-from emulator.pages.editor.fields import EVENTS, PREFERENCES, PROJECT
-from emulator.pages.editor.rows import AppRow, HostRow
+from extras.scenario_editor import hidden, hour_fields
+from extras.scenario_editor.fields import EVENTS, PREFERENCES, PROJECT
+from extras.scenario_editor.rows import AppRow, HostRow
+from extras.scenario_editor.tests.editor_page import EditorPage
 from portal.languages.messages import Message
-from tests.support.editor_page import EditorPage
 from tests.support.page_text import text_of
 
 

@@ -1,11 +1,12 @@
-"""What tests of the emulator's pages start from."""
+"""What tests of the editor start from."""
 
 from __future__ import annotations
 
 import pytest
 from django.test import Client
 
-from tests.support.editor_page import EditorPage
+from extras.scenario_editor.tests.editor_page import EditorPage
+from tests.emulator.conftest import _no_timelines_kept  # noqa: F401  # a fixture that each test has
 from tests.support.emulator_experiments import begin
 
 

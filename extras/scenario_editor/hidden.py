@@ -9,8 +9,8 @@ from django.utils.translation import gettext_lazy as _
 
 from emulator.engine.scenario import CPU, Host, Processor, Project
 from emulator.files.scenario_json import part_to_json
-from emulator.pages.editor.fields import part_of
-from emulator.pages.editor.rows import new_app
+from extras.scenario_editor.fields import part_of
+from extras.scenario_editor.rows import new_app
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrOrPromise as Text

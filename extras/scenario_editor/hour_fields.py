@@ -18,7 +18,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from emulator.engine.scenario.limits import Hours
-from emulator.pages.editor.fields import as_text, number, part_of
+from extras.scenario_editor.fields import as_text, number, part_of
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrOrPromise as Text

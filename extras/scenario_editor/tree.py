@@ -36,9 +36,10 @@ from emulator.engine.scenario import (
 )
 from emulator.files.scenario_json import from_json, part_to_json, to_json
 from emulator.models import DAYS_MAX
-from emulator.pages.editor import hour_fields
-from emulator.pages.editor.fields import EVENTS, GIGA, GPU_KINDS
-from emulator.pages.editor.rows import (
+from emulator.pages.forms import GPU_KINDS, PlainForm
+from extras.scenario_editor import hour_fields
+from extras.scenario_editor.fields import EVENTS, GIGA
+from extras.scenario_editor.rows import (
     AppRow,
     EventRow,
     HostRow,
@@ -50,7 +51,6 @@ from emulator.pages.editor.rows import (
     choices_for,
     new_app,
 )
-from emulator.pages.forms import PlainForm
 from portal.languages.sentences import sentence
 
 FIELDS_MAX: Final = 900

@@ -7,7 +7,7 @@ from typing import Final
 
 from emulator.engine.scenario import DAY_SECS, Downtime, Scenario
 from emulator.engine.scenario.events import Event
-from emulator.pages.editor.fields import EVENTS
+from extras.scenario_editor.fields import EVENTS
 
 WIDTH: Final = 720
 LEFT: Final = 110

@@ -16,8 +16,9 @@ from django.utils.translation import gettext_lazy
 
 from emulator.engine.scenario import CPU, DAY_SECS, App, Normal, Scenario, Version
 from emulator.engine.scenario.projects import MAX_DOWNTIMES
-from emulator.pages.editor import hour_fields
-from emulator.pages.editor.fields import (
+from emulator.pages.forms import PlainForm
+from extras.scenario_editor import hour_fields
+from extras.scenario_editor.fields import (
     EVENTS,
     GIGA,
     HOST,
@@ -35,7 +36,6 @@ from emulator.pages.editor.fields import (
     number,
     whole,
 )
-from emulator.pages.forms import PlainForm
 
 MAX_DOWNTIME_CHARS: Final = 20_000
 

@@ -25,6 +25,7 @@ from emulator.engine.scenario import (
     Use,
 )
 from emulator.engine.scenario.checks import Between, limits_of
+from emulator.pages.forms import GPU_KINDS
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrOrPromise as Text
@@ -33,12 +34,6 @@ HOUR_SECS: Final = 3600.0
 GIGA: Final = 1e9
 GIB: Final = 2.0**30
 MIB: Final = 2.0**20
-GPU_KINDS: Final = [
-    ("NVIDIA", _("NVIDIA GPU")),
-    ("ATI", _("AMD GPU")),
-    ("intel_gpu", _("Intel GPU")),
-    ("apple_gpu", _("Apple GPU")),
-]
 YES_NO: Final = [("True", _("yes")), ("False", _("no"))]
 NAME_CHARS: Final = 255
 WHEN: Final = _("Day")
