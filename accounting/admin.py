@@ -13,12 +13,13 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern
 from django.utils import timezone
-from django.utils.translation import gettext, gettext_noop
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin, TabularInline
 from unfold.decorators import action
 from unfold.widgets import UnfoldAdminPasswordWidget
 
+from accounting.apps import ACCOUNT_WORDS
 from accounting.engine import preferences
 from accounting.engine.addresses import address_key
 from accounting.engine.reconciliation import expected_range
@@ -52,7 +53,6 @@ from portal.admin import ReadOnlyAdmin
 from portal.audit import two_persons
 from portal.audit.admin import AuditedAdmin, AuditedForm
 from portal.audit.record import record
-from portal.audit.register import row_words
 from portal.languages.sentences import sentence
 from portal.people.access import signed_in
 from portal.templatetags.display import credit_text, duration_text, significant
@@ -311,10 +311,6 @@ class UserProjectForm(AccountKeyForm):
     class Meta:
         model = UserProject
         fields = ("user", "project", "is_chosen", "resource_share")
-
-
-ACCOUNT_WORDS = gettext_noop("account of person %(number)s at %(project)s")
-row_words.append(ACCOUNT_WORDS)
 
 
 @admin.register(UserProject)

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 HIDDEN = gettext_noop("(not shown)")
 NOTHING = gettext_noop("(none)")
-row_words: list[str] = []
-"""Marked texts that stand for rows in `portal.audit.record`, which stores them in English. Apps append theirs."""
 
 
 class Audited(NamedTuple):

@@ -12,7 +12,8 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from portal.audit.register import HIDDEN, NOTHING, label_of, row_words
+from portal.audit.register import HIDDEN, NOTHING, label_of
+from portal.extras import site_apps
 from portal.languages.stored import translated
 from portal.models import Change
 from portal.templatetags.display import localised
@@ -95,7 +96,7 @@ def lines_of(change: Change) -> list[Line]:
 
 def row_words_of(change: Change) -> str:
     """The words for the row that was changed, in the active language where they are our own."""
-    return translated(change.object_repr, row_words)
+    return translated(change.object_repr, [words for app in site_apps() for words in app.row_words()])
 
 
 def _line(model: type[Model] | None, name: str, before: Any, after: Any) -> Line:

@@ -1,6 +1,7 @@
 """A simulated population: versions of different efficiency, computers, honest or not, and the jobs they report.
 
-Pure: random numbers in, jobs out. ``simulation`` puts them into the database. What cheaters do is what the credit document has rules against ("Cheat prevention"), and wrong outputs.
+Pure: random numbers in, jobs out. ``simulation`` puts them into the database. What cheaters do is what the credit
+document has rules against ("Cheat prevention"), and wrong outputs.
 """
 
 from __future__ import annotations
