@@ -19,7 +19,6 @@ from unfold.admin import ModelAdmin, TabularInline
 from unfold.decorators import action
 from unfold.widgets import UnfoldAdminPasswordWidget
 
-from accounting.apps import ACCOUNT_WORDS
 from accounting.engine import preferences
 from accounting.engine.addresses import address_key
 from accounting.engine.reconciliation import expected_range
@@ -53,6 +52,7 @@ from portal.admin import ReadOnlyAdmin
 from portal.audit import two_persons
 from portal.audit.admin import AuditedAdmin, AuditedForm
 from portal.audit.record import record
+from portal.languages.messages import Message
 from portal.languages.sentences import sentence
 from portal.people.access import signed_in
 from portal.templatetags.display import credit_text, duration_text, significant
@@ -348,7 +348,7 @@ class UserProjectAdmin(AuditedAdmin):
         super().delete_queryset(request, queryset)
 
     def _record(self, row: UserProject, before: UserProject | None, after: UserProject | None) -> None:
-        words = ACCOUNT_WORDS % {"number": row.user_id, "project": row.project}
+        words = Message("audited_account", number=str(row.user_id), project=row.project)
         record(row, words, before, after, secret=["account_key"])
 
 

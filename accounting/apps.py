@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import gettext_noop
 
 from portal import extras
 
@@ -20,9 +19,6 @@ if TYPE_CHECKING:
     from portal.dashboard.registry import Part
     from portal.maintenance.jobs import Job
     from portal.models import User
-
-
-ACCOUNT_WORDS: Final = gettext_noop("account of person %(number)s at %(project)s")
 
 
 class AccountingConfig(extras.SiteApp):
@@ -44,9 +40,6 @@ class AccountingConfig(extras.SiteApp):
         others = (Announcement, ProjectAddress, ProjectKeyword, ProjectVersion, StatisticsImport)
         project = Audited(Project, secret=["shared_account_key"], signed=["master_url", "url_signature"])
         return [project, *map(Audited, others)]
-
-    def row_words(self) -> Sequence[str]:
-        return [ACCOUNT_WORDS]
 
     def two_person_steps(self) -> Mapping[str, Kind]:
         from accounting.projects.moves import STEPS

@@ -29,10 +29,9 @@ class CreditConfig(extras.SiteApp):
 
     def audited(self) -> Sequence[Audited]:
         from credit.models import App, AppVersion, Platform
-        from credit.pages.setting_texts import APP_LABELS, VERSION_LABELS
         from portal.audit.register import Audited
 
-        return [Audited(App, labels=APP_LABELS), Audited(AppVersion, labels=VERSION_LABELS), Audited(Platform)]
+        return [Audited(App), Audited(AppVersion), Audited(Platform)]
 
     def forecasts(self) -> Mapping[type[Model], Forecast]:
         from credit.changes import forecast

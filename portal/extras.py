@@ -173,10 +173,6 @@ class SiteApp(AppConfig):
         """Tables of settings whose changes are kept."""
         return ()
 
-    def row_words(self) -> Sequence[str]:
-        """Marked texts that name rows in changes (`portal.audit.record`), where they are kept in English."""
-        return ()
-
     def forecasts(self) -> Mapping[type[Model], Forecast]:
         """What can be told beforehand of a change of settings."""
         return {}

@@ -104,6 +104,6 @@ class SchedulerConfig(extras.SiteApp):
         return {Kind.TRICKLE: ["scheduler.rpc.trickles.grant_partial_credit"]}
 
     def supplied_texts(self) -> Iterable[str]:
-        from scheduler.examples.texts import SUPPLIED
+        from scheduler.examples import SUPPLIED
 
         return SUPPLIED

@@ -129,10 +129,12 @@ class Rules:
     prices_unscaled_by_average: bool = True
     # False: the letter. A host that reports another peak claims by it until its average has followed.
     averages_follow_peak: bool = True
+    # None: the letter. By how many usual jobs a record's claims may exceed those of usual jobs in all, and which part
+    # of the jobs that it had.
+    max_lead_jobs: float | None = 40.0
+    max_lead_share: float = 0.3
     # False: the letter. A host's first jobs claim by its own peak alone, whatever it says.
     caps_first_claims: bool = True
-    # False: the letter. A single claim may be more than its sample counts, again and again.
-    grants_what_counts: bool = True
     extra_samples_in_mean: int = 0  # deployed: more than the threshold, to count in the groups' means
     only_gpu_scale: float | None = None  # deployed: of an app that has GPU versions only
     # Deployed: claims and samples by the formulas of BOINC's server (credit.engine.claims.deployed)
@@ -162,7 +164,7 @@ class Rules:
     always_replicated_valid: int = 10
     min_replication_chance: float = 0.05
     # A single result this far from the averages is replicated before it is granted; a claim this far above its host's
-    # average sets no other's credit.
+    # average, or beyond its lead, sets no other's credit.
     look_again_factor: float | None = 10.0
     # False: the letter. "Cheat prevention" resets the error rate, which would improve a worse one.
     cheats_keep_worse_error_rate: bool = True
@@ -202,7 +204,7 @@ class Rules:
             prices_unscaled_by_average=False,
             averages_follow_peak=False,
             caps_first_claims=False,
-            grants_what_counts=False,
+            max_lead_jobs=None,
             bounds_partial_credit=False,
             approximate_parts_wait=False,
             samples_cover_parts=False,
@@ -233,7 +235,7 @@ class Rules:
             claims_as_server=True,
             averages_follow_peak=False,
             caps_first_claims=False,
-            grants_what_counts=False,
+            max_lead_jobs=None,
             extra_samples_in_mean=1,
             only_gpu_scale=0.1,
             min_sample=1e-4,

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from auditlog.registry import auditlog
 from django.core.exceptions import FieldDoesNotExist
 from django.db.models import Model
 from django.utils.text import capfirst
 from django.utils.translation import gettext_noop
-
-if TYPE_CHECKING:
-    from django_stubs_ext import StrOrPromise
 
 HIDDEN = gettext_noop("(not shown)")
 NOTHING = gettext_noop("(none)")
@@ -23,13 +20,11 @@ class Audited(NamedTuple):
 
     State that the site itself writes is in fields that cannot be edited: it is left out. Bulk writes and ``update()``
     leave no change, so they are for state. ``secret``: fields of which it is kept that they changed, without their
-    values. ``labels``: of fields whose form does not call them by their model's name. ``signed``: fields whose changes
-    come into the signed log, too.
+    values. ``signed``: fields whose changes come into the signed log, too.
     """
 
     model: type[Model]
     secret: Sequence[str] = ()
-    labels: Mapping[str, StrOrPromise] = {}
     signed: Sequence[str] = ()
 
 
@@ -39,7 +34,6 @@ def audit(table: Audited) -> None:
     auditlog.register(
         table.model,
         include_fields=[*fields, *table.secret],
-        mapping_fields=dict(table.labels),
         mask_fields=list(table.secret),
         mask_callable=f"{__name__}.hide",
     )
@@ -56,12 +50,6 @@ def is_audited(model: type[Model]) -> bool:
 
 def label_of(model: type[Model] | None, name: str) -> str:
     """What a field is called on its form; of one that is gone from the site, its name."""
-    if (
-        model is not None
-        and is_audited(model)
-        and (label := auditlog.get_model_fields(model)["mapping_fields"].get(name))
-    ):
-        return str(label)
     try:
         field: Any = model._meta.get_field(name) if model is not None else None
     except FieldDoesNotExist:

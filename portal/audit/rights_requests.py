@@ -10,6 +10,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from portal.audit.two_persons import Kind, Payload, StepRefused
+from portal.languages.messages import Message
 from portal.models import User
 from portal.people.change_mails import tell_of_rights
 from portal.people.security_events import BY_OPERATOR, record
@@ -55,7 +56,7 @@ def _carry_out(payload: Payload, asked_by: User) -> None:
     user.save(update_fields=list(_SWITCHES))
     user.groups.set(Group.objects.filter(pk__in=after["groups"]))
     user.user_permissions.set(Permission.objects.filter(pk__in=after["permissions"]))
-    record(user, Event.RIGHTS_CHANGED, BY_OPERATOR, "confirmed by a second one")
+    record(user, Event.RIGHTS_CHANGED, BY_OPERATOR, Message("event_rights_confirmed"))
     tell_of_rights(user, _("An operator asked for other rights, and another one confirmed them."), BY_OPERATOR)
 
 

@@ -146,7 +146,7 @@ def _save(request: HttpRequest, key: str, proposal: Proposal, form: ReasonForm) 
         for message in error.messages:
             form.add_error(None, gettext("Not saved: %(reason)s") % {"reason": message})
     except IntegrityError:
-        form.add_error(None, gettext("Not saved: these values do not go together. Change them on the form."))
+        form.add_error(None, gettext("Not saved: these values can’t be combined. Change them on the form."))
     except DatabaseError as error:
         form.add_error(None, gettext("Not saved: the database refused it (%(reason)s). Try again.") % {"reason": error})
     else:

@@ -6,10 +6,10 @@ import pytest
 from django.utils.translation import override
 
 from extras.laboratory import texts
+from extras.laboratory.texts import translated
 from extras.laboratory.trials.experiment import Variant
 from extras.laboratory.trials.goals import _PICKING, WAYS
 from extras.laboratory.trials.parameters import CHEATS, PARAMETERS
-from portal.languages.stored import translated
 
 
 @pytest.fixture(autouse=True)

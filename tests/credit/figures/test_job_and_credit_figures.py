@@ -153,7 +153,7 @@ def test_programs_that_end_with_any_number_make_few_series(app: App, studio: Hos
     failed = {label: count for (name, label), count in found.items() if name == "jobs.failed"}
     assert len(failed) == table.MAX_SERIES + 1
     assert sum(failed.values()) == 16
-    assert max(failed, key=lambda label: failed[label] * (label != "other")).startswith("exit status 1 ")
+    assert max(failed, key=lambda label: failed[label] * (label != "other")).startswith("exit status 1")
     assert failed["other"] == 16 - 2 - (table.MAX_SERIES - 1)
 
 

@@ -124,7 +124,7 @@ def test_a_series_without_a_new_value_is_not_added_to_the_others(db: None, runni
     put("jobs.failed", 40, "exit status 195", 1, now)
     tile = tile_of("jobs.failed", now)
     assert tile.value == 40
-    assert tile.parts == [("exit status 195", 40)]
+    assert tile.parts == [("exit status 195 (a program started by the task failed)", 40)]
 
 
 def test_the_last_day_shows_series_that_have_ended_since(db: None, running: None) -> None:
