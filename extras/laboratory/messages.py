@@ -1,0 +1,19 @@
+"""Why an experiment has no results (`portal.languages.messages`). Pure."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from portal.languages.marking import gettext_noop as _
+from portal.languages.messages import declare
+
+MESSAGES: Final = declare(
+    {
+        "experiment_site_fault": _("The experiment failed because of a fault of this site. The operators can see why."),
+        "experiment_time_limit": _(
+            "It took more than %(secs)s s of processor time, or %(clock_secs)s s by the clock. Try fewer jobs, "
+            "populations or rules."
+        ),
+        "experiment_memory_limit": _("It needs more than %(mib)s MiB of memory. Try fewer jobs."),
+    }
+)
