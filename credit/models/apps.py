@@ -56,11 +56,7 @@ CREDIT_SYSTEMS: Final = {
     CreditSystem.RUN_TIME: _("run time × peak FLOPS, up to a limit"),
     CreditSystem.ASSIGNED: _("assigned by the function that compares outputs"),
 }
-RULE_SETS: Final = {
-    RuleSet.PUBLISHED: _("as published, with loopholes closed"),
-    RuleSet.LETTER: _("exactly as in the credit document"),
-    RuleSet.DEPLOYED: _("as BOINC’s own server calculates"),
-}
+RULE_SETS: Final = {rule_set: _(rule_set.label) for rule_set in RuleSet}
 REPLICA_RULES: Final = {
     ReplicaRule.MEAN: _("the mean of the replicas’ claims"),
     ReplicaRule.MINIMUM: _("the smallest of the replicas’ claims"),
@@ -124,9 +120,9 @@ _APP_RANGES: Final = {
     **JOB_LIMITS,
     **LIMITS,
 }
+# Not of rule sets: a name that is none grants nothing, as the passes of its app fail (`Rules.of`).
 _APP_CHOICES: Final[dict[str, type[StrEnum] | type[models.TextChoices]]] = {
     "credit_system": CreditSystem,
-    "rule_set": RuleSet,
     "comparison": Comparison,
     "replica_rule": ReplicaRule,
     "version_average": VersionAverage,

@@ -9,7 +9,6 @@ from django.contrib.auth.models import Group, Permission
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from portal.audit import two_persons
 from portal.audit.two_persons import Kind, Payload, StepRefused
 from portal.languages.messages import Message
 from portal.models import User
@@ -76,6 +75,4 @@ def _words(rights: Payload) -> str:
     return ", ".join(found) or "–"
 
 
-def register() -> None:
-    """Called once, when the app is ready."""
-    two_persons.kinds[KIND] = Kind(_("Rights of a person"), "", _carry_out, _lines)
+STEPS: Final = {KIND: Kind(_("Rights of a person"), "", _carry_out, _lines)}

@@ -51,7 +51,7 @@ _door: Final = _Door()
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["type"] != "http" or scope["path"] != DOOR:
-        await site(scope, receive, send)  # type: ignore[arg-type]
+        await site(scope, receive, send)
         return
     body = b""
     while (event := await receive())["type"] == "http.request":

@@ -11,7 +11,7 @@ that commits, fails.
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Final
 
 import psycopg
@@ -58,7 +58,8 @@ def ring_of(item: pytest.Item) -> str:
 
 def pytest_configure() -> None:
     sys.addaudithook(watch.note_event)
-    commit, connect = BaseDatabaseWrapper._commit, psycopg.AsyncConnection.connect
+    commit: Callable[[BaseDatabaseWrapper], None] = BaseDatabaseWrapper._commit  # type: ignore[attr-defined]
+    connect = psycopg.AsyncConnection.connect
 
     def noted_commit(self: BaseDatabaseWrapper) -> None:
         watch.note("commits")
@@ -68,7 +69,7 @@ def pytest_configure() -> None:
         watch.note("opens a second connection")
         return await connect(*arguments, **more)  # type: ignore[arg-type]  # as it was called
 
-    BaseDatabaseWrapper._commit = noted_commit  # type: ignore[method-assign]
+    BaseDatabaseWrapper._commit = noted_commit  # type: ignore[attr-defined]
     psycopg.AsyncConnection.connect = noted_connect  # type: ignore[assignment]
 
 

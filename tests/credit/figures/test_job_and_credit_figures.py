@@ -9,6 +9,7 @@ import pytest
 from django.db import connection
 from django.test import Client
 
+from credit.apps import CreditConfig
 from credit.engine.explanation import ClaimRule
 from credit.engine.states import AssimilateState, FileDeleteState, Outcome, ServerState, ValidateState
 from credit.figures import table
@@ -184,7 +185,7 @@ def test_scales_of_months_come_from_the_snapshots(app: App) -> None:
 def test_other_parts_of_the_site_add_markers_to_charts(monkeypatch: pytest.MonkeyPatch) -> None:
     event = markers.Event(NOON, "probation on", "/admin/")
     later = markers.Event(NOON + HOUR, "probation off")
-    monkeypatch.setattr(markers, "event_sources", [lambda app, since, until: [later], lambda *_: [event]])
+    monkeypatch.setattr(CreditConfig, "credit_events", lambda *_: [later, event])
     assert markers.markers(None, NOON - HOUR, NOON) == [event, later]
 
 

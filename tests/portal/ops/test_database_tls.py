@@ -64,6 +64,7 @@ def asked(server: ssl.SSLContext, client: ssl.SSLContext, name: str) -> bytes:
             thread.join()
 
 
+@pytest.mark.system
 def test_both_sides_prove_themselves(certificates: Path) -> None:
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.load_cert_chain(certificates / "db1.crt", certificates / "db1.key")
