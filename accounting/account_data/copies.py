@@ -39,6 +39,7 @@ from accounting.models import (
     UserProject,
 )
 from portal.extras import CopiedFile, SiteApp, site_apps
+from portal.languages.messages import Message
 from portal.models import (
     ApiToken,
     ClientKey,
@@ -264,5 +265,12 @@ def _rows(found: QuerySet[Any], *left_out: str) -> list[dict[str, Any]]:
 
 def _row(row: Model, left_out: tuple[str, ...]) -> dict[str, Any]:
     fields = [field for field in row._meta.concrete_fields if field.name not in _SECRET and field.name not in left_out]
-    values = {field.attname: field.value_from_object(row) for field in fields}
+    values = {field.attname: _readable(field.value_from_object(row)) for field in fields}
     return {name: value for name, value in values.items() if not isinstance(value, bytes | memoryview | tuple)}
+
+
+def _readable(value: Any) -> Any:
+    """A message as its sentence in English."""
+    if isinstance(value, list):
+        return [_readable(item) for item in value]
+    return str(value) if isinstance(value, Message) else value

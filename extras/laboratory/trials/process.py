@@ -27,7 +27,8 @@ def main() -> None:
     try:
         found = _found(order["experiment"])
     except MemoryError:
-        _say(f"fault {json.dumps(Message('experiment_memory_limit', mib=round(limit / 2**20)).to_json())}")
+        fault = Message("experiment_memory_limit", mib=round(limit / 2**20))
+        _say(f"fault {json.dumps(fault.to_json())}")
     else:
         _say(f"found {json.dumps(found)}")
 
