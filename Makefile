@@ -5,13 +5,13 @@ PY := .venv/bin/python
 PIP := $(PY) -m pip install -qq --no-cache-dir --disable-pip-version-check
 # For tools that only import the settings: addresses nobody connects to, so no embedded server is started.
 NO_SERVERS := DATABASE_URL=postgresql://nobody@127.0.0.1:1/none BROKER_URL=redis://127.0.0.1:1/0 CACHE_URL=redis://127.0.0.1:1/1
-PRODUCTION := SITE_URL=https://portal.example.org/ SECRET_KEY=lint-only-0123456789-abcdefghijklmnopqrstuvwxyz-ABCDEFGHIJ EMAIL_URL=smtp+tls://mail.example.org:587 BEHIND_PROXY=1 SILENCED_SYSTEM_CHECKS=cobblestone.W011,cobblestone.W013
+PRODUCTION := SITE_URL=https://portal.example.org/ SECRET_KEY=lint-only-0123456789-abcdefghijklmnopqrstuvwxyz-ABCDEFGHIJ EMAIL_URL=smtp+tls://mail.example.org:587 BEHIND_PROXY=1 DEMO=no SILENCED_SYSTEM_CHECKS=cobblestone.W011,cobblestone.W013
 
 # Some machines forbid this. The tests start hundreds of processes, and each would compile all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint audit release bench soak faults fuzz long lock shell psql clean
+.PHONY: help run test unit nightly lint audit release bench soak faults fuzz long lock shell psql clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## */\1\t/p' Makefile | expand -t 8
@@ -22,6 +22,12 @@ run: .venv/emulator  ## run the site: PORT=8000, data below VAR_DIR=var
 # Four processes on two cores: some tests wait for a real client most of the time.
 test: .venv/development  ## run all tests; ARGS= go to pytest
 	@$(PY) -m pytest -n 4 --dist worksteal $(ARGS)
+
+unit: .venv/development  ## run the tests that start nothing and commit nothing
+	@$(PY) -m pytest -n 2 -m "unit and not long and not nightly" $(ARGS)
+
+nightly: .venv/development  ## run what needs system packages beyond Chromium and the BOINC client, and all looks of the pages
+	@$(PY) -m pytest -n 2 -m nightly $(ARGS)
 
 lint: .venv/development  ## check style, types, import arrows, templates, migrations, translations, settings
 	@$(PY) -m ruff check .
@@ -54,7 +60,7 @@ faults: .venv/development  ## 100,000 requests while servers are killed, each fa
 	@FAULT_REQUESTS=$${FAULT_REQUESTS:-100000} $(PY) -m pytest -n 0 tests/e2e/test_exactly_once.py $(ARGS)
 	@SIMULATION_SEEDS=$${SIMULATION_SEEDS:-10000} $(PY) -m pytest -n 2 tests/portal/clients/test_simulation.py $(ARGS)
 	@INTERLEAVINGS=$${INTERLEAVINGS:-60} $(PY) -m pytest -n 2 tests/isolation $(ARGS)
-	@$(PY) -m pytest -n 0 -m long -o log_cli=true -o log_cli_level=WARNING tests/e2e/test_cluster.py $(ARGS)
+	@$(PY) -m pytest -n 0 -m nightly -o log_cli=true -o log_cli_level=WARNING tests/e2e/test_cluster.py $(ARGS)
 
 fuzz: .venv/development  ## ten million inputs for all parsers, led by what they reach (FUZZ_RUNS= FUZZ_SECS=); a million mutated requests (FUZZ_REQUESTS= of each of ten seeds)
 	@$(PY) -m tools.fuzzing $(if $(FUZZ_SECS),--secs $(FUZZ_SECS),--runs $(or $(FUZZ_RUNS),10000000))

@@ -26,6 +26,8 @@ from tests.support.database import backend, commit_without_waiting, empty_tables
 from tests.support.s3_server import S3Server
 from tests.support.sessions import sign_in_lately
 
+pytest_plugins = ("tests.support.rings", "tests.support.costs")
+
 # A busy machine is no failure: no test of ours asserts how long something takes.
 hypothesis_settings.register_profile("site", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 hypothesis_settings.load_profile("site")

@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern
 from django.utils import timezone
-from django.utils.translation import gettext, gettext_noop
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin, TabularInline
 from unfold.decorators import action
@@ -22,12 +22,10 @@ from unfold.widgets import UnfoldAdminPasswordWidget
 from accounting.engine import preferences
 from accounting.engine.addresses import address_key
 from accounting.engine.reconciliation import expected_range
-from accounting.mails.admin_pages import CampaignAdmin
 from accounting.models import (
     AccountSettings,
     Announcement,
     HostClient,
-    MailCampaign,
     Note,
     Project,
     ProjectAddress,
@@ -54,8 +52,8 @@ from portal.admin import ReadOnlyAdmin
 from portal.audit import two_persons
 from portal.audit.admin import AuditedAdmin, AuditedForm
 from portal.audit.record import record
-from portal.audit.register import row_words
-from portal.languages import fetch_texts
+from portal.languages.messages import Message
+from portal.languages.sentences import sentence
 from portal.people.access import signed_in
 from portal.templatetags.display import credit_text, duration_text, significant
 from portal.wire import signing
@@ -315,10 +313,6 @@ class UserProjectForm(AccountKeyForm):
         fields = ("user", "project", "is_chosen", "resource_share")
 
 
-ACCOUNT_WORDS = gettext_noop("account of person %(number)s at %(project)s")
-row_words.append(ACCOUNT_WORDS)
-
-
 @admin.register(UserProject)
 class UserProjectAdmin(AuditedAdmin):
     """Volunteers' own rows: what an operator does to them is kept, and not what they do."""
@@ -354,7 +348,7 @@ class UserProjectAdmin(AuditedAdmin):
         super().delete_queryset(request, queryset)
 
     def _record(self, row: UserProject, before: UserProject | None, after: UserProject | None) -> None:
-        words = ACCOUNT_WORDS % {"number": row.user_id, "project": row.project}
+        words = Message("audited_account", number=str(row.user_id), project=row.project)
         record(row, words, before, after, secret=["account_key"])
 
 
@@ -382,7 +376,6 @@ class AccountSettingsAdmin(ModelAdmin):
 
 
 admin.site.register(Announcement, AnnouncementAdmin)
-admin.site.register(MailCampaign, CampaignAdmin)
 admin.site.register(StatisticsImport, StatisticsImportAdmin)
 
 
@@ -465,12 +458,6 @@ class SettlementAdmin(ReadOnlyAdmin):
         return credit_text(row.estimated)
 
 
-_TASK_SOURCE_PROBLEMS = (
-    gettext_noop("It answered with an error (%(said)s)."),
-    gettext_noop("Its answer contains no task status (%(fault)s)."),
-)
-
-
 @admin.register(TaskSource)
 class TaskSourceAdmin(ReadOnlyAdmin):
     list_display = ("project", "answered_at", "ask_after", "failures", "shown_problem")
@@ -479,7 +466,7 @@ class TaskSourceAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("problem"), ordering="problem")
     def shown_problem(self, row: TaskSource) -> str:
-        return fetch_texts.shown(row.problem, *_TASK_SOURCE_PROBLEMS)
+        return sentence(row.problem)
 
 
 @admin.register(HostClient)

@@ -13,9 +13,8 @@ from django.utils.translation import gettext_noop
 from accounting.engine.states import NoteKind
 from accounting.ledger.sql import MONTHS_AHEAD
 from accounting.models import ProjectTrouble
-from portal.dashboard import registry
 from portal.dashboard.record import moment
-from portal.dashboard.registry import Combine, Figure, Query, Rows, Sample, Table, per_hour, per_minute
+from portal.dashboard.registry import Combine, Figure, Part, Query, Rows, Sample, Table, per_hour, per_minute
 from portal.dashboard.rules import above, below
 from portal.ops import heartbeats
 
@@ -186,7 +185,5 @@ _TROUBLES_TABLE: Final = Table(
 )
 
 
-def register() -> None:
-    """Called once, when the app is ready, if the site has an account manager."""
-    registry.add("account_manager", FIGURES, READINGS, (_TROUBLES_TABLE,))
-    registry.words.extend((*_TROUBLE_NAMES.values(), _ALL_TYPES, *_WITHIN))
+_WORDS: Final = (*_TROUBLE_NAMES.values(), _ALL_TYPES, *_WITHIN)
+PART: Final = Part("account_manager", FIGURES, READINGS, [_TROUBLES_TABLE], _WORDS)

@@ -12,7 +12,7 @@ from accounting.account_data import copies, erasure
 from accounting.choosing import standings
 from accounting.exchange import exports, made_files
 from accounting.ledger import models_seen, partitions, rollup
-from accounting.mails import campaigns, send
+from accounting.mails import send
 from accounting.models import DataCopy, Project
 from accounting.own_accounts import checks
 from accounting.project_setup import asking
@@ -135,13 +135,6 @@ def import_statistics() -> None:
 def import_statistics_of(project_id: int, *, at_once: bool = False) -> None:
     """What a project granted. Ends at once if it was just read, or as many as may be are being read."""
     statistics.import_project(project_id, at_once=at_once)
-
-
-@shared_task
-def send_campaigns() -> None:
-    """Every ten minutes: some of the mails to lapsed volunteers that operators released."""
-    with suppress(MailServerDown):
-        campaigns.send_some(timezone.now())
 
 
 @shared_task

@@ -14,8 +14,7 @@ from credit.export import run as export
 from credit.figures import outcomes
 from credit.models import App
 from credit.statistics import feeder, pairs, thinning
-from credit.top_lists import count as top_lists
-from credit.validator import worker
+from credit.validator import settled_parts, worker
 from portal.celery import is_full
 from portal.databases.clocks import database_now
 
@@ -49,6 +48,12 @@ def feed() -> None:
 
 
 @shared_task
+def settle_parts() -> None:
+    """Every ten minutes."""
+    log.info("parts_settled", **asdict(settled_parts.settle_parts(database_now())))
+
+
+@shared_task
 def count_pairs() -> None:
     """Every hour."""
     log.info("pairs_counted", listed=pairs.count_all(database_now()))
@@ -66,18 +71,6 @@ def thin_snapshots() -> None:
 def export_statistics() -> None:
     """Once a day, for sites that add up credit over projects. One beside another ends at once."""
     export.export()
-
-
-@shared_task
-def count_top_lists() -> None:
-    """Every ten minutes."""
-    top_lists.count()
-
-
-@shared_task
-def count_top_lists_of_apps() -> None:
-    """Once a day, as it reads all results of who is in the lists."""
-    top_lists.count_apps()
 
 
 @shared_task

@@ -5,8 +5,6 @@ from django.urls import path
 from credit.experiments import views as laboratory
 from credit.export import views as export
 from credit.pages import views
-from credit.teams import views as teams
-from credit.top_lists import views as top_lists
 
 urlpatterns = [
     path("tasks/", views.tasks, name="tasks"),
@@ -18,13 +16,6 @@ urlpatterns = [
     path("project/stats/", export.about, name="statistics"),
     path("project/stats/<str:name>", export.file, name="statistics_file"),
     path("project/statistics/", export.choose, name="statistics_consent"),
-    path("project/teams/", teams.teams, name="teams"),
-    path("project/teams/new/", teams.new, name="new_team"),
-    path("project/teams/<int:pk>/", teams.team, name="team"),
-    path("project/teams/<int:pk>/change/", teams.change, name="change_team"),
-    path("project/top/", top_lists.volunteers, name="top_volunteers"),
-    path("project/top/teams/", top_lists.teams, name="top_teams"),
-    path("project/top/choice/", top_lists.choose, name="top_lists_consent"),
     path("laboratory/", laboratory.overview, name="credit_laboratory"),
     path("laboratory/new/", laboratory.new, name="credit_experiment_new"),
     path("laboratory/<int:pk>/", laboratory.experiment, name="credit_experiment"),

@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from emulator.engine.policies.names import PolicyName
+from portal.languages.sentences import MessageField
 from portal.models import User
 
 DAYS_MAX = 36_525.0
@@ -30,11 +31,11 @@ class Experiment(models.Model):
 
     owner = models.ForeignKey(User, models.CASCADE, related_name="experiments")
     title = models.CharField(max_length=100)
-    # "example:key", "computer:name", "form", "files", "json" or "blank": words in emulator.pages.texts.stored_texts
+    # "example:key", "computer:name", "form", "files", "json" or "blank": words in emulator.pages.texts.row_texts
     origin = models.CharField(_("source of its scenario"), max_length=200, blank=True)
     # NULL while uploaded files wait to be read, and if they could not be
     scenario = models.JSONField(null=True)
-    fault = models.CharField(_("why it has no scenario"), max_length=500, blank=True)
+    fault = MessageField(_("why it has no scenario"))
     # Until it is started: "editor", what was typed into the editor and not saved (emulator.pages.editor.tree), and
     # "trial", what a JSON file says is to be tried (emulator.runs.experiments)
     draft = models.JSONField(default=dict, blank=True, editable=False)
@@ -98,7 +99,7 @@ class Run(models.Model):
     state = models.CharField(max_length=10, choices=RunState, default=RunState.QUEUED)
     progress = models.FloatField(default=0)
     cancel_asked = models.BooleanField(default=False)
-    fault = models.CharField(_("why it failed"), max_length=300, blank=True)
+    fault = MessageField(_("why it failed"))
     started_at = models.DateTimeField(null=True, blank=True)
     heard_of_at = models.DateTimeField(_("last report of its worker"), null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
@@ -129,7 +130,7 @@ class Replay(models.Model):
     decision = models.PositiveIntegerField(_("place among the decisions of the run, from 0"))
     # emulator.engine.replay.Moment; NULL until it was run, and if that failed
     moment = models.JSONField(null=True)
-    fault = models.CharField(_("why there is none"), max_length=300, blank=True)
+    fault = MessageField(_("why there is none"))
     asked_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:

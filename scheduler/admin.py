@@ -16,9 +16,9 @@ from unfold.widgets import UnfoldAdminFileFieldWidget, UnfoldAdminTextInputWidge
 from credit.models import AppVersion, ProcessorType
 from portal.admin import ReadOnlyAdmin
 from portal.audit.admin import AuditedAdmin, AuditedForm
+from portal.languages.sentences import sentence
 from scheduler.files.store import StoringError, store_file
 from scheduler.models import AppKeyword, KeyChange, PlanClass, ReleaseDraft, RetryEntry, StoredFile, Trickle
-from scheduler.releases import texts as release_texts
 from scheduler.releases.admin import ReleasePages
 from scheduler.releases.key_pages import KeyPages
 from scheduler.submission.drafts import MAX_UPLOAD_NBYTES
@@ -170,7 +170,7 @@ class InputFileForm(forms.ModelForm):
         try:
             self.stored = store_file(cleaned.get("stored_name") or file.name, file)
         except StoringError as error:
-            self.add_error("stored_name", release_texts.error(error))
+            self.add_error("stored_name", str(error))
         return cleaned
 
 
@@ -208,12 +208,16 @@ class StoredFileAdmin(ReadOnlyAdmin):
 class TrickleAdmin(ReadOnlyAdmin):
     """Messages of running jobs. Those with a fault were of no use to their app, or its function failed."""
 
-    list_display = ("result", "variety", "received_at", "handled_at", "fault")
+    list_display = ("result", "variety", "received_at", "handled_at", "shown_fault")
     list_filter = (("fault", admin.EmptyFieldListFilter), ("handled_at", admin.EmptyFieldListFilter))
     list_select_related = ("result",)
     search_fields = ("=result__name",)
     show_full_result_count = False
-    fields = ("host", "user", "result", "variety", "text", "written_at", "received_at", "handled_at", "fault")
+    fields = ("host", "user", "result", "variety", "text", "written_at", "received_at", "handled_at", "shown_fault")
+
+    @admin.display(description=_("reason for the failure"), ordering="fault")
+    def shown_fault(self, row: Trickle) -> str:
+        return sentence(row.fault)
 
 
 @admin.register(KeyChange)

@@ -14,10 +14,12 @@ from django.utils.translation import gettext as _
 
 from accounting.computers.attention import CONCERN_NAMES, Concern
 from portal.models import Host
+from portal.web.parameters import unknown_parameters
 
 MAX_TEXT_CHARS: Final = 100
 FILTERS: Final = ("q", "status", "group", "problem")
 """The parameters that say which computers a list has."""
+_PARAMETERS: Final = (*FILTERS, "sort", "page", "retired_page")
 _URGENCY: Final = {concern: place for place, concern in enumerate(Concern)}
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
@@ -157,7 +159,7 @@ class Wanted:
 
 def read_wanted(params: Mapping[str, str], groups: Iterable[str]) -> Wanted:
     """The list of an address; ``groups``: those that there are."""
-    problems: list[str] = []
+    problems = unknown_parameters(params, _PARAMETERS)
     text = params.get("q", "").strip()
     if len(text) > MAX_TEXT_CHARS:
         problems.append(

@@ -37,6 +37,8 @@ from portal.models import Host, User
 from portal.people.access import get_own_host, signed_in
 from portal.templatetags.display import count
 
+# Of a change of several computers; all others say which list it is
+_FORM_FIELDS: Final = ("csrfmiddlewaretoken", "action", "project", "name", "scope", "host")
 CONTROLS_FROM: Final = 4
 """Fewer computers than these are seen at a glance, so there is nothing to search."""
 
@@ -88,7 +90,7 @@ def _list_controls(hosts: reads.HostList) -> dict[str, object]:
 def computers_change(request: HttpRequest) -> HttpResponse:
     """Do something to the chosen computers of a list, or to all that it has, on whatever page."""
     user = signed_in(request)
-    filters = {name: value for name, value in request.POST.dict().items() if name in FILTERS and value}
+    filters = {name: value for name, value in request.POST.dict().items() if name not in _FORM_FIELDS and value}
     try:
         action = Action(request.POST.get("action", ""))
         changed = several.apply(
@@ -106,7 +108,8 @@ def computers_change(request: HttpRequest) -> HttpResponse:
         _tell_changed(request, action, changed)
         if action is Action.JOIN:
             filters = {"group": request.POST.get("name", "").strip()}
-    return redirect(f"{reverse('computers')}?{urlencode(filters)}")
+    shown = {name: value for name, value in filters.items() if name in FILTERS}
+    return redirect(f"{reverse('computers')}?{urlencode(shown)}")
 
 
 def _chosen(request: HttpRequest, user: User, filters: dict[str, str]) -> list[int]:

@@ -15,8 +15,14 @@ from accounting.engine.machine import Machine
 
 # What a client reports as its speed when the benchmark failed or was skipped, and what counts where there is none.
 DEFAULT_FPOPS: Final = 1_000_000_000
+# The same of a GPU whose driver names no speed, or one that cannot be: 0 before version 8.
+_DEFAULT_PEAK: Final = 100_000_000_000
 MAX_NAME: Final = 120
-_NOISE: Final = re.compile(r"\((?:r|tm|c)\)|\[family .*?\]|\b(?:nvidia|amd|ati technologies inc\.?)\b", re.IGNORECASE)
+_NOISE: Final = re.compile(
+    r"\((?:r|tm|c)\)|\[(?:family .*?|0x[0-9a-f]+)\]|\b(?:nvidia|amd|ati technologies inc\.?)\b|\bseries$", re.IGNORECASE
+)
+# What processors of a kind can be, in FLOPS: what is learned outside is no speed. Up to twice the fastest of 2026.
+_PLAUSIBLE: Final = {Processor.CPU: (100e6, 50e9), Processor.GPU: (10e9, 250e12)}
 
 Model = tuple[Processor, str]
 Speeds = Mapping[Model, int]
@@ -74,9 +80,12 @@ def _believed(
     processor: Processor, name: str, reported: int, fallback: int, usual: Usual, replaced: list[Replaced]
 ) -> int:
     model = usual.speeds.get((processor, model_name(name))) if name else None
+    if processor is Processor.CPU and reported == DEFAULT_FPOPS:
+        # Not measured yet
+        reported = 0 if model else reported
     if reported <= 0:
         assumed = model or fallback
-    elif model is None or reported == DEFAULT_FPOPS or model <= reported * usual.factor <= model * usual.factor**2:
+    elif model is None or _is_near(reported, model, usual.factor):
         return reported
     else:
         assumed = model
@@ -88,19 +97,26 @@ def _believed(
 def usual_speeds(seen: Iterable[Seen], shipped: Speeds, *, min_owners: int, factor: float) -> dict[Model, int]:
     """The usual speed of each model: the median over owners of the median of each owner's computers.
 
-    So one account counts once, however many computers it has. A model needs ``min_owners``. One that is shipped keeps
-    that speed, unless the owners' is near it.
+    So one account counts once, however many computers it has. A model needs ``min_owners``, of whom three quarters
+    agree within the factor: else nobody is judged by it. One that is shipped keeps that speed, unless the owners' is
+    near it.
     """
     by_owner: dict[Model, dict[int, list[float]]] = {}
     for model, owner_id, flops in seen:
-        if flops > 0 and flops != DEFAULT_FPOPS:
+        if flops > 0 and flops != (DEFAULT_FPOPS if model[0] is Processor.CPU else _DEFAULT_PEAK):
             by_owner.setdefault(model, {}).setdefault(owner_id, []).append(flops)
     speeds = dict(shipped)
     for model, owners in by_owner.items():
         if len(owners) < min_owners:
             continue
-        middle = int(median(median(flops) for flops in owners.values()))
-        known = shipped.get(model)
-        if known is None or known <= middle * factor <= known * factor**2:
+        of_each = [median(flops) for flops in owners.values()]
+        middle = int(median(of_each))
+        slowest, fastest = _PLAUSIBLE[model[0]]
+        is_agreed = 4 * sum(_is_near(flops, middle, factor) for flops in of_each) >= 3 * len(of_each)
+        if is_agreed and slowest <= middle <= fastest and _is_near(middle, shipped.get(model, middle), factor):
             speeds[model] = middle
     return speeds
+
+
+def _is_near(flops: float, usual: int, factor: float) -> bool:
+    return usual <= flops * factor <= usual * factor**2

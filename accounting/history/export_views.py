@@ -18,13 +18,14 @@ from django.views.decorators.http import require_POST, require_safe
 
 from accounting.exchange import downloads, exports, made_files
 from accounting.exchange.day_rows import DayRange, read_names, read_pages
-from accounting.history.choices import PART_PARAMETERS, RANGE_PARAMETERS, read_only, unknown_parameters
+from accounting.history.choices import PART_PARAMETERS, RANGE_PARAMETERS, read_only
 from accounting.history.periods import read_period
 from accounting.history.sums import read_first_day
 from accounting.history.texts import problem_text
 from accounting.models import DataCopy
 from portal.models import User
 from portal.people.access import signed_in
+from portal.web.parameters import unknown_parameters
 
 _PARAMETERS: Final = (*RANGE_PARAMETERS, *PART_PARAMETERS)
 _TYPES: Final = {"csv": "text/csv; charset=utf-8", "json": "application/json"}

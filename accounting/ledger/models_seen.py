@@ -27,10 +27,14 @@ MAX_MODELS: Final = 20_000
 
 @cache
 def shipped() -> dict[Model, int]:
-    """The peaks that makers publish, for a site that has few computers."""
+    """The peaks that clients compute for common GPUs, for a site that has few computers."""
     with SHIPPED.open() as lines:
         rows = csv.DictReader(line for line in lines if not line.startswith("#"))
-        return {(Processor.GPU, model_name(row["model"])): int(float(row["gflops"]) * 1e9) for row in rows}
+        return {(Processor.GPU, model_name(row["model"])): _peak_flops(row) for row in rows}
+
+
+def _peak_flops(row: dict[str, str]) -> int:
+    return int(row["cores"]) * int(row["per_clock"]) * int(row["mhz"]) * 10**6
 
 
 def usual() -> Usual:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django import forms
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -12,6 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
 
+from portal.extras import site_apps
 from portal.models import MAX_SILENT_DAYS, MailChoice
 from portal.ops.mail_choices import Mail, mail_choice, unsubscribe
 from portal.ops.mails import read_token
@@ -64,6 +67,13 @@ class MailChoiceForm(forms.ModelForm):
             "weekly_summary": _("Credit, run time and tasks, by project and by computer."),
             "lapsed": _("Written by the operators, a few times a year at most."),
         }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Without those that no app of this site sends; what was chosen of them stays."""
+        super().__init__(*args, **kwargs)
+        others = {kind for app in site_apps() if not app.is_in_use for kind in app.chosen_mails()}
+        for kind in others:
+            del self.fields[kind]
 
     silent_days = forms.IntegerField(
         label=_("After how many days"),

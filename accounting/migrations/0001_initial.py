@@ -6,6 +6,7 @@ import django.core.validators
 import django.db.models.deletion
 import django.db.models.lookups
 import django.utils.timezone
+import portal.languages.sentences
 from django.conf import settings
 from django.db import migrations, models
 from accounting.migrations import _by_hand
@@ -300,39 +301,6 @@ class Migration(migrations.Migration):
             options={
                 "constraints": [
                     models.CheckConstraint(condition=models.Q(("level__len", 5)), name="hostledger_level_len")
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name="MailCampaign",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
-                ("title", models.CharField(max_length=100)),
-                ("text", models.TextField(max_length=4000)),
-                (
-                    "lapsed_days",
-                    models.PositiveIntegerField(
-                        default=90,
-                        validators=[
-                            django.core.validators.MinValueValidator(30),
-                            django.core.validators.MaxValueValidator(3650),
-                        ],
-                    ),
-                ),
-                ("created_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
-                ("released_at", models.DateTimeField(editable=False, null=True)),
-                ("stopped_at", models.DateTimeField(editable=False, null=True)),
-                ("finished_at", models.DateTimeField(editable=False, null=True)),
-                ("nsent", models.PositiveIntegerField(default=0, editable=False)),
-                ("nfailed", models.PositiveIntegerField(default=0, editable=False)),
-            ],
-            options={
-                "ordering": ["-created_at"],
-                "constraints": [
-                    models.CheckConstraint(
-                        condition=models.Q(("lapsed_days__gte", 30), ("lapsed_days__lte", 3650)),
-                        name="mailcampaign_lapsed_days",
-                    )
                 ],
             },
         ),
@@ -1009,7 +977,7 @@ class Migration(migrations.Migration):
                 ),
                 ("state", models.CharField(max_length=16)),
                 ("state_at", models.DateTimeField()),
-                ("words", models.CharField(blank=True, max_length=300)),
+                ("reason", portal.languages.sentences.MessageField(blank=True, editable=False, null=True)),
                 ("asked_at", models.DateTimeField(null=True)),
                 ("sealed_request", models.BinaryField(null=True)),
                 ("number", models.BigIntegerField(default=0)),
@@ -1160,7 +1128,7 @@ class Migration(migrations.Migration):
                 ("last_modified", models.CharField(blank=True, max_length=60)),
                 ("asked_at", models.DateTimeField(null=True)),
                 ("ask_after", models.DateTimeField(db_index=True, default=django.utils.timezone.now)),
-                ("problem", models.CharField(blank=True, max_length=300)),
+                ("problem", portal.languages.sentences.MessageField(blank=True, editable=False, null=True)),
                 ("problem_since", models.DateTimeField(null=True)),
                 ("failures", models.PositiveIntegerField(default=0)),
                 ("says_down_since", models.DateTimeField(null=True)),
@@ -1169,7 +1137,7 @@ class Migration(migrations.Migration):
                 ("code_key", models.CharField(blank=True, max_length=64)),
                 ("tried_at", models.DateTimeField(null=True)),
                 ("tried_well", models.BooleanField(null=True)),
-                ("tried_text", models.CharField(blank=True, max_length=500)),
+                ("tried_text", portal.languages.sentences.MessageField(blank=True, editable=False, null=True)),
             ],
         ),
         migrations.CreateModel(
@@ -1352,7 +1320,7 @@ class Migration(migrations.Migration):
                 ("granted", models.BigIntegerField(default=0, editable=False)),
                 ("asked_at", models.DateTimeField(editable=False, null=True)),
                 ("next_at", models.DateTimeField(db_index=True, default=django.utils.timezone.now, editable=False)),
-                ("trouble", models.CharField(blank=True, editable=False, max_length=300)),
+                ("trouble", portal.languages.sentences.MessageField(blank=True, editable=False, null=True)),
                 ("trouble_since", models.DateTimeField(editable=False, null=True)),
                 ("failures", models.PositiveIntegerField(default=0, editable=False)),
             ],
@@ -1361,8 +1329,8 @@ class Migration(migrations.Migration):
                 "constraints": [
                     models.CheckConstraint(
                         condition=models.Q(
-                            models.Q(("failures", 0), ("trouble", ""), ("trouble_since", None)),
-                            models.Q(models.Q(("trouble", ""), _negated=True), ("trouble_since__isnull", False)),
+                            models.Q(("failures", 0), ("trouble__isnull", True), ("trouble_since", None)),
+                            models.Q(("trouble__isnull", False), ("trouble_since__isnull", False)),
                             _connector="OR",
                         ),
                         name="statisticsimport_trouble_since",
@@ -1402,7 +1370,7 @@ class Migration(migrations.Migration):
                 ("answered_at", models.DateTimeField(null=True)),
                 ("ask_after", models.DateTimeField(default=django.utils.timezone.now)),
                 ("failures", models.PositiveSmallIntegerField(default=0)),
-                ("problem", models.CharField(blank=True, max_length=300)),
+                ("problem", portal.languages.sentences.MessageField(blank=True, editable=False, null=True)),
             ],
         ),
         migrations.CreateModel(

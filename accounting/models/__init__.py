@@ -20,7 +20,7 @@ from accounting.models.ledger import (
     _zeros,
 )
 from accounting.models.months import BestDay, ClosedMonths, Month
-from accounting.models.news import Announcement, MailCampaign
+from accounting.models.news import Announcement
 from accounting.models.projects import (
     PROCESSOR_TYPES,
     Project,
@@ -56,7 +56,6 @@ __all__ = [
     "HostClient",
     "HostLedger",
     "HostProject",
-    "MailCampaign",
     "ModelSpeed",
     "Month",
     "Note",

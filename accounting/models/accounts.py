@@ -9,6 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 from accounting.engine.choice.facts import MAX_SHARE
 from accounting.models.projects import Project
+from portal.languages.sentences import MessageField
 from portal.models import User
 
 
@@ -95,8 +96,8 @@ class OwnAccount(models.Model):
     project = models.ForeignKey(Project, models.CASCADE, related_name="own_accounts")
     state = models.CharField(_("state"), max_length=16, choices=State)
     state_at = models.DateTimeField(_("since"))
-    # Why it is so, in English (accounting/project_setup/texts.py translates it); empty if there is no more to say
-    words = models.CharField(max_length=300, blank=True)
+    # Why it is so; NULL if there is no more to say
+    reason = MessageField()
     asked_at = models.DateTimeField(null=True)
     sealed_request = models.BinaryField(null=True, editable=False)
     # Of the account there; 0: not known

@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy as _
 
 from accounting.engine.addresses import address_key
 from accounting.engine.choice.facts import CPU, MAX_SHARE, TroubleKind
+from portal.languages.sentences import MessageField
 from portal.templatetags.drawings import DATA_COLOURS
 from portal.wire import keywords
 from portal.wire.sealing import origin
@@ -240,8 +241,8 @@ class ProjectProfile(models.Model):
     last_modified = models.CharField(max_length=60, blank=True)
     asked_at = models.DateTimeField(_("last asked"), null=True)
     ask_after = models.DateTimeField(_("next asked after"), default=timezone.now, db_index=True)
-    # Why it could not be asked, and since when that is so; empty: it answered
-    problem = models.CharField(max_length=300, blank=True)
+    # Why it could not be asked, and since when that is so; NULL: it answered
+    problem = MessageField()
     problem_since = models.DateTimeField(null=True)
     failures = models.PositiveIntegerField(_("failures in a row"), default=0)
     # Since when it says itself that it is down; NULL: it does not
@@ -253,7 +254,7 @@ class ProjectProfile(models.Model):
     code_key = models.CharField(max_length=64, blank=True)
     tried_at = models.DateTimeField(_("last test"), null=True)
     tried_well = models.BooleanField(null=True)
-    tried_text = models.CharField(max_length=500, blank=True)
+    tried_text = MessageField()
 
     def __str__(self) -> str:
         return f"what {self.project} says"

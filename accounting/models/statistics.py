@@ -12,6 +12,7 @@ from django.db.models import CheckConstraint, F, Q, UniqueConstraint
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from portal.languages.sentences import MessageField
 from portal.models import Host, User
 
 
@@ -65,7 +66,7 @@ class StatisticsImport(models.Model):
     asked_at = models.DateTimeField(_("last asked"), null=True, editable=False)
     next_at = models.DateTimeField(_("next asked after"), default=timezone.now, db_index=True, editable=False)
     # Why the last attempt ended without an import, since when no attempt has gone well, and how many were made since
-    trouble = models.CharField(_("problem"), max_length=300, blank=True, editable=False)
+    trouble = MessageField(_("problem"))
     trouble_since = models.DateTimeField(_("problem since"), null=True, editable=False)
     failures = models.PositiveIntegerField(_("failures"), default=0, editable=False)
 
@@ -75,8 +76,8 @@ class StatisticsImport(models.Model):
         verbose_name_plural = _("statistics imports")
         constraints = [
             CheckConstraint(
-                condition=Q(trouble="", trouble_since=None, failures=0)
-                | (~Q(trouble="") & Q(trouble_since__isnull=False)),
+                condition=Q(trouble__isnull=True, trouble_since=None, failures=0)
+                | Q(trouble__isnull=False, trouble_since__isnull=False),
                 name="statisticsimport_trouble_since",
             ),
             CheckConstraint(

@@ -10,6 +10,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from accounting.engine.client_tasks import MAX_CREDIT, Standing
+from portal.languages.sentences import MessageField
 from portal.models import Host
 
 STANDINGS: Final = {
@@ -104,8 +105,8 @@ class TaskSource(models.Model):
     answered_at = models.DateTimeField(_("last answered"), null=True)
     ask_after = models.DateTimeField(_("next asked after"), default=timezone.now)
     failures = models.PositiveSmallIntegerField(_("failures in a row"), default=0)
-    # Empty: it answered
-    problem = models.CharField(_("problem"), max_length=300, blank=True)
+    # NULL: it answered
+    problem = MessageField(_("problem"))
 
     class Meta:
         verbose_name = _("project asked about tasks")

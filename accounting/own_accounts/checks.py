@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 import structlog
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Q, Window
+from django.db.models.functions import RowNumber
 from django.utils.translation import gettext_lazy as _
 
 from accounting.engine.amounts import MICRO
@@ -23,14 +26,20 @@ from accounting.project_setup import accounts
 from accounting.project_setup.accounts import WEAK, AccountProblem
 from accounting.rpc import account_keys
 from accounting.wire.project_replies import AccountInfo
+from portal.fetch.errors import AddressRefused
+from portal.languages.messages import Message
 from portal.people.key_mails import send_words
 
 log = structlog.get_logger("projects")
 
 CHECKED_EVERY: Final = dt.timedelta(days=7)
 CHECKS_PER_RUN: Final = 200
+CHECKS_OF_PROJECT: Final = 5
+"""In a run: one that answers slowly costs its time for each."""
+UNREACHABLE_FOR: Final = dt.timedelta(hours=1)
 _RETOLD_AFTER: Final = dt.timedelta(minutes=1)
 State = OwnAccount.State
+CHECKED: Final = (State.WORKS, State.UNCHECKED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +48,7 @@ class Finding:
 
     state: State
     key: str = ""
-    words: str = ""
+    reason: Message | None = None
     info: AccountInfo | None = None
     can_check: bool = False
     credit: tuple[float, float] | None = None
@@ -68,13 +77,19 @@ def check(account_id: int, now: dt.datetime) -> None:
         )
     except account_keys.UnreadableAccountKey:
         return
-    if not account.can_check:
-        found = Finding(State(account.state), credit=_credit(account, account.number))
-    else:
-        found = _described(account, key)
-        if found.state == State.UNREACHABLE:
-            # A project that is down for an hour has forgotten nobody.
-            return
+    try:
+        if account.can_check:
+            found = _described(account, key)
+        else:
+            found = Finding(State(account.state), credit=accounts.account_credit(account.project, account.number))
+    except AccountProblem:
+        found = Finding(State.UNREACHABLE)
+    if found.state == State.UNREACHABLE:
+        # A project that is down for an hour has forgotten nobody. Nor is it asked for all others meanwhile.
+        soon = now + UNREACHABLE_FOR
+        waiting = OwnAccount.objects.filter(project=account.project_id, state__in=CHECKED)
+        waiting.filter(Q(check_after__lt=soon) | Q(pk=account.pk)).update(check_after=soon)
+        return
     _note(account, found, now)
 
 
@@ -88,8 +103,11 @@ def look_after(now: dt.datetime) -> list[int]:
     for account_id in waiting.exclude(sealed_request=None).values_list("pk", flat=True):
         tell_worker(account_id)
     with transaction.atomic():
-        rows = OwnAccount.objects.select_for_update(skip_locked=True).filter(check_after__lte=now)
-        due = list(rows.filter(state__in=(State.WORKS, State.UNCHECKED)).order_by("check_after")[:CHECKS_PER_RUN])
+        all_due = OwnAccount.objects.filter(check_after__lte=now, state__in=CHECKED)
+        place = Window(RowNumber(), partition_by="project", order_by="check_after")
+        first = all_due.annotate(place=place).filter(place__lte=CHECKS_OF_PROJECT).order_by("check_after")
+        chosen = list(first.values_list("pk", flat=True)[:CHECKS_PER_RUN])
+        due = list(all_due.filter(pk__in=chosen).select_for_update(skip_locked=True))
         for account in due:
             account.check_after = _next_check(now)
             account.save(update_fields=["check_after"])
@@ -108,7 +126,7 @@ def _find(account: OwnAccount, request: AccountRequest) -> Finding:
         else:
             key = accounts.find_key(project, request.login, request.passwd_hash)
     except AccountProblem as error:
-        return _refusal(error, is_key=False)
+        return _refusal(error, request.passwd_hash, is_key=False)
     return _described(account, key, is_given=True)
 
 
@@ -123,26 +141,31 @@ def _described(account: OwnAccount, key: str, *, is_given: bool = False) -> Find
     except AccountProblem as error:
         if is_given:
             return Finding(State.WORKS, key)
+        finding = _refusal(error, key, is_key=True)
         # Some projects tell of accounts by their full keys only, and have never told of this one.
-        if error.is_not_there or (error.error_num and WEAK in key and not account.can_check):
-            return Finding(State.UNCHECKED, key)
-        return _refusal(error, is_key=True)
+        is_untold = finding.state == State.KEY_REFUSED and WEAK in key and not account.can_check
+        return Finding(State.UNCHECKED, key) if error.is_not_there or is_untold else finding
     can_check = True
     if info.weak_key and WEAK not in key:
         key = info.weak_key
         try:
             accounts.account_info(account.project, key)
-        except AccountProblem:
-            can_check = False
+        except AccountProblem as error:
+            can_check = error.is_unreachable
     return Finding(State.WORKS, key, info=info, can_check=can_check, credit=_credit(account, info.id))
 
 
-def _refusal(error: AccountProblem, *, is_key: bool) -> Finding:
-    return Finding(State(state_of_refusal(error.error_num, is_key=is_key)), words=str(error)[:300])
+def _refusal(error: AccountProblem, secret: str, *, is_key: bool) -> Finding:
+    """What volunteers are told: not the secret, which the project may repeat, nor which addresses are inside."""
+    is_inside = isinstance(error.__cause__, AddressRefused)
+    reason = None if is_inside else accounts.without(error.message, secret)
+    return Finding(State(state_of_refusal(error.error_num, is_key=is_key)), reason=reason)
 
 
 def _credit(account: OwnAccount, number: int) -> tuple[float, float] | None:
-    return accounts.account_credit(account.project, number) if number > 0 else None
+    with suppress(AccountProblem):
+        return accounts.account_credit(account.project, number)
+    return None
 
 
 def _note(asked: OwnAccount, found: Finding, now: dt.datetime) -> None:
@@ -164,7 +187,7 @@ def _note(asked: OwnAccount, found: Finding, now: dt.datetime) -> None:
         if found.state != account.state:
             account.state_at = now
         is_broken = found.state == State.KEY_REFUSED and account.state == State.WORKS
-        account.state, account.words, account.check_after = found.state, found.words, _next_check(now)
+        account.state, account.reason, account.check_after = found.state, found.reason, _next_check(now)
         if found.info is not None:
             account.number, account.name = found.info.id, found.info.name
         if found.credit is not None:

@@ -50,7 +50,7 @@ def ask(user: User, project: Project, request: AccountRequest) -> None:
             user=user, project=project, defaults={"state": State.ASKING, "state_at": now, "check_after": now}
         )
         account = OwnAccount.objects.select_for_update().get(user=user, project=project)
-        account.state, account.state_at, account.asked_at, account.words = State.ASKING, now, now, ""
+        account.state, account.state_at, account.asked_at, account.reason = State.ASKING, now, now, None
         account.sealed_request = sealing.seal(
             settings.ACCOUNT_KEY_SECRET, _place(account, project), json.dumps(asdict(request))
         )

@@ -19,8 +19,8 @@ from accounting.models import OwnAccount, Project, ProjectProfile, UserProject
 from accounting.own_accounts import requests
 from accounting.own_accounts.forms import AccountKeyForm, LoginForm, NewAccountForm
 from accounting.own_accounts.requests import AccountRequest
-from accounting.project_setup import texts
 from accounting.wire.project_config import ProjectConfig, from_json
+from portal.languages.sentences import sentence
 from portal.models import User
 from portal.people.access import signed_in
 from portal.people.change_mails import tell_of_change
@@ -108,7 +108,7 @@ def _page(request: HttpRequest, project: Project, forms: dict[str, Any], status:
     context = {
         "project": project,
         "account": account,
-        "reason": texts.shown(account.words) if account is not None else "",
+        "reason": sentence(account.reason) if account is not None else "",
         "has_key": choice is not None and bool(choice.account_key),
         "estimated_micro": choice.total_ec if choice is not None else 0,
         "forms": forms,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import json
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -32,6 +33,7 @@ from accounting.wire.project_replies import (
 )
 from portal.fetch.errors import FetchError, StatusError
 from portal.fetch.fetcher import fetch
+from portal.languages.messages import Message, MessageError
 from portal.wire import credentials
 from portal.wire.scanner import ProtocolError
 
@@ -39,24 +41,22 @@ from portal.wire.scanner import ProtocolError
 _NOT_THERE: Final = frozenset({403, 404, 405, 410, 501})
 # In a weak key only: it begins with the account's number.
 WEAK: Final = "_"
-_ELSE: Final = "Test the scheduler instead."
-
-_UNENCRYPTED: Final = (
-    "Nothing was sent. The project is at https://, but its scheduler uses no encryption: {url}. Others could read the "
-    "account key in transit. Ask the operators of the project for a scheduler at https://."
-)
-
 _T = TypeVar("_T")
 
 
-class AccountProblem(Exception):
-    """The project did not give what was asked for. ``str`` is a sentence; ``status``: HTTP's, if it was the reason;
-    ``error_num``: BOINC's, if the project refused.
+class AccountProblem(MessageError):
+    """The project did not give what was asked for. ``status``: HTTP's, if it was the reason; ``error_num``: BOINC's, if
+    the project refused.
     """
 
-    def __init__(self, text: str, status: int = 0, error_num: int = 0) -> None:
-        super().__init__(text)
+    def __init__(self, message: Message, status: int = 0, error_num: int = 0) -> None:
+        super().__init__(message)
         self.status, self.error_num = status, error_num
+
+    @property
+    def is_unreachable(self) -> bool:
+        """Whether there was no answer; another time there may be one."""
+        return isinstance(self.__cause__, FetchError) and not self.is_not_there
 
     @property
     def is_not_there(self) -> bool:
@@ -66,10 +66,10 @@ class AccountProblem(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """The outcome of a trial, in words. ``code_key``: digest of the key that programs are signed with, if it told."""
+    """The outcome of a trial. ``code_key``: digest of the key that programs are signed with, if it told."""
 
     went_well: bool
-    text: str
+    message: Message
     code_key: str = ""
 
 
@@ -115,11 +115,19 @@ def account_info(project: Project, key: str) -> AccountInfo:
 
 
 def account_credit(project: Project, number: int) -> tuple[float, float] | None:
-    """Total and recent average that the project publishes of the account; None: it does not. Blocks."""
-    with suppress(AccountProblem):
+    """Total and recent average that the project publishes of the account; None: it does not. Blocks.
+
+    Raises AccountProblem if it cannot be asked.
+    """
+    if number <= 0:
+        return None
+    try:
         query = {"userid": str(number), "format": "xml"}
         return _ask(f"{web_rpc_base(project)}show_user.php", query, parse_account_credit)
-    return None
+    except AccountProblem as error:
+        if error.is_unreachable:
+            raise
+        return None
 
 
 def _ask(url: str, query: dict[str, str], parse: Callable[[bytes], _T]) -> _T:
@@ -127,15 +135,15 @@ def _ask(url: str, query: dict[str, str], parse: Callable[[bytes], _T]) -> _T:
         return parse(fetch(f"{url}?{urlencode(query)}").body)
     except FetchError as error:
         if isinstance(error, StatusError) and error.status in _NOT_THERE:
-            page, why = url.rpartition("/")[2], f"{error.host}: {error.reason}"
-            raise AccountProblem(f"The project has no {page} ({why}).", error.status) from error
-        raise AccountProblem(f"The project could not be asked: {error}") from error
+            page = url.rpartition("/")[2]
+            raise AccountProblem(Message("account_no_page", page=page, why=error.message), error.status) from error
+        raise AccountProblem(Message("account_not_asked", why=error.message)) from error
     except ProjectRefused as error:
         raise AccountProblem(
-            f"The project refused: {error} (error {error.error_num}).", error_num=error.error_num
+            Message("account_refused", words=error, error_num=str(error.error_num)), error_num=error.error_num
         ) from error
     except ProtocolError as error:
-        raise AccountProblem(f"The project’s answer could not be read: {error}.") from error
+        raise AccountProblem(Message("account_answer_unreadable", fault=error)) from error
 
 
 def try_account(project: Project, key: str, now: dt.datetime) -> Trial:
@@ -147,18 +155,15 @@ def _ask_about(project: Project, key: str) -> Trial:
     try:
         info = account_info(project, key)
     except AccountProblem as error:
-        text = str(error)
         if error.is_not_there:
-            text = f"This project does not provide account information (it has no am_get_info.php). {_ELSE}"
-        elif WEAK in key:
-            text = (
-                f"{text} Some projects provide account information only for full keys, and this is a weak one. {_ELSE}"
-            )
-        return Trial(False, text)
-    of = f" of {info.country}" if info.country not in ("", "None", "International") else ""
-    weak = " This is a full key, with which the account can be changed." if info.weak_key and WEAK not in key else ""
-    text = f"The project knows the account: number {info.id}, “{info.name}”{of}.{weak}"
-    return Trial(True, text)
+            return Trial(False, Message("trial_no_page"))
+        return Trial(False, Message("trial_weak_key", problem=error.message) if WEAK in key else error.message)
+    who = {"number": str(info.id), "name": info.name}
+    is_full = bool(info.weak_key) and WEAK not in key
+    if info.country not in ("", "None", "International"):
+        code = "trial_known_of_country_full" if is_full else "trial_known_of_country"
+        return Trial(True, Message(code, **who, country=info.country))
+    return Trial(True, Message("trial_known_full" if is_full else "trial_known", **who))
 
 
 def try_scheduler(project: Project, key: str, now: dt.datetime) -> Trial:
@@ -175,27 +180,25 @@ def _ask_scheduler(project: Project, key: str) -> Trial:
     try:
         schedulers = scheduler_urls(fetch(project.master_url).body)
         if not schedulers:
-            return Trial(False, "The page at its master URL does not name a scheduler.")
+            return Trial(False, Message("trial_no_scheduler"))
         try:
             url = urljoin(project.master_url, schedulers[0])
         except ValueError:
-            return Trial(
-                False, "The scheduler could not be asked: its address on the page at the master URL is not valid."
-            )
+            return Trial(False, Message("trial_scheduler_address"))
         if project.master_url.startswith("https://") and not url.startswith("https://"):
-            return Trial(False, _UNENCRYPTED.format(url=url[:200]))
+            return Trial(False, Message("trial_unencrypted", url=url[:200]))
         answer = parse_scheduler_answer(fetch(url, data=request).body)
     except FetchError as error:
-        return Trial(False, f"The scheduler could not be asked: {error}")
+        return Trial(False, Message("trial_scheduler_not_asked", why=error.message))
     except ProtocolError as error:
-        return Trial(False, f"The scheduler’s answer could not be read: {error}.")
+        return Trial(False, Message("trial_scheduler_unreadable", fault=error))
     words = " ".join(f"“{message}”" for message in answer.messages)
     if answer.user_name or answer.hostid:
-        text = (
-            f"The scheduler knows the account “{answer.user_name}” and has created a record for this test’s computer."
-        )
-        return Trial(True, f"{text} It says: {words}" if words else text, answer.code_key)
-    return Trial(False, f"The scheduler does not accept the key. It says: {words or 'nothing'}")
+        message = Message("trial_accepted", name=answer.user_name)
+        if words:
+            message = Message("trial_accepted_with_words", name=answer.user_name, words=words)
+        return Trial(True, message, answer.code_key)
+    return Trial(False, Message("trial_key_refused", words=words) if words else Message("trial_key_refused_silently"))
 
 
 @transaction.atomic
@@ -204,12 +207,12 @@ def _note(project: Project, trial: Trial, key: str, now: dt.datetime) -> Trial:
 
     The first key of its programs counts as seen. Another one later may be a thief's: it is marked until seen.
     """
-    trial = replace(trial, text=trial.text.replace(key, "…"))
+    trial = replace(trial, message=without(trial.message, key))
     locked = Project.objects.select_for_update(no_key=True).get(pk=project.pk)
     profile = ProjectProfile.objects.select_for_update().filter(project=locked).first()
     # A project that was never asked what it is still has its trials noted; it is asked from then on.
     profile = profile or ProjectProfile(project=locked)
-    profile.tried_at, profile.tried_well, profile.tried_text = now, trial.went_well, trial.text[:500]
+    profile.tried_at, profile.tried_well, profile.tried_text = now, trial.went_well, trial.message
     if trial.code_key and trial.code_key != profile.code_key:
         if profile.code_key:
             said_history.note(locked, now, [(CODE_KEY_LABEL, profile.code_key, trial.code_key)])
@@ -217,3 +220,8 @@ def _note(project: Project, trial: Trial, key: str, now: dt.datetime) -> Trial:
         profile.code_key_seen = profile.code_key_seen or trial.code_key
     profile.save()
     return trial
+
+
+def without(message: Message, secret: str) -> Message:
+    """The message with the secret left out, which the project may have repeated."""
+    return Message.from_json(json.loads(json.dumps(message.to_json(), ensure_ascii=False).replace(secret, "…")))

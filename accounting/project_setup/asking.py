@@ -28,6 +28,7 @@ from accounting.wire.requests import canonical_url
 from accounting.wire.server_status import ServerStatus, parse_server_status
 from portal.fetch.errors import FetchError
 from portal.fetch.fetcher import Version, fetch
+from portal.languages.messages import Message, MessageError
 from portal.wire.boinc_errors import ERR_PROJECT_DOWN
 from portal.wire.scanner import ProtocolError
 
@@ -41,37 +42,37 @@ JITTER: Final = 0.1
 MAX_PROJECTS_PER_RUN: Final = 100
 
 
-class AskFailed(Exception):
-    """The project did not say what it is. ``str`` is a sentence for operators; ``says_down``: it says that it is."""
+class AskFailed(MessageError):
+    """The project did not say what it is. ``says_down``: it says that it is down."""
 
-    def __init__(self, text: str, *, says_down: bool = False) -> None:
-        super().__init__(text)
+    def __init__(self, message: Message, *, says_down: bool = False) -> None:
+        super().__init__(message)
         self.says_down = says_down
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ConfigAnswer:
     """``config`` is None if nothing changed since ``version`` was asked for."""
 
     config: ProjectConfig | None
     version: Version
 
 
-def ask(url: str, known: Version | None = None) -> Answer:
+def ask(url: str, known: Version | None = None) -> ConfigAnswer:
     """What the project at this master URL says. Blocks. Raises AskFailed."""
     try:
         found = fetch(f"{url}get_project_config.php", known=known)
         config = None if found.is_unchanged else parse_project_config(found.body)
     except FetchError as error:
-        raise AskFailed(str(error)) from error
+        raise AskFailed(error.message) from error
     except ProtocolError as error:
-        raise AskFailed(f"{url} answered, but not like a BOINC project ({error}).") from error
+        raise AskFailed(Message("ask_no_boinc_project", url=url, fault=error)) from error
     if config is not None and (config.error_num or config.error_msg) and not config.name:
         # What it does not say for now has not changed.
         what = ", ".join(filter(None, [str(config.error_num or ""), config.error_msg]))
-        text = f"{urlsplit(url).hostname} answered with an error ({what})."
-        raise AskFailed(text, says_down=config.error_num == ERR_PROJECT_DOWN)
-    return Answer(config, found.version)
+        message = Message("ask_error", host=urlsplit(url).hostname, words=what)
+        raise AskFailed(message, says_down=config.error_num == ERR_PROJECT_DOWN)
+    return ConfigAnswer(config, found.version)
 
 
 def ask_status(url: str) -> ServerStatus | None:
@@ -91,7 +92,7 @@ def ask_again(project: Project, now: dt.datetime) -> bool:
     try:
         answer = ask(project.master_url, known)
     except AskFailed as error:
-        _note(project.pk, now, partial(_note_problem, text=str(error), says_down=error.says_down))
+        _note(project.pk, now, partial(_note_problem, problem=error.message, says_down=error.says_down))
         log.info("project_not_asked", project=project.name, reason=str(error))
         return False
     config = answer.config or from_json(profile.said)
@@ -145,9 +146,11 @@ def _note(project_id: int, now: dt.datetime, change: _Change) -> None:
         said_history.note(project, now, found)
 
 
-def _note_problem(project: Project, profile: ProjectProfile, now: dt.datetime, *, text: str, says_down: bool) -> _Said:
-    found: _Said = [] if profile.problem else [(changes.ANSWERS, "yes", text)]
-    profile.problem = text[:300]
+def _note_problem(
+    project: Project, profile: ProjectProfile, now: dt.datetime, *, problem: Message, says_down: bool
+) -> _Said:
+    found: _Said = [] if profile.problem else [(changes.ANSWERS, "yes", str(problem))]
+    profile.problem = problem
     profile.problem_since = profile.problem_since or now
     profile.failures += 1
     # One that cannot be reached has not said that it is up again.
@@ -159,12 +162,12 @@ def _note_answer(
     profile: ProjectProfile,
     now: dt.datetime,
     *,
-    answer: Answer,
+    answer: ConfigAnswer,
     status: ServerStatus | None,
     stated: str,
 ) -> _Said:
-    found: _Said = [(changes.ANSWERS, profile.problem, "yes")] if profile.problem else []
-    profile.problem, profile.problem_since, profile.said_at, profile.failures = "", None, now, 0
+    found: _Said = [(changes.ANSWERS, str(profile.problem), "yes")] if profile.problem else []
+    profile.problem, profile.problem_since, profile.said_at, profile.failures = None, None, now, 0
     profile.etag, profile.last_modified = answer.version.etag, answer.version.last_modified
     if answer.config is not None:
         said = answer.config.to_json()

@@ -16,13 +16,14 @@ from accounting.choosing.texts import trouble_text
 from accounting.engine.choice.facts import Trouble, TroubleKind
 from accounting.engine.states import NoteKind
 from accounting.models import Project, ProjectProfile
-from accounting.project_setup import said_history, sql, texts
+from accounting.project_setup import said_history, sql
 from accounting.project_setup.accounts import web_rpc_base
-from accounting.project_setup.changes import Change, described, fingerprint, master_url_problem, states, unseen
+from accounting.project_setup.changes import ConfigChange, described, fingerprint, master_url_problem, states, unseen
 from accounting.project_setup.steps import StepRefused, account_key, is_signed, obstacles
 from accounting.projects import signing_key
 from accounting.wire.project_config import ProjectConfig, from_json
 from accounting.wire.server_status import status_from_json
+from portal.languages.sentences import sentence
 from portal.models import User
 from portal.templatetags.display import count
 
@@ -64,8 +65,8 @@ def read_set_up(project: Project, user: User) -> dict[str, Any]:
     return {
         "project": project,
         "profile": profile,
-        "problem": texts.shown(profile.problem) if profile is not None else "",
-        "tried_text": texts.shown(profile.tried_text) if profile is not None else "",
+        "problem": sentence(profile.problem) if profile is not None else "",
+        "tried_text": sentence(profile.tried_text) if profile is not None else "",
         "config": config,
         "rows": described(config) if profile is not None and profile.said else [],
         "states": states(config, status_from_json(profile.status) if profile is not None else None),
@@ -99,7 +100,7 @@ class ProjectLine:
 
     project: Project
     profile: ProjectProfile | None
-    changes: list[Change]
+    changes: list[ConfigChange]
     # What the project itself says is wrong, or what is wrong with what it says
     warnings: list[str]
     troubles: list[tuple[str, dt.datetime, str]]
@@ -113,12 +114,12 @@ class ProjectLine:
     @property
     def problem(self) -> str:
         """Why the project could not be asked, in the active language."""
-        return texts.shown(self.profile.problem) if self.profile is not None else ""
+        return sentence(self.profile.problem) if self.profile is not None else ""
 
     @property
     def tried_text(self) -> str:
         """What came of the last test, in the active language."""
-        return texts.shown(self.profile.tried_text) if self.profile is not None else ""
+        return sentence(self.profile.tried_text) if self.profile is not None else ""
 
     @property
     def needs_attention(self) -> bool:

@@ -22,13 +22,14 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounting.models import Project
-from accounting.project_setup import accounts, asking, reads, steps, texts
+from accounting.project_setup import accounts, asking, reads, steps
 from accounting.project_setup.adding import AlreadyThere, add_project
 from accounting.project_setup.changes import TAKEN_OVER, described, master_url_problem, states
 from accounting.project_setup.forms import FoundForm, KeyForm, LookUpForm, SignatureForm, UrlForm
 from accounting.projects.addresses import project_at
 from accounting.wire.project_config import from_json
 from portal.fetch.fetcher import Version
+from portal.languages.sentences import sentence
 from portal.people.access import signed_in
 
 ADD: Final = permission_required("accounting.add_project", raise_exception=True)
@@ -63,7 +64,7 @@ def add_by_url(request: HttpRequest) -> HttpResponse:
         try:
             answer = asking.ask(url)
         except asking.AskFailed as problem:
-            form.add_error("url", texts.shown(str(problem)))
+            form.add_error("url", sentence(problem.message))
         else:
             assert answer.config is not None  # no version was named that it could be unchanged from
             request.session[_FOUND] = {
@@ -87,7 +88,7 @@ def found(request: HttpRequest) -> HttpResponse:
     config = from_json(asked["said"])
     form = FoundForm(config, asked["typed"], request.POST or None)
     if request.method == "POST" and not config.account_manager and form.is_valid():
-        answer = asking.Answer(config, Version(asked["etag"], asked["last_modified"]))
+        answer = asking.ConfigAnswer(config, Version(asked["etag"], asked["last_modified"]))
         try:
             project = add_project(form.chosen(), answer, dt.datetime.fromisoformat(asked["at"]))
         except AlreadyThere as problem:
@@ -147,13 +148,16 @@ def _step(what: str) -> Callable[[Callable[[HttpRequest, Project], str | HttpRes
             project = get_object_or_404(Project, pk=pk)
             try:
                 said = step(request, project)
-            except (steps.StepRefused, accounts.AccountProblem) as problem:
-                messages.error(request, texts.shown(str(problem)))
+            except steps.StepRefused as problem:
+                messages.error(request, str(problem))
+                return _to_set_up(pk)
+            except accounts.AccountProblem as problem:
+                messages.error(request, sentence(problem.message))
                 return _to_set_up(pk)
             if isinstance(said, HttpResponse):
                 return said
             if said:
-                messages.success(request, texts.shown(said))
+                messages.success(request, said)
             if what:
                 admin.site._registry[Project].log_change(request, project, what)
             return _to_set_up(pk)
@@ -220,8 +224,8 @@ def try_it(request: HttpRequest, project: Project) -> str:
     else:
         trial = accounts.try_account(project, key, now)
     if not trial.went_well:
-        raise steps.StepRefused(trial.text)
-    return trial.text
+        raise steps.StepRefused(sentence(trial.message))
+    return sentence(trial.message)
 
 
 @_step("Changed whether computers may be attached.")

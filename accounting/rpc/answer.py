@@ -8,6 +8,7 @@ the user's row to identify the computer, then the host's ledger and the rows bel
 from __future__ import annotations
 
 import datetime as dt
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -38,7 +39,7 @@ from accounting.wire.requests import AccountManagerRequest, ReportedProject
 from portal.clients import plain
 from portal.clients.request_handler import best_effort
 from portal.clients.settings_cache import once
-from portal.clients.wants import Steps, Turn, in_thread
+from portal.clients.wants import Turn, in_thread
 from portal.computers.groups import join_group
 from portal.computers.host_changes import HostChangeRefused
 from portal.models import ClientKey, Host, JoinToken, User
@@ -59,6 +60,8 @@ log = structlog.get_logger("rpc")
 
 # Another request of the same host may come between read and write. Each failure means that such a request succeeded.
 MAX_ATTEMPTS: Final = 20
+# One that can be sent to other computers; what is longer was cut
+_WHOLE_KEY: Final = re.compile("[!-~]{1,254}")
 KEY_USE_NOTED_EVERY: Final = dt.timedelta(days=1)
 
 Listed = dict[int, ReportedProject]
@@ -92,9 +95,9 @@ class Caller:
         return key
 
 
-def answer(
+async def answer(
     request: AccountManagerRequest, *, now: dt.datetime, address: str, caller: Caller | None = None
-) -> Steps[bytes]:
+) -> bytes:
     """Answer one request of a client; ``address`` is where it came from, for the limit on failed logins. ``caller``:
     whose request it is, if that was found out before it was read.
 
@@ -102,30 +105,30 @@ def answer(
     """
     # Before any transaction: a new partition locks the table, and must stay if the request fails.
     if not partitions.is_partition_known(now.date()):
-        yield from in_thread(partitions.ensure_partition, now.date())
-    projects = yield from catalogue.fresh()
+        await in_thread(partitions.ensure_partition, now.date())
+    projects = await catalogue.fresh()
     listed = _listed(request, projects)
     if request.authenticator and request.host_token:
-        yield Turn(("account manager", request.host_token))
-        known = yield from _answer_known(request, request.host_token, listed, projects, now)
+        await Turn(("account manager", request.host_token))
+        known = await _answer_known(request, request.host_token, listed, projects, now)
         if known is not None:
             return known
-    return (yield from in_thread(_answer_unknown, request, listed, projects, now, address, caller))
+    return await in_thread(_answer_unknown, request, listed, projects, now, address, caller)
 
 
-def _answer_known(
+async def _answer_known(
     request: AccountManagerRequest, host_token: str, listed: Listed, projects: catalogue.Catalogue, now: dt.datetime
-) -> Steps[bytes | None]:
+) -> bytes | None:
     """Answer a computer that sends its key and its id. None if these do not belong together, or it may be another."""
     read = store.ReadByKey(credentials.key_hash(request.authenticator), host_token)
     for _ in range(MAX_ATTEMPTS):
-        account: store.Account | None = yield read
+        account = await read
         if account is None or _may_be_another(request, listed, account):
             return None
-        done = yield from _settle_and_write(request, account, listed, projects, now)
+        done = await _settle_and_write(request, account, listed, projects, now)
         if done is not None:
-            if account.key_id is not None and _is_key_use_new(account, now):
-                yield from best_effort(in_thread(_note_key_use, account.key_id, account.host_id, now))
+            if _is_key_use_new(account, now):
+                await best_effort(in_thread(_note_key_use, account.key_id, account.host_id, now))
             return render_reply(done)
     raise _conflict()
 
@@ -173,21 +176,21 @@ def _answer_unknown(
     return render_reply(done)
 
 
-def _settle_identified(
+async def _settle_identified(
     request: AccountManagerRequest,
     recognised: Recognised,
     key: str,
     listed: Listed,
     projects: catalogue.Catalogue,
     now: dt.datetime,
-) -> Steps[AccountManagerReply]:
-    host_id = recognised.host.pk
+) -> AccountManagerReply:
+    read = store.ReadByKey(credentials.key_hash(key), recognised.host.token)
     for _ in range(MAX_ATTEMPTS):
-        account = yield from store.read_by_host(host_id, credentials.key_hash(key))
+        account = await read
         if account is None:
             HostLedger.objects.bulk_create([HostLedger(host=recognised.host)], ignore_conflicts=True)
             continue
-        done = yield from _settle_and_write(request, account, listed, projects, now, recognised)
+        done = await _settle_and_write(request, account, listed, projects, now, recognised)
         if done is not None:
             return done
     raise _conflict()
@@ -224,14 +227,14 @@ def find_caller(request: AccountManagerRequest, address: str) -> Caller:
     return Caller(user.pk, user=user)
 
 
-def _settle_and_write(
+async def _settle_and_write(
     request: AccountManagerRequest,
     account: store.Account,
     listed: Listed,
     projects: catalogue.Catalogue,
     now: dt.datetime,
     recognised: Recognised | None = None,
-) -> Steps[AccountManagerReply | None]:
+) -> AccountManagerReply | None:
     """Settle and store the request's totals and the answer; None if another request of the host was faster."""
     is_same = description_digest(request) == account.hardware_digest
     described = None if is_same else describe(request)
@@ -257,7 +260,7 @@ def _settle_and_write(
     if settlement.stale:
         return reply
     rows = [row for id_, row in after.items() if id_ in listed or row is not account.projects.get(id_)]
-    written: bool | None = yield writes.Write(
+    written = await writes.Write(
         account,
         settlement,
         rows,
@@ -381,7 +384,9 @@ def _own_key(
     """The sealed key of an account of the owner's own, which they may take over for all their computers."""
     project = outcome.projects.by_id[id_]
     key = reported.account_key
-    if not (project.per_user and key and project.may_get_key(reported.url)) or key == account_key(account, project):
+    if not project.per_user or project.is_own or not _WHOLE_KEY.fullmatch(key) or key == account_key(account, project):
+        return {}
+    if not project.may_get_key(reported.url):
         return {}
     return {"own_key": account_keys.seal_reported(account.host_id, id_, project.url, key)}
 

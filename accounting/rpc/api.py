@@ -20,12 +20,12 @@ def answer(request: ClientRequest) -> ClientReply | Steps[ClientReply]:
     return _answer(request)
 
 
-def _answer(request: ClientRequest) -> Steps[ClientReply]:
+async def _answer(request: ClientRequest) -> ClientReply:
     caller = None
     if len(request.body) > LONG_NBYTES:
         first = credentials_of(request.body[:LONG_NBYTES])
-        caller = yield from in_thread(rpc_answer.find_caller, first, request.address)
+        caller = await in_thread(rpc_answer.find_caller, first, request.address)
     # The raw body, whatever its content type: older clients call it a form, newer ones XML.
-    message = yield from parsed(partial(parse_request, request.body), len(request.body))
-    reply = yield from rpc_answer.answer(message, now=timezone.now(), address=request.address, caller=caller)
+    message = await parsed(partial(parse_request, request.body), len(request.body))
+    reply = await rpc_answer.answer(message, now=timezone.now(), address=request.address, caller=caller)
     return xml_reply(reply)

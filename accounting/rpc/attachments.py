@@ -70,11 +70,19 @@ def is_key_of_owner(
 ) -> bool:
     """Whether the client has an account of its owner's own at the project, whose key is not to be replaced.
 
-    At the site's own project there is one account: another key of it is as good.
+    Another key of the account that the volunteer entered here is as good: the former one ends with its password. So is
+    one at the site's own project, where there is one account.
     """
-    if project.is_own and reported.account_key.startswith(f"{account.user_id}_"):
+    if project.id not in attachments.by_owner:
         return False
-    return project.id in attachments.by_owner
+    has_one = project.per_user or project.is_own
+    return not (has_one and _is_same_account(reported.account_key, account_key(account, project)))
+
+
+def _is_same_account(key: str, other: str | None) -> bool:
+    """Whether these are weak keys of one account at a project: they begin with its number."""
+    number, underscore, _ = key.partition("_")
+    return bool(underscore) and other is not None and other.startswith(f"{number}_")
 
 
 def _moved(reported: ReportedProject, account: Account, projects: catalogue.Catalogue) -> int | None:

@@ -54,8 +54,8 @@ class KeptTasks(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Write(Query):
-    """Store a settlement. Found: True; None, and nothing is written, if another request of the host came between.
+class Write(Query["bool | None"]):
+    """Store a settlement. True; None, and nothing is written, if another request of the host came between.
 
     ``rows``: the host's project rows to write; ``states``: what the client said of each listed project, for the pages.
     ``answer``: what the client is answered, as `contact_log.summarise` says it; a row only if it is not as before.
@@ -112,7 +112,7 @@ class Write(Query):
         return [Step(statement, params)]
 
     @staticmethod
-    def found(several: Sequence[Write], rows: Sequence[Row]) -> Sequence[Any]:
+    def results(several: Sequence[Write], rows: Sequence[Row]) -> Sequence[Any]:
         written = {host_id for (host_id,) in rows}
         # Another transaction may hold the rows of the missing ones, or may have written them.
         return [each.account.host_id in written or APART for each in several]

@@ -25,6 +25,7 @@ from accounting.wire.task_status import LIMITS as REPLY_LIMITS
 from accounting.wire.task_status import TaskStatus, parse_task_statuses
 from portal.fetch.errors import FetchError, StatusError
 from portal.fetch.fetcher import Limits, fetch
+from portal.languages.messages import Message
 from portal.wire.scanner import ProtocolError
 
 log = structlog.get_logger("projects")
@@ -64,13 +65,13 @@ def ask(project_id: int, now: dt.datetime) -> int:
             answered += _ask_about(project, some, now)
     except FetchError as error:
         is_without = isinstance(error, StatusError) and error.status in _NOT_THERE
-        _note_problem(project, now, str(error), is_without=is_without)
+        _note_problem(project, now, error.message, is_without=is_without)
     except ProjectRefused as refusal:
-        _note_problem(project, now, f"It answered with an error ({refusal}).", is_without=False)
+        _note_problem(project, now, Message("tasks_refused", words=refusal), is_without=False)
     except ProtocolError as error:
-        _note_problem(project, now, f"Its answer contains no task status ({error}).", is_without=True)
+        _note_problem(project, now, Message("tasks_not_in_answer", fault=error), is_without=True)
     else:
-        TaskSource.objects.filter(project=project).update(answered_at=now, failures=0, problem="")
+        TaskSource.objects.filter(project=project).update(answered_at=now, failures=0, problem=None)
     return answered
 
 
@@ -105,12 +106,12 @@ def _ask_about(project: Project, names: list[str], now: dt.datetime) -> int:
     return len(statuses)
 
 
-def _note_problem(project: Project, now: dt.datetime, text: str, *, is_without: bool) -> None:
+def _note_problem(project: Project, now: dt.datetime, problem: Message, *, is_without: bool) -> None:
     source = project.task_source
     # One that has answered before has the page, whatever it says for now.
     is_without = is_without and source.answered_at is None
     wait = WITHOUT_FOR if is_without else min(FIRST_WAIT * (1 << min(source.failures, 10)), LONGEST_WAIT)
     TaskSource.objects.filter(project=project).update(
-        failures=0 if is_without else min(source.failures + 1, 1000), problem=text[:300], ask_after=now + wait
+        failures=0 if is_without else min(source.failures + 1, 1000), problem=problem, ask_after=now + wait
     )
-    log.info("project_not_asked_about_tasks", project=project.name, reason=text)
+    log.info("project_not_asked_about_tasks", project=project.name, reason=str(problem))

@@ -13,9 +13,10 @@ from django.utils.translation import gettext_lazy as _
 from kombu.exceptions import OperationalError
 
 from accounting.models import StatisticsImport
-from accounting.statistics import run, texts
+from accounting.statistics import run
 from portal.audit.admin import AuditedAdmin, AuditedForm
 from portal.celery import app
+from portal.languages.sentences import sentence
 from portal.templatetags.display import count
 
 TASK = "accounting.tasks.import_statistics_of"
@@ -59,7 +60,7 @@ class StatisticsImportAdmin(AuditedAdmin):
 
     @admin.display(description=_("problem"), ordering="trouble")
     def shown_trouble(self, row: StatisticsImport) -> str:
-        return texts.shown(row.trouble)
+        return sentence(row.trouble)
 
     @admin.display(description=_("address"))
     def folder(self, row: StatisticsImport) -> str:

@@ -40,6 +40,7 @@ from credit.export.granted import granted_to_all
 from portal.databases.params import psycopg_params
 from portal.fetch.errors import FetchError, TimeIsUp
 from portal.fetch.fetcher import Limits, Version, fetch
+from portal.languages.messages import VERBATIM, Message, MessageError
 from portal.maintenance.jobs import Job
 
 log = structlog.get_logger("statistics")
@@ -51,7 +52,7 @@ READ_SECS: Final = 1_500
 RETRY: Final = dt.timedelta(minutes=10)
 MAX_BACK_OFF: Final = dt.timedelta(days=1)
 AHEAD: Final = dt.timedelta(hours=1)
-"""By so much a project's clock may be ahead of ours."""
+"""Allowed clock skew of a project."""
 _ATTEMPTS: Final = 30
 """For one download: two hours of transfer in all. A server that is still slower has to wait as others that fail."""
 # So that not all projects are asked at once, nor one at the same second each day.
@@ -91,7 +92,7 @@ def import_project(project_id: int, *, at_once: bool = False) -> str:
             return _note_trouble(found, error)
         except SoftTimeLimitExceeded:
             files.drop(project_id)
-            return _note_trouble(found, StatisticsError("The export", f"took longer than the limit of {READ_SECS:,} s"))
+            return _note_trouble(found, StatisticsError("", "export_read_limit", secs=READ_SECS))
         _note_success(found)
     log.info("statistics_read", project=found.project.name, said=said)
     return said
@@ -189,7 +190,7 @@ def _fetch(found: StatisticsImport, now: dt.datetime) -> _Export | None:
         # A project changes all of its files at once. If this one is the same, so were the others.
         again = _in_time(read_tables(fetch(f"{url}tables.xml", limits=_TABLES_LIMITS).body), now)
         if again.update_time != tables.update_time:
-            raise StatisticsError("tables.xml", "the project made a new export in the meantime")
+            raise StatisticsError("tables.xml", "export_replaced")
         return files.source_of(paths)
 
     return _Export(tables, answer.version, download)
@@ -203,24 +204,27 @@ def is_own(found: StatisticsImport, project: Project) -> bool:
 def _in_time(tables: Tables, now: dt.datetime) -> Tables:
     if tables.update_time > (now + AHEAD).timestamp():
         # All later exports would count as older ones.
-        raise StatisticsError("tables.xml", "update_time is in the future")
+        raise StatisticsError("tables.xml", "export_from_future")
     return tables
 
 
 def _note_trouble(found: StatisticsImport, error: Exception) -> str:
-    text = str(error) if isinstance(error, FetchError | StatisticsError) else f"{type(error).__name__}: {error}"
+    if isinstance(error, MessageError):
+        message = error.message
+    else:
+        message = Message(VERBATIM, text=f"{type(error).__name__}: {error}")
     now = timezone.now()
     failures = found.failures + 1
     goes_on = isinstance(error, TimeIsUp) and failures <= _ATTEMPTS
     StatisticsImport.objects.filter(pk=found.pk).update(
-        trouble=text[:300],
+        trouble=message,
         trouble_since=found.trouble_since or now,
         failures=failures,
         # What came until then stays: a large file from a slow server takes several attempts.
         next_at=now + (RETRY if goes_on else _back_off(failures)),
     )
-    log.info("statistics_not_read", project=found.project.name, reason=text)
-    return text
+    log.info("statistics_not_read", project=found.project.name, reason=str(message))
+    return str(message)
 
 
 def _in_words() -> Iterator[str]:
@@ -240,7 +244,7 @@ IMPORT: Final = Job(
 def _note_success(found: StatisticsImport) -> None:
     every = dt.timedelta(seconds=settings.STATISTICS_IMPORT_EVERY_SECS)
     StatisticsImport.objects.filter(pk=found.pk).update(
-        trouble="",
+        trouble=None,
         trouble_since=None,
         failures=0,
         next_at=timezone.now() + every * random.uniform(1 - _JITTER, 1),

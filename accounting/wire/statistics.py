@@ -17,7 +17,9 @@ import re
 import zlib
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
+
+from portal.languages.messages import Message, MessageError, at_place
 
 MAX_UNPACKED_BYTES: Final = 32 << 30
 """Of one file."""
@@ -45,11 +47,11 @@ _ENCODING: Final = re.compile(rb"encoding\s*=\s*[\"']([^\"']*)")
 _ENCODINGS: Final = frozenset({b"utf-8", b"utf8", b"us-ascii", b"ascii", b"iso-8859-1", b"latin1", b"windows-1252"})
 
 
-class StatisticsError(Exception):
-    """An export that cannot be used: ``str`` has the file, the field, and the fault or the limit."""
+class StatisticsError(MessageError):
+    """An export that cannot be used: the message has the file, the field, and the fault or the limit."""
 
-    def __init__(self, where: str, reason: str) -> None:
-        super().__init__(f"{where}: {reason}")
+    def __init__(self, where: str, code: str, /, **args: Any) -> None:
+        super().__init__(at_place(where, Message(code, **args)))
 
 
 Record = tuple[int, int, float, float, int, bytes]
@@ -100,9 +102,7 @@ class OddRecords:
         if self.first and self.count > max(1, math.ceil(nrecords * percent / 100)):
             name, least, most = self.first
             raise StatisticsError(
-                kind.name,
-                f"{self.count:,} of {nrecords:,} records are odd; of the first one, {name} is not a number from "
-                f"{least} to {most:,}",
+                kind.name, "export_odd_records", number=self.count, all=nrecords, field=name, low=least, high=most
             )
 
 
@@ -122,23 +122,23 @@ class Tables:
         """
         most = self.nusers if kind is USERS else self.nhosts
         if most is not None and nrecords > most + most // 100 + 100:
-            raise StatisticsError(kind.name, f"has {nrecords:,} records, but tables.xml says {most:,}")
+            raise StatisticsError(kind.name, "export_more_records", number=nrecords, most=most)
 
 
 def read_tables(body: bytes) -> Tables:
     """Read tables.xml."""
     where = "tables.xml"
     if len(body) > MAX_TABLES_BYTES:
-        raise StatisticsError(where, f"larger than the limit of {MAX_TABLES_BYTES:,} bytes")
+        raise StatisticsError(where, "export_tables_limit", limit_nbytes=MAX_TABLES_BYTES)
     head = _DECLARATION.match(body)
     _check_encoding(where, head[0] if head else b"")
     if not re.match(rb"<tables>", body[head.end() if head else 0 :]):
-        raise StatisticsError(where, "does not begin with <tables>")
+        raise StatisticsError(where, "export_begins_otherwise", tag="tables")
     if not body.rstrip().endswith(b"</tables>"):
-        raise StatisticsError(where, "does not end with </tables>: it was cut off")
+        raise StatisticsError(where, "export_cut_off", tag="tables")
     update_time = _count(where, body, b"update_time", int(MAX_TIME))
     if update_time is None or update_time <= 0:
-        raise StatisticsError(where, "has no update_time")
+        raise StatisticsError(where, "export_without_time")
     nusers, nhosts = (
         # Some old projects leave out the "_total", as BOINC's documentation does.
         _count(where, body, b"n%b_total" % name, MAX_ID) or _count(where, body, b"n%b" % name, MAX_ID)
@@ -154,7 +154,7 @@ def _count(where: str, body: bytes, tag: bytes, most: int) -> int | None:
     text = found[1].strip()
     # Some write the time with a fraction.
     if not re.fullmatch(rb"\d{1,19}(?:\.\d{0,20})?", text) or int(text.partition(b".")[0]) > most:
-        raise StatisticsError(where, f"{tag.decode()} is not a number from 0 to {most:,}")
+        raise StatisticsError(where, "export_not_a_number", field=tag.decode(), low=0, high=most)
     return int(text.partition(b".")[0])
 
 
@@ -177,12 +177,12 @@ def unpack(kind: Kind, packed: Iterable[bytes]) -> Iterator[bytes]:
             try:
                 piece = inflate.decompress(block, _BLOCK_BYTES)
             except zlib.error:
-                raise StatisticsError(where, "is not a gzip file, is damaged, or has other data after it") from None
+                raise StatisticsError(where, "export_damaged") from None
             nbytes += len(piece)
             if nbytes > MAX_UNPACKED_BYTES:
-                raise StatisticsError(where, f"unpacks to more than the limit of {MAX_UNPACKED_BYTES:,} bytes")
+                raise StatisticsError(where, "export_unpacked_limit", limit_nbytes=MAX_UNPACKED_BYTES)
             if nparts > MAX_PARTS:
-                raise StatisticsError(where, f"consists of more compressed parts than the limit of {MAX_PARTS:,}")
+                raise StatisticsError(where, "export_parts_limit", limit=MAX_PARTS)
             waiting.append(piece)
             if len(piece) == _BLOCK_BYTES or sum(map(len, waiting)) >= _BLOCK_BYTES or len(waiting) > 100:
                 yield b"".join(waiting)
@@ -192,7 +192,7 @@ def unpack(kind: Kind, packed: Iterable[bytes]) -> Iterator[bytes]:
             is_more = bool(block) or (not inflate.eof and len(piece) == _BLOCK_BYTES)
     yield b"".join(waiting)
     if not inflate.eof:
-        raise StatisticsError(where, "was cut off: its compressed data have no end")
+        raise StatisticsError(where, "export_compression_cut_off")
 
 
 def records(
@@ -212,20 +212,20 @@ def records(
     for block in source:
         *whole, left = (left + block).split(end)
         if len(left) > MAX_RECORD_BYTES:
-            raise StatisticsError(where, f"has a record longer than the limit of {MAX_RECORD_BYTES:,} bytes")
+            raise StatisticsError(where, "export_record_limit", limit_nbytes=MAX_RECORD_BYTES)
         if whole:
             nrecords += len(whole)
             if nrecords > MAX_RECORDS:
-                raise StatisticsError(where, f"has more records than the limit of {MAX_RECORDS:,}")
+                raise StatisticsError(where, "export_records_limit", limit=MAX_RECORDS)
             yield len(whole), [record for text in whole if (record := read(text)) is not None]
     *whole, left = left.split(end)
     yield len(whole), [record for text in whole if (record := read(text)) is not None]
     root = kind.root.decode()
     tail = left.strip()
     if not tail.startswith(b"</%b>" % kind.root):
-        raise StatisticsError(where, f"does not end with </{root}>: it was cut off or has a different format")
+        raise StatisticsError(where, "export_ends_otherwise", tag=root)
     if tail != b"</%b>" % kind.root:
-        raise StatisticsError(where, f"has other data after </{root}>")
+        raise StatisticsError(where, "export_goes_on", tag=root)
 
 
 def _with_plain_line_ends(blocks: Iterable[bytes]) -> Iterator[bytes]:
@@ -254,14 +254,14 @@ def _behind_head(kind: Kind, source: Iterator[bytes]) -> bytes:
     _check_encoding(kind.name, head[:begin])
     line, _, rest = head[begin:].partition(b"\n")
     if line.rstrip() != b"<%b>" % kind.root:
-        raise StatisticsError(kind.name, f"does not begin with <{kind.root.decode()}>")
+        raise StatisticsError(kind.name, "export_begins_otherwise", tag=kind.root.decode())
     return rest
 
 
 def _check_encoding(where: str, declaration: bytes) -> None:
     named = _ENCODING.search(declaration)
     if named is not None and named[1].lower() not in _ENCODINGS:
-        raise StatisticsError(where, "is in an unsupported encoding: only UTF-8 and ISO-8859-1 are read")
+        raise StatisticsError(where, "export_encoding")
 
 
 class _Reader:
@@ -294,7 +294,7 @@ class _Reader:
         usual = self._usual(text)
         end = usual.end() if usual is not None else 0
         if text.find(self._again, end) >= 0:
-            raise StatisticsError(self._where, "a record has no end")
+            raise StatisticsError(self._where, "export_record_without_end")
         if usual is None:
             return self._unusual(text)
         id_, made, total, average, at = usual.groups()
@@ -310,7 +310,7 @@ class _Reader:
     def _unusual(self, text: bytes) -> Record | None:
         """A record of another order or form: by its lines."""
         if not text.startswith(self._begin):
-            raise StatisticsError(self._where, "there is something else where a record should begin")
+            raise StatisticsError(self._where, "export_other_than_record")
         found: dict[bytes, bytes] = {}
         for line in text.split(b"\n")[1:]:
             name, closes, rest = line.strip().removeprefix(b"<").partition(b">")

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+from functools import cache
 from typing import Final
 
 from django.utils.translation import gettext, gettext_noop
 
 from credit.laboratory.parameters import Parameter
-from portal.languages.stored import translated
+from portal.languages.numbers import localised_within
 from portal.templatetags.display import localised
 
 WAYS: Final = (gettext_noop("single results"), gettext_noop("adaptive replication"), gettext_noop("two replicas"))
-FAULT: Final = gettext_noop("The experiment failed because of a fault of this site. The operators can see why.")
-TOO_LONG: Final = gettext_noop(
-    "It took more than %(secs)s s of processor time, or %(clock)s s by the clock. Try fewer jobs, populations or rules."
-)
-_FAILURES: Final = (FAULT, TOO_LONG, gettext_noop("It needs more than %(number)s MiB of memory. Try fewer jobs."))
 _ERRORS: Final = (
     gettext_noop("cheats: %(number)s of %(hosts)s computers would cheat, and there may be %(most)s"),
     gettext_noop("variants: the choices make %(number)s, and there may be %(most)s. Choose fewer."),
@@ -67,6 +65,34 @@ PICKING: Final = (
 )
 
 
+_PLACEHOLDER: Final = re.compile(r"%\\\((\w+)\\\)s")
+
+
+def translated(stored: str, templates: Iterable[str]) -> str:
+    """``stored`` in the page's language, if it was made of one of these marked texts; else as it is.
+
+    What was put into a placeholder is translated, too, where it is a text that is known: the whole of it, or its parts
+    between commas; thousands are written as the page writes them.
+    """
+    for template in templates:
+        if made := _pattern(template).fullmatch(stored):
+            values = {name: _value(value) for name, value in made.groupdict().items()}
+            return localised_within(gettext(template) % values if values else gettext(template))
+    return stored
+
+
+def _value(text: str) -> str:
+    if not text:
+        return ""
+    whole = gettext(text)
+    return whole if whole != text else ", ".join(gettext(part) if part else "" for part in text.split(", "))
+
+
+@cache
+def _pattern(template: str) -> re.Pattern[str]:
+    return re.compile(_PLACEHOLDER.sub(r"(?P<\1>.+?)", re.escape(template)), re.DOTALL)
+
+
 def goal(name: str) -> str:
     """A goal's name, or what is left of it in a chart."""
     found = translated(name, (*GOALS, *_SHORT))
@@ -76,10 +102,6 @@ def goal(name: str) -> str:
 def variant(label: str) -> str:
     """A variant's label: rule set, way, check and limits."""
     return ", ".join(gettext(part) if part in WAYS else part for part in label.split(", "))
-
-
-def failure(stored: str) -> str:
-    return translated(stored, _FAILURES)
 
 
 def error(raised: ValueError) -> str:

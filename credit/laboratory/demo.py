@@ -79,15 +79,13 @@ def make_history(owner: User, now: dt.datetime, work: Work | None = None) -> int
     others = make_computers(
         rng, WINGMEN, anonymous_part=0.1, cheats={Cheat.EXAGGERATE: 0.05, Cheat.WRONG: 0.05, Cheat.ONE_TIME: 0.05}
     )
-    listed = demo_listed.choose(others, now - HISTORY)
+    demo_listed.choose(others, now - HISTORY)
     project = SimulatedProject(app, PROGRAMS, release_versions(app, PROGRAMS), others, rng)
     jobs: list[Timed] = []
     for host in hosts:
         done = work.get(host.pk, ()) if work is not None else _usual_work(host, now)
         jobs += _jobs_of(project, _computer(host), done, now)
-    nresults = _play(project, jobs, now)
-    demo_listed.agree(listed, now)
-    return nresults
+    return _play(project, jobs, now)
 
 
 def _play(project: SimulatedProject, jobs: list[Timed], now: dt.datetime) -> int:

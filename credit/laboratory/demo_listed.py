@@ -1,4 +1,4 @@
-"""Some of the others in the demo's history: they agreed to be in top lists, and two of them have a team."""
+"""Some of the others in the demo's history: they have names, and two of them a team."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Final
 from credit.laboratory import demo_texts
 from credit.laboratory.population import Cheat, Computer
 from credit.models import Membership, Team
-from credit.top_lists import consent, count
 from portal.models import User
 
 NAMES: Final = ("Ilse", "Tariq", "Noor")
@@ -29,11 +28,3 @@ def choose(computers: Iterable[Computer], since: dt.datetime) -> list[User]:
         team = Team.objects.create(name=TEAM, description=demo_texts.TEAM, founder=users[0], created_at=since)
         Membership.objects.bulk_create(Membership(user=user, team=team, joined_at=since) for user in users[:NMEMBERS])
     return users
-
-
-def agree(users: Iterable[User], now: dt.datetime) -> None:
-    """Each agrees to be shown, and the lists are counted."""
-    for user in users:
-        consent.give(user, "", now)
-    count.count()
-    count.count_apps()

@@ -8,6 +8,7 @@ import django.db.models.deletion
 import django.db.models.expressions
 import django.db.models.functions.text
 import django.utils.timezone
+import portal.languages.sentences
 from django.conf import settings
 from django.db import migrations, models
 from credit.migrations import _by_hand
@@ -434,19 +435,6 @@ class Migration(migrations.Migration):
                         name="app_credit_system_known",
                     ),
                     models.CheckConstraint(
-                        condition=models.Q(
-                            (
-                                "rule_set__in",
-                                [
-                                    credit.engine.rules.RuleSet["PUBLISHED"],
-                                    credit.engine.rules.RuleSet["LETTER"],
-                                    credit.engine.rules.RuleSet["DEPLOYED"],
-                                ],
-                            )
-                        ),
-                        name="app_rule_set_known",
-                    ),
-                    models.CheckConstraint(
                         condition=models.Q(("comparison__in", ["bitwise", "tolerance", "custom"])),
                         name="app_comparison_known",
                     ),
@@ -531,7 +519,7 @@ class Migration(migrations.Migration):
                 ("asked_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
                 ("finished_at", models.DateTimeField(blank=True, null=True)),
                 ("progress", models.FloatField(default=0)),
-                ("failure", models.CharField(blank=True, max_length=500)),
+                ("failure", portal.languages.sentences.MessageField(blank=True, editable=False, null=True)),
                 ("results", models.JSONField(blank=True, null=True)),
                 ("share_token", models.CharField(blank=True, editable=False, max_length=32, null=True, unique=True)),
             ],
@@ -622,50 +610,6 @@ class Migration(migrations.Migration):
                             ("gpus_credited_until__lt", datetime.datetime(9999, 1, 1, 0, 0, tzinfo=datetime.UTC)),
                         ),
                         name="hostcredit_gpus_credited_until_range",
-                    ),
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name="ListedVolunteer",
-            fields=[
-                ("total_credit", models.FloatField(default=0)),
-                ("recent_credit", models.FloatField(default=0)),
-                ("counted_at", models.DateTimeField(default=django.utils.timezone.now)),
-                (
-                    "user",
-                    models.OneToOneField(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        primary_key=True,
-                        related_name="listing",
-                        serialize=False,
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-                ("shown_name", models.CharField(blank=True, max_length=100)),
-                ("agreed_at", models.DateTimeField(default=django.utils.timezone.now)),
-            ],
-            options={
-                "indexes": [
-                    models.Index(
-                        condition=models.Q(("total_credit__gt", 0)),
-                        fields=["-total_credit", "user"],
-                        name="listedvolunteer_total",
-                    ),
-                    models.Index(
-                        condition=models.Q(("total_credit__gt", 0)),
-                        fields=["-recent_credit", "user"],
-                        name="listedvolunteer_recent",
-                    ),
-                ],
-                "constraints": [
-                    models.CheckConstraint(
-                        condition=models.Q(("total_credit__gte", 0), ("total_credit__lte", 1e30)),
-                        name="listedvolunteer_total_credit_range",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(("recent_credit__gte", 0), ("recent_credit__lte", 1e30)),
-                        name="listedvolunteer_recent_credit_range",
                     ),
                 ],
             },
@@ -1114,73 +1058,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="ListedAppCredit",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
-                (
-                    "volunteer",
-                    models.ForeignKey(
-                        db_index=False,
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="of_apps",
-                        to="credit.listedvolunteer",
-                    ),
-                ),
-                (
-                    "app",
-                    models.ForeignKey(
-                        db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name="+", to="credit.app"
-                    ),
-                ),
-                ("total_credit", models.FloatField()),
-            ],
-            options={
-                "indexes": [models.Index(fields=["app", "-total_credit", "volunteer"], name="listedappcredit_total")],
-                "constraints": [
-                    models.UniqueConstraint(fields=("volunteer", "app"), name="listedappcredit_once"),
-                    models.CheckConstraint(
-                        condition=models.Q(("total_credit__gte", 0), ("total_credit__lte", 1e30)),
-                        name="listedappcredit_total_credit_range",
-                    ),
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name="ListedTeam",
-            fields=[
-                ("total_credit", models.FloatField(default=0)),
-                ("recent_credit", models.FloatField(default=0)),
-                ("counted_at", models.DateTimeField(default=django.utils.timezone.now)),
-                (
-                    "team",
-                    models.OneToOneField(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        primary_key=True,
-                        related_name="listing",
-                        serialize=False,
-                        to="credit.team",
-                    ),
-                ),
-                ("nmembers", models.PositiveIntegerField(default=0)),
-            ],
-            options={
-                "indexes": [
-                    models.Index(fields=["-total_credit", "team"], name="listedteam_total"),
-                    models.Index(fields=["-recent_credit", "team"], name="listedteam_recent"),
-                ],
-                "constraints": [
-                    models.CheckConstraint(
-                        condition=models.Q(("total_credit__gte", 0), ("total_credit__lte", 1e30)),
-                        name="listedteam_total_credit_range",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(("recent_credit__gte", 0), ("recent_credit__lte", 1e30)),
-                        name="listedteam_recent_credit_range",
-                    ),
-                ],
-            },
-        ),
-        migrations.CreateModel(
             name="Membership",
             fields=[
                 (
@@ -1418,7 +1295,8 @@ class Migration(migrations.Migration):
                 ("recent_pfc_n", models.BigIntegerField(db_default=0, default=0)),
                 ("recent_pfc_avg", models.FloatField(null=True)),
                 ("samples_at", models.DateTimeField(null=True)),
-                ("instance_flops", models.FloatField(null=True)),
+                ("peak_flops", models.FloatField(null=True)),
+                ("lead_jobs", models.FloatField(db_default=0, default=0)),
                 ("et_n", models.BigIntegerField(default=0)),
                 ("et_avg", models.FloatField(null=True)),
                 ("et_var", models.FloatField(null=True)),
@@ -1474,8 +1352,8 @@ class Migration(migrations.Migration):
                         condition=models.Q(("et_q__gte", 0), ("et_q__lte", 1e304)), name="hostappversion_et_q_range"
                     ),
                     models.CheckConstraint(
-                        condition=models.Q(("instance_flops__gte", 0), ("instance_flops__lte", 1e300)),
-                        name="hostappversion_instance_flops_range",
+                        condition=models.Q(("peak_flops__gte", 0), ("peak_flops__lte", 1e300)),
+                        name="hostappversion_peak_flops_range",
                     ),
                     models.CheckConstraint(
                         condition=models.Q(("turnaround_avg__gte", 0), ("turnaround_avg__lte", 1e150)),
@@ -1488,6 +1366,10 @@ class Migration(migrations.Migration):
                     models.CheckConstraint(
                         condition=models.Q(("turnaround_q__gte", 0), ("turnaround_q__lte", 1e304)),
                         name="hostappversion_turnaround_q_range",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("lead_jobs__gte", -1e30), ("lead_jobs__lte", 1e30)),
+                        name="hostappversion_lead_jobs_range",
                     ),
                     models.CheckConstraint(
                         condition=models.Q(
@@ -1593,7 +1475,7 @@ class Migration(migrations.Migration):
                 ("changes", models.JSONField()),
                 ("progress", models.FloatField(default=0)),
                 ("finished_at", models.DateTimeField(blank=True, null=True)),
-                ("failure", models.TextField(blank=True, default="")),
+                ("failure", portal.languages.sentences.MessageField(blank=True, editable=False, null=True)),
                 ("result", models.JSONField(blank=True, null=True)),
             ],
             options={
@@ -1774,7 +1656,7 @@ class Migration(migrations.Migration):
                 ("peak_swap_bytes", models.BigIntegerField(blank=True, null=True)),
                 ("peak_disk_bytes", models.BigIntegerField(blank=True, null=True)),
                 ("stderr_text", models.TextField(blank=True)),
-                ("report_faults", models.JSONField(blank=True, default=list)),
+                ("report_faults", portal.languages.sentences.MessagesField(blank=True, default=list, editable=False)),
                 ("outputs", models.JSONField(blank=True, default=list)),
                 ("output_digest", models.BinaryField(blank=True, max_length=16, null=True)),
                 ("partial_elapsed_secs", models.FloatField(default=0)),
@@ -2005,7 +1887,8 @@ class Migration(migrations.Migration):
                 ("recent_pfc_n", models.BigIntegerField()),
                 ("recent_pfc_avg", models.FloatField(null=True)),
                 ("samples_at", models.DateTimeField(null=True)),
-                ("instance_flops", models.FloatField(null=True)),
+                ("peak_flops", models.FloatField(null=True)),
+                ("lead_jobs", models.FloatField(default=0)),
                 ("et_n", models.BigIntegerField()),
                 ("et_avg", models.FloatField(null=True)),
                 ("et_var", models.FloatField(null=True)),
@@ -2045,9 +1928,14 @@ class Migration(migrations.Migration):
                 ("from_secs", models.FloatField()),
                 ("to_secs", models.FloatField()),
                 ("credit", models.FloatField()),
+                ("state", models.PositiveSmallIntegerField(db_default=0, default=0)),
+                ("settled_at", models.DateTimeField(null=True)),
             ],
             options={
                 "ordering": ["id"],
+                "indexes": [
+                    models.Index(condition=models.Q(("state", 1)), fields=["result"], name="resultpart_provisional")
+                ],
                 "constraints": [
                     models.UniqueConstraint(fields=("result", "from_secs"), name="resultpart_result_from"),
                     models.CheckConstraint(
@@ -2069,6 +1957,14 @@ class Migration(migrations.Migration):
                             ("raw_pfc__isnull", False),
                         ),
                         name="resultpart_claim_is_there",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("settled_at__isnull", True), ("state__in", [0, 1])),
+                            models.Q(("settled_at__isnull", False), ("state__in", [2, 3])),
+                            _connector="OR",
+                        ),
+                        name="resultpart_settled",
                     ),
                 ],
             },

@@ -20,12 +20,12 @@ from credit.models.pairs import ConfirmingPair
 from credit.models.previews import LoggedPass, Preview
 from credit.models.statistics import AppSnapshot, AppVersionSnapshot
 from credit.models.teams import Membership, Team, TeamType
-from credit.models.top_lists import ListedAppCredit, ListedTeam, ListedVolunteer
 from credit.models.work import (
     MAX_FLOPS_COUNT,
     MAX_RESULTS_PER_WORKUNIT,
     WORKUNIT_ERRORS,
     Batch,
+    PartState,
     Result,
     ResultPart,
     Workunit,
@@ -57,12 +57,10 @@ __all__ = [
     "HostAppVersion",
     "HostCredit",
     "HostRecordSnapshot",
-    "ListedAppCredit",
-    "ListedTeam",
-    "ListedVolunteer",
     "LoggedPass",
     "Membership",
     "Outcome",
+    "PartState",
     "Platform",
     "Preview",
     "ProcessorType",

@@ -20,6 +20,7 @@ from credit.engine.states import AssimilateState, FileDeleteState, Outcome, Serv
 from credit.models.apps import PROCESSOR_TYPES, App, AppVersion
 from credit.models.claims import StoredClaim
 from credit.models.common import SAFE_NAME, within
+from portal.languages.sentences import MessagesField
 from portal.models import Host, User
 
 MAX_FLOPS_COUNT: Final = 1e25
@@ -280,7 +281,7 @@ class Result(StoredClaim):
     peak_disk_bytes = models.BigIntegerField(_("peak disk space (bytes)"), null=True, blank=True)
     stderr_text = models.TextField(_("error output"), blank=True)
     # Values that were cut or missing in its report, each with the field and the limit
-    report_faults = models.JSONField(_("corrected values"), default=list, blank=True)
+    report_faults = MessagesField(_("corrected values"))
     # [{"name", "nbytes", "md5", "path"}, …]: path is that of the default storage
     outputs = models.JSONField(_("outputs"), default=list, blank=True)
     # Equal exactly if all outputs are; NULL: none known
@@ -366,14 +367,30 @@ class Result(StoredClaim):
         return self.name
 
 
+class PartState(models.IntegerChoices):
+    """Whether a part's credit stays."""
+
+    KEPT = 0, _("granted")
+    PROVISIONAL = 1, _("provisional")  # until the job ends, as the computer is on probation
+    CONFIRMED = 2, _("confirmed")
+    TAKEN_BACK = 3, _("taken back")
+
+
 class ResultPart(StoredClaim):
-    """Credit for a part of a job, granted by a trickle-up message while it ran: the claim is of this part."""
+    """Credit for a part of a job, granted by a trickle-up message while it ran: the claim is of this part.
+
+    The parts are the ledger of such credit: what is taken back stays as a line with the time.
+    """
 
     result = models.ForeignKey(Result, models.CASCADE, related_name="parts", db_index=False)
     granted_at = models.DateTimeField()
     from_secs = models.FloatField(_("run time credited before (s)"))
     to_secs = models.FloatField(_("run time credited with it (s)"))
     credit = models.FloatField()
+    state = models.PositiveSmallIntegerField(
+        choices=PartState.choices, default=PartState.KEPT, db_default=PartState.KEPT
+    )
+    settled_at = models.DateTimeField(null=True)
 
     class Meta:
         verbose_name = _("credited part of a result")
@@ -397,6 +414,14 @@ class ResultPart(StoredClaim):
                 ),
                 name="resultpart_claim_is_there",
             ),
+            CheckConstraint(
+                condition=Q(state__in=[PartState.KEPT, PartState.PROVISIONAL], settled_at__isnull=True)
+                | Q(state__in=[PartState.CONFIRMED, PartState.TAKEN_BACK], settled_at__isnull=False),
+                name="resultpart_settled",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["result"], condition=Q(state=PartState.PROVISIONAL), name="resultpart_provisional")
         ]
 
     def __str__(self) -> str:

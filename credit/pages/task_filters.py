@@ -15,9 +15,11 @@ from credit.models import App
 from credit.pages import task_reads
 from portal.models import Host, User
 from portal.people.access import own_hosts
+from portal.web.parameters import unknown_parameters
 
 MAX_ID: Final = 2**63 - 1
 _SHOWN_CHARS: Final = 20
+_PARAMETERS: Final = ("state", "host", "app", "before")
 
 
 @dataclass(slots=True)
@@ -40,7 +42,7 @@ def row_number(text: str) -> int | None:
 
 def read_filters(user: User, params: Mapping[str, str]) -> TaskFilters:
     """The choices of an address; a statement each for a computer and an app."""
-    found = TaskFilters()
+    found = TaskFilters(problems=unknown_parameters(params, _PARAMETERS))
     if (state := params.get("state", "")) in task_reads.STATES:
         found.state = state
     else:

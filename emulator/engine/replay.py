@@ -21,14 +21,15 @@ from emulator.engine.run import Run
 from emulator.engine.state import NEVER, Job, ProjectState
 from emulator.engine.timeline.reasons import Reason
 from emulator.engine.timeline.results import DecisionKind
+from portal.languages.messages import Message, MessageError
 
-NO_SIMULATION: Final = "This policy does not use the round-robin simulation."
-NO_DECISION: Final = "This was no decision of the policy."
-OTHER_RUN: Final = "The emulator has changed since this run was made. Run the experiment again to see its decisions."
+NO_SIMULATION: Final = Message("replay_without_simulation")
+NO_DECISION: Final = Message("replay_no_decision")
+OTHER_RUN: Final = Message("replay_other_run")
 
 
-class ReplayError(Exception):
-    """The moment cannot be shown; the message is one of the sentences above."""
+class ReplayError(MessageError):
+    """The moment cannot be shown, for one of the reasons above."""
 
 
 @runtime_checkable

@@ -109,7 +109,7 @@ class Run:
         explain_secs: tuple[float, float] = (0.0, NEVER),
     ) -> None:
         if not 0 < days * DAY_SECS <= MAX_SECS:
-            raise ScenarioError("days", f"{days!r} is not above 0 and at most {MAX_SECS / DAY_SECS:.0f}")
+            raise ScenarioError("days", "not_above_zero", value=days, most=MAX_SECS // DAY_SECS)
         self._policy = policy
         self._seed = seed
         self._duration_secs = duration_secs = days * DAY_SECS

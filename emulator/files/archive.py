@@ -49,11 +49,11 @@ def unpack(data: bytes) -> tuple[dict[str, bytes], int]:
     """
     # Each entry costs memory as soon as the archive is opened, so they are counted before.
     if data.count(_ENTRY) > ENTRIES_MAX:
-        raise ScenarioFileError("ZIP", "", 0, f"it has more than {ENTRIES_MAX} files")
+        raise ScenarioFileError("ZIP", "", 0, "zip_files_limit", limit=ENTRIES_MAX)
     try:
         archive = zipfile.ZipFile(io.BytesIO(data))
     except _DAMAGED:
-        raise ScenarioFileError("ZIP", "", 0, "this is no ZIP file, or it is damaged") from None
+        raise ScenarioFileError("ZIP", "", 0, "no_zip") from None
     with archive:
         return _unpack(archive)
 
@@ -84,12 +84,12 @@ def _unpack(archive: zipfile.ZipFile) -> tuple[dict[str, bytes], int]:
         if path.startswith(folder) and bytes_max_of(name := path.removeprefix(folder)) is not None
     }
     if len(wanted) > FILES_MAX:
-        raise ScenarioFileError("ZIP", "", 0, f"more than {FILES_MAX} of its files would have to be read")
+        raise ScenarioFileError("ZIP", "", 0, "zip_read_limit", limit=FILES_MAX)
     files: dict[str, bytes] = {}
     for name, info in wanted.items():
         files[name] = _content(archive, info, name)
         if sum(map(len, files.values())) > BYTES_MAX:
-            raise ScenarioFileError("ZIP", "", 0, f"the files to read are larger than {BYTES_MAX >> 20} MiB together")
+            raise ScenarioFileError("ZIP", "", 0, "zip_size_limit", limit_mib=BYTES_MAX >> 20)
     return files, len(entries) - len(files)
 
 
@@ -97,7 +97,7 @@ def _path(name: str) -> str:
     """An entry's path with the separators of Unix. Raises ScenarioFileError for one that leaves the archive."""
     path = name.replace("\\", "/")
     if path.startswith("/") or re.match(r"[A-Za-z]:", path) or ".." in path.split("/"):
-        raise ScenarioFileError(name[:100], "", 0, "its path leads out of the ZIP")
+        raise ScenarioFileError(name[:100], "", 0, "zip_path_outside")
     return path.removeprefix("./")
 
 
@@ -105,11 +105,11 @@ def _data_folder(paths: Mapping[str, object]) -> str:
     """The folder that has client_state.xml, with a slash at its end; "" for the archive itself."""
     found = [path.removesuffix(STATE_FILE) for path in paths if path == STATE_FILE or path.endswith(f"/{STATE_FILE}")]
     if not found:
-        raise ScenarioFileError(STATE_FILE, "", 0, "the ZIP does not have it: pack the client's whole data folder")
+        raise ScenarioFileError(STATE_FILE, "", 0, "zip_without_state")
     highest = min(path.count("/") for path in found)
     found = [path for path in found if path.count("/") == highest]
     if len(found) > 1:
-        raise ScenarioFileError(STATE_FILE, "", 0, "the ZIP has the data folders of several clients: pack one")
+        raise ScenarioFileError(STATE_FILE, "", 0, "zip_several_clients")
     return found[0]
 
 
@@ -118,15 +118,15 @@ def _content(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> byte
     assert limit is not None
     mode = info.external_attr >> 16
     if mode and stat.S_IFMT(mode) not in (0, stat.S_IFREG):
-        raise ScenarioFileError(name[:100], "", 0, "it is a link, not a file")
+        raise ScenarioFileError(name[:100], "", 0, "zip_link")
     if info.flag_bits & _ENCRYPTED:
-        raise ScenarioFileError(name[:100], "", 0, "it is encrypted: pack the folder without a password")
+        raise ScenarioFileError(name[:100], "", 0, "zip_encrypted")
     if info.file_size > limit:
-        raise ScenarioFileError(name[:100], "", 0, f"the file is larger than {limit >> 20} MiB")
+        raise ScenarioFileError(name[:100], "", 0, "file_size_limit", limit_mib=limit >> 20)
     if info.file_size > max(RATIO_FREE_BYTES, RATIO_MAX * info.compress_size):
-        raise ScenarioFileError(name[:100], "", 0, f"it is packed to less than 1/{RATIO_MAX} of its size")
+        raise ScenarioFileError(name[:100], "", 0, "zip_ratio_limit", limit=RATIO_MAX)
     try:
         with archive.open(info) as file:
             return file.read(limit + 1)
     except _DAMAGED:
-        raise ScenarioFileError(name[:100], "", 0, "it cannot be unpacked: the ZIP is damaged") from None
+        raise ScenarioFileError(name[:100], "", 0, "zip_damaged") from None

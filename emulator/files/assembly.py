@@ -39,6 +39,7 @@ from emulator.files.present_state import Sizing, backoffs, start_job
 from emulator.files.present_tasks import StateJob
 from emulator.files.sections import ScenarioFileError
 from emulator.files.time_log import TIME_LOG_FILE, TimeLog
+from portal.languages.messages import Message, at_place
 
 NOTES_MAX: Final = 50
 MIN_RUN_SECS: Final = 1e-3  # what Scenario accepts as a run time
@@ -53,14 +54,14 @@ class Assembly:
         self.state = state
         self.cc_config = cc_config
         self.preferences = replace(preferences, report_at_once=cc_config.report_at_once)
-        self.notes: dict[str, None] = {}
+        self.notes: dict[Message, None] = {}
         self.processors = self._processors()
         self.logged: dict[int, list[LoggedJob]] = {}  # by the project's place
         self.by_app: dict[int, dict[str, list[LoggedJob]]] = {}
         self.size_factors: dict[tuple[int, str], float] = {}  # real work per server's estimate, of logged applications
         if state.now:
             moment = datetime.fromtimestamp(state.now, UTC)
-            self._note(f"The emulation begins at {moment:%Y-%m-%d %H:%M} UTC, when the client wrote client_state.xml")
+            self._note(Message("begins_at", moment=f"{moment:%Y-%m-%d %H:%M}"))
         self.configs: dict[int, AppConfig] = {}
         for config in app_configs:
             self._place(config)
@@ -68,21 +69,21 @@ class Assembly:
     def scenario(self) -> Scenario:
         """All together. Raises ScenarioError."""
         for what in self.cc_config.left_out:
-            self._note(f"cc_config.xml: {what}")
+            self._note(at_place("cc_config.xml", what))
         names = self._project_names()
         projects: list[Project] = []
         jobs: list[StartJob] = []
         for index, found in enumerate(self.state.projects):
             apps, kept = self._apps(index, found)
             if not apps:
-                self._note(f"{names[index]} is left out: it has no app that this computer can run")
+                self._note(Message("left_out_project", name=names[index]))
                 continue
             projects.append(self._project(index, found, names[index], apps))
             jobs += self._jobs(index, names[index], found, apps, kept)
         if not projects:
-            raise self.state.projects[0].section.error("project", "no project has an app this computer can run")
+            raise self.state.projects[0].section.error("project", "no_usable_project")
         if all(project.share == 0 for project in projects):
-            raise self.state.projects[0].section.error("resource_share", "at least one project needs a share above 0")
+            raise self.state.projects[0].section.error("resource_share", "no_share")
         host = Host(
             processors=tuple(self.processors.values()),
             on=self.state.on,
@@ -109,24 +110,21 @@ class Assembly:
         if self.state.now:
             return time_of_week(self.state.now, self.state.utc_offset_secs)
         if not (self.preferences.compute_hours.is_always and self.preferences.network_hours.is_always):
-            self._note("The file does not say when it was written. The scenario begins on Sunday at 0:00.")
+            self._note(Message("begins_on_sunday"))
         return 0.0
 
     def follow(self, log: TimeLog) -> None:
         """The computer is on, computes and has a network as the client's log says, again and again."""
         self._note_bad_lines(TIME_LOG_FILE, log.bad_lines)
         if not log.days:
-            self._note("time_stats_log is not used: it covers less than a day")
+            self._note(Message("time_log_too_short"))
             return
         length = log.days * DAY_SECS
         state = self.state
         state.on = replace(state.on, trace=log.on, trace_secs=length)
         state.active = replace(state.active, trace=log.active, trace_secs=length)
         state.connected = replace(state.connected, trace=log.connected, trace_secs=length)
-        self._note(
-            "The computer is on, active and connected as time_stats_log says. Its last whole days are repeated: "
-            f"{log.days}"
-        )
+        self._note(Message("follows_time_log", days=log.days))
 
     def measure(self, file: str, log: JobLog) -> None:
         """Take the run times of a project's tasks from its job log."""
@@ -135,27 +133,27 @@ class Assembly:
         folder = found[1] if found is not None else ""
         places = [at for at, project in enumerate(self.state.projects) if url_folder(project.url) == folder]
         if not places:
-            self._note(f"{file[:100]} has no effect: no project has the folder {folder[:100]}")
+            self._note(Message("no_effect_folder", file=file[:100], folder=folder[:100]))
         for at in places:
             self.logged[at] = log.jobs
 
     def _note_bad_lines(self, file: str, bad: tuple[int, ...]) -> None:
         if bad:
-            self._note(f"{file[:100]}: lines that cannot be read are left out: {len(bad)}, the first is line {bad[0]}")
+            self._note(Message("left_out_lines", file=file[:100], number=len(bad), line=bad[0]))
 
-    def _note(self, text: str) -> None:
+    def _note(self, note: Message) -> None:
         if len(self.notes) < NOTES_MAX:
-            self.notes[text] = None
+            self.notes[note] = None
 
     def _processors(self) -> dict[str, Processor]:
         processors = {processor.kind: processor for processor in self.state.processors}
         if self.cc_config.ncpus:
             processors[CPU] = replace(processors[CPU], instances=self.cc_config.ncpus)
         for kind in self.state.unknown_gpus:
-            self._note(f"The {kind} is left out: the file does not say how fast it is")
+            self._note(Message("left_out_gpu", kind=kind))
         if self.cc_config.no_gpus and len(processors) > 1:
             processors = {CPU: processors[CPU]}
-            self._note("All GPUs are left out because cc_config.xml disables them")
+            self._note(Message("left_out_gpus"))
         return processors
 
     def _project_names(self) -> list[str]:
@@ -167,9 +165,7 @@ class Assembly:
         ]
         for index, name in enumerate(names):
             if name in names[:index]:
-                raise self.state.projects[index].section.error(
-                    "master_url", "a second project of this name and address"
-                )
+                raise self.state.projects[index].section.error("master_url", "project_twice")
         return names
 
     def _place(self, config: AppConfig) -> None:
@@ -177,15 +173,15 @@ class Assembly:
         folder = PurePosixPath(config.source.file).parent.name
         if folder:
             places = [at for at, project in enumerate(self.state.projects) if url_folder(project.url) == folder]
-            missing = f"no project has the folder {folder[:100]}"
+            missing = Message("no_effect_folder", file=config.source.file[:100], folder=folder[:100])
         else:
             projects = enumerate(self.state.projects)
             places = [at for at, project in projects if config.apps <= project.apps.keys()]
-            missing = "no project has all its apps"
+            missing = Message("no_effect_apps", file=config.source.file[:100])
             if not config.apps and len(self.state.projects) > 1:
-                places, missing = [], "it names no app, so put it in its project's folder"
+                places, missing = [], Message("no_effect_no_app", file=config.source.file[:100])
         if not places:
-            self._note(f"{config.source.file[:100]} has no effect: {missing}")
+            self._note(missing)
         for at in places:
             self.configs[at] = config
 
@@ -213,16 +209,16 @@ class Assembly:
         kept: dict[str, list[StateVersion]] = {}
         for app in found.apps.values():
             if app.non_cpu_intensive:
-                self._note(f"{found.name}: {app.name} is left out because it hardly uses the CPU")
+                self._note(Message("left_out_idle_app", name=found.name, app=app.name))
                 continue
             usable = [(state, self._version(index, found, app, state)) for state in app.versions]
             pairs = [(state, version) for state, version in usable if version is not None]
             size, estimate, latency = self._job_sizes(index, found, app, [version.flops for _, version in pairs])
             for state, version in pairs:
                 if size.mean / version.flops < MIN_RUN_SECS:
-                    raise state.section.error("flops", "its tasks would take less than a millisecond")
+                    raise state.section.error("flops", "tasks_too_short")
             if not pairs:
-                self._note(f"{found.name}: {app.name} is left out because it has no version for this computer")
+                self._note(Message("left_out_app", name=found.name, app=app.name))
                 continue
             kept[app.name] = [state for state, _ in pairs]
             config = self.configs.get(index)
@@ -264,14 +260,11 @@ class Assembly:
         of_app, of_project = self.by_app[index].get(app.name, []), self.by_app[index].get("", [])
         times = run_times(of_app, speeds)
         if times is not None:
-            self._note(f"{found.name}: sizes of {app.name} are those of {times.njobs} tasks in its job log")
+            self._note(Message("sizes_of_app", name=found.name, app=app.name, number=times.njobs))
             return times
         times = run_times(of_project, speeds)
         if times is not None:
-            self._note(
-                f"{found.name}: sizes of {app.name} are those of {times.njobs} tasks in the project's job log, which "
-                "does not say of which app they are"
-            )
+            self._note(Message("sizes_of_project", name=found.name, app=app.name, number=times.njobs))
         return times
 
     def _version(self, index: int, found: StateProject, app: StateApp, state: StateVersion) -> Version | None:
@@ -305,17 +298,17 @@ class Assembly:
             version = _version_of(job, kept.get(job.app, []))
             app = next((app for app in apps if app.name == job.app), None)
             if version is None or app is None:
-                self._note(f"{name}: tasks whose version this computer cannot run are left out")
+                self._note(Message("left_out_tasks", name=name))
                 continue
             factor = found.dcf if found.uses_dcf else 1.0
             sizing = Sizing(app.versions[version].flops, factor, self.size_factors.get((index, app.name), factor))
             jobs.append(start_job(job, name, version, sizing, self.state.now))
             if job.transfers == "download":
-                self._note(f"{name}: tasks whose files are not downloaded yet can run at once")
+                self._note(Message("tasks_downloading", name=name))
             elif job.transfers == "upload":
-                self._note(f"{name}: tasks whose files are not uploaded yet can be reported")
+                self._note(Message("tasks_uploading", name=name))
             if job.state is StartState.SUSPENDED:
-                self._note(f"{name}: suspended tasks stay suspended, so the project is not asked for new ones")
+                self._note(Message("tasks_suspended", name=name))
         return jobs
 
 

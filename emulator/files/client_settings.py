@@ -10,8 +10,9 @@ from typing import Final
 from emulator.engine.scenario import DAY_SECS, MAX_INSTANCES, DayHours, Hours, Preferences
 from emulator.files.client_state import gpu_kind
 from emulator.files.owner import NOTHING_EXCLUSIVE, Exclusive
-from emulator.files.sections import SETTINGS_BYTES_MAX, Schema, Section, Source, read_sections
+from emulator.files.sections import SETTINGS_BYTES_MAX, Schema, Section, SourceFile, read_sections
 from emulator.files.unused import Tally
+from portal.languages.messages import Message
 
 _PREFERENCES: Final[Schema] = {"venue": {"day_prefs": {}}, "day_prefs": {}}
 _CC_CONFIG: Final[Schema] = {"options": {"exclude_gpu": {}}}
@@ -42,7 +43,7 @@ class CcConfig:
     no_gpus: bool = False
     report_at_once: bool = False
     exclusions: tuple[GpuExclusion, ...] = ()
-    left_out: tuple[str, ...] = ()
+    left_out: tuple[Message, ...] = ()
     exclusive: Exclusive = NOTHING_EXCLUSIVE
 
 
@@ -50,7 +51,7 @@ class CcConfig:
 class AppConfig:
     """One project's app_config.xml. Usage: by application (GPUs, CPUs), and by (application, plan class)."""
 
-    source: Source
+    source: SourceFile
     project_max_concurrent: int = 0
     max_concurrent: dict[str, int] = field(default_factory=dict)
     gpu_usage: dict[str, tuple[float | None, float | None]] = field(default_factory=dict)
@@ -73,7 +74,7 @@ def read_preferences(
     general: Section | None = None
     days: list[Section] = []
     sections: list[Section] = []
-    for section in read_sections(Source(file, data), "global_preferences", _PREFERENCES, SETTINGS_BYTES_MAX):
+    for section in read_sections(SourceFile(file, data), "global_preferences", _PREFERENCES, SETTINGS_BYTES_MAX):
         sections.append(section)
         if section.name == "venue":
             if venue and section.attribute("name") == venue:
@@ -124,7 +125,7 @@ def _hours(section: Section, days: list[Section], tags: tuple[str, str], before:
     for each in days:
         day = each.integer("day_of_week", -1, 0, 6)
         if day < 0:
-            raise each.error("day_of_week", "it is missing: hours of a day need one, from 0 (Sunday) to 6")
+            raise each.error("day_of_week", "weekday_missing")
         if start in each.leaves or end in each.leaves:
             own[day] = DayHours(day, each.number(start, 0, 0, 24), each.number(end, 0, 0, 24))
     return Hours(
@@ -137,7 +138,7 @@ def _hours(section: Section, days: list[Section], tags: tuple[str, str], before:
 def read_cc_config(data: bytes, file: str = "cc_config.xml", tally: Tally | None = None) -> CcConfig:
     """Return the options of cc_config.xml that the emulator models. Raises ScenarioFileError."""
     config = CcConfig()
-    for section in read_sections(Source(file, data), "cc_config", _CC_CONFIG, SETTINGS_BYTES_MAX):
+    for section in read_sections(SourceFile(file, data), "cc_config", _CC_CONFIG, SETTINGS_BYTES_MAX):
         if section.name == "options":
             config = _options(section)
         if tally is not None:
@@ -147,18 +148,18 @@ def read_cc_config(data: bytes, file: str = "cc_config.xml", tally: Tally | None
 
 def _options(section: Section) -> CcConfig:
     exclusions: list[GpuExclusion] = []
-    left_out: list[str] = []
+    left_out: list[Message] = []
     for gpu in section.named("exclude_gpu"):
         if "device_num" in gpu.leaves:
-            left_out.append("exclude_gpu for a single device is ignored: only a whole type of GPU can be excluded")
+            left_out.append(Message("ignored_gpu_device"))
         else:
             kind = gpu.text("type")
             exclusions.append(GpuExclusion(gpu.text("url"), gpu_kind(kind) if kind else "", gpu.text("app")))
     for tag in _IGNORED_DEVICES:
         if tag in section.leaves:
-            left_out.append(f"{tag} is ignored: the GPU is kept")
+            left_out.append(Message("ignored_gpu_tag", tag=tag))
     if "rec_half_life_days" in section.leaves:
-        left_out.append("rec_half_life_days is ignored: the half-life is set with the policy")
+        left_out.append(Message("ignored_half_life"))
     return CcConfig(
         # -1 is the client's own word for "all there are".
         ncpus=max(0, section.integer("ncpus", 0, -1, MAX_INSTANCES)),
@@ -172,7 +173,7 @@ def _options(section: Section) -> CcConfig:
 
 def read_app_config(data: bytes, file: str, tally: Tally | None = None) -> AppConfig:
     """Return the settings of a project's app_config.xml. Raises ScenarioFileError."""
-    source = Source(file, data)
+    source = SourceFile(file, data)
     config = AppConfig(source)
     for section in read_sections(source, "app_config", _APP_CONFIG, SETTINGS_BYTES_MAX):
         if section.name == "app_config":
@@ -198,7 +199,7 @@ def _read_app(config: AppConfig, section: Section) -> None:
 def _name(section: Section, tag: str) -> str:
     name = section.text(tag)
     if not name:
-        raise section.error(tag, "it is missing: the app must be named")
+        raise section.error(tag, "app_name_missing")
     return name
 
 

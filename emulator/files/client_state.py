@@ -33,7 +33,7 @@ from emulator.engine.scenario import (
     Version,
 )
 from emulator.files.present_tasks import ActiveTask, StateJob, read_active_task, read_task
-from emulator.files.sections import STATE_BYTES_MAX, ScenarioFileError, Schema, Section, Source, read_sections
+from emulator.files.sections import STATE_BYTES_MAX, ScenarioFileError, Schema, Section, SourceFile, read_sections
 from emulator.files.unused import Tally
 
 STATE_FILE: Final = "client_state.xml"
@@ -148,7 +148,7 @@ def read_state(data: bytes, file: str = STATE_FILE, tally: Tally | None = None) 
     state = ClientState()
     tasks: list[ActiveTask] = []
     last: Section | None = None
-    for section in read_sections(Source(file, data), "client_state", _SCHEMA, STATE_BYTES_MAX):
+    for section in read_sections(SourceFile(file, data), "client_state", _SCHEMA, STATE_BYTES_MAX):
         last = section
         if section.name == "host_info":
             _read_host(state, section)
@@ -156,7 +156,7 @@ def read_state(data: bytes, file: str = STATE_FILE, tally: Tally | None = None) 
             _read_time_stats(state, section)
         elif section.name == "project":
             if len(state.projects) >= MAX_PROJECTS:
-                raise section.error("project", f"more than {MAX_PROJECTS} projects")
+                raise section.error("project", "too_many_projects", limit=MAX_PROJECTS)
             state.projects.append(_project(section))
         elif section.name == "client_state":
             state.venue = section.text("host_venue")
@@ -167,9 +167,9 @@ def read_state(data: bytes, file: str = STATE_FILE, tally: Tally | None = None) 
         if tally is not None:
             tally.add(section)
     if not state.processors:
-        raise ScenarioFileError(file, "host_info", 0, "it is missing: the file does not describe the computer")
+        raise ScenarioFileError(file, "host_info", 0, "host_missing")
     if not state.projects:
-        raise ScenarioFileError(file, "project", last.at if last else 0, "it is missing: the client has no projects")
+        raise ScenarioFileError(file, "project", last.at if last else 0, "projects_missing")
     _add_progress(state, tasks)
     state.now = state.now or _newest_time(state)
     return state
@@ -200,7 +200,7 @@ def _newest_time(state: ClientState) -> float:
 
 def _read_host(state: ClientState, section: Section) -> None:
     if "p_ncpus" not in section.leaves or "p_fpops" not in section.leaves:
-        raise section.error("host_info", "<p_ncpus> and <p_fpops> are required")
+        raise section.error("host_info", "host_speed_missing")
     cpus = section.integer("p_ncpus", 1, 1, MAX_INSTANCES)
     state.processors = [Processor(CPU, cpus, section.number("p_fpops", 1e9, 1, MAX_FLOPS))]
     state.host_name = section.text("domain_name")
@@ -212,9 +212,9 @@ def _read_host(state: ClientState, section: Section) -> None:
         count = gpu.integer("count", 1, 0, MAX_INSTANCES)
         peak = gpu.number("peak_flops", 0, 0, MAX_FLOPS)
         if not kind:
-            raise gpu.error("type", "it is missing: a coprocessor needs a type")
+            raise gpu.error("type", "gpu_type_missing")
         if kind in [processor.kind for processor in state.processors] or len(state.processors) >= MAX_KINDS:
-            raise gpu.error("type", f"two entries for {kind}, or more than {MAX_KINDS} types of processor")
+            raise gpu.error("type", "too_many_kinds", kind=kind, limit=MAX_KINDS)
         if peak < 1:
             state.unknown_gpus.append(kind)
         elif count:
@@ -232,7 +232,7 @@ def _read_time_stats(state: ClientState, section: Section) -> None:
         least = -1 if name == "connected" else 0
         fraction = section.number(f"{name}_frac", 1, least, 1)
         if least < 0 and -1 < fraction < 0:
-            raise section.error(f"{name}_frac", "it must be a number from 0 to 1, or -1 for unknown")
+            raise section.error(f"{name}_frac", "not_a_fraction")
         return Availability(1 if fraction < 0 else fraction, section.number(f"{name}_lambda", 3600, 1, MAX_SECS))
 
     # `now` is in what a client tells its manager. Its own file has no such tag, but how long the client had been up.
@@ -250,7 +250,7 @@ def _read_time_stats(state: ClientState, section: Section) -> None:
 def _project(section: Section) -> StateProject:
     url = section.text("master_url")
     if not url:
-        raise section.error("master_url", "it is missing: a project needs one")
+        raise section.error("master_url", "project_url_missing")
     available = Availability()
     for process in section.named("available"):
         available = Availability(process.number("frac", 1, 0, 1), process.number("lambda", 3600, 1, MAX_SECS))
@@ -298,7 +298,7 @@ def _contacts(section: Section) -> Contacts:
 
 def _read_of_project(state: ClientState, section: Section) -> None:
     if not state.projects:
-        raise section.error(section.name, "it comes before the first <project>, so it belongs to no project")
+        raise section.error(section.name, "before_first_project")
     project = state.projects[-1]
     if section.name == "app":
         _read_app(project, section)
@@ -319,18 +319,18 @@ def _read_of_project(state: ClientState, section: Section) -> None:
 def _required(section: Section, tag: str) -> str:
     text = section.text(tag)
     if not text:
-        raise section.error(tag, "it is missing")
+        raise section.error(tag, "value_missing")
     return text
 
 
 def _read_app(project: StateProject, section: Section) -> None:
     name = _required(section, "name")
     if name in project.apps or len(project.apps) >= MAX_APPS:
-        raise section.error("name", f"the project already has an app of this name, or has more than {MAX_APPS}")
+        raise section.error("name", "app_twice", limit=MAX_APPS)
     size: Normal | None = None
     for fpops in section.named("fpops"):
         if "mean" not in fpops.leaves:
-            raise fpops.error("mean", "it is missing: a distribution needs one")
+            raise fpops.error("mean", "mean_missing")
         size = Normal(
             fpops.number("mean", 0, MIN_JOB_FLOP, MAX_FLOP),
             fpops.number("std_dev", 0, 0, MAX_FLOP),
@@ -353,9 +353,9 @@ def _read_app(project: StateProject, section: Section) -> None:
 def _read_version(state: ClientState, project: StateProject, section: Section) -> None:
     app = project.apps.get(_required(section, "app_name"))
     if app is None:
-        raise section.error("app_name", "the project has no app of this name")
+        raise section.error("app_name", "unknown_app_name")
     if len(app.versions) >= MAX_VERSIONS:
-        raise section.error("app_version", f"more than {MAX_VERSIONS} versions of an app")
+        raise section.error("app_version", "too_many_versions", limit=MAX_VERSIONS)
     version = Version(
         flops=section.number("flops", 0, 0, MAX_FLOPS), cpus=section.number("avg_ncpus", 1, 0, MAX_INSTANCES)
     )
@@ -364,7 +364,7 @@ def _read_version(state: ClientState, project: StateProject, section: Section) -
         if count > 0:
             version = replace(version, gpu=kind, gpus=count)
     if not version.gpu and version.cpus <= 0:
-        raise section.error("avg_ncpus", "a version without a coprocessor must use some CPU")
+        raise section.error("avg_ncpus", "version_without_cpu")
     app.versions.append(
         StateVersion(
             section=section,
@@ -379,11 +379,11 @@ def _read_version(state: ClientState, project: StateProject, section: Section) -
 def _read_result(state: ClientState, project: StateProject, section: Section) -> None:
     workunit = project.workunits.get(_required(section, "wu_name"))
     if workunit is None:
-        raise section.error("wu_name", "the project has no workunit of this name")
+        raise section.error("wu_name", "unknown_workunit_name")
     job = read_task(section, workunit[0], workunit[1])
     if job is None:
         return
     state.jobs_count += 1
     if state.jobs_count > MAX_JOBS:
-        raise section.error("result", f"more than {MAX_JOBS} tasks")
+        raise section.error("result", "too_many_tasks", limit=MAX_JOBS)
     project.jobs.append(job)

@@ -60,7 +60,7 @@ class JobLog:
 def read_job_log(data: bytes, file: str) -> JobLog:
     """Return what a job log says. Raises ScenarioFileError (file, line, reason) if no line can be read."""
     if len(data) > LOG_BYTES_MAX:
-        raise ScenarioFileError(file, "", 0, f"the file is larger than {LOG_BYTES_MAX >> 20} MiB")
+        raise ScenarioFileError(file, "", 0, "file_size_limit", limit_mib=LOG_BYTES_MAX >> 20)
     jobs: list[LoggedJob] = []
     bad: list[int] = []
     nread = 0
@@ -78,7 +78,7 @@ def read_job_log(data: bytes, file: str) -> JobLog:
             flops = estimate_flop / estimate_secs if estimate_secs > 0 else 0.0
             jobs.append(LoggedJob(found[3].decode("latin-1"), run_secs, estimate_flop, flops))
     if bad and not nread:
-        raise ScenarioFileError(file, "", bad[0], "this is the wrong kind of file: not a line of a job log")
+        raise ScenarioFileError(file, "", bad[0], "no_job_log")
     return JobLog(jobs, tuple(bad))
 
 

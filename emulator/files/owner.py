@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from emulator.engine.scenario import DAY_SECS, WEEK_SECS, Availability, Host, Preferences, Use
+from portal.languages.messages import Message
 
 IN_USE: Final = Use(0.25, 3600.0)
 ON_BATTERIES: Final = Use(0.2, 3 * 3600.0)
@@ -30,50 +31,35 @@ class Exclusive:
 NOTHING_EXCLUSIVE: Final = Exclusive()
 
 
-def with_use(host: Host, preferences: Preferences, exclusive: Exclusive, note: Callable[[str], None]) -> Host:
+def with_use(host: Host, preferences: Preferences, exclusive: Exclusive, note: Callable[[Message], None]) -> Host:
     """The computer with the use that is assumed where the client measured nothing; notes say what."""
     if not preferences.run_if_user_active:
-        note(
-            "Tasks wait while the computer is in use. "
-            f"The scenario assumes {_hours(IN_USE)} h a day, {_length(IN_USE)} h at a time on average."
-        )
+        note(Message("assumed_in_use", hours=_hours(IN_USE), length_hours=_length(IN_USE)))
         host = replace(host, in_use=IN_USE)
     elif not preferences.run_gpu_if_user_active and len(host.processors) > 1:
-        note(
-            "GPU tasks wait while the computer is in use. "
-            f"The scenario assumes {_hours(IN_USE)} h a day, {_length(IN_USE)} h at a time on average."
-        )
+        note(Message("assumed_gpu_in_use", hours=_hours(IN_USE), length_hours=_length(IN_USE)))
         host = replace(host, in_use=IN_USE)
     if not preferences.run_on_batteries:
-        note(
-            "Tasks wait while the computer runs on its battery. "
-            f"The scenario assumes {_hours(ON_BATTERIES)} h a day, {_length(ON_BATTERIES)} h at a time on average."
-        )
+        note(Message("assumed_on_battery", hours=_hours(ON_BATTERIES), length_hours=_length(ON_BATTERIES)))
         host = replace(host, on_batteries=ON_BATTERIES)
     if exclusive.apps:
-        note(
-            "Tasks wait while an exclusive application runs. "
-            f"The scenario assumes {_hours(EXCLUSIVE)} h a day, {_length(EXCLUSIVE)} h at a time on average."
-        )
+        note(Message("assumed_exclusive", hours=_hours(EXCLUSIVE), length_hours=_length(EXCLUSIVE)))
         host = replace(host, exclusive_app=EXCLUSIVE)
     if exclusive.gpu_apps:
-        note(
-            "GPU tasks wait while an exclusive GPU application runs. "
-            f"The scenario assumes {_hours(EXCLUSIVE)} h a day, {_length(EXCLUSIVE)} h at a time on average."
-        )
+        note(Message("assumed_gpu_exclusive", hours=_hours(EXCLUSIVE), length_hours=_length(EXCLUSIVE)))
         host = replace(host, exclusive_gpu_app=EXCLUSIVE)
     return host
 
 
-def _hours(use: Use) -> str:
-    return f"{24 * use.fraction:g}"
+def _hours(use: Use) -> float:
+    return 24 * use.fraction
 
 
-def _length(use: Use) -> str:
-    return f"{use.mean_secs / 3600:g}"
+def _length(use: Use) -> float:
+    return use.mean_secs / 3600
 
 
-def without_hours(host: Host, preferences: Preferences, note: Callable[[str], None]) -> Host:
+def without_hours(host: Host, preferences: Preferences, note: Callable[[Message], None]) -> Host:
     """The computer with its measured fractions less what the hours in the preferences explain of them."""
     spans = preferences.compute_hours.spans_secs()
     allowed = sum(end - start for start, end in spans) / WEEK_SECS
@@ -81,11 +67,7 @@ def without_hours(host: Host, preferences: Preferences, note: Callable[[str], No
         return host
     measured = host.active.fraction
     if measured < allowed - 0.005:
-        note(
-            f"The client measured that tasks could run {24 * measured:.1f} h a day. Its preferences allow "
-            f"{24 * allowed:.1f} h a day. In the rest of these hours something else stopped tasks, and the scenario "
-            "assumes that this goes on."
-        )
+        note(Message("measured_less", measured_hours=round(24 * measured, 1), allowed_hours=round(24 * allowed, 1)))
     return replace(host, active=_within(host.active, allowed), gpu_active=_within(host.gpu_active, allowed))
 
 

@@ -21,11 +21,11 @@ from emulator.files.job_log import JOB_LOG, read_job_log
 from emulator.files.sections import STATE_BYTES_MAX, ScenarioFileError
 from emulator.files.time_log import TIME_LOG_FILE, read_time_log
 from emulator.files.unused import Tally
+from portal.languages.messages import Message
 
 __all__ = ["read_folder", "read_path", "read_upload", "read_zip", "url_folder"]
 
 APP_CONFIGS_MAX: Final = 200
-LIST_CHARS: Final = 1000
 ZIP_BYTES_MAX: Final = 64 << 20  # packed; a site takes less
 
 _PREFERENCE_FILES: Final = ("global_prefs.xml", "global_prefs_override.xml")
@@ -40,7 +40,7 @@ def read_folder(path: Path) -> Scenario:
     folder = path if path.is_dir() else path.parent
     state = path / STATE_FILE if path.is_dir() else path
     if not state.is_file():
-        raise ScenarioFileError(STATE_FILE, "", 0, f"there is none in {folder}")
+        raise ScenarioFileError(STATE_FILE, "", 0, "no_state_file", folder=folder)
     files = {STATE_FILE: _read(state, STATE_BYTES_MAX)}
     others = [*_PREFERENCE_FILES, _CC_CONFIG_FILE, TIME_LOG_FILE]
     others += sorted(found.name for found in folder.glob("job_log_*.txt"))[:FILES_MAX]
@@ -70,12 +70,12 @@ def read_zip(data: bytes) -> Scenario:
     keys, are not among them.
     """
     if len(data) > ZIP_BYTES_MAX:
-        raise ScenarioFileError("ZIP", "", 0, f"the file is larger than {ZIP_BYTES_MAX >> 20} MiB")
+        raise ScenarioFileError("ZIP", "", 0, "file_size_limit", limit_mib=ZIP_BYTES_MAX >> 20)
     files, nothers = unpack(data)
     scenario = read_upload(files)
-    notes = [f"Files that were read: {', '.join(sorted(files))[:LIST_CHARS]}", *scenario.notes]
+    notes = [Message("files_read", files=sorted(files)), *scenario.notes]
     if nothers:
-        notes.append(f"Other files of the ZIP, which were not opened: {nothers}")
+        notes.append(Message("files_not_opened", number=nothers))
     return replace(scenario, notes=tuple(notes))
 
 
@@ -91,17 +91,17 @@ def read_upload(files: Mapping[str, bytes]) -> Scenario:
     else it is for the projects that have all its applications. Raises ScenarioError, as `read_folder`.
     """
     if STATE_FILE not in files:
-        raise ScenarioFileError(STATE_FILE, "", 0, "it is missing; all the other files are optional")
+        raise ScenarioFileError(STATE_FILE, "", 0, "state_file_missing")
     known = {STATE_FILE, *_PREFERENCE_FILES, _CC_CONFIG_FILE, TIME_LOG_FILE}
     app_configs = sorted(name for name in files if name not in known and name.endswith(APP_CONFIG_FILE))
     job_logs = sorted(name for name in files if JOB_LOG.fullmatch(name))
     for name in files:
         if name not in (*known, *app_configs, *job_logs):
             raise ScenarioFileError(
-                name[:100], "", 0, f"unknown file; allowed: {', '.join(sorted(known))}, app_config.xml, job_log_….txt"
+                name[:100], "", 0, "unknown_file", names=[*sorted(known), "app_config.xml", "job_log_….txt"]
             )
     if len(app_configs) > APP_CONFIGS_MAX:
-        raise ScenarioFileError(APP_CONFIG_FILE, "", 0, f"more than {APP_CONFIGS_MAX} of them")
+        raise ScenarioFileError(APP_CONFIG_FILE, "", 0, "too_many_of_them", limit=APP_CONFIGS_MAX)
     tally = Tally()
     state = read_state(files[STATE_FILE], tally=tally)
     preferences = Preferences()

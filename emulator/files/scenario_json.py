@@ -21,7 +21,9 @@ from cattrs.strategies import configure_tagged_union
 
 from emulator.engine.policies.names import PolicyName
 from emulator.engine.scenario import DAY_SECS, Event, Scenario, ScenarioError, StartState
-from emulator.engine.scenario.checks import Between, check_limits
+from emulator.engine.scenario.checks import Between, Chars, check_limits, check_text
+from emulator.engine.scenario.whole import MAX_NOTE_CHARS
+from portal.languages.messages import VERBATIM, Message, MessageError
 
 VERSION: Final = 1
 DOCUMENT_BYTES_MAX: Final = 4 * 1024 * 1024
@@ -73,9 +75,13 @@ class Document:
         return replace(self.scenario, preferences=replace(self.scenario.preferences, **changes))
 
 
+class _Unfit(MessageError, ValueError):
+    """A value that does not fit."""
+
+
 def _exactly(kind: type, value: Any) -> NoReturn:
-    words = {float: "a number", int: "a whole number", bool: "true or false", str: "text"}
-    raise ValueError(f"{str(value)[:40]!r} is not {words[kind]}")
+    codes = {float: "not_a_number", int: "not_a_whole_number", bool: "not_a_boolean", str: "not_text"}
+    raise _Unfit(Message(codes[kind], value=str(value)[:40]))
 
 
 def _number(value: Any, _: Any) -> float:
@@ -107,7 +113,7 @@ def _text(value: Any, _: Any) -> str:
 
 def _choice(value: Any, kind: type[StrEnum]) -> StrEnum:
     if value not in list(kind):
-        raise ValueError(f"{str(value)[:40]!r} is none of {', '.join(kind)}")
+        raise _Unfit(Message("none_of", value=str(value)[:40], names=list(kind)))
     return kind(value)
 
 
@@ -121,7 +127,7 @@ def _list(kind: Any, converter: cattrs.BaseConverter) -> Callable[[Any, Any], An
     def read(value: Any, kind: Any) -> Any:
         # Text and objects can be gone through, too.
         if not isinstance(value, list | tuple):
-            raise ValueError("it is not a list")
+            raise _Unfit(Message("not_a_list"))
         return read_items(value, kind)
 
     return read
@@ -141,13 +147,28 @@ _event_of_its_class = _converter.get_structure_hook(Event)
 
 def _event(value: Any, kind: Any) -> Any:
     if not isinstance(value, dict):
-        raise ValueError("it is not an object")
+        raise _Unfit(Message("not_an_object"))
     if value.get(TAG) not in EVENTS:
-        raise ValueError(f"{TAG} is not one of {', '.join(EVENTS)}")
+        raise _Unfit(Message("none_of", value=TAG, names=list(EVENTS)))
     return _event_of_its_class(value, kind)
 
 
+def _message(value: Any, _: Any) -> Message:
+    """A note; one that a person wrote into the file is a text."""
+    if isinstance(value, dict) and (surplus := value.keys() - {"code", "args"}):
+        raise _Unfit(Message("unknown_names", names=sorted(surplus)))
+    code = value.get("code") if isinstance(value, dict) else value
+    if not isinstance(code, str):
+        _exactly(str, code)
+    if isinstance(value, dict) and not isinstance(value.get("args"), dict):
+        raise _Unfit(Message("not_an_object"))
+    check_text("notes", code, Chars(0, MAX_NOTE_CHARS))
+    return Message.from_json(value)
+
+
 _converter.register_structure_hook(Event, _event)
+_converter.register_structure_hook(Message, _message)
+_converter.register_unstructure_hook(Message, Message.to_json)
 
 
 def to_json(scenario: Scenario) -> dict[str, Any]:
@@ -177,22 +198,22 @@ def document_json(document: Document) -> dict[str, Any]:
 def read_document(text: bytes) -> Document:
     """The document of a file. ScenarioError says what is wrong, and where."""
     if len(text) > DOCUMENT_BYTES_MAX:
-        raise ScenarioError("document", f"the file is larger than {DOCUMENT_BYTES_MAX // 2**20} MiB")
+        raise ScenarioError("document", "file_size_limit", limit_mib=DOCUMENT_BYTES_MAX // 2**20)
     try:
         data = json.loads(text, parse_constant=_no_constant)
     except (RecursionError, ValueError) as error:
-        raise ScenarioError("document", f"the file is not JSON: {str(error)[:200]}") from None
+        raise ScenarioError("document", "not_json", error=str(error)[:200]) from None
     return from_document(data)
 
 
 def from_document(data: Any) -> Document:
     """The document of parsed JSON; what an export has beside it is passed over. Raises ScenarioError."""
     if not isinstance(data, dict):
-        raise ScenarioError("document", "it is not an object")
+        raise ScenarioError("document", "not_an_object")
     if "version" not in data:
-        raise ScenarioError("version", f"it is missing: this site reads version {VERSION}")
+        raise ScenarioError("version", "version_missing", version=VERSION)
     if data["version"] != VERSION or isinstance(data["version"], bool):
-        raise ScenarioError("version", f"{str(data['version'])[:20]} is not known: this site reads version {VERSION}")
+        raise ScenarioError("version", "version_unknown", given=str(data["version"])[:20], version=VERSION)
     return _structured({key: value for key, value in data.items() if key not in _BESIDE}, Document)
 
 
@@ -214,18 +235,26 @@ def _first_fault(error: BaseException) -> ScenarioError:
     for fault in _leaves(error):
         if isinstance(fault, ScenarioError):
             return fault
-    why, _, path = cattrs.transform_error(error, format_exception=_why)[0].rpartition(" @ ")
-    return ScenarioError(path.removeprefix("$").removeprefix(".")[:200] or "document", why[:300])
+    found: list[Message] = []
+
+    def note(fault: BaseException, _: type | None) -> str:
+        found.append(_why(fault))
+        return ""
+
+    path = cattrs.transform_error(error, format_exception=note)[0].rpartition(" @ ")[2]
+    return ScenarioError(path.removeprefix("$").removeprefix(".")[:200] or "document", found[0])
 
 
-def _why(error: BaseException, _: type | None) -> str:
+def _why(error: BaseException) -> Message:
+    if isinstance(error, MessageError):
+        return error.message
     if isinstance(error, KeyError):
-        return "it is missing"
+        return Message("value_missing")
     if isinstance(error, cattrs.ForbiddenExtraKeysError):
-        return f"unknown: {', '.join(sorted(map(str, error.extra_fields)))}"
+        return Message("unknown_names", names=sorted(map(str, error.extra_fields)))
     if isinstance(error, AttributeError | TypeError):
-        return "it has the wrong type"
-    return str(error)
+        return Message("wrong_type")
+    return Message(VERBATIM, text=error)
 
 
 def _leaves(error: BaseException) -> list[BaseException]:

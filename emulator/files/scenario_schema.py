@@ -12,7 +12,9 @@ from enum import StrEnum
 from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
 from emulator.engine.scenario.checks import Between, Chars, Count
+from emulator.engine.scenario.whole import MAX_NOTE_CHARS
 from emulator.files.scenario_json import RESULT_KEYS, TAG, VERSION, Document
+from portal.languages.messages import Message
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 NO_NUL: Final = "^[^\\u0000]*$"
@@ -62,11 +64,28 @@ def _schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
             definitions[kind.__name__] = {}  # it may contain itself
             definitions[kind.__name__] = _object(kind, definitions)
         return {"$ref": f"#/$defs/{kind.__name__}"}
+    if kind is Message:
+        return _MESSAGE
     if isinstance(kind, type) and issubclass(kind, StrEnum):
         return {"enum": [each.value for each in kind]}
     return {"type": _NAMES[kind]} | ({"pattern": NO_NUL} if kind is str else {})
 
 
+_MESSAGE: Final = {
+    "description": "A code and its arguments, from which pages make a sentence; or a text.",
+    "anyOf": [
+        {"type": "string", "maxLength": MAX_NOTE_CHARS, "pattern": NO_NUL},
+        {
+            "type": "object",
+            "properties": {
+                "code": {"type": "string", "maxLength": MAX_NOTE_CHARS, "pattern": NO_NUL},
+                "args": {"type": "object"},
+            },
+            "required": ["code", "args"],
+            "additionalProperties": False,
+        },
+    ],
+}
 _NAMES: Final = {float: "number", int: "integer", bool: "boolean", str: "string", type(None): "null"}
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from emulator.engine.scenario import ScenarioError
+from portal.languages.messages import VERBATIM, Message, at_place
 from portal.wire.scanner import Limits, ProtocolError, TagScanner, as_bool, as_float, as_int, as_text
 
 STATE_BYTES_MAX: Final = 16 << 20
@@ -28,24 +29,33 @@ _ATTRIBUTES_BYTES: Final = 300
 class ScenarioFileError(ScenarioError):
     """A file from which no scenario can be made. `line` counts from 1; it is 0 if the whole file is wrong."""
 
-    def __init__(self, file: str, tag: str, line: int, why: str) -> None:
+    def __init__(self, file: str, tag: str, line: int, why: str | Message, /, **args: object) -> None:
         place = f", line {line}" if line else ""
-        super().__init__(f"{file}{place}, <{tag}>" if tag else f"{file}{place}", why)
+        super().__init__(f"{file}{place}, <{tag}>" if tag else f"{file}{place}", why, **args)
         self.file = file
         self.tag = tag
         self.line = line
 
+    @property
+    def message(self) -> Message:
+        if not self.line:
+            return super().message
+        place = {"file": self.file, "line": self.line}
+        return at_place(
+            Message("place_line_tag", **place, tag=self.tag) if self.tag else Message("place_line", **place), self.why
+        )
+
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceFile:
     """A file's name and bytes, for the positions in errors."""
 
     file: str
     data: bytes = field(repr=False)
 
-    def error(self, tag: str, at: int, why: str) -> ScenarioFileError:
+    def error(self, tag: str, at: int, why: str | Message, /, **args: object) -> ScenarioFileError:
         """The error for the text at that byte."""
-        return ScenarioFileError(self.file, tag, self.data.count(b"\n", 0, at) + 1, why)
+        return ScenarioFileError(self.file, tag, self.data.count(b"\n", 0, at) + 1, why, **args)
 
 
 @dataclass(slots=True)
@@ -58,7 +68,7 @@ class Section:
     The readers raise ScenarioFileError, with the child's line, for an invalid number or one out of range.
     """
 
-    source: Source
+    source: SourceFile
     name: str
     at: int
     leaves: dict[str, tuple[bytes, int]] = field(default_factory=dict)
@@ -67,10 +77,10 @@ class Section:
     skipped: dict[str, int] = field(default_factory=dict)
     earlier: list[tuple[str, bytes]] = field(default_factory=list)  # plain children with a later one of their tag
 
-    def error(self, tag: str, why: str) -> ScenarioFileError:
+    def error(self, tag: str, why: str | Message, /, **args: object) -> ScenarioFileError:
         """The error about that child, or about the whole section when it has none of that tag."""
         at = self.leaves[tag][1] if tag in self.leaves else self.at
-        return self.source.error(tag, at, why)
+        return self.source.error(tag, at, why, **args)
 
     def has(self, tag: str) -> bool:
         """Whether there is a plain child of that tag, which counts as used then."""
@@ -88,8 +98,8 @@ class Section:
         raw, at = self.leaves[tag]
         try:
             return as_text(tag, raw, TEXT_CHARS_MAX, entities=True)
-        except ProtocolError as error:
-            raise self.source.error(tag, at, error.limit_or_reason) from None
+        except ProtocolError:
+            raise self.source.error(tag, at, "text_too_long", limit=TEXT_CHARS_MAX) from None
 
     def texts(self, tag: str) -> list[str]:
         """Return the texts of all children of that tag, in their order."""
@@ -103,8 +113,8 @@ class Section:
         raw, at = self.leaves[tag]
         try:
             return as_float(tag, raw, low, high)
-        except ProtocolError as error:
-            raise self.source.error(tag, at, error.limit_or_reason) from None
+        except ProtocolError:
+            raise self.source.error(tag, at, "not_a_decimal", low=float(low), high=float(high)) from None
 
     def integer(self, tag: str, default: int, low: int, high: int) -> int:
         """Return a child's integer from low to high, or the default when there is no such child."""
@@ -113,8 +123,8 @@ class Section:
         raw, at = self.leaves[tag]
         try:
             return as_int(tag, raw, low, high)
-        except ProtocolError as error:
-            raise self.source.error(tag, at, error.limit_or_reason) from None
+        except ProtocolError:
+            raise self.source.error(tag, at, "not_an_integer", low=low, high=high) from None
 
     def flag(self, tag: str) -> bool:
         """Return whether a child is there and true (`<x/>`, or a number other than 0)."""
@@ -124,7 +134,7 @@ class Section:
         try:
             return as_bool(tag, raw)
         except ProtocolError as error:
-            raise self.source.error(tag, at, error.limit_or_reason) from None
+            raise self.source.error(tag, at, VERBATIM, text=error.limit_or_reason) from None
 
     def attribute(self, name: str) -> str:
         """Return the value of an attribute of the opening tag; "" without one."""
@@ -133,7 +143,7 @@ class Section:
         return found[1].decode(errors="replace") if found else ""
 
 
-def read_sections(source: Source, root: str, schema: Schema, bytes_max: int) -> Iterator[Section]:
+def read_sections(source: SourceFile, root: str, schema: Schema, bytes_max: int) -> Iterator[Section]:
     """Yield the sections of the schema that are direct children of the root element, then the root itself.
 
     The root comes last, with its own plain children and no sections. Raises ScenarioFileError when the file is
@@ -142,22 +152,22 @@ def read_sections(source: Source, root: str, schema: Schema, bytes_max: int) -> 
     limits = Limits(body_bytes=bytes_max, depth=32, elements=1_000_000, text_bytes=bytes_max, unclosed=100)
     declared = _DOCTYPE.search(source.data[:bytes_max])
     if declared is not None:
-        raise source.error("!DOCTYPE", declared.start(), "document types and entities are not accepted")
+        raise source.error("!DOCTYPE", declared.start(), "doctype_refused")
     try:
         scanner = TagScanner(source.data, limits)
     except ProtocolError:
-        raise ScenarioFileError(source.file, "", 0, f"the file is larger than {bytes_max >> 20} MiB") from None
+        raise ScenarioFileError(source.file, "", 0, "file_size_limit", limit_mib=bytes_max >> 20) from None
     try:
         yield from _top_sections(scanner, source, root, schema)
     except ProtocolError as error:
         if error.field == "elements":
-            raise source.error("", scanner.start, f"{error.limit_or_reason} elements") from None
-        raise source.error(error.field, scanner.start, error.limit_or_reason) from None
+            raise source.error("", scanner.start, "too_many_elements", limit=limits.elements) from None
+        raise source.error(error.field, scanner.start, VERBATIM, text=error.limit_or_reason) from None
 
 
-def _top_sections(scanner: TagScanner, source: Source, root: str, schema: Schema) -> Iterator[Section]:
+def _top_sections(scanner: TagScanner, source: SourceFile, root: str, schema: Schema) -> Iterator[Section]:
     if scanner.next() != root.encode():
-        raise source.error(root, 0, f"this is the wrong kind of file: it does not begin with <{root}>")
+        raise source.error(root, 0, "other_kind_of_file", tag=root)
     whole = Section(source, root, scanner.start)
     if scanner.text is None:
         names = {name.encode(): name for name in schema}
@@ -169,7 +179,7 @@ def _top_sections(scanner: TagScanner, source: Source, root: str, schema: Schema
     yield whole
 
 
-def _section(scanner: TagScanner, source: Source, name: str, schema: Schema) -> Section:
+def _section(scanner: TagScanner, source: SourceFile, name: str, schema: Schema) -> Section:
     """The section whose opening tag was just read. Recursion is as deep as the schema, whatever the file."""
     section = Section(source, name, scanner.start)
     if scanner.text is not None:
@@ -180,7 +190,7 @@ def _section(scanner: TagScanner, source: Source, name: str, schema: Schema) -> 
         if tag in names:
             section.sections.append(_section(scanner, source, names[tag], schema[names[tag]]))
         elif tag == own and scanner.text is None:
-            raise source.error(name, scanner.start, "a second one begins before the first is closed")
+            raise source.error(name, scanner.start, "element_twice")
         else:
             _keep_or_skip(scanner, section, tag)
     return section
@@ -193,7 +203,7 @@ def _next_child(scanner: TagScanner, section: Section, name: str) -> bytes | Non
             return tag
         if tag[1:] == name.encode():
             return None
-    raise section.error(name, "it is never closed: the file is incomplete")
+    raise section.error(name, "element_not_closed")
 
 
 def _keep_or_skip(scanner: TagScanner, section: Section, tag: bytes) -> None:

@@ -85,7 +85,7 @@ def read_time_log(data: bytes, now: float, file: str = TIME_LOG_FILE) -> TimeLog
     Raises ScenarioFileError (file, line, reason) for a file of which no line can be read, or that is too large.
     """
     if len(data) > LOG_BYTES_MAX:
-        raise ScenarioFileError(file, "", 0, f"the file is larger than {LOG_BYTES_MAX >> 20} MiB")
+        raise ScenarioFileError(file, "", 0, "file_size_limit", limit_mib=LOG_BYTES_MAX >> 20)
     processes = {name: _Process() for name in ("on", "active", "connected")}
     first = last = 0.0
     bad: list[int] = []
@@ -107,7 +107,7 @@ def read_time_log(data: bytes, now: float, file: str = TIME_LOG_FILE) -> TimeLog
             processes["active"].switch(True, at)
             processes["connected"].switch(True, at)
     if bad and not last:
-        raise ScenarioFileError(file, "", bad[0], "this is the wrong kind of file: not a Unix time and an event")
+        raise ScenarioFileError(file, "", bad[0], "no_time_log")
     end = max(last, now)
     for process in processes.values():
         process.switch(False, end)

@@ -1,7 +1,7 @@
 """Which elements of a client's files are there but change nothing, each with the reason. Pure.
 
 The readers count them: what a Section was not asked for is unused. So an element that a reader begins to use leaves
-this list by itself. The table below only has the reasons.
+this list by itself. The table below only has the codes of the reasons.
 """
 
 from typing import Final
@@ -12,19 +12,19 @@ from emulator.files.sections import Section
 KINDS_MAX: Final = 400
 NAME_CHARS: Final = 80
 
-PERSON: Final = "it says who the volunteer is"
-STATISTICS: Final = "it is a statistic that decides nothing"
-TRANSFERS: Final = "transfers are not emulated: what is to be downloaded or uploaded counts as done"
-PROGRAMS: Final = "it is about programs and their files, which are not run"
-EXCHANGE: Final = "it is about messages between the client and servers"
-SPACE: Final = "disk space and swapped memory are not emulated"
-MACHINE: Final = "it describes the computer, but does not change what it computes"
-CLIENT: Final = "it is about how the client program works, shows or logs"
-CHOSEN: Final = "what the owner chose for a time is not continued"
-NOT_MODELLED: Final = "the emulator does not model it"
-REPLACED: Final = "the preferences of the computer's place are used instead"
-OTHER_VENUE: Final = "it is for computers at another place"
-UNKNOWN: Final = "the emulator does not know it"
+PERSON: Final = "unused_person"
+STATISTICS: Final = "unused_statistic"
+TRANSFERS: Final = "unused_transfers"
+PROGRAMS: Final = "unused_programs"
+EXCHANGE: Final = "unused_exchange"
+SPACE: Final = "unused_space"
+MACHINE: Final = "unused_machine"
+CLIENT: Final = "unused_client"
+CHOSEN: Final = "unused_chosen"
+NOT_MODELLED: Final = "unused_not_modelled"
+REPLACED: Final = "unused_replaced"
+OTHER_VENUE: Final = "unused_other_venue"
+UNKNOWN: Final = "unused_unknown"
 
 _WHYS: Final = {
     PERSON: "user_name team_name email_hash cross_project_id external_cpid cpid_time userid teamid hostid host_cpid "

@@ -1,6 +1,7 @@
 import django.core.validators
 import django.db.models.deletion
 import django.utils.timezone
+import portal.languages.sentences
 from django.conf import settings
 from django.db import migrations, models
 
@@ -31,7 +32,7 @@ class Migration(migrations.Migration):
                 ("title", models.CharField(max_length=100)),
                 ("origin", models.CharField(blank=True, max_length=200)),
                 ("scenario", models.JSONField(null=True)),
-                ("fault", models.CharField(blank=True, max_length=500)),
+                ("fault", portal.languages.sentences.MessageField(blank=True, editable=False, null=True)),
                 ("draft", models.JSONField(blank=True, default=dict, editable=False)),
                 (
                     "days",
@@ -97,7 +98,7 @@ class Migration(migrations.Migration):
                 ("state", models.CharField(default="queued", max_length=10)),
                 ("progress", models.FloatField(default=0)),
                 ("cancel_asked", models.BooleanField(default=False)),
-                ("fault", models.CharField(blank=True, max_length=300)),
+                ("fault", portal.languages.sentences.MessageField(blank=True, editable=False, null=True)),
                 ("started_at", models.DateTimeField(blank=True, null=True)),
                 ("heard_of_at", models.DateTimeField(blank=True, null=True)),
                 ("finished_at", models.DateTimeField(blank=True, null=True)),
@@ -154,7 +155,7 @@ class Migration(migrations.Migration):
                 ),
                 ("decision", models.PositiveIntegerField()),
                 ("moment", models.JSONField(null=True)),
-                ("fault", models.CharField(blank=True, max_length=300)),
+                ("fault", portal.languages.sentences.MessageField(blank=True, editable=False, null=True)),
                 ("asked_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
             ],
             options={

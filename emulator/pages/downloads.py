@@ -51,7 +51,7 @@ def as_json(run: Run) -> dict[str, Any]:
         "days": run.experiment.days,
         "figures_of_merit": run.figures,
         "projects": run.projects,
-        "notes": policy_notes(run.policy, scenario),
+        "notes": [*map(str, policy_notes(run.policy, scenario))],
         "cpu_secs": run.cpu_secs,
         "scenario": to_json(scenario),
     }

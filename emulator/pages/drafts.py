@@ -20,6 +20,7 @@ from emulator.engine.scenario import (
     ScenarioError,
     Version,
 )
+from portal.languages.messages import Message
 
 ALWAYS: Final = Availability()
 
@@ -46,7 +47,7 @@ def draft(
     name: str = "",
     on: Availability = ALWAYS,
     active: Availability = ALWAYS,
-    notes: Sequence[str] = (),
+    notes: Sequence[Message] = (),
 ) -> Scenario:
     """The scenario of a computer and of its projects' jobs. Raises ScenarioError."""
     host = Host(tuple(processors), on=on, active=active, name=name)
@@ -60,9 +61,9 @@ def _project(facts: ProjectFacts, processors: Mapping[str, Processor]) -> Projec
     for kind, hours in facts.job_hours.items():
         processor = processors.get(kind)
         if processor is None:
-            raise ScenarioError(f"{facts.name}.job_hours", f"this computer has no {kind}")
+            raise ScenarioError(f"{facts.name}.job_hours", "no_such_processor", kind=kind)
         if not hours > 0:
-            raise ScenarioError(f"{facts.name}.job_hours", f"{hours!r} is not a run time")
+            raise ScenarioError(f"{facts.name}.job_hours", "no_run_time", hours=hours)
         flops = processor.counted_flops
         mean = hours * 3600 * flops
         jobs = Normal(mean, mean * facts.job_spread)
@@ -95,7 +96,9 @@ def changed(scenario: Scenario, change: Change) -> Scenario:
     )
     for number, peak_flops in enumerate(change.peak_flops):
         if not 1 <= peak_flops <= 1e18:
-            raise ScenarioError(f"{processors[number].kind}.peak_flops", f"{peak_flops!r} is not from 1 to 1e18")
+            raise ScenarioError(
+                f"{processors[number].kind}.peak_flops", "not_within", value=peak_flops, low=1, high=1e18
+            )
     faster = {
         new.kind: new.peak_flops / old.peak_flops
         for new, old in zip(processors, scenario.host.processors, strict=True)

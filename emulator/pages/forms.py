@@ -21,10 +21,11 @@ from emulator.files.time_log import TIME_LOG_FILE
 from emulator.models import DAYS_MAX, POLICIES
 from emulator.pages.drafts import Change, ProjectFacts, draft
 from emulator.pages.editor.fields import GPU_KINDS
-from emulator.pages.texts import parameter_texts, stored_texts, variant_texts
+from emulator.pages.texts import parameter_texts, variant_texts
 from emulator.runs.experiments import SEEDS_MAX, VARIANTS_MAX
 from emulator.runs.sweeps import check_value, full_names, read_values, split
 from emulator.runs.variants import Variant, swept
+from portal.languages.sentences import sentence
 from portal.templatetags.display import localised
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ class ComputerForm(PlainForm):
             try:
                 cleaned["scenario"] = self._scenario(cleaned)
             except ScenarioError as error:
-                raise ValidationError(stored_texts.shown(str(error))) from None
+                raise ValidationError(sentence(error.message)) from None
         return cleaned
 
     def _scenario(self, data: dict[str, Any]) -> Scenario:
@@ -114,7 +115,7 @@ class ComputerForm(PlainForm):
                     self.add_error(f"cpu_hours{row}", gettext("Enter how long its tasks run on a CPU or on a GPU."))
                 projects.append(ProjectFacts(name, data[f"share{row}"], known, data[f"deadline_days{row}"]))
         if not projects:
-            raise ScenarioError("projects", "name at least one")
+            raise ScenarioError("projects", "nothing_named")
         preferences = Preferences(data["work_buf_min_days"], data["work_buf_additional_days"])
         return draft(processors, projects, preferences, name=data["title"])
 
@@ -265,7 +266,7 @@ class TrialForm(PlainForm):
             for value in values if parameter else []:
                 check_value(parameter, value)
         except ScenarioError as error:
-            self.add_error("values", f"{parameter_texts.label(parameter)}: {stored_texts.reason(error.why)}")
+            self.add_error("values", f"{parameter_texts.label(parameter)}: {sentence(error.why)}")
         return cleaned
 
     def change(self) -> Change:

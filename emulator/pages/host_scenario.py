@@ -7,8 +7,6 @@ import math
 from dataclasses import replace
 from typing import Any, Final
 
-from django.utils.translation import gettext as _
-
 from accounting.computers.reads import ProjectLine, read_host_page
 from accounting.engine.choice.facts import CPU as CPU_TYPE
 from accounting.models import Project as AttachedProject
@@ -30,7 +28,7 @@ from emulator.engine.scenario import Host as Machine
 from emulator.files.owner import NOTHING_EXCLUSIVE, time_of_week, with_use, without_hours
 from emulator.pages.drafts import ProjectFacts, draft
 from emulator.pages.host_tasks import LIMIT_DAYS, Habits, ListedTask, habits, start_jobs
-from emulator.pages.texts import stored_texts
+from portal.languages.messages import Message
 from portal.models import Host, User
 
 UNKNOWN_CPU_FLOPS: Final = 4.3e9
@@ -46,13 +44,13 @@ def scenario_of(user: User, host: Host, now: dt.datetime) -> Scenario:
     Raises ScenarioError for a computer that has not described itself or has no project.
     """
     if not host.ncpus:
-        raise ScenarioError("computer", _("%(computer)s has not reported its hardware yet") % {"computer": host.name})
-    notes: list[str] = []
+        raise ScenarioError("computer", "computer_without_hardware", computer=host.name)
+    notes: list[Message] = []
     processors = _processors(host, notes)
     page = read_host_page(user, host, now)
     lines = [line for line in page.lines if line.share]
     if not lines:
-        raise ScenarioError("projects", _("%(computer)s is not attached to any project yet") % {"computer": host.name})
+        raise ScenarioError("projects", "computer_without_project", computer=host.name)
     listed = read_host_tasks(host, now)
     at = listed.reported_at if listed.lines and listed.reported_at else now
     tasks = [_task(line) for line in listed.lines]
@@ -66,7 +64,7 @@ def scenario_of(user: User, host: Host, now: dt.datetime) -> Scenario:
     _note_run_times(tasks, lines, processors, notes)
     jobs = start_jobs(tasks, scenario, at)
     if jobs:
-        notes.append(stored_texts.TASKS_ASSUMED % {"tasks": len(jobs)})
+        notes.append(Message("tasks_go_on", tasks=len(jobs)))
     projects = tuple(
         replace(project, suspended=line.wish.suspended, no_new_tasks=line.wish.no_new_work)
         for project, line in zip(scenario.projects, lines, strict=True)
@@ -104,21 +102,22 @@ def _facts(line: ProjectLine, processors: list[Processor], known: Habits) -> Pro
 
 
 def _note_run_times(
-    tasks: list[ListedTask], lines: list[ProjectLine], processors: list[Processor], notes: list[str]
+    tasks: list[ListedTask], lines: list[ProjectLine], processors: list[Processor], notes: list[Message]
 ) -> None:
     told = {task.project for task in tasks if task.run_secs is not None}
     has_gpus = len(processors) > 1
     if told:
-        notes.append(stored_texts.JOB_TIMES_OF_TASKS % {"projects": ", ".join(sorted(told))})
-        assumed = stored_texts.OTHER_JOB_TIMES_UNKNOWN
-    else:
-        assumed = stored_texts.GPU_JOB_TIMES_UNKNOWN if has_gpus else stored_texts.JOB_TIMES_UNKNOWN
-    if has_gpus or len(told) < len(lines):
-        notes.append(assumed % {"cpu": f"{CPU_JOB_HOURS:g}", "gpu": f"{GPU_JOB_HOURS:g}"})
+        notes.append(Message("tasks_as_listed", projects=sorted(told)))
+    if told and (has_gpus or len(told) < len(lines)):
+        notes.append(Message("assumed_other_run_times", cpu_hours=CPU_JOB_HOURS, gpu_hours=GPU_JOB_HOURS))
+    elif has_gpus:
+        notes.append(Message("assumed_gpu_run_times", cpu_hours=CPU_JOB_HOURS, gpu_hours=GPU_JOB_HOURS))
+    elif not told:
+        notes.append(Message("assumed_run_times", cpu_hours=CPU_JOB_HOURS))
 
 
 def _with_owner(
-    machine: Machine, host: Host, preferences: Preferences, stats: dict[str, float], notes: list[str]
+    machine: Machine, host: Host, preferences: Preferences, stats: dict[str, float], notes: list[Message]
 ) -> Machine:
     """The emulated computer with its memory, and with its availability as measured, or else as assumed."""
     machine = replace(
@@ -131,14 +130,14 @@ def _with_owner(
     )
     if "active_frac" in stats:
         return without_hours(machine, preferences, notes.append)
-    notes.append(stored_texts.AVAILABILITY_UNKNOWN)
+    notes.append(Message("assumed_always_on"))
     return with_use(machine, preferences, NOTHING_EXCLUSIVE, notes.append)
 
 
-def _processors(host: Host, notes: list[str]) -> list[Processor]:
+def _processors(host: Host, notes: list[Message]) -> list[Processor]:
     flops = host.p_fpops
     if not flops or flops == 1e9:
-        notes.append(stored_texts.SPEED_UNKNOWN % {"gflops": f"{UNKNOWN_CPU_FLOPS / 1e9:g}"})
+        notes.append(Message("assumed_speed", gflops=UNKNOWN_CPU_FLOPS / 1e9))
         flops = UNKNOWN_CPU_FLOPS
     processors = [Processor(CPU, min(host.ncpus, MAX_INSTANCES), flops)]
     for coproc in host.coprocs:

@@ -21,11 +21,13 @@ from emulator.files.scenario_json import from_json
 from emulator.models import Experiment, Run, RunState, RunTimeline
 from emulator.pages.drafts import changed
 from emulator.pages.forms import TrialForm
-from emulator.pages.texts import parameter_texts, stored_texts, variant_texts
+from emulator.pages.texts import parameter_texts, variant_texts
 from emulator.runs.comparison import Compared, Difference, Spread, compare, spread
 from emulator.runs.estimate import expected_jobs, run_secs
 from emulator.runs.experiments import READ, RUN, UNFINISHED
 from emulator.runs.packed_timeline import Packed, unpack
+from portal.languages.messages import Message
+from portal.languages.sentences import sentence
 from portal.models import User
 from portal.requested_work import queue
 from portal.templatetags.display import speed
@@ -193,11 +195,11 @@ def figures_of(runs: Sequence[Run]) -> list[str]:
 
 def faults(runs: Sequence[Run]) -> list[RunFault]:
     """Why some runs have no figures; each reason once."""
-    groups: dict[tuple[str, str], list[Run]] = {}
+    groups: dict[tuple[str, Message | None], list[Run]] = {}
     for run in runs:
         if run.state in (RunState.FAILED, RunState.CANCELLED):
             groups.setdefault((run.state, run.fault), []).append(run)
-    return [RunFault(_whose(same, len(runs)), stored_texts.shown(fault)) for (_state, fault), same in groups.items()]
+    return [RunFault(_whose(same, len(runs)), sentence(fault)) for (_state, fault), same in groups.items()]
 
 
 def _whose(same: Sequence[Run], number: int) -> str:

@@ -15,10 +15,11 @@ from emulator.models import Replay, Run, RunState
 from emulator.pages import reads
 from emulator.pages.access import readable_run
 from emulator.pages.moment import shown_moment
-from emulator.pages.texts import row_texts, stored_texts, variant_texts
+from emulator.pages.texts import row_texts, variant_texts
 from emulator.runs import replays
 from emulator.runs.experiments import ExperimentRefusedError
 from emulator.runs.packed_timeline import Packed
+from portal.languages.sentences import sentence
 from portal.models import User
 from portal.people.access import signed_in
 from portal.requested_work import queue
@@ -78,6 +79,6 @@ def _made(run: Run, packed: Packed, decision: int) -> dict[str, Any]:
         "is_asked": bool(found.moment or found.fault or standing),
         "was_given_up": not (found.moment or found.fault or standing),
         "standing": standing,
-        "fault": stored_texts.shown(found.fault),
+        "fault": sentence(found.fault),
         "moment": shown_moment(found.moment, packed, palette) if found.moment else None,
     }

@@ -17,12 +17,13 @@ from emulator.engine.policies.registry import policy_notes
 from emulator.models import Experiment, Run, RunState
 from emulator.pages import downloads, reads
 from emulator.pages.access import readable_experiment, readable_run
-from emulator.pages.texts import row_texts, stored_texts, variant_texts
+from emulator.pages.texts import row_texts, variant_texts
 from emulator.pages.texts.answer import answer_of
 from emulator.pages.texts.verdicts import verdict_of
 from emulator.pages.visitor import of_the_visitor
 from emulator.pages.window import WIDTH_MAX, window
 from emulator.runs.packed_timeline import Packed
+from portal.languages.sentences import sentence
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrPromise
@@ -57,7 +58,7 @@ def run_page(request: HttpRequest, found: Experiment, row: Run, key: str) -> Htt
     context = {
         "experiment": found,
         "run": row,
-        "fault": stored_texts.shown(row.fault),
+        "fault": sentence(row.fault),
         "parameters": variant_texts.parameters(row.parameters),
         "key": key,
         "is_alone": not found.runs.exclude(pk=row.pk).exists(),
@@ -71,7 +72,7 @@ def run_page(request: HttpRequest, found: Experiment, row: Run, key: str) -> Htt
         "texts": packed.texts if packed else None,
         "timeline": timeline_facts(row, packed, palette) if packed else None,
         "processors": reads.processors_text(scenario),
-        "notes": [stored_texts.shown(note) for note in policy_notes(row.policy, scenario)],
+        "notes": [sentence(note) for note in policy_notes(row.policy, scenario)],
         **of_the_visitor(request, found),
         "tables": [(what, title, _table(packed, what, 0.0, "", palette)) for what, (title, *_rest) in _TABLES.items()]
         if packed

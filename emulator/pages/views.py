@@ -23,12 +23,14 @@ from emulator.pages.drafts import changed
 from emulator.pages.forms import UPLOAD_BYTES_MAX, ComputerForm, TrialForm, UploadForm, trial_initial
 from emulator.pages.host_scenario import scenario_of
 from emulator.pages.run_views import VARY, run_page
-from emulator.pages.texts import preset_texts, stored_texts
+from emulator.pages.texts import preset_texts
 from emulator.pages.texts.answer import answer_of
 from emulator.pages.texts.verdicts import best_of
 from emulator.pages.visitor import of_the_visitor
 from emulator.runs import estimate, experiments, worker
 from emulator.runs.experiments import ExperimentRefusedError
+from portal.languages.messages import Message
+from portal.languages.sentences import sentence
 from portal.people.access import get_own_host, own_hosts, signed_in
 
 FORM_BYTES_MAX: Final = 64 * 1024  # of a form, besides the files
@@ -79,7 +81,7 @@ def from_computer(request: HttpRequest, pk: int) -> HttpResponse:
         scenario = scenario_of(signed_in(request), host, timezone.now())
     except ScenarioError as error:
         messages.error(
-            request, _("This computer cannot be emulated yet: %(reason)s.") % {"reason": stored_texts.reason(error.why)}
+            request, _("This computer cannot be emulated yet: %(reason)s.") % {"reason": sentence(error.why)}
         )
         return redirect("emulator")
     return _create(request, host.name, f"computer:{host.name}", scenario, DEFAULT_DAYS)
@@ -139,7 +141,7 @@ def experiment(request: HttpRequest, pk: int) -> HttpResponse:
         return render(
             request,
             "emulator/reading.html",
-            {"experiment": found, "standing": standing, "fault": stored_texts.shown(found.fault)},
+            {"experiment": found, "standing": standing, "fault": sentence(found.fault)},
         )
     scenario = reads.scenario_of(found)
     initial = {"title": found.title, "days": found.days, **trial_initial(found.draft.get("trial"))}
@@ -155,10 +157,10 @@ def _set_up(request: HttpRequest, found: Experiment, scenario: Scenario, form: T
     context = {
         "experiment": found,
         "scenario": scenario,
-        "notes": [stored_texts.shown(note) for note in scenario.notes],
-        "unused": [(row, stored_texts.shown(row.why)) for row in scenario.unused],
+        "notes": [sentence(note) for note in scenario.notes],
+        "unused": [(row, sentence(Message(row.why))) for row in scenario.unused],
         "at_start": reads.at_start(scenario),
-        "origin": stored_texts.origin(found.origin),
+        "origin": preset_texts.origin(found.origin),
         "form": form,
         "processors": reads.processors_text(scenario),
         "is_edited": "editor" in found.draft,
@@ -194,7 +196,7 @@ def _start(request: HttpRequest, found: Experiment, scenario: Scenario, form: Tr
             now=timezone.now(),
         )
     except (ExperimentRefusedError, ScenarioError) as refusal:
-        form.add_error(None, stored_texts.shown(str(refusal)))
+        form.add_error(None, sentence(refusal.message) if isinstance(refusal, ScenarioError) else str(refusal))
         return _set_up(request, found, scenario, form)
     return redirect("experiment", found.pk)
 
@@ -223,7 +225,7 @@ def results_page(request: HttpRequest, found: Experiment, key: str) -> HttpRespo
     notes = dict.fromkeys(note for row in rows for note in policy_notes(row.first.policy, scenario))
     context = {
         "experiment": found,
-        "origin": stored_texts.origin(found.origin),
+        "origin": preset_texts.origin(found.origin),
         "key": key,
         "runs": runs,
         "is_unfinished": unfinished,
@@ -240,7 +242,7 @@ def results_page(request: HttpRequest, found: Experiment, key: str) -> HttpRespo
         "has_figures": any(row.figures for row in rows),
         "charts": reads.charts(found, rows),
         "processors": reads.processors_text(scenario),
-        "notes": [stored_texts.shown(note) for note in notes],
+        "notes": [sentence(note) for note in notes],
         **of_the_visitor(request, found),
     }
     template = "emulator/_progress.html" if asks_progress else "emulator/results.html"

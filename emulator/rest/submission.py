@@ -38,19 +38,19 @@ class Submission:
 def read_submission(data: Any) -> Submission:
     """The submission of parsed JSON. Raises ScenarioError with the field."""
     if not isinstance(data, dict):
-        raise ScenarioError("document", "it is not an object")
+        raise ScenarioError("document", "not_an_object")
     document = from_document({name: value for name, value in data.items() if name not in _OWN})
     if not 0.01 <= document.days <= DAYS_MAX:
-        raise ScenarioError("days", f"{document.days!r} is not a number from 0.01 to {DAYS_MAX:g}")
+        raise ScenarioError("days", "not_in_range", value=document.days, low=0.01, high=DAYS_MAX)
     rows = data.get("variants", [{}])
     if not isinstance(rows, list) or not 1 <= len(rows) <= VARIANTS_MAX:
-        raise ScenarioError("variants", f"it is not a list of 1 to {VARIANTS_MAX} tables")
+        raise ScenarioError("variants", "not_a_list_of_tables", limit=VARIANTS_MAX)
     variants = [_variant(document, row, place) for place, row in enumerate(rows)]
     if len({variant.label for variant in variants}) < len(variants):
-        raise ScenarioError("variants", "two have the same label")
+        raise ScenarioError("variants", "label_twice")
     seeds = _seeds(data.get("seeds", [document.seed]))
     if len(variants) * len(seeds) > RUNS_MAX:
-        raise ScenarioError("seeds", f"that makes {len(variants) * len(seeds)} runs; the limit is {RUNS_MAX}")
+        raise ScenarioError("seeds", "too_many_runs", number=len(variants) * len(seeds), limit=RUNS_MAX)
     title = _text(data, "title", 100) or document.scenario.name or "Experiment"
     return Submission(
         title, _text(data, "request_id", REQUEST_ID_CHARS), document.scenario, document.days, variants, seeds
@@ -60,7 +60,7 @@ def read_submission(data: Any) -> Submission:
 def _variant(document: Document, row: Any, place: int) -> Variant:
     at = f"variants[{place}]"
     if not isinstance(row, dict) or set(row) - set(_OF_VARIANT):
-        raise ScenarioError(at, f"it is not a table of {', '.join(_OF_VARIANT)}")
+        raise ScenarioError(at, "not_a_table", names=list(_OF_VARIANT))
     given = {name: value for name, value in row.items() if name != "label"}
     same = {
         "policy": document.policy.value,
@@ -90,14 +90,14 @@ def _label(made: Document, parameters: Mapping[str, Any]) -> str:
 
 def _seeds(value: Any) -> list[int]:
     if not isinstance(value, list) or not 1 <= len(value) <= SEEDS_MAX:
-        raise ScenarioError("seeds", f"it is not a list of 1 to {SEEDS_MAX} whole numbers")
+        raise ScenarioError("seeds", "not_a_list_of_seeds", limit=SEEDS_MAX)
     if any(isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= MAX_SEED for seed in value):
-        raise ScenarioError("seeds", f"each must be a whole number from 0 to {MAX_SEED}")
+        raise ScenarioError("seeds", "seed_out_of_range", most=MAX_SEED)
     return list(dict.fromkeys(value))
 
 
 def _text(data: Mapping[str, Any], name: str, most: int) -> str:
     value = data.get(name) or ""
     if not isinstance(value, str) or len(value) > most or not value.isprintable():
-        raise ScenarioError(name, f"it is not a text of at most {most} characters")
+        raise ScenarioError(name, "not_a_text", limit=most)
     return value

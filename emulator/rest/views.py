@@ -138,7 +138,7 @@ class EmulatorView(ApiView):
             "seed": run.seed,
             "state": run.state,
             "progress": run.progress,
-            "fault": run.fault,
+            "fault": str(run.fault or ""),
             "figures_of_merit": run.figures if is_done else None,
             "result_url": self.request.build_absolute_uri(address) if is_done else None,
         }
@@ -174,7 +174,7 @@ class ExperimentsView(EmulatorView):
             submission = read_submission(request.data)
             found, is_new = self._started(submission)
         except ScenarioError as error:
-            raise serializers.ValidationError({error.field: [error.why]}) from error
+            raise serializers.ValidationError({error.field: [str(error.why)]}) from error
         except ExperimentRefusedError as refusal:
             raise RefusedError(str(refusal)) from refusal
         return Response(self.result(self.found(found.pk)), status=201 if is_new else 200)

@@ -83,7 +83,7 @@ def create_once(
         found = Experiment.objects.filter(owner=owner, request_id=request_id).first()
         if found is not None:
             if found.days != days or from_json(found.scenario) != scenario:
-                raise ScenarioError("request_id", "it was used for another scenario")
+                raise ScenarioError("request_id", "used_for_other_scenario")
             return found, False
     made = create(owner, title, origin, scenario, days)
     made.request_id = request_id

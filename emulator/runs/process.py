@@ -15,7 +15,9 @@ import sys
 import threading
 import time
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
+
+from portal.languages.messages import VERBATIM, Message
 
 PROGRESS_SECS: Final = 0.5
 TRIALS_PART: Final = 0.5  # of the processor time that is left, for trials
@@ -30,12 +32,9 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (order["secs_max"], order["secs_max"] + 5))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     try:
-        answer, data = _WORK[order["do"]](order)
+        answer, data = work(order, sys.stdin.buffer)
     except MemoryError:
-        answer, data = (
-            {"fault": f"It needs more than {limit / 2**20:.0f} MiB of memory. Try fewer days or projects."},
-            b"",
-        )
+        answer, data = {"fault": Message("run_memory_limit", mib=round(limit / 2**20)).to_json()}, b""
     with _writing:
         out = sys.stdout.buffer
         out.write(json.dumps({**answer, "nbytes": len(data)}).encode() + b"\n")
@@ -43,26 +42,32 @@ def main() -> None:
         out.flush()
 
 
-def _read(_: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+def work(order: dict[str, Any], files: BinaryIO) -> tuple[dict[str, Any], bytes]:
+    """The answer to the order, and its packed timeline."""
+    return _WORK[order["do"]](order, files)
+
+
+def _read(_: dict[str, Any], files: BinaryIO) -> tuple[dict[str, Any], bytes]:
     """The scenario of the files, or their faults."""
     from emulator.engine.scenario import ScenarioError
     from emulator.files.scenario import read_zip
     from emulator.files.scenario_json import to_json
 
     try:
-        scenario = read_zip(sys.stdin.buffer.read())
+        scenario = read_zip(files.read())
     except ScenarioError as error:
-        return {"fault": str(error)}, b""
+        return {"fault": error.message.to_json()}, b""
     return {"ok": to_json(scenario)}, b""
 
 
-def _run(order: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+def _run(order: dict[str, Any], _: BinaryIO) -> tuple[dict[str, Any], bytes]:
     """Figures and projects; the packed timeline if it is wanted."""
     from emulator.engine.policy import PolicyError
     from emulator.engine.scenario import ScenarioError
     from emulator.runs.execution import answer_of, execute
     from emulator.runs.packed_timeline import pack
 
+    began_secs = time.process_time()
     done = threading.Event()
     begun: list[Any] = []
 
@@ -72,18 +77,20 @@ def _run(order: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
 
     try:
         result = execute(order, report)
-    except (ScenarioError, PolicyError) as error:
-        return {"fault": str(error)}, b""
+    except ScenarioError as error:
+        return {"fault": error.message.to_json()}, b""
+    except PolicyError as error:
+        return {"fault": Message(VERBATIM, text=error).to_json()}, b""
     finally:
         done.set()
-    answer = answer_of(result, order["secs_max"] - time.process_time())
+    answer = answer_of(result, order["secs_max"] - (time.process_time() - began_secs))
     if order["timeline"]:
-        answer["answer"] = _answer(order, begun[0], result)
-    answer["cpu_secs"] = time.process_time()
+        answer["answer"] = _answer(order, begun[0], result, began_secs)
+    answer["cpu_secs"] = time.process_time() - began_secs
     return {"ok": answer}, pack(result) if order["timeline"] else b""
 
 
-def _replay(order: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+def _replay(order: dict[str, Any], _: BinaryIO) -> tuple[dict[str, Any], bytes]:
     """What the policy of a run knew at one of its decisions."""
     from emulator.engine.replay import ReplayError, Wanted
     from emulator.runs.execution import replay
@@ -96,12 +103,12 @@ def _replay(order: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
     try:
         return {"ok": replay(order, Wanted(**order["decision"]), report)}, b""
     except ReplayError as error:
-        return {"fault": str(error)}, b""
+        return {"fault": error.message.to_json()}, b""
     finally:
         done.set()
 
 
-def _answer(order: dict[str, Any], run: Any, result: Any) -> dict[str, Any]:
+def _answer(order: dict[str, Any], run: Any, result: Any, began_secs: float) -> dict[str, Any]:
     """The findings and, if they are wanted, what came of the trials; without trials if they would take too long."""
     from emulator.advice.findings import find
     from emulator.advice.trials import TRIALS_MAX, trial_days, try_all
@@ -114,7 +121,7 @@ def _answer(order: dict[str, Any], run: Any, result: Any) -> dict[str, Any]:
     if not order["tries"]:
         return {"findings": asdict(findings), "outcome": None}
     days = trial_days(order["days"], run.events)
-    used_secs = time.process_time()
+    used_secs = time.process_time() - began_secs
     # One more than the trials: the scenario as it is.
     needed_secs = (TRIALS_MAX + 1) * used_secs * days / order["days"]
     if needed_secs > TRIALS_PART * (order["secs_max"] - used_secs):

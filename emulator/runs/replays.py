@@ -72,7 +72,7 @@ def make(replay_id: int) -> None:
     wanted = wanted_of(unpack(bytes(found.run.timeline.data)), found.decision)
     order = {"do": "replay", **order_for(found.run), "decision": wanted}
     answer = run_process(order, b"", settings.EMULATOR_RUN_SECS_MAX, lambda progress: None)
-    Replay.objects.filter(pk=replay_id).update(moment=answer.ok, fault=answer.fault[:300])
+    Replay.objects.filter(pk=replay_id).update(moment=answer.ok, fault=answer.fault)
 
 
 def wanted_of(packed: Packed, decision: int) -> dict[str, float | int]:

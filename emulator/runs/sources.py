@@ -40,7 +40,7 @@ def read_source(text: str) -> Source:
             path.name[:100],
             "",
             0,
-            "there is no such file or folder, and no example of this name (--list shows them)",
+            "no_source",
         )
     if path.suffix == ".json":
         return _read_json(path)
@@ -50,11 +50,11 @@ def read_source(text: str) -> Source:
 def _read_json(path: Path) -> Source:
     """A scenario alone, or a document with a version, such as a run's download from the site."""
     if path.stat().st_size > JSON_BYTES_MAX:
-        raise ScenarioFileError(path.name, "", 0, f"the file is larger than {JSON_BYTES_MAX // 2**20} MiB")
+        raise ScenarioFileError(path.name, "", 0, "file_size_limit", limit_mib=JSON_BYTES_MAX // 2**20)
     try:
         data = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
-        raise ScenarioFileError(path.name, "", 0, f"it is not JSON: {error}") from None
+        raise ScenarioFileError(path.name, "", 0, "not_json", error=error) from None
     if isinstance(data, dict) and "version" in data:
         document = from_document(data)
         return Source(document.applied(), DEFAULT_DAYS, document)

@@ -52,7 +52,7 @@ def _cpus(scenario: Scenario, value: float) -> Scenario:
 def _on_fraction(scenario: Scenario, value: float) -> Scenario:
     # A trace says when it is on, so there would be nothing to vary.
     if scenario.host.on.trace_secs:
-        raise ScenarioError("on_fraction", "this computer follows a trace; leave it out to vary the fraction")
+        raise ScenarioError("on_fraction", "follows_trace")
     return replace(scenario, host=replace(scenario.host, on=replace(scenario.host.on, fraction=value)))
 
 
@@ -79,7 +79,7 @@ def split(full_name: str) -> tuple[str, str]:
     name = next((known for known, parameter in PARAMETERS.items() if name in (known, parameter.short)), "")
     if not name or bool(PARAMETERS[name].apply_to_project) != bool(project):
         offered = [known + (":PROJECT" if row.apply_to_project else "") for known, row in PARAMETERS.items()]
-        raise ScenarioError("sweep", f"{full_name!r} is none of {', '.join(offered)}")
+        raise ScenarioError("sweep", "none_of", value=full_name, names=list(offered))
     return name, project
 
 
@@ -101,7 +101,7 @@ def read_values(text: str) -> list[float]:
     for word in text.replace(",", " ").replace(";", " ").split():
         values.update(_range(word))
         if len(values) > VALUES_MAX:
-            raise ScenarioError("sweep", f"more than {VALUES_MAX} values")
+            raise ScenarioError("sweep", "too_many_values", limit=VALUES_MAX)
     return [float(value) for value in sorted(values)]
 
 
@@ -111,12 +111,12 @@ def _range(word: str) -> list[Decimal]:
     except InvalidOperation:
         numbers = []
     if not all(number.is_finite() and abs(number) < 10**12 for number in numbers) or len(numbers) not in (1, 3):
-        raise ScenarioError("sweep", f"{word[:40]!r} is neither a number nor a range such as 0:5:0.5")
+        raise ScenarioError("sweep", "not_a_range", value=word[:40])
     if len(numbers) == 1:
         return numbers
     first, last, step = numbers
     if step <= 0 or last < first or (last - first) / step >= VALUES_MAX:
-        raise ScenarioError("sweep", f"{word[:40]!r} has no values, or more than {VALUES_MAX}")
+        raise ScenarioError("sweep", "no_values", value=word[:40], limit=VALUES_MAX)
     return [first + step * number for number in range(int((last - first) / step) + 1)]
 
 
@@ -124,8 +124,9 @@ def check_value(full_name: str, value: float) -> None:
     """Raises ScenarioError unless the parameter can have the value."""
     parameter = PARAMETERS[split(full_name)[0]]
     if not parameter.low <= value <= parameter.high or (parameter.is_whole and value != int(value)):
-        what = "a whole number" if parameter.is_whole else "a number"
-        raise ScenarioError(full_name, f"{value:g} is not {what} from {parameter.low:g} to {parameter.high:g}")
+        limits = {"low": float(parameter.low), "high": float(parameter.high)}
+        code = "not_a_whole_number_in_range" if parameter.is_whole else "not_in_range"
+        raise ScenarioError(full_name, code, value=value, **limits)
 
 
 def with_parameters(scenario: Scenario, parameters: Mapping[str, Any]) -> Scenario:
@@ -149,6 +150,6 @@ def _swap(change: ApplyToProject, value: float, project: Project) -> Project:
 
 def _with_project(scenario: Scenario, name: str, change: Callable[[Project], Project]) -> Scenario:
     if name not in [project.name for project in scenario.projects]:
-        raise ScenarioError("sweep", f"the scenario has no project {name!r}")
+        raise ScenarioError("sweep", "no_such_project", name=name)
     projects = tuple(change(project) if project.name == name else project for project in scenario.projects)
     return replace(scenario, projects=projects)

@@ -29,6 +29,7 @@ from emulator.models import Experiment, Run, RunState, RunTimeline, Upload
 from emulator.runs.execution import order_of
 from emulator.runs.experiments import READ, RUN
 from emulator.runs.variants import Variant
+from portal.languages.messages import Message
 from portal.models import RequestedWork
 from portal.requested_work import queue
 
@@ -36,22 +37,20 @@ POLL_SECS: Final = 1.0
 LOST_AFTER: Final = dt.timedelta(minutes=3)
 READ_SECS_MAX: Final = 30
 ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024
-_NOT_READ: Final = (
-    "This site failed to read them every time it tried. The site’s operators can see the reason. Try again later."
-)
-_OUR_FAULT: Final = "It failed because of a fault of this site. The site’s operators can see the reason."
+_NOT_READ: Final = Message("files_not_read")
+_OUR_FAULT: Final = Message("run_site_fault")
 # One thread per library: more would only need more memory.
 _ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1", "PYTHONMALLOC": "malloc"}
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """The process's answer: ``ok`` and the bytes that came with it, or ``fault``, a sentence."""
+class ProcessAnswer:
+    """The process's answer: ``ok`` and the bytes that came with it, or ``fault``, why there is none."""
 
     ok: Any
     data: bytes
-    fault: str
+    fault: Message | None
 
 
 class RunCancelledError(Exception):
@@ -76,7 +75,7 @@ def read_upload(experiment_id: int) -> None:
         if experiment is None:
             return
         experiment.scenario = answer.ok if not answer.fault else None
-        experiment.fault = answer.fault[:500]
+        experiment.fault = answer.fault
         # Until now it had the title of every upload; now it gets the computer's name.
         if experiment.scenario is not None:
             experiment.title = (experiment.scenario["host"]["name"] or experiment.title)[:100]
@@ -94,7 +93,7 @@ def execute_run(run_id: int) -> None:
     try:
         answer = _answer_of(run)
     except ScenarioError as error:
-        answer = Answer(None, b"", str(error))
+        answer = ProcessAnswer(None, b"", error.message)
     except RunCancelledError:
         Run.objects.filter(pk=run_id, state=RunState.RUNNING).update(
             state=RunState.CANCELLED, finished_at=timezone.now()
@@ -107,7 +106,7 @@ def execute_run(run_id: int) -> None:
     _keep(run_id, answer)
 
 
-def _answer_of(run: Run) -> Answer:
+def _answer_of(run: Run) -> ProcessAnswer:
     order = {"do": "run", **order_for(run), "tries": run.number == 1}
     return run_process(order, b"", settings.EMULATOR_RUN_SECS_MAX, lambda progress: _report_progress(run.pk, progress))
 
@@ -126,14 +125,14 @@ def _report_progress(run_id: int, progress: float) -> None:
         raise RunCancelledError
 
 
-def _keep(run_id: int, answer: Answer) -> None:
+def _keep(run_id: int, answer: ProcessAnswer) -> None:
     with transaction.atomic():
         run = Run.objects.select_for_update().filter(pk=run_id, state=RunState.RUNNING).first()
         if run is None:
             return
         run.finished_at = timezone.now()
         if answer.fault:
-            run.state, run.fault = RunState.FAILED, answer.fault[:300]
+            run.state, run.fault = RunState.FAILED, answer.fault
         else:
             run.state, run.progress = RunState.DONE, 1.0
             run.figures, run.projects = answer.ok["figures_of_merit"], answer.ok["projects"]
@@ -158,7 +157,7 @@ def requeue_lost(now: dt.datetime) -> None:
         runs = Run.objects.filter(pk__in=ids)
         runs.filter(cancel_asked=True).update(state=RunState.CANCELLED, finished_at=now)
         runs.filter(pk__in=given_up, cancel_asked=False).update(
-            state=RunState.FAILED, finished_at=now, fault="Its worker was lost every time it was tried."
+            state=RunState.FAILED, finished_at=now, fault=Message("run_worker_lost")
         )
         runs.filter(state=RunState.RUNNING).update(state=RunState.QUEUED)
         queue.ask_missing(RUN, Run.objects.filter(state=RunState.QUEUED), "experiment__owner")
@@ -169,7 +168,7 @@ def requeue_lost(now: dt.datetime) -> None:
         Upload.objects.filter(pk__in=not_read).delete()
 
 
-def run_process(order: dict[str, Any], data: bytes, secs_max: int, report: Callable[[float], None]) -> Answer:
+def run_process(order: dict[str, Any], data: bytes, secs_max: int, report: Callable[[float], None]) -> ProcessAnswer:
     """Start the process, send it the order, and wait for its answer; ``report`` is called about every second."""
     start_building()
     order = {**order, "secs_max": secs_max, "bytes_max": settings.EMULATOR_RUN_BYTES_MAX}
@@ -199,7 +198,7 @@ def run_process(order: dict[str, Any], data: bytes, secs_max: int, report: Calla
     return answer
 
 
-def _read_answer(process: subprocess.Popen[bytes], secs_max: int, report: Callable[[float], None]) -> Answer:
+def _read_answer(process: subprocess.Popen[bytes], secs_max: int, report: Callable[[float], None]) -> ProcessAnswer:
     """Reads its output until it ends; wall-clock time is limited to twice its processor time."""
     assert process.stdout is not None and process.stderr is not None
     out, errors = bytearray(), bytearray()
@@ -219,7 +218,7 @@ def _read_answer(process: subprocess.Popen[bytes], secs_max: int, report: Callab
                 report(max(progress, 0.0))
                 report_at = now + POLL_SECS
             if now >= ends_at or len(out) > ANSWER_BYTES_MAX:
-                return Answer(None, b"", _too_long(secs_max))
+                return ProcessAnswer(None, b"", _too_long(secs_max))
     return _answer(process, bytes(out), bytes(errors), secs_max)
 
 
@@ -234,20 +233,20 @@ def _take_progress(out: bytearray, progress: float) -> float:
     return progress
 
 
-def _answer(process: subprocess.Popen[bytes], out: bytes, errors: bytes, secs_max: int) -> Answer:
+def _answer(process: subprocess.Popen[bytes], out: bytes, errors: bytes, secs_max: int) -> ProcessAnswer:
     code = process.wait()
     line, _, data = out.partition(b"\n")
     if code == 0 and line:
         said = json.loads(line)
         if "fault" in said:
-            return Answer(None, b"", said["fault"])
+            return ProcessAnswer(None, b"", Message.from_json(said["fault"]))
         if len(data) == said["nbytes"]:
-            return Answer(said["ok"], data, "")
+            return ProcessAnswer(said["ok"], data, None)
     if code in (-24, -9):  # SIGXCPU; SIGKILL by the hard limit
-        return Answer(None, b"", _too_long(secs_max))
+        return ProcessAnswer(None, b"", _too_long(secs_max))
     log.error("emulation_failed", code=code, stderr=errors[-2000:].decode(errors="replace"))
-    return Answer(None, b"", _OUR_FAULT)
+    return ProcessAnswer(None, b"", _OUR_FAULT)
 
 
-def _too_long(secs_max: int) -> str:
-    return f"It took more than {secs_max} s of processor time. Try fewer days, fewer projects or longer tasks."
+def _too_long(secs_max: int) -> Message:
+    return Message("run_time_limit", secs=secs_max)

@@ -12,7 +12,7 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils import timezone
-from django.utils.translation import gettext, gettext_noop
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
@@ -21,18 +21,10 @@ from extras.central_factors.collect import known_factors
 from extras.central_factors.models import CollectedExport, FactorList
 from portal.admin import ReadOnlyAdmin
 from portal.audit import proposals
-from portal.languages import fetch_texts
+from portal.languages.sentences import sentence
 
 MAY_SEE = "credit.view_appversion"
 MAY_SET = "credit.change_appversion"
-
-
-_NOT_ASKED_FOR = gettext_noop("It answers, but not with what was asked for (%(fault)s).")
-
-
-def problem_text(stored: str) -> str:
-    """Why a list could not be read, in the reader's language."""
-    return fetch_texts.shown(stored, _NOT_ASKED_FOR)
 
 
 @admin.register(CollectedExport)
@@ -44,7 +36,7 @@ class CollectedExportAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("problem"), ordering="problem")
     def shown_problem(self, row: CollectedExport) -> str:
-        return problem_text(row.problem)
+        return sentence(row.problem)
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(self.factors_view)
@@ -73,7 +65,7 @@ def _factors(request: HttpRequest, site: dict[str, Any], opts: Any) -> HttpRespo
         return redirect("admin:version_factors")
     server = FactorList.objects.filter(url=settings.CENTRAL_SERVER).first() if settings.CENTRAL_SERVER else None
     rows_asked = CollectedExport.objects.all() if settings.CENTRAL_PROJECTS else ()
-    projects = [(project, problem_text(project.problem)) for project in rows_asked]
+    projects = [(project, sentence(project.problem)) for project in rows_asked]
     context = {
         **site,
         "opts": opts,
@@ -81,7 +73,7 @@ def _factors(request: HttpRequest, site: dict[str, Any], opts: Any) -> HttpRespo
         "rows": rows,
         "known": known_factors(now),
         "server": server,
-        "server_problem": problem_text(server.problem) if server is not None else "",
+        "server_problem": sentence(server.problem) if server is not None else "",
         "central_server": settings.CENTRAL_SERVER,
         "projects": projects,
         "is_central": bool(settings.CENTRAL_PROJECTS),

@@ -23,6 +23,7 @@ from extras.central_factors.models import MAX_PROBLEM, CollectedExport, FactorLi
 from extras.central_factors.wire import MAX_BODY_BYTES, parse_export, parse_factors
 from portal.fetch.errors import FetchError
 from portal.fetch.fetcher import Limits, fetch
+from portal.languages.messages import Message
 from portal.wire.scanner import ProtocolError
 
 log = structlog.get_logger(__name__)
@@ -105,6 +106,7 @@ def _take(row: CollectedExport | FactorList, before: dt.datetime, now: dt.dateti
 def _ask(row: CollectedExport | FactorList, now: dt.datetime) -> bool:
     """Whether it answered as it should."""
     take: Callable[[bytes], None]
+    problem: Message | None
     if isinstance(row, CollectedExport):
         page, take = "app_versions.php?xml=1", lambda body: _take_export(row, body, now)
     else:
@@ -112,17 +114,17 @@ def _ask(row: CollectedExport | FactorList, now: dt.datetime) -> bool:
     try:
         take(fetch(row.url + page, limits=_LIMITS).body)
     except FetchError as error:
-        problem = str(error)
+        problem = error.message
     except ProtocolError as error:
-        problem = f"It answers, but not with what was asked for ({error})."
+        problem = Message("factors_not_in_answer", fault=error)
     else:
-        problem = ""
+        problem = None
         row.read_at = now
-    row.problem = problem[:MAX_PROBLEM]
+    row.problem = problem
     row.problem_since = (row.problem_since or now) if problem else None
     row.save()
     if problem:
-        log.info("factors_not_read", source=row.pk, reason=problem)
+        log.info("factors_not_read", source=row.pk, reason=str(problem))
     return not problem
 
 
@@ -176,7 +178,7 @@ class KnownFactors:
     factors: list[Factor]
     source: str
     read_at: dt.datetime
-    problem: str
+    problem: Message | None
 
 
 def known_factors(now: dt.datetime) -> KnownFactors | None:

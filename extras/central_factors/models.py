@@ -7,6 +7,8 @@ from typing import Any, Final
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from portal.languages.sentences import MessageField
+
 MAX_PROBLEM: Final = 300
 MAX_URL: Final = 255
 
@@ -17,7 +19,7 @@ class Asked(models.Model):
     url = models.CharField(_("address"), max_length=MAX_URL, unique=True)
     asked_at = models.DateTimeField(_("last asked"), null=True)
     read_at = models.DateTimeField(_("last read"), null=True)
-    problem = models.CharField(_("problem"), max_length=MAX_PROBLEM, blank=True)
+    problem = MessageField(_("problem"))
     problem_since = models.DateTimeField(_("problem since"), null=True)
 
     class Meta:

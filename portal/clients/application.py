@@ -1,6 +1,6 @@
 """The site on an event loop: one thread answers BOINC clients; pages go to Django.
 
-Nothing here blocks: use cases yield what they need, and `portal.clients.batching` gets it. Every request has
+Nothing here blocks: use cases await what they need, and `portal.clients.batching` gets it. Every request has
 limits for the time of its body and of its answer. Beyond a certain number of requests, more are refused at once.
 """
 
@@ -186,16 +186,15 @@ class ClientApplication:
         return reply
 
     async def _answer(self, route: ClientPath, request: ClientRequest, body: Body) -> ClientReply:
-        steps = request_handler.steps(route, request)
         if route.is_stream:
             # Each part of the body has its own time limit. Most of the time is waiting, so any number may be under way.
-            return await self._batcher.run(steps, body.next_part)
+            return await self._batcher.run(request_handler.steps(route, request), body.next_part)
         if self._nunder_way >= MAX_REQUESTS:
             return refusal(route.root, ERR_GENERIC, BUSY)
         self._nunder_way += 1
         try:
             async with asyncio.timeout(self._answer_secs):
-                return await self._batcher.run(steps)
+                return await self._batcher.run(request_handler.steps(route, request))
         except TimeoutError:
             return refusal(route.root, ERR_GENERIC, TRY_LATER)
         finally:

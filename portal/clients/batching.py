@@ -30,17 +30,21 @@ from portal.clients.wants import (
     Busy,
     Call,
     Fetch,
-    Found,
     Once,
     Query,
     ReadBody,
     Steps,
     Transaction,
     Turn,
+    Value,
 )
+from portal.databases import deadline
+from portal.databases.deadline import Deadline
+from portal.databases.errors import has_no_connection
 
 Pool = AsyncConnectionPool[Connection]
 ReadPart = Callable[[int], Awaitable[bytes]]
+_Batch = list[tuple[Query[Any], asyncio.Future[Any]]]
 Held = dict[Hashable, Callable[[], None]]
 """The keys that a request holds, each with the function that releases it."""
 
@@ -54,7 +58,7 @@ BATCH_SECS: Final = 45.0
 MAX_WAITING_APART: Final = 200
 """Transactions and slow queries that wait for a connection at most; more are refused."""
 CONNECT_SECS: Final = 1.4
-"""How long a request waits for a connection. One that needs two, as the first was lost, is still answered in 3 s."""
+"""How long a connection is waited for, by all who need one; a thread waits as long as the request's deadline."""
 RECONNECT_SECS: Final = 2.0
 """A pool that tries to connect waits longer after each attempt; after this long it starts again with a short wait."""
 THREADS: Final = 8
@@ -71,19 +75,22 @@ _CONNECTION_IS_STALE: Final = (
 the primary when the connection was made may not be it any more."""
 
 
+_OF_THE_DATABASE: Final = (Query, Fetch, Transaction)
+
+
 class _QueryQueue:
     """Waiting queries and some connections. Each connection carries out a batch of queries at a time."""
 
-    def __init__(self, size: int, pool: Pool, do_apart: Callable[[Query], Awaitable[Any]]) -> None:
+    def __init__(self, size: int, pool: Pool, do_apart: Callable[[Query[Any]], Awaitable[Any]]) -> None:
         self._pool = pool
         self._do_apart = do_apart
-        self._waiting: deque[tuple[Query, asyncio.Future[Any]]] = deque()
+        self._waiting: deque[tuple[Query[Any], asyncio.Future[Any]]] = deque()
         self._nfree = size
         self._kept: list[BatchConnection] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def submit(self, query: Query) -> asyncio.Future[Any]:
-        """What will be found for it."""
+    def submit(self, query: Query[Any]) -> asyncio.Future[Any]:
+        """Its result."""
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._waiting.append((query, future))
         if self._nfree:
@@ -96,10 +103,10 @@ class _QueryQueue:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _take(self) -> list[tuple[Query, asyncio.Future[Any]]]:
+    def _take(self) -> _Batch:
         """The queries that waited longest and fit into one batch."""
-        taken: list[tuple[Query, asyncio.Future[Any]]] = []
-        left: list[tuple[Query, asyncio.Future[Any]]] = []
+        taken: _Batch = []
+        left: _Batch = []
         owners: set[Hashable] = set()
         kind: Hashable = None
         while self._waiting and len(taken) < MAX_BATCH_QUERIES:
@@ -130,7 +137,7 @@ class _QueryQueue:
         finally:
             self._nfree += 1
 
-    def _fail(self, batch: list[tuple[Query, asyncio.Future[Any]]], error: Exception) -> None:
+    def _fail(self, batch: _Batch, error: Exception) -> None:
         batch.extend(self._waiting)
         self._waiting.clear()
         for _, future in batch:
@@ -150,13 +157,13 @@ class _QueryQueue:
             await self._pool.putconn(kept.release())  # which makes room for a new one
         return BatchConnection(await self._pool.getconn())
 
-    async def _carry_out(self, connection: BatchConnection, batch: list[tuple[Query, asyncio.Future[Any]]]) -> None:
+    async def _carry_out(self, connection: BatchConnection, batch: _Batch) -> None:
         queries = [query for query, _ in batch]
         try:
             async with asyncio.timeout(BATCH_SECS):
                 rows = await connection.fetch(type(queries[0]).steps(queries, apart=False))
-            found: Sequence[Any] = type(queries[0]).found(queries, rows)
-            outcomes = list(zip(batch, found, strict=True))
+            results: Sequence[Any] = type(queries[0]).results(queries, rows)
+            outcomes = list(zip(batch, results, strict=True))
         except Exception as error:
             # Of whatever kind: one query alone may have caused it.
             outcomes = [(each, APART) for each in batch]
@@ -176,18 +183,18 @@ class _QueryQueue:
             elif not future.done():
                 future.set_result(its)
 
-    async def _again(self, query: Query, future: asyncio.Future[Any]) -> None:
+    async def _again(self, query: Query[Any], future: asyncio.Future[Any]) -> None:
         if future.done():
             return  # its request has ended
         try:
-            found = await self._do_apart(query)
+            result = await self._do_apart(query)
         except Exception as error:
             # Any kind of exception: otherwise the request that waits for this future would wait for ever.
             if not future.done():
                 future.set_exception(error)
         else:
             if not future.done():
-                future.set_result(found)
+                future.set_result(result)
 
 
 class Batcher:
@@ -206,7 +213,7 @@ class Batcher:
         self._threads = ThreadPoolExecutor(THREADS, "slow-call")
         self._thread_ended = thread_ended
         self._calls = threading.BoundedSemaphore(MAX_CALLS)
-        self._held: dict[Hashable, asyncio.Future[None]] = {}
+        self._held: dict[Hashable, asyncio.Future[bool]] = {}
         self._shared: dict[Hashable, asyncio.Task[Any]] = {}
         self._checking: asyncio.Task[None] | None = None
         self._is_open = False
@@ -230,24 +237,31 @@ class Batcher:
         await self._pool.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def run(self, steps: Steps[Found], read_part: ReadPart | None = None) -> Found:
+    async def run(self, steps: Steps[Value], read_part: ReadPart | None = None) -> Value:
         """Run the steps and return their result; ``read_part(n)`` returns up to n bytes of the request's body."""
+        held: Held = {}
+        with deadline.of_request() as request:
+
+            def get(want: Any) -> Awaitable[Any]:
+                if request.is_lost and isinstance(want, _OF_THE_DATABASE):
+                    raise request.give_up()
+                return self._query(want) if isinstance(want, Query) else self._get(want, held, read_part)
+
+            try:
+                await self._open()
+                return await _drive(steps, get, request)
+            finally:
+                steps.close()
+                for release in held.values():
+                    release()
+
+    async def _open(self) -> None:
         if not self._is_open:
             self._is_open = True
             await self._batch_pool.open()
             await self._pool.open()
-        held: Held = {}
 
-        def get(want: Any) -> Awaitable[Any]:
-            return self._query(want) if isinstance(want, Query) else self._get(want, held, read_part)
-
-        try:
-            return await _drive(steps, get)
-        finally:
-            for release in held.values():
-                release()
-
-    def _query(self, query: Query) -> Awaitable[Any]:
+    def _query(self, query: Query[Any]) -> Awaitable[Any]:
         if query.is_slow:
             return self._do_apart(query)
         return (self._writes if query.is_write else self._reads).submit(query)
@@ -262,12 +276,12 @@ class Batcher:
                 return await self._repeat_if_lost(partial(fetch, steps=steps))
             case Turn(key):
                 return await self._take_turn(key, held)
-            case Once(key, make):
-                return await self._share(key, make)
+            case Once(key, begin):
+                return await self._share(key, begin)
             case ReadBody(nbytes):
                 assert read_part is not None  # only use cases of streams ask for it
                 return await read_part(nbytes)
-        raise TypeError(f"a use case yielded {type(want).__name__}")
+        raise TypeError(f"a use case awaited {type(want).__name__}")
 
     @asynccontextmanager
     async def _apart(self) -> AsyncIterator[Connection]:
@@ -293,12 +307,12 @@ class Batcher:
         # Shielded: psycopg's check takes a cancellation for a connection's fault, and goes on.
         await asyncio.shield(self._checking)
 
-    async def _do_apart(self, query: Query) -> Any:
+    async def _do_apart(self, query: Query[Any]) -> Any:
         return await self._repeat_if_lost(partial(_execute_apart, query=query))
 
     async def _repeat_if_lost(
-        self, do: Callable[[Connection], Awaitable[Found]], may_repeat: Callable[[], bool] = lambda: True
-    ) -> Found:
+        self, do: Callable[[Connection], Awaitable[Value]], may_repeat: Callable[[], bool] = lambda: True
+    ) -> Value:
         """What it returns; done again, on another connection, if the first was lost, perhaps while nobody used it."""
         async with self._apart() as connection:
             try:
@@ -315,17 +329,20 @@ class Batcher:
         async with self._apart() as connection:
             return await do(connection)
 
-    async def _transaction(self, steps: Steps[Found]) -> Found:
+    async def _transaction(self, steps: Steps[Value]) -> Value:
         has_begun = False
 
-        async def carry_out(connection: Connection) -> Found:
+        async def carry_out(connection: Connection) -> Value:
             nonlocal has_begun
             async with connection.transaction():
                 has_begun = True
                 return await _drive(steps, partial(_wanted_in_transaction, connection))
 
         # Once begun, the steps cannot be taken again.
-        return await self._repeat_if_lost(carry_out, lambda: not has_begun)
+        try:
+            return await self._repeat_if_lost(carry_out, lambda: not has_begun)
+        finally:
+            steps.close()
 
     async def _call(self, function: Callable[[], Any]) -> Any:
         if not self._calls.acquire(blocking=False):
@@ -347,25 +364,31 @@ class Batcher:
             return
         before = self._held.get(key)
         mine = asyncio.get_running_loop().create_future()
+        request = deadline.current()
         self._held[key] = mine
 
         def release() -> None:
-            mine.set_result(None)
+            mine.set_result(request is not None and request.is_lost)
             if self._held.get(key) is mine:
                 del self._held[key]
 
         if before is not None:
             try:
-                await asyncio.shield(before)
+                is_lost = await asyncio.shield(before)
             except asyncio.CancelledError:
                 # The next request must still wait for the one before.
                 before.add_done_callback(lambda _: release())
                 raise
+            if is_lost and request is not None:
+                # Each of those who wait would wait as long for the database, one after the other.
+                error = request.give_up()
+                release()
+                raise error
         held[key] = release
 
-    async def _share(self, key: Hashable, make: Callable[[], Steps[Any]]) -> Any:
+    async def _share(self, key: Hashable, begin: Callable[[], Steps[Any]]) -> Any:
         if key not in self._shared:
-            task = asyncio.get_running_loop().create_task(self.run(make()))
+            task = asyncio.get_running_loop().create_task(self.run(begin()))
             self._shared[key] = task
             task.add_done_callback(partial(self._forget_shared, key))
         # Shielded: a request that is cancelled must not end it for the others.
@@ -377,23 +400,27 @@ class Batcher:
             task.exception()  # otherwise asyncio logs it as lost if all requests that waited for it were cancelled
 
 
-async def _drive(steps: Steps[Found], get: Callable[[Any], Awaitable[Any]]) -> Found:
-    """Run the steps and return their result; ``get`` fetches what each of them wants."""
-    found: Any = None
+async def _drive(steps: Steps[Value], get: Callable[[Any], Awaitable[Any]], request: Deadline | None = None) -> Value:
+    """Run the steps and return their result; ``get`` fetches what each of them wants, for the request if it is one."""
+    sent: Any = None
     error: Exception | None = None
     try:
         while True:
             try:
-                want = steps.send(found) if error is None else steps.throw(error)
+                want = steps.send(sent) if error is None else steps.throw(error)
             except StopIteration as end:
-                result: Found = end.value
+                result: Value = end.value
                 return result
-            found = error = None
+            sent = error = None
             try:
-                found = await get(want)
+                sent = await get(want)
+                if request is not None:
+                    request.begin_again()
             except Exception as raised:
                 # Of whatever kind: it is raised in the use case, which asked for it.
                 error = raised
+                if request is not None and has_no_connection(raised):
+                    request.is_lost = True
     finally:
         # Its traceback refers to this frame, which refers to it: the server would keep the connection until the
         # garbage collector finds that.
@@ -407,10 +434,10 @@ async def _wanted_in_transaction(connection: Connection, want: Any) -> Any:
         return await _execute_apart(connection, want)
     if isinstance(want, Fetch):
         return await fetch(connection, want.steps)
-    raise TypeError(f"a transaction's steps yielded {type(want).__name__}")
+    raise TypeError(f"a transaction's steps awaited {type(want).__name__}")
 
 
-async def _execute_apart(connection: Connection, query: Query) -> Any:
+async def _execute_apart(connection: Connection, query: Query[Any]) -> Any:
     rows = await fetch(connection, query.steps([query], apart=True))
-    (found,) = query.found([query], rows)
-    return None if found is APART else found
+    (result,) = query.results([query], rows)
+    return None if result is APART else result

@@ -6,30 +6,45 @@ It is slower than the event loop (`portal.clients.batching`); the results are th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, cast
 
 import psycopg
 from django.db import DEFAULT_DB_ALIAS, OperationalError, connections, transaction
 
-from portal.clients.wants import APART, Call, Fetch, Found, Once, Query, ReadBody, Row, Step, Steps, Transaction, Turn
+from portal.clients.wants import (
+    APART,
+    Call,
+    Fetch,
+    Once,
+    Query,
+    ReadBody,
+    Row,
+    Step,
+    Steps,
+    Then,
+    Transaction,
+    Turn,
+    Value,
+)
 
 if TYPE_CHECKING:
     from django.db.backends.postgresql.base import DatabaseWrapper
 
 
-def run(steps: Steps[Found], read_body: Callable[[int], bytes] | None = None) -> Found:
+def run(steps: Steps[Value], read_body: Callable[[int], bytes] | None = None) -> Value:
     """Run the steps and return their result; ``read_body(n)`` returns up to n bytes of the request's body."""
-    found: Any = None
+    sent: Any = None
     error: Exception | None = None
     while True:
         try:
-            want = steps.send(found) if error is None else steps.throw(error)
+            want = steps.send(sent) if error is None else steps.throw(error)
         except StopIteration as end:
-            result: Found = end.value
+            result: Value = end.value
             return result
-        found = error = None
+        sent = error = None
         try:
-            found = _get(want, read_body)
+            sent = _get(want, read_body)
         except Exception as raised:
             # Of whatever kind: it is raised in the use case, which asked for it.
             error = raised
@@ -38,17 +53,20 @@ def run(steps: Steps[Found], read_body: Callable[[int], bytes] | None = None) ->
 def _get(want: Any, read_body: Callable[[int], bytes] | None) -> Any:
     match want:
         case Query():
-            (found,) = want.found([want], fetch(want.steps([want], apart=True)))
-            return None if found is APART else found
+            (result,) = want.results([want], fetch(want.steps([want], apart=True)))
+            return None if result is APART else result
         case Fetch(steps):
             return fetch(steps)
         case Transaction(steps):
-            with transaction.atomic():
-                return run(steps)
+            try:
+                with transaction.atomic():
+                    return run(steps)
+            finally:
+                steps.close()  # it may never have begun
         case Call(function):
             return function()
-        case Once(steps=make):
-            return run(make())
+        case Once(begin=begin):
+            return run(begin())
         case Turn():
             return None
         case ReadBody(nbytes):
@@ -56,24 +74,24 @@ def _get(want: Any, read_body: Callable[[int], bytes] | None) -> Any:
             if not _django().in_atomic_block:
                 _django().close()  # a slow sender must not keep a connection of the pool
             return read_body(nbytes)
-    raise TypeError(f"a use case yielded {type(want).__name__}")
+    raise TypeError(f"a use case awaited {type(want).__name__}")
 
 
 def _django() -> DatabaseWrapper:
     return cast("DatabaseWrapper", connections[DEFAULT_DB_ALIAS])
 
 
-def fetch(steps: Sequence[Step]) -> Sequence[Row]:
+def fetch(steps: Sequence[Step | Then]) -> Sequence[Row]:
     """The rows of the last statement; several go in one round trip and are one transaction."""
     connection = _django()
     connection.ensure_connection()
     try:
         with connection.wrap_database_errors:
-            if len(steps) == 1:
-                return _execute(connection, steps[0]).fetchall()
-            with connection.connection.pipeline():
-                cursors = [_execute(connection, step) for step in steps]
-            return cursors[-1].fetchall()
+            with connection.connection.pipeline() if len(steps) > 1 else nullcontext():
+                cursor = _execute(connection, steps[0])
+                for step in steps[1:]:
+                    cursor = _execute(connection, step.step(cursor.fetchall()) if isinstance(step, Then) else step)
+            return cursor.fetchall()
     except OperationalError:
         if connection.connection.closed and connection.pool is not None:
             # After a restart of the database the other connections of the pool are lost too: none of them must fail a
@@ -84,7 +102,7 @@ def fetch(steps: Sequence[Step]) -> Sequence[Row]:
         raise
 
 
-def _execute(connection: DatabaseWrapper, step: Step) -> psycopg.RawCursor[Row]:
+def _execute(connection: DatabaseWrapper, step: Any) -> psycopg.RawCursor[Row]:
     # Not Django's cursor, which returns other types. Not prepared: after a rollback psycopg drops all prepared
     # statements of the connection, those of `credit.validator.binary` too.
     statement = step.statement

@@ -32,7 +32,7 @@ def _handler(route: ClientPath) -> Any:
     return route.load()
 
 
-def steps(route: ClientPath, request: ClientRequest) -> Steps[ClientReply]:
+async def steps(route: ClientPath, request: ClientRequest) -> ClientReply:
     """The reply to a request, also after a failure: clients wait for ever after an HTTP error (BOINC protocol).
 
     Where the database was lost in the middle, all is done once more: clients repeat every request, so each is safe to
@@ -41,7 +41,7 @@ def steps(route: ClientPath, request: ClientRequest) -> Steps[ClientReply]:
     for may_repeat in (not route.is_stream, False):
         try:
             answer: ClientReply | Steps[ClientReply] = _handler(route)(request)
-            return answer if isinstance(answer, ClientReply) else (yield from answer)
+            return answer if isinstance(answer, ClientReply) else await answer
         except ClientAuthError as error:
             return refusal(route.root, error.error_num, error.message)
         except ProtocolError as error:
@@ -66,10 +66,10 @@ def busy(route: ClientPath) -> ClientReply:
     return refusal(route.root, ERR_GENERIC, BUSY)
 
 
-def best_effort(steps: Steps[Any]) -> Steps[None]:
+async def best_effort(steps: Steps[Any]) -> None:
     """Take these steps after a use case has stored its outcome: if they fail, the answer is still sent."""
     try:
-        yield from steps
+        await steps
     except Exception:
         # Any kind of exception: the outcome is stored already, and the client must be told.
         log.exception("protocol_side_step_failed")

@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from portal.clients.wants import Once, Steps, in_thread
+from portal.clients.wants import Once, in_thread
+from portal.databases import deadline
 
 Value = TypeVar("Value")
 WAIT_SECS: Final = 3.0
@@ -36,20 +37,20 @@ class TimedCache(Generic[Value]):
         self._reading: Final = threading.Lock()
         self._changing: Final = threading.Lock()
 
-    def fresh(self) -> Steps[Value]:
-        """The value, for the use cases of clients: only the request that has to read it again yields."""
+    async def fresh(self) -> Value:
+        """The value, for the use cases of clients: only the request that has to read it again waits."""
         kept = self._kept
         if kept is not None and self._may_be_used(kept):
             return kept.value
         self._being_renewed = kept
         # The number keeps a request that comes after a change from getting a value read before it.
+        reading = Once((self._name, self._nforgotten), lambda: in_thread(self._read_again, kept))
         try:
-            found: Value = yield Once((self._name, self._nforgotten), lambda: in_thread(self._read_again, kept))
+            return await reading
         except Exception:
             # Of any kind: there may have been no thread to read it.
             self._being_renewed = None
             raise
-        return found
 
     def current(self) -> Value:
         """The value, for callers that may block."""
@@ -71,7 +72,8 @@ class TimedCache(Generic[Value]):
 
     def _read_again(self, before: _Kept[Value] | None) -> Value:
         """Read it, unless another thread did just before."""
-        is_ours = self._reading.acquire(timeout=WAIT_SECS)
+        request = deadline.current()
+        is_ours = self._reading.acquire(timeout=WAIT_SECS if request is None else min(WAIT_SECS, request.left_secs()))
         try:
             while True:
                 kept, nforgotten = self._kept, self._nforgotten

@@ -1,21 +1,23 @@
-"""The wants of a use case for clients: it yields one of these objects, and is sent the result.
+"""What a use case for clients awaits: one of these objects, whose result it gets.
 
-A use case is a generator, so it needs neither threads nor a loop. Two drivers run it: `portal.clients.batching`
-on the event loop, which sends the queries of several requests as one statement, and `portal.clients.plain`, which does
-each thing at once. Pure.
+A use case is a coroutine, and awaits nothing but these, so it needs neither threads nor a loop. Two drivers run it by
+`send`: `portal.clients.batching` on the event loop, which sends the queries of several requests as one statement, and
+`portal.clients.plain`, which does each thing at once. Pure.
 """
 
 from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Generator, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, NamedTuple, TypeVar
+from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
-Found = TypeVar("Found")
+Value = TypeVar("Value")
 Params = Mapping[str, Any]
 Row = tuple[Any, ...]
+Steps = Coroutine[Any, Any, Value]
+"""A use case, or a part of one, that returns this."""
 _PARAMETER: Final = re.compile(r"%\((\w+)\)s")
 
 
@@ -45,8 +47,27 @@ class Step(NamedTuple):
     params: Params
 
 
+class Then(NamedTuple):
+    """A statement whose values are made of the rows of the step before it, in the same transaction."""
+
+    statement: Statement
+    params_of: Callable[[Sequence[Row]], Params]
+
+    def step(self, rows: Sequence[Row]) -> Step:
+        return Step(self.statement, self.params_of(rows))
+
+
 class Busy(Exception):
     """Too many requests are waiting: the client is told to try again later."""
+
+
+class Want(Generic[Value]):
+    """What a use case awaits; a driver is given it, and sends its result."""
+
+    __slots__ = ()
+
+    def __await__(self) -> Generator[Want[Value], Value, Value]:
+        return (yield self)
 
 
 class _Apart:
@@ -58,8 +79,8 @@ APART: Final = _Apart()
 If that fails too, the use case is sent None."""
 
 
-class Query(ABC):
-    """One request's read or write; queries of one kind are carried out together, in one transaction.
+class Query(Want[Value], ABC):
+    """One request's read or write, and its result; queries of one kind are carried out together, in one transaction.
 
     ``is_write``: whether it goes to the connections for writes.
     """
@@ -83,49 +104,49 @@ class Query(ABC):
 
     @staticmethod
     @abstractmethod
-    def steps(several: Sequence[Any], *, apart: bool) -> Sequence[Step]:
+    def steps(several: Sequence[Any], *, apart: bool) -> Sequence[Step | Then]:
         """The statements of a batch, all of one kind. ``apart``: of a single query, which may wait for locks."""
 
     @staticmethod
     @abstractmethod
-    def found(several: Sequence[Any], rows: Sequence[Row]) -> Sequence[Any]:
+    def results(several: Sequence[Any], rows: Sequence[Row]) -> Sequence[Any]:
         """For each query of the batch, in the same order, its result from the last statement's rows, or `APART`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Fetch:
+class Fetch(Want[Sequence[Row]]):
     """The rows of the last of these statements, which are not batched. Within a transaction they are part of it."""
 
-    steps: Sequence[Step]
+    steps: Sequence[Step | Then]
 
 
 @dataclass(frozen=True, slots=True)
-class Transaction:
+class Transaction(Want[Value]):
     """The result of these steps; all their statements are one transaction, which is rolled back if they raise.
 
-    They may yield queries and `Fetch`, and nothing else.
+    They may await queries and `Fetch`, and nothing else.
     """
 
-    steps: Generator[Any, Any, Any]
+    steps: Steps[Value]
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class Call(Want[Value]):
     """The result of a function that may block. It runs in a thread, and can use Django's ORM, files and slow hashes."""
 
-    function: Callable[[], Any]
+    function: Callable[[], Value]
 
 
 @dataclass(frozen=True, slots=True)
-class Once:
+class Once(Want[Value]):
     """The result of these steps. Requests that ask for the same ``key`` meanwhile wait for the same result."""
 
     key: Hashable
-    steps: Callable[[], Generator[Any, Any, Any]]
+    begin: Callable[[], Steps[Value]]
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(Want[None]):
     """Wait until no other request of this process holds ``key``, and hold it until the request ends.
 
     This only avoids conflicts between requests; correctness is left to the database.
@@ -135,32 +156,27 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadBody:
+class ReadBody(Want[bytes]):
     """The next ``nbytes`` bytes of a body that comes as a stream; fewer, or none, at its end."""
 
     nbytes: int
-
-
-Steps = Generator[Any, Any, Found]
-"""A use case, or a part of one: it yields its wants, is sent their results, and returns its own result."""
 
 
 LONG_NBYTES: Final = 128 * 1024
 """A longer message is parsed in a thread: on the loop it would hold up all other requests."""
 
 
-def parsed(parse: Callable[[], Found], nbytes: int) -> Steps[Found]:
+async def parsed(parse: Callable[[], Value], nbytes: int) -> Value:
     """What ``parse`` makes of a message of this length."""
-    return (yield from in_thread(parse)) if nbytes > LONG_NBYTES else parse()
+    return await in_thread(parse) if nbytes > LONG_NBYTES else parse()
 
 
-def in_thread(function: Callable[..., Found], *args: Any, **options: Any) -> Steps[Found]:
+async def in_thread(function: Callable[..., Value], *args: Any, **options: Any) -> Value:
     """The steps of a use case that blocks from beginning to end."""
-    found: Found = yield Call(lambda: function(*args, **options))
-    return found
+    call = Call(lambda: function(*args, **options))
+    return await call
 
 
-def fetch(*steps: Step) -> Steps[Sequence[Row]]:
+async def fetch(*steps: Step | Then) -> Sequence[Row]:
     """The rows of the last of these statements."""
-    rows: Sequence[Row] = yield Fetch(steps)
-    return rows
+    return await Fetch(steps)

@@ -15,7 +15,7 @@ from django.db import transaction
 from django.http import QueryDict
 
 from portal.clients.messages import ClientReply, ClientRequest, document, xml_reply
-from portal.clients.wants import Steps, in_thread
+from portal.clients.wants import in_thread
 from portal.models import ClientKey, User
 from portal.people import accounts
 from portal.people.key_mails import tell_of_key
@@ -49,24 +49,24 @@ def site_config() -> dict[str, str | int | bool | None]:
     }
 
 
-def look_up_account(request: ClientRequest) -> Steps[ClientReply]:
+async def look_up_account(request: ClientRequest) -> ClientReply:
     """Returns a fresh client key for an account and its password; without a password, whether the account exists."""
     given = parameters(request)
     email = _email(given)
     if "passwd_hash" not in given:
-        yield from in_thread(accounts.account_exists, email, address=request.address)
+        await in_thread(accounts.account_exists, email, address=request.address)
         return xml_reply(document("account_out", {"success": True}))
-    return (yield from in_thread(_log_in, email, given["passwd_hash"], request))
+    return await in_thread(_log_in, email, given["passwd_hash"], request)
 
 
 def _log_in(email: str, password_hash: str, request: ClientRequest) -> ClientReply:
     return _key_for(accounts.authenticate_client(email, password_hash, address=request.address), request)
 
 
-def create_account(request: ClientRequest) -> Steps[ClientReply]:
+async def create_account(request: ClientRequest) -> ClientReply:
     """Opens an account and returns its first client key; the same request again returns another key."""
     given = parameters(request)
-    return (yield from in_thread(_open_account, _email(given), given, request))
+    return await in_thread(_open_account, _email(given), given, request)
 
 
 def _open_account(email: str, given: Mapping[str, str], request: ClientRequest) -> ClientReply:

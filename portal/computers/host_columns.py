@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any, Final
 
+from portal.languages.messages import Message
 from portal.wire.hardware import Hardware
 
 MAX_FAULTS: Final = 20
-_SAME_NAME: Final = (
-    "p_vendor", "p_model", "p_features", "p_fpops", "p_iops", "p_membw", "m_nbytes", "m_cache", "m_swap", "d_total",
-    "os_name", "os_version", "product_name", "virtualbox_version",
-)  # fmt: skip
+_OTHERWISE: Final = {"timezone", "ncpus", "p_calculated", "d_free", "containers", "coprocs", "faults"}
+_SAME_NAME: Final = tuple(field.name for field in fields(Hardware) if field.name not in _OTHERWISE)
 HOST_COLUMNS: Final = (
     *_SAME_NAME,
     "ncpus", "timezone_secs", "benchmarked_at", "coprocs", "docker_version", "wsl", "hardware_faults",
@@ -31,7 +30,7 @@ def client_columns(host_cpid: str, domain_name: str, client_version: str, platfo
     return always | {column: name for column, name in names.items() if name}
 
 
-def hardware_columns(hardware: Hardware, faults: Iterable[str] = ()) -> dict[str, Any]:
+def hardware_columns(hardware: Hardware, faults: Iterable[Message] = ()) -> dict[str, Any]:
     """For JSON; ``faults``: more of them, which come first."""
     benchmarked_at = hardware.p_calculated
     return {
@@ -42,5 +41,5 @@ def hardware_columns(hardware: Hardware, faults: Iterable[str] = ()) -> dict[str
         "coprocs": [asdict(coproc) for coproc in hardware.coprocs],
         "docker_version": hardware.containers.docker_version,
         "wsl": [asdict(distro) for distro in hardware.containers.distros],
-        "hardware_faults": [fault[:200] for fault in (*faults, *hardware.faults)][:MAX_FAULTS],
+        "hardware_faults": [fault.to_json() for fault in (*faults, *hardware.faults)][:MAX_FAULTS],
     }

@@ -78,7 +78,6 @@ _MODELS: Final[dict[StrOrPromise, tuple[str, ...]]] = {
         "accounting.accountsettings",
         "accounting.announcement",
         "portal.sitetext",
-        "accounting.mailcampaign",
         "accounting.note",
         "accounting.hostclient",
     ),

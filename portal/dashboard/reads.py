@@ -106,7 +106,7 @@ def overview(now: dt.datetime, has_perm: Callable[[str], bool]) -> Overview:
     tasks, processes = _live(now, attention)
     beat_holder = _beat_holder(attention)
     panels = []
-    for key, panel in registry.panels.items():
+    for key, panel in registry.panels().items():
         if not panel.figures:
             continue
         tiles = [_tile(figure, courses.get(figure.name, {}), taken_at) for figure in panel.figures]

@@ -30,7 +30,7 @@ def take_all(now: dt.datetime) -> int:
     so that the dashboard says that the task failed.
     """
     failed: list[str] = []
-    number = sum(_take(key, panel, now, failed) for key, panel in registry.panels.items())
+    number = sum(_take(key, panel, now, failed) for key, panel in registry.panels().items())
     if failed:
         raise FiguresNotTaken(", ".join(failed))
     return number

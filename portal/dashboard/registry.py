@@ -1,4 +1,4 @@
-"""Which figures there are. Each app adds its table of them in ``ready()``, for the rooms that the site has."""
+"""Which figures there are: those of the apps in use (`portal.extras.SiteApp.figures`)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from django.db import connection
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from portal.dashboard.rules import Points, Trouble
-from portal.languages.stored import translated
+from portal.extras import apps_in_use
+from portal.languages.sentences import unpacked
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -74,13 +76,15 @@ History = Callable[[dt.datetime, dt.datetime], dict[str, Points]]
 Markers = Callable[[dt.datetime, dt.datetime], Sequence[Marker]]
 Rows = list[list[object]]
 
-words: Final[list[str]] = []
-"""Marked texts that labels of series and cells of tables are made of. Each app adds its own when it is ready."""
-
 
 def label_text(label: str) -> str:
-    """A label or cell, as it was kept in English, in the page's language; names of things as they are."""
-    return translated(label, [label] if label in words else words)
+    """A label or cell, as it was kept in English, in the page's language; names of things as they are.
+
+    Words of ours may also be the end of a label, behind a name.
+    """
+    name, comma, last = label.rpartition(", ")
+    is_ours = any(last in part.words for part in parts())
+    return f"{name}{comma}{gettext(last)}" if is_ours else unpacked(label)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +92,6 @@ class Figure:
     """A figure of the dashboard.
 
     ``link``: a view of the admin and its query, "admin:credit_workunit_changelist?need_validate__exact=1".
-    ``combine``: how its series become one value; None: as is usual for the unit.
     ``combine``: how its series become one value; None: as is usual for the unit.
     ``per_secs``: it is a counter, shown as its growth in this many seconds; ``per`` says so in words.
     ``history`` gives long charts from elsewhere; without it they show the values taken. ``label_text`` shows a label,
@@ -177,6 +180,27 @@ class Table:
     permission: str = ""  # of those who see it; empty: whoever sees the dashboard
 
 
+class Daemon(NamedTuple):
+    """A part of the site as the public status names it, and the periodic task that shows that it runs ("": the web)."""
+
+    command: str
+    task: str = ""
+
+
+class Part(NamedTuple):
+    """What an app adds to a panel of the dashboard, and to the public status.
+
+    ``words``: marked texts that labels of series and cells of tables are made of.
+    """
+
+    panel: str
+    figures: Sequence[Figure] = ()
+    readings: Sequence[Reading] = ()
+    tables: Sequence[Table] = ()
+    words: Iterable[str] = ()
+    daemons: Sequence[Daemon] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Panel:
     """A part of the dashboard, or, without a title, of the public status alone."""
@@ -187,37 +211,36 @@ class Panel:
     tables: list[Table] = field(default_factory=list)
 
 
-class Daemon(NamedTuple):
-    """A part of the site as the public status names it, and the periodic task that shows that it runs ("": the web)."""
-
-    command: str
-    task: str = ""
-
-
-daemons: Final[list[Daemon]] = []
-panels: Final[dict[str, Panel]] = {
-    "services": Panel(_("Processes and services")),
-    "jobs": Panel(_("Jobs")),
-    "credit": Panel(_("Credit")),
-    "account_manager": Panel(_("Account manager")),
-    "status": Panel(),
+_TITLES: Final[dict[str, StrOrPromise]] = {
+    "services": _("Processes and services"),
+    "jobs": _("Jobs"),
+    "credit": _("Credit"),
+    "account_manager": _("Account manager"),
+    "status": "",
 }
 
 
-def add(panel: str, figures: Iterable[Figure], readings: Iterable[Reading], tables: Iterable[Table] = ()) -> None:
-    """Add an app's figures to a panel; Prometheus reads those with metrics, too."""
-    panels[panel].figures.extend(figures)
-    panels[panel].tables.extend(tables)
-    for reading in readings:
-        panels[panel].readings.append(reading)
+def parts() -> list[Part]:
+    """Those of all apps in use."""
+    return [part for app in apps_in_use() for part in app.figures()]
+
+
+def panels() -> dict[str, Panel]:
+    """By name, in the order of the dashboard."""
+    found = {name: Panel(title) for name, title in _TITLES.items()}
+    for part in parts():
+        panel = found[part.panel]
+        panel.figures.extend(part.figures)
+        panel.readings.extend(part.readings)
+        panel.tables.extend(part.tables)
+    return found
 
 
 def collectors() -> list[Query]:
-    """The statements with metrics."""
-    readings = [reading for panel in panels.values() for reading in panel.readings]
-    return [reading for reading in readings if isinstance(reading, Query) and reading.metrics]
+    """The statements with metrics, which Prometheus reads, too."""
+    return [each for part in parts() for each in part.readings if isinstance(each, Query) and each.metrics]
 
 
 def figure(name: str) -> Figure | None:
     """The figure of this name."""
-    return next((figure for panel in panels.values() for figure in panel.figures if figure.name == name), None)
+    return next((figure for part in parts() for figure in part.figures if figure.name == name), None)

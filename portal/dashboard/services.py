@@ -16,7 +16,7 @@ from django.utils.translation import gettext_noop
 
 from portal.celery import queue_length
 from portal.dashboard import registry, sql
-from portal.dashboard.registry import Combine, Daemon, Figure, Query, Rows, Sample, Table, Unit, per_hour
+from portal.dashboard.registry import Combine, Daemon, Figure, Part, Query, Rows, Sample, Table, Unit, per_hour
 from portal.dashboard.rules import above, below, first_of, grows
 from portal.ops import heartbeats, metrics
 
@@ -83,7 +83,7 @@ FIGURES: Final = (
     ),
     Figure(
         "services.free_share",
-        _("Storage: free part"),
+        _("Free space (%)"),
         Unit.PERCENT,
         combine=Combine.MIN,
         series=_("folder"),
@@ -93,7 +93,7 @@ FIGURES: Final = (
     ),
     Figure(
         "services.requested_waiting",
-        _("Requested work that waits"),
+        _("Queued requests"),
         link=_WORK_LIST,
         about=_("Runs of the emulator, uploads to it and copies of data."),
         trouble=grows(_("More and more requested work waits. Start more workers of the queue “requested”.")),
@@ -162,7 +162,7 @@ def _daemons(now: dt.datetime) -> Rows:
     runs = {run.task: run for run in metrics.task_runs()}
     has_web = any(process.kind in ("web", "pages") for process in heartbeats.processes())
     rows: Rows = []
-    for daemon in registry.daemons:
+    for daemon in (daemon for part in registry.parts() for daemon in part.daemons):
         run = runs.get(daemon.task)
         if run is None:
             runs_well = has_web and not daemon.task
@@ -173,10 +173,16 @@ def _daemons(now: dt.datetime) -> Rows:
     return rows
 
 
-def register() -> None:
-    """Called once, when the site's own app is ready."""
-    readings = (Query(sql.DATABASE), Query(sql.STANDBYS), Query(sql.REQUESTED))
-    registry.add("services", FIGURES, (_processes, _tasks, _valkey, _storage, *readings))
-    registry.add("status", (), (Query(sql.REGISTERED),), (Table("status.daemons", _daemons),))
-    registry.daemons.append(Daemon("web server"))
-    registry.words.append(gettext_noop("other"))
+_READINGS: Final = (
+    *(_processes, _tasks, _valkey, _storage),
+    *(Query(sql.DATABASE), Query(sql.STANDBYS), Query(sql.REQUESTED)),
+)
+PARTS: Final = (
+    Part("services", FIGURES, _READINGS, words=[gettext_noop("other")]),
+    Part(
+        "status",
+        readings=[Query(sql.REGISTERED)],
+        tables=[Table("status.daemons", _daemons)],
+        daemons=[Daemon("web server")],
+    ),
+)

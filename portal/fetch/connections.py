@@ -45,7 +45,7 @@ class Deadline:
         return left
 
     def passed(self, host: str) -> TimeIsUp:
-        return TimeIsUp(host, f"took longer than the limit of {self.secs:g} s")
+        return TimeIsUp(host, "fetch_time_limit", secs=self.secs)
 
 
 def look_up(host: str, port: int, allowed: Sequence[Network], deadline: Deadline) -> list[Found]:
@@ -54,9 +54,7 @@ def look_up(host: str, port: int, allowed: Sequence[Network], deadline: Deadline
     for family, sockaddr in _resolve(host, port, deadline):
         address = ip_address(str(sockaddr[0]))
         if not is_allowed(address, allowed):
-            raise AddressRefused(
-                host, f"has the address {address}, which is not public and not in FETCH_ALLOWED_NETWORKS"
-            )
+            raise AddressRefused(host, "fetch_not_public", address=address)
         found.append((family, sockaddr))
     return found[:MAX_ADDRESSES]
 
@@ -79,7 +77,7 @@ def _resolve(host: str, port: int, deadline: Deadline) -> list[Found]:
     except queue.Empty:
         raise deadline.passed(host) from None
     if isinstance(answer, Exception):
-        raise FetchError(host, "the host name has no address") from answer
+        raise FetchError(host, "fetch_unknown_host") from answer
     return answer
 
 
@@ -105,8 +103,8 @@ def connect(host: str, addresses: Sequence[Found], connect_secs: float, deadline
         else:
             return sock
     if isinstance(problem, TimeoutError):
-        raise TimeIsUp(host, f"no connection within the limit of {connect_secs:g} s") from problem
-    raise FetchError(host, "no connection could be made") from problem
+        raise TimeIsUp(host, "fetch_connect_limit", secs=connect_secs) from problem
+    raise FetchError(host, "fetch_no_connection") from problem
 
 
 class _Plain(HTTPConnection):

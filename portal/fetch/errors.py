@@ -1,23 +1,21 @@
-"""Why something could not be fetched, for operators and for everybody else."""
+"""Why something could not be fetched."""
 
 from __future__ import annotations
 
+from typing import Any
 
-class FetchError(Exception):
-    """It could not be fetched. ``str`` is a sentence for operators, with the host and the limit or fault.
+from portal.languages.messages import Message, MessageError, at_place
+
+
+class FetchError(MessageError):
+    """It could not be fetched. Its message is for operators, with the host and the limit or fault (portal/messages.py).
 
     It never has the path or the query of the address, as these may hold a key or a password's hash.
     """
 
-    def __init__(self, host: str, reason: str) -> None:
-        super().__init__(f"{host}: {reason}." if host else f"{reason}.")
+    def __init__(self, host: str, code: str, /, **args: Any) -> None:
+        super().__init__(at_place(host, Message(code, **args)))
         self.host = host
-        self.reason = reason
-
-    @property
-    def public_text(self) -> str:
-        """A sentence for people who are no operators: nothing in it tells what is inside this site's network."""
-        return f"{self.host or 'The address'} could not be asked."
 
 
 class AddressRefused(FetchError):
@@ -40,5 +38,5 @@ class StatusError(FetchError):
     """The server answered with a status that is no success."""
 
     def __init__(self, host: str, status: int) -> None:
-        super().__init__(host, f"answered with status {status}")
+        super().__init__(host, "fetch_status", status=status)
         self.status = status

@@ -111,24 +111,24 @@ def fetch(
         if isinstance(answer, Fetched):
             return answer
         target = _next_target(target, answer, is_post=data is not None)
-    raise FetchError(host_of(target), f"redirects more than {limits.redirects} times")
+    raise FetchError(host_of(target), "fetch_redirects", limit=limits.redirects)
 
 
 def parse_address(url: str) -> Url:
     """The address in its normal form; AddressRefused for one that the site does not ask."""
     if len(url) > MAX_URL_CHARS:
-        raise AddressRefused("", f"an address can have at most {MAX_URL_CHARS} characters")
+        raise AddressRefused("", "fetch_address_too_long", limit=MAX_URL_CHARS)
     try:
         found = parse_url(url.strip())
     except LocationParseError:
-        raise AddressRefused("", "this is not a web address") from None
+        raise AddressRefused("", "fetch_no_address") from None
     host = host_of(found)
     if found.scheme not in _PORTS or not host:
-        raise AddressRefused(host, "an address must begin with http:// or https:// and a host name")
+        raise AddressRefused(host, "fetch_scheme")
     if found.auth is not None:
-        raise AddressRefused(host, "an address must not contain a user name or password")
+        raise AddressRefused(host, "fetch_login_in_address")
     if found.port == 0:
-        raise AddressRefused(host, "0 is not a valid port")
+        raise AddressRefused(host, "fetch_port_zero")
     return found
 
 
@@ -139,13 +139,13 @@ def host_of(url: Url) -> str:
 
 def _next_target(asked: Url, location: str, *, is_post: bool) -> Url:
     if is_post:
-        raise FetchError(host_of(asked), "redirects a POST request")
+        raise FetchError(host_of(asked), "fetch_redirected_post")
     try:
         target = parse_address(urljoin(asked.url, location))
     except ValueError:
-        raise AddressRefused(host_of(asked), "redirects to something that is not a web address") from None
+        raise AddressRefused(host_of(asked), "fetch_redirected_nowhere") from None
     if asked.scheme == "https" and target.scheme == "http":
-        raise AddressRefused(host_of(asked), "redirects from https to http")
+        raise AddressRefused(host_of(asked), "fetch_redirected_to_http")
     return target
 
 
@@ -188,17 +188,17 @@ def over_connection(
 
 def _problem(host: str, error: Exception, limits: Limits) -> FetchError:
     if isinstance(error, TimeoutError) or "timed out" in str(error):
-        return TimeIsUp(host, f"sent nothing for longer than the limit of {limits.read_secs:g} s")
+        return TimeIsUp(host, "fetch_read_limit", secs=limits.read_secs)
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, ssl.SSLError):
         cause = cause.__cause__ or next((each for each in cause.args if isinstance(each, BaseException)), None)
     if isinstance(cause, ssl.SSLCertVerificationError):
-        return FetchError(host, f"its certificate is not valid ({cause.verify_message})")
+        return FetchError(host, "fetch_certificate", why=cause.verify_message)
     if cause is not None:
-        return FetchError(host, "no encrypted connection could be made")
+        return FetchError(host, "fetch_no_encryption")
     if isinstance(error, zlib.error):
-        return FetchError(host, "its compressed answer is damaged")
-    return FetchError(host, "the connection broke, or the answer is not HTTP")
+        return FetchError(host, "fetch_damaged")
+    return FetchError(host, "fetch_broken")
 
 
 def _exchange(
@@ -242,7 +242,7 @@ def _read(
     for piece in _pieces(response, host, limits):
         nbytes += len(piece)
         if nbytes > limits.body_bytes:
-            raise TooLarge(host, f"sent more than the limit of {limits.body_bytes:,} bytes")
+            raise TooLarge(host, "fetch_body_limit", limit_nbytes=limits.body_bytes)
         if into is None:
             kept += piece
         else:
@@ -256,7 +256,7 @@ def _save(response: BaseHTTPResponse, host: str, download: Download, version: Ve
     if response.status == _PART and download.goes_on:
         there = _RANGE.fullmatch(response.headers.get("Content-Range", ""))
         if there is None or int(there[1]) != download.nbytes or version.etag != download.version.etag:
-            raise FetchError(host, "sent a different part of the file than requested")
+            raise FetchError(host, "fetch_other_part")
         nbytes = download.nbytes
     elif response.status == 200:
         with _writing(host):
@@ -269,7 +269,7 @@ def _save(response: BaseHTTPResponse, host: str, download: Download, version: Ve
     while piece := response.read1(_CHUNK_BYTES):
         nbytes += len(piece)
         if nbytes > limits.wire_bytes:
-            raise TooLarge(host, f"transferred more than the limit of {limits.wire_bytes:,} bytes")
+            raise TooLarge(host, "fetch_wire_limit", limit_nbytes=limits.wire_bytes)
         with _writing(host):
             download.file.write(piece)
     return nbytes
@@ -281,7 +281,7 @@ def _writing(host: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise NotKept(host, f"its answer could not be stored here: {error.strerror}") from error
+        raise NotKept(host, "fetch_not_stored", why=error.strerror) from error
 
 
 def _kept_header(response: BaseHTTPResponse, name: str, max_chars: int) -> str:
@@ -314,14 +314,14 @@ def _pieces(response: BaseHTTPResponse, host: str, limits: Limits) -> Iterator[b
     """The body, decompressed, in pieces of limited size: a small answer may stand for gigabytes of zeros."""
     encoding = response.headers.get("Content-Encoding", "").strip().lower()
     if encoding not in ("", "identity", "gzip", "x-gzip"):
-        raise FetchError(host, "its answer is compressed with a method that was not requested")
+        raise FetchError(host, "fetch_compression")
     is_packed = encoding.endswith("gzip")
     inflate = zlib.decompressobj(zlib.MAX_WBITS | 16)
     wire_bytes = 0
     while raw := response.read1(_CHUNK_BYTES):
         wire_bytes += len(raw)
         if wire_bytes > limits.wire_bytes:
-            raise TooLarge(host, f"transferred more than the limit of {limits.wire_bytes:,} bytes")
+            raise TooLarge(host, "fetch_wire_limit", limit_nbytes=limits.wire_bytes)
         if not is_packed:
             yield raw
             continue
@@ -336,4 +336,4 @@ def _pieces(response: BaseHTTPResponse, host: str, limits: Limits) -> Iterator[b
             # A full piece may have left some behind although it took all that came.
             is_more = bool(raw) or (not inflate.eof and len(piece) == _CHUNK_BYTES)
     if is_packed and wire_bytes and not inflate.eof:
-        raise FetchError(host, "its answer was cut off")
+        raise FetchError(host, "fetch_cut_off")

@@ -71,7 +71,7 @@ def check_address(url: str, schemes: tuple[str, ...]) -> str:
     target = parse_address(url)
     host = host_of(target)
     if target.scheme not in schemes:
-        raise AddressRefused(host, f"an address begins with {' or '.join(f'{scheme}://' for scheme in schemes)}")
+        raise AddressRefused(host, "fetch_other_scheme", schemes=[f"{scheme}://" for scheme in schemes])
     port = target.port or _DEFAULT_PORTS[target.scheme]
     look_up(host, port, settings.FETCH_ALLOWED_NETWORKS, Deadline(LOOK_UP_SECS))
     return host

@@ -8,8 +8,7 @@ from typing import Final
 
 from django.utils.translation import gettext_lazy as _
 
-from portal.dashboard import registry
-from portal.dashboard.registry import Figure, Sample
+from portal.dashboard.registry import Figure, Part, Sample
 from portal.dashboard.rules import above
 from portal.maintenance.jobs import jobs
 from portal.models import MaintenanceRun
@@ -41,6 +40,4 @@ def differences(now: dt.datetime) -> Iterator[Sample]:
             yield Sample("services.check_differences", 1 if run.failure else run.nlines, run.job)
 
 
-def register() -> None:
-    """Called once, when the app is ready."""
-    registry.add("services", FIGURES, (differences,))
+PART: Final = Part("services", FIGURES, [differences])

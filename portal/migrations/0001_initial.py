@@ -4,6 +4,7 @@ import django.db.models.deletion
 import django.db.models.functions.datetime
 import django.db.models.functions.text
 import django.utils.timezone
+import portal.languages.sentences
 import portal.models.common
 from django.conf import settings
 from django.db import migrations, models
@@ -534,7 +535,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("kind", models.CharField(max_length=16)),
-                ("detail", models.CharField(blank=True, max_length=200)),
+                ("detail", portal.languages.sentences.MessageField(blank=True, editable=False, null=True)),
                 ("address", models.CharField(blank=True, max_length=45)),
                 ("user_agent", models.CharField(blank=True, max_length=200)),
                 ("at", models.DateTimeField(default=django.utils.timezone.now)),
@@ -691,12 +692,7 @@ class Migration(migrations.Migration):
                 ("client_opaque", models.CharField(blank=True, db_default="", default="", max_length=1000)),
                 ("coprocs", models.JSONField(blank=True, default=list)),
                 ("hardware_digest", models.BinaryField(default=bytes, max_length=16)),
-                (
-                    "hardware_faults",
-                    django.contrib.postgres.fields.ArrayField(
-                        base_field=models.CharField(max_length=200), blank=True, default=list, size=None
-                    ),
-                ),
+                ("hardware_faults", portal.languages.sentences.MessagesField(blank=True, default=list, editable=False)),
             ],
             options={
                 "indexes": [models.Index(fields=["owner", "host_cpid"], name="host_owner_cpid")],

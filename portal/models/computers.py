@@ -8,6 +8,7 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from portal.languages.sentences import MessagesField
 from portal.models.common import MAX_NAME_CHARS, new_token
 from portal.models.joining import JoinToken
 from portal.models.people import User
@@ -81,9 +82,7 @@ class Host(models.Model):
     coprocs = models.JSONField(_("coprocessors"), default=list, blank=True)
     hardware_digest = models.BinaryField(_("hardware digest"), max_length=16, default=bytes, editable=False)
     # Hardware values that were left out, each with the field and its limit, for the owner to see.
-    hardware_faults = ArrayField(
-        models.CharField(max_length=200), default=list, blank=True, verbose_name=_("hardware faults")
-    )
+    hardware_faults = MessagesField(_("hardware faults"))
 
     class Meta:
         verbose_name = _("computer")

@@ -43,7 +43,7 @@ def _each(app: str, actions: str, models: str) -> tuple[str, ...]:
 
 # What is about the site as a whole, and about no one volunteer, computer or job.
 _FIGURES: Final = (
-    *_each("accounting", "view", "announcement mailcampaign project projectday projectkeyword projectstanding"),
+    *_each("accounting", "view", "announcement project projectday projectkeyword projectstanding"),
     *_each("accounting", "view", "projectaddress projecttrouble projectversion statisticsimport tasksource"),
     *_each("credit", "view", "app appversion platform statisticsexport workunit"),
     *_each("scheduler", "view", "appkeyword keychange planclass retryentry"),
@@ -55,7 +55,7 @@ ROLES: Final = (
         gettext_noop("Account manager operator"),
         _("Projects that computers may be attached to, news and mails, and what reports lack."),
         (
-            *_each("accounting", "view add change", "project announcement mailcampaign statisticsimport"),
+            *_each("accounting", "view add change", "project announcement statisticsimport"),
             *_each("accounting", "view add change delete", "projectaddress projectkeyword projectversion"),
             *_each("accounting", "delete", "announcement"),
             *_each("accounting", "view", "hostclient note projectday projectstanding projecttrouble settlement"),

@@ -29,7 +29,6 @@ _ACCOUNT_MANAGER: Final = {
     "look-after-accounts": ("accounting.tasks.look_after_accounts", 60),
     "learn-addresses": ("accounting.tasks.learn_addresses", 3600),
     "import-statistics": ("accounting.tasks.import_statistics", 300),
-    "send-campaigns": ("accounting.tasks.send_campaigns", 600),
     "follow-tasks": ("accounting.tasks.follow_tasks", 300),
 }
 _EMULATOR: Final = {
@@ -37,10 +36,9 @@ _EMULATOR: Final = {
 }
 _PROJECT: Final = {
     "feed": ("credit.tasks.feed", 600),
+    "settle-parts": ("credit.tasks.settle_parts", 600),
     "count-pairs": ("credit.tasks.count_pairs", 3600),
     "thin-snapshots": ("credit.tasks.thin_snapshots", 24 * 3600),
-    "count-top-lists": ("credit.tasks.count_top_lists", 600),
-    "count-top-lists-of-apps": ("credit.tasks.count_top_lists_of_apps", 24 * 3600),
     "measure-changes": ("credit.tasks.measure_changes", 24 * 3600),
     "archive": ("scheduler.tasks.archive", 3600),
     "delete-leftovers": ("scheduler.tasks.delete_leftovers", 3600),

@@ -17,7 +17,7 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from portal.languages import report_texts, zones
+from portal.languages import sentences, zones
 from portal.languages import supplied as supplied_texts
 from portal.languages.numbers import localised as localised
 from portal.sign_in.browsers import browser_name
@@ -275,10 +275,7 @@ def amount(value: float, show: str) -> str:
     return _("%(number)s\u00a0credits") % {"number": credit_text(value)}
 
 
-@register.filter
-def report_fault(value: str) -> str:
-    """What of a client's report was wrong."""
-    return report_texts.shown(value)
+register.filter("sentence", sentences.sentence)
 
 
 @register.filter

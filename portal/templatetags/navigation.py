@@ -45,4 +45,7 @@ def app_links(context: dict[str, Any], place: str) -> SafeString:
     """Links of a place to pages of other apps, extras above all (`portal.extras.Place`)."""
     links = [link for app in apps_in_use() for link in app.links() if Place(place) in link.places]
     below = place == Place.ACCOUNT_TABS
-    return format_html_join("\n", "{}", ((_link(context, link.view, str(link.title), below=below),) for link in links))
+    between = " · " if place == Place.PROJECT else "\n"
+    return format_html_join(
+        between, "{}", ((_link(context, link.view, str(link.title), below=below),) for link in links)
+    )

@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from portal.languages.messages import Message
 from portal.wire.scanner import Fields, ProtocolError, TagScanner, as_float, as_int, clip
 
 MAX_COPROCS: Final = 64
@@ -106,13 +107,13 @@ class Hardware:
     virtualbox_version: str
     containers: Containers
     coprocs: tuple[Coproc, ...]
-    faults: tuple[str, ...]
+    faults: tuple[Message, ...]
 
 
 class _Reader:
     """Reads typed values from one element's fields and collects their faults."""
 
-    def __init__(self, fields: Fields, faults: list[str], prefix: str = "") -> None:
+    def __init__(self, fields: Fields, faults: list[Message], prefix: str = "") -> None:
         self.fields = dict(fields)
         self.faults = faults
         self.prefix = prefix
@@ -127,7 +128,7 @@ class _Reader:
         try:
             return as_int(self.prefix + tag.decode(), raw, low, high)
         except ProtocolError as error:
-            self._note(error)
+            self.faults.append(Message("reported_no_integer", field=error.field, low=low, high=high))
             return None
 
     def number(self, tag: bytes, low: float, high: float, raw: bytes | None = None) -> float | None:
@@ -137,15 +138,12 @@ class _Reader:
         try:
             return as_float(self.prefix + tag.decode(), raw, low, high)
         except ProtocolError as error:
-            self._note(error)
+            self.faults.append(Message("reported_no_number", field=error.field, low=float(low), high=float(high)))
             return None
 
     def nbytes(self, tag: bytes, raw: bytes | None = None) -> int | None:
         number = self.number(tag, 0, _MAX_BYTES, raw)
         return None if number is None else int(number)
-
-    def _note(self, error: ProtocolError) -> None:
-        self.faults.append(f"{error.field} is {error.limit_or_reason}")
 
 
 def hardware_digest(host_info: bytes) -> bytes:
@@ -196,7 +194,7 @@ def _distro(inside: bytes) -> Distro:
 
 def parse_hardware(host_info: bytes) -> Hardware:
     """Return the hardware that the inside of a <host_info> describes, with any faults in its `faults`."""
-    faults: list[str] = []
+    faults: list[Message] = []
     fields, coprocs = _split(host_info, faults)
     read = _Reader(fields, faults)
     return Hardware(
@@ -224,7 +222,7 @@ def parse_hardware(host_info: bytes) -> Hardware:
     )
 
 
-def _split(host_info: bytes, faults: list[str]) -> tuple[Fields, tuple[Coproc, ...]]:
+def _split(host_info: bytes, faults: list[Message]) -> tuple[Fields, tuple[Coproc, ...]]:
     """Return the section's plain fields and its coprocessors, as far as they are within the limits."""
     scan = TagScanner(host_info)
     fields: Fields = []
@@ -238,14 +236,14 @@ def _split(host_info: bytes, faults: list[str]) -> tuple[Fields, tuple[Coproc, .
             elif tag != b"coprocs" and not tag.startswith(b"/"):
                 fields.append((tag, scan.element_text(tag)))
     except ProtocolError as error:
-        faults.append(f"host_info was read in part, {error}")
+        faults.append(Message("reported_in_part", reason=error))
     if len(described) > MAX_COPROCS:
-        faults.append(f"coprocs has more than {MAX_COPROCS} entries")
+        faults.append(Message("reported_coprocs_limit", limit=MAX_COPROCS))
     coprocs = [_coproc(kind, children, faults) for kind, children in described[:MAX_COPROCS]]
     return fields, tuple(coproc for coproc in coprocs if coproc is not None)
 
 
-def _coproc(kind: str, fields: Fields, faults: list[str]) -> Coproc | None:
+def _coproc(kind: str, fields: Fields, faults: list[Message]) -> Coproc | None:
     """Return the coprocessor, or None if the computer has none of this type (clients list those too)."""
     read = _Reader(fields, faults, prefix="coproc ")
     kind = kind or read.text(b"type", 64)

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import IO, Final
 
+from portal.languages.messages import Message
 from portal.wire import signing
 from portal.wire.signing import PrivateKey, SigningError
 
@@ -114,15 +115,10 @@ def _texts_of(key: PrivateKey) -> tuple[bytes, bytes]:
 
 def _check_program(content: Content) -> None:
     if _KEY.match(content.head):
-        raise SigningError(
-            "clients would take it for a new code-signing key, because its first line begins with a number and the "
-            "next one with hexadecimal digits. Put another line before them, such as a comment, or compress the file."
-        )
+        raise SigningError(Message("program_like_key"))
     for meaning, pattern in _OTHER_TEXTS.items():
         if pattern.match(content.head):
-            raise SigningError(
-                f"it reads as something else that has a meaning for clients or for this site: {meaning}."
-            )
+            raise SigningError(Message("program_like_other_text", meaning=meaning))
 
 
 def _check_next_key(content: Content) -> None:

@@ -19,6 +19,8 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import NoDigestInfo
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
+from portal.languages.messages import VERBATIM, Message
+
 PrivateKey = rsa.RSAPrivateKey
 PublicKey = rsa.RSAPublicKey
 
@@ -40,7 +42,11 @@ _PEM_MARK: Final = "-----BEGIN"
 
 
 class SigningError(ValueError):
-    """A key or signature text that cannot be used; the message names the text and its fault."""
+    """A key, a signature or a program file that cannot be used; the message names it and its fault."""
+
+    def __init__(self, why: str | Message) -> None:
+        super().__init__(str(why))
+        self.message = why if isinstance(why, Message) else Message(VERBATIM, text=why)
 
 
 def generate_key() -> PrivateKey:

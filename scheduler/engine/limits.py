@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from portal.languages.messages import Message
+
 MAX_FILE_NBYTES: Final = 1 << 40
 """One file, in or out: 1 TiB."""
 MAX_FILES_PER_JOB: Final = 100
@@ -20,10 +22,6 @@ def is_name(text: str, max_chars: int = MAX_NAME_CHARS) -> bool:
     return len(text) <= max_chars and _NAME.fullmatch(text) is not None and ".." not in text
 
 
-def name_rule(max_chars: int = MAX_NAME_CHARS) -> str:
+def name_rule(max_chars: int = MAX_NAME_CHARS) -> Message:
     """What `is_name` asks for, in words that follow "a name of"."""
-    return (
-        f"at most {max_chars} letters (A to Z, a to z), digits, _ . and -, starting with a letter or digit and without "
-        f"two"
-        " dots in a row"
-    )
+    return Message("name_rule", number=max_chars)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import Final
 
+from portal.languages.messages import Message, MessageError
 from scheduler.engine.facts import Version
 
 
@@ -37,14 +38,27 @@ TRANSITIONS: Final = {
 }
 
 
-class NotPossible(Exception):
+class NotPossible(MessageError):
     """An action that a state does not allow."""
+
+
+_NOT_POSSIBLE: Final = {
+    ReleaseAction.TEST: "test_not_possible",
+    ReleaseAction.RELEASE: "release_not_possible",
+    ReleaseAction.WITHDRAW: "withdraw_not_possible",
+}
+STATE_CODES: Final = {
+    ReleaseState.DRAFT: "state_draft",
+    ReleaseState.BETA: "state_beta",
+    ReleaseState.RELEASED: "state_released",
+    ReleaseState.WITHDRAWN: "state_withdrawn",
+}
 
 
 def after(state: ReleaseState, action: ReleaseAction) -> ReleaseState:
     """The state that follows; NotPossible if there is none."""
     if (state, action) not in TRANSITIONS:
-        raise NotPossible(f"{action.name.lower()} is not possible: the state is {state.name.lower()}")
+        raise NotPossible(Message(_NOT_POSSIBLE[action], state=Message(STATE_CODES[state])))
     return TRANSITIONS[state, action]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from portal.languages.messages import Message
 from portal.wire.hardware import NO_CONTAINERS, Containers
 
 CPU: Final = "CPU"
@@ -72,7 +73,7 @@ class ReportedResult:
     peak_disk_bytes: int | None = None
     stderr_text: str = ""
     files: tuple[ReportedFile, ...] = ()
-    faults: list[str] = field(default_factory=list)
+    faults: list[Message] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ from django.core.files import File
 from django.db import connection, transaction
 from django.utils import timezone
 
-from portal.clients.wants import Call
+from portal.clients.wants import Call, Value
 from portal.object_storage import storage
 from scheduler.files import sql, uploads
 from scheduler.files.uploads import Place, UploadError
@@ -71,7 +71,7 @@ class IncomingFile:
         self._at_work = threading.Lock()
         self._is_over = False
 
-    def call(self, function: Callable[..., object], *args: object) -> Call:
+    def call(self, function: Callable[..., Value], *args: object) -> Call[Value]:
         """One of the methods below, for a thread."""
         return Call(partial(self._do, function, *args))
 
@@ -83,7 +83,7 @@ class IncomingFile:
                 self._file.close()
             self._at_work.release()
 
-    def _do(self, function: Callable[..., object], *args: object) -> object:
+    def _do(self, function: Callable[..., Value], *args: object) -> Value:
         try:
             with self._at_work:
                 return function(*args)

@@ -1,6 +1,6 @@
 """Receive one output file: check who may upload it, keep the bytes as they come, and put the whole into the storage.
 
-The use case is a generator of steps, so a client that sends slowly holds neither a thread nor a connection to the
+The use case waits only at its `await`, so a client that sends slowly holds neither a thread nor a connection to the
 database, and a storage that takes long holds no connection.
 
 A whole file with the right MD5 goes into the default storage and never changes again. Its row says that it is here,
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from portal.clients.wants import ReadBody, Steps
+from portal.clients.wants import ReadBody
 from portal.object_storage import storage
 from scheduler.files import incoming, uploads
 from scheduler.files.incoming import IncomingFile
@@ -34,7 +34,7 @@ def received_nbytes(name: str) -> int:
     return here if upload is None else min(here, max(upload.nbytes - 1, 0))
 
 
-def receive(asked: FileUpload, start: bytes) -> Steps[None]:
+async def receive(asked: FileUpload, start: bytes) -> None:
     """Take the bytes of a file from ``asked.offset`` on: ``start``, and then the rest of the request's body.
 
     Returns when the whole file is in the storage, whether it came now or before. Raises UploadError. An OSError of a
@@ -42,15 +42,15 @@ def receive(asked: FileUpload, start: bytes) -> Steps[None]:
     """
     file = IncomingFile(asked)
     try:
-        if not (yield file.call(file.begin)):
+        if not await file.call(file.begin):
             return
         left = asked.nbytes - asked.offset
-        while left and (chunk := start or (yield ReadBody(min(CHUNK_NBYTES, left)))):
+        while left and (chunk := start or await ReadBody(min(CHUNK_NBYTES, left))):
             start = b""
-            yield file.call(file.write, chunk)
+            await file.call(file.write, chunk)
             left -= len(chunk)
         for step in (file.check, file.store, file.complete):
-            yield file.call(step)
+            await file.call(step)
     except OSError as error:
         if error.errno in storage.FULL:
             raise UploadError(TRY_AGAIN, uploads.DISK_FULL) from error

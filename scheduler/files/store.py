@@ -9,8 +9,10 @@ from contextlib import contextmanager
 from django.core.files import File
 from django.core.files.storage import default_storage
 from django.db import transaction
+from django.utils.translation import gettext
 
 from credit.models import Batch
+from portal.languages.sentences import sentence
 from portal.object_storage import storage
 from scheduler.engine.limits import MAX_NAME_CHARS, is_name, name_rule
 from scheduler.models import StoredFile
@@ -48,8 +50,11 @@ def store_file(
             return found
     if found.md5 != given.md5 or found.is_executable != is_executable or found.deleted_at is not None:
         raise StoringError(
-            f"{name}: a file of this name was stored before, with other content."
-            " Clients would never fetch the new one. Give it a new name."
+            gettext(
+                "%(name)s: a file of this name was stored before, with other content. Clients would never fetch the "
+                "new one. Give it a new name."
+            )
+            % {"name": name}
         )
     return found
 
@@ -88,4 +93,7 @@ def removed_on_failure() -> Iterator[list[str]]:
 def check_name(name: str, max_chars: int = MAX_NAME_CHARS) -> None:
     """Raises StoringError for what cannot be the name of a file (BOINC protocol, job description)."""
     if not is_name(name, max_chars):
-        raise StoringError(f"{name[:max_chars]!r} is not a name of {name_rule(max_chars)}.")
+        raise StoringError(
+            gettext("%(name)s is not a name of %(rule)s.")
+            % {"name": repr(name[:max_chars]), "rule": sentence(name_rule(max_chars))}
+        )

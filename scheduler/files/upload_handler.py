@@ -7,7 +7,7 @@ from functools import partial
 import structlog
 
 from portal.clients.messages import ClientReply, ClientRequest
-from portal.clients.wants import Call, Steps
+from portal.clients.wants import Call
 from portal.wire.scanner import ProtocolError
 from scheduler.files import receive
 from scheduler.files.certificates import is_size_key
@@ -17,10 +17,10 @@ from scheduler.wire.uploads import DONE, REFUSED, TRY_AGAIN, FileUpload, parse_h
 log = structlog.get_logger(__name__)
 
 
-def answer(request: ClientRequest) -> Steps[ClientReply]:
+async def answer(request: ClientRequest) -> ClientReply:
     """POST file_upload_handler (BOINC protocol, files)."""
     try:
-        return (yield from _answer(request))
+        return await _answer(request)
     except ProtocolError as error:
         return _reply(REFUSED, str(error))
     except UploadError as error:
@@ -31,19 +31,19 @@ def answer(request: ClientRequest) -> Steps[ClientReply]:
         return _reply(TRY_AGAIN, "The upload was interrupted.")
 
 
-def _answer(request: ClientRequest) -> Steps[ClientReply]:
-    head = yield from read_head()
+async def _answer(request: ClientRequest) -> ClientReply:
+    head = await read_head()
     asked = parse_head(head.text)
     if not isinstance(asked, FileUpload):
         if not is_size_key(asked.name, request.query):
             # A stranger learns nothing, not even whether there is such a file.
             return _reply(DONE, file_size_nbytes=0)
-        here: int = yield Call(partial(receive.received_nbytes, asked.name))
+        here = await Call(partial(receive.received_nbytes, asked.name))
         return _reply(DONE, file_size_nbytes=here)
     announced = request.length - head.nbytes
     if announced != asked.nbytes - asked.offset:
         raise ProtocolError("data", f"{announced} bytes, where nbytes − offset is {asked.nbytes - asked.offset}")
-    yield from receive.receive(asked, head.start)
+    await receive.receive(asked, head.start)
     return _reply(DONE)
 
 

@@ -9,7 +9,6 @@ from django.db.models.fields.json import KT
 from django.db.models.functions import Cast, Coalesce, Greatest
 
 from credit.statistics.check import Owner
-from credit.top_lists.count import AppCredit
 from portal.extras import ArchivedCredit
 from scheduler.models import ArchivedTask
 
@@ -23,14 +22,3 @@ def archived_credit(owner: Owner) -> Iterable[ArchivedCredit]:
         ngranted=Count(granted), credit=Sum(Greatest(Coalesce(granted, 0.0), Coalesce(partial, 0.0)))
     )
     return [ArchivedCredit(*row) for row in sums]
-
-
-def archived_credit_for_apps() -> Iterable[AppCredit]:
-    """The same of volunteers in top lists, for each app."""
-    granted = Cast(KT("facts__granted_credit"), FloatField())
-    partial = Cast(KT("facts__partial_credit"), FloatField())
-    tasks = ArchivedTask.objects.filter(user__listing__isnull=False).order_by()
-    sums = tasks.values_list("user_id", "workunit__app_id").annotate(
-        credit=Sum(Greatest(Coalesce(granted, 0.0), Coalesce(partial, 0.0)))
-    )
-    return [AppCredit(*row) for row in sums]

@@ -6,10 +6,9 @@ from typing import Final
 
 from django.utils.translation import gettext_lazy as _
 
-from portal.dashboard import registry
-from portal.dashboard.registry import Daemon, Figure, Metric, Query
+from portal.dashboard.registry import Daemon, Figure, Metric, Part, Query
 from portal.dashboard.rules import above, grows
-from portal.languages.stored import in_english
+from portal.languages.sentences import in_english
 from scheduler.models import Step
 
 FIGURES: Final = (
@@ -58,10 +57,4 @@ TRICKLES: Final = Query(
     'SELECT count(*) AS "services.trickles" FROM scheduler_trickle WHERE handled_at IS NULL',
     metrics=(Metric("services.trickles", "cobblestone_trickles_to_handle", "Messages of jobs that wait."),),
 )
-
-
-def register() -> None:
-    """Called once, when the app is ready, if the site has a project."""
-    registry.add("services", FIGURES, (RETRY_QUEUE, TRICKLES))
-    registry.words.extend(_steps().values())
-    registry.daemons.extend(DAEMONS)
+PART: Final = Part("services", FIGURES, [RETRY_QUEUE, TRICKLES], words=_steps().values(), daemons=DAEMONS)

@@ -3,6 +3,7 @@ import django.contrib.postgres.fields
 import django.core.validators
 import django.db.models.deletion
 import django.utils.timezone
+import portal.languages.sentences
 import scheduler.models.work
 from django.conf import settings
 from django.db import migrations, models
@@ -500,7 +501,7 @@ class Migration(migrations.Migration):
                 ("written_at", models.DateTimeField()),
                 ("received_at", models.DateTimeField(default=django.utils.timezone.now)),
                 ("handled_at", models.DateTimeField(blank=True, null=True)),
-                ("fault", models.CharField(blank=True, max_length=200)),
+                ("fault", portal.languages.sentences.MessageField(blank=True, editable=False, null=True)),
             ],
             options={
                 "indexes": [

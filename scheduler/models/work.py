@@ -10,6 +10,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from credit.models import App, Batch, Result, Workunit
+from portal.languages.sentences import MessageField
 from portal.models import Host, User
 
 
@@ -94,7 +95,7 @@ class Trickle(models.Model):
     written_at = models.DateTimeField(_("time in the message"))
     received_at = models.DateTimeField(_("received"), default=timezone.now)
     handled_at = models.DateTimeField(_("handled"), null=True, blank=True)
-    fault = models.CharField(_("reason for the failure"), max_length=200, blank=True)
+    fault = MessageField(_("reason for the failure"))
 
     class Meta:
         verbose_name = _("trickle-up message")

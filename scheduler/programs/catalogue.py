@@ -15,7 +15,7 @@ from credit.engine.averages import Average
 from credit.models import App, AppVersion, ProcessorType
 from credit.statistics.facts import rules_of
 from portal.clients.timed_cache import TimedCache
-from portal.clients.wants import Steps, in_thread
+from portal.clients.wants import in_thread
 from portal.wire import keywords
 from scheduler.engine.containers import DOCKER, WSL
 from scheduler.engine.facts import AppFacts, PlanClass, Version
@@ -85,15 +85,15 @@ class Catalogue:
             self.heads[app_id] = head
 
 
-def suiting(held_key: str) -> Steps[Catalogue]:
+async def suiting(held_key: str) -> Catalogue:
     """The catalogue for a client that holds this key: read again if it is the project's since a moment ago.
 
     Another process may have told the client; this one would refuse it as a client with a foreign key.
     """
-    kept = yield from fresh()
-    if not kept.code_keys.knows(held_key) and (yield from in_thread(code_signing.was_changed_to, held_key)):
+    kept = await fresh()
+    if not kept.code_keys.knows(held_key) and await in_thread(code_signing.was_changed_to, held_key):
         forget()
-        kept = yield from fresh()
+        kept = await fresh()
     return kept
 
 

@@ -22,6 +22,7 @@ from typing import Final
 
 from django.conf import settings
 from django.db import connection, transaction
+from django.utils.translation import gettext
 
 from portal.audit import signed_log
 from portal.models import SignedEntry
@@ -176,16 +177,21 @@ def take(new: Succession, now: dt.datetime) -> int:
         key = signing.parse_public_key(new.public_key)
         purposes.check(Purpose.NEXT_KEY, content_of(new.public_key.encode()))
         if KeyChange.objects.filter(old_key=new.public_key).exists():
-            raise KeyChangeError("This key was the project's before. Make a new one.")
+            raise KeyChangeError(gettext("This key was the project's before. Make a new one."))
         if not signing.verify(new.public_key.encode(), new.signature, signing.parse_public_key(current)):
-            raise KeyChangeError("The new key is not signed by the one in force: clients would refuse it.")
+            raise KeyChangeError(gettext("The new key is not signed by the one in force: clients would refuse it."))
         files = list(StoredFile.objects.filter(deleted_at=None).exclude(signature=""))
         for file in files:
             signature = new.programs.get(file.name)
             if signature is None:
-                raise KeyChangeError(f"{file.name} is not signed: it was released meanwhile. Sign the list again.")
+                raise KeyChangeError(
+                    gettext("%(name)s is not signed: it was released meanwhile. Sign the list again.")
+                    % {"name": file.name}
+                )
             if not signing.verify_md5(file.md5, signature, key):
-                raise KeyChangeError(f"{file.name}: not the new key's signature of this file.")
+                raise KeyChangeError(
+                    gettext("%(name)s: not the new key's signature of this file.") % {"name": file.name}
+                )
             file.signature = signing.clean_signature(signature)
     except SigningError as error:
         raise KeyChangeError(str(error)) from error

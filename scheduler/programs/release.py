@@ -17,10 +17,12 @@ from xml.sax.saxutils import escape
 
 from django.core.files import File
 from django.db import transaction
+from django.utils.translation import gettext
 
 from credit.models import App, AppVersion, Platform, ProcessorType
 from credit.models.apps import API_VERSION, MAX_CMDLINE_NBYTES
 from portal.audit import signed_log
+from portal.languages.sentences import sentence
 from portal.models import SignedEntry
 from portal.wire.purposes import Content, Purpose, check, read_content
 from portal.wire.signing import SigningError, clean_signature
@@ -114,7 +116,7 @@ def read_release(folder: Path) -> Release:
     _check_start(given.get("api_version", ""), given.get("cmdline", ""), str(path))
     files = tuple(_read_file(file, folder, given, f"{path}, files[{n}]") for n, file in enumerate(given["files"]))
     if sum(file.is_main_program for file in files) != 1:
-        raise ReleaseError(f"{path}, files: exactly one of them must have main_program = true.")
+        raise ReleaseError(f"{path}, files: " + gettext("exactly one of them must have main_program = true."))
     return Release(
         app=given["app"],
         version_num=given["version_num"],
@@ -135,16 +137,20 @@ def _check_version(given: Mapping[str, Any], where: str) -> None:
     limits = {"version_num": (1, MAX_VERSION_NUM), "avg_ncpus": (0, 1024), "gpu_usage": (0, 64)}
     for name, (low, high) in (limits | {"min_gpu_ram_bytes": (0, 2**50)}).items():
         if not low <= given.get(name, low) <= high:
-            raise ReleaseError(f"{where}, {name}: a number from {low} to {high}.")
+            raise ReleaseError(
+                f"{where}, {name}: " + gettext("a number from %(low)s to %(high)s.") % {"low": low, "high": high}
+            )
     type_ = given.get("processor_type", ProcessorType.CPU)
     if type_ not in list(ProcessorType):
         raise ReleaseError(f"{where}, processor_type: one of {', '.join(ProcessorType)}.")
     if (type_ == ProcessorType.CPU) == (given.get("gpu_usage", 0) > 0):
-        raise ReleaseError(f"{where}, gpu_usage: more than 0 for a GPU type, otherwise 0.")
+        raise ReleaseError(f"{where}, gpu_usage: " + gettext("more than 0 for a GPU type, otherwise 0."))
     if type_ == ProcessorType.CPU and given.get("avg_ncpus", 1) == 0:
-        raise ReleaseError(f"{where}, avg_ncpus: more than 0 if no GPU is used, or the version would never be sent.")
+        raise ReleaseError(
+            f"{where}, avg_ncpus: " + gettext("more than 0 if no GPU is used, or the version would never be sent.")
+        )
     if not 1 <= len(given["files"]) <= MAX_FILES_PER_JOB:
-        raise ReleaseError(f"{where}, files: 1 to {MAX_FILES_PER_JOB} of them.")
+        raise ReleaseError(f"{where}, files: " + gettext("1 to %(number)s of them.") % {"number": MAX_FILES_PER_JOB})
     for name in ("app", "platform", "plan_class"):
         if text := given.get(name, ""):
             _check(text, f"{where}, {name}", 64)
@@ -153,15 +159,17 @@ def _check_version(given: Mapping[str, Any], where: str) -> None:
 def _check_start(api_version: str, cmdline: str, where: str) -> None:
     if not re.fullmatch(API_VERSION.removesuffix("$"), api_version):
         raise ReleaseError(
-            f"{where}, api_version: three numbers from 0 to 999 with dots between them, such as 7.20.0, or empty."
+            f"{where}, api_version: "
+            + gettext("three numbers from 0 to 999 with dots between them, such as 7.20.0, or empty.")
         )
     # Clients keep it in their own files as it is: a tag's beginning would make them lose it at their next start.
     if not cmdline.isprintable() or "<" in cmdline:
-        raise ReleaseError(f"{where}, cmdline: one line without control characters and without <.")
+        raise ReleaseError(f"{where}, cmdline: " + gettext("one line without control characters and without <."))
     if len(escape(cmdline).encode()) > MAX_CMDLINE_NBYTES:
         raise ReleaseError(
-            f"{where}, cmdline: more than {MAX_CMDLINE_NBYTES} bytes, which is all that clients read (& counts as 5, > "
-            f"as 4)."
+            f"{where}, cmdline: "
+            + gettext("more than %(number)s bytes, which is all that clients read (& counts as 5, > as 4).")
+            % {"number": MAX_CMDLINE_NBYTES}
         )
 
 
@@ -242,7 +250,7 @@ def check_program(name: str, content: Content) -> None:
     try:
         check(Purpose.PROGRAM, content)
     except SigningError as error:
-        raise ReleaseError(f"{name}: {error}") from error
+        raise ReleaseError(f"{name}: {sentence(error.message)}") from error
 
 
 def _read_signature(path: Path, content: Content) -> str:
@@ -254,7 +262,10 @@ def _read_signature(path: Path, content: Content) -> str:
         raise ReleaseError(f"{path}: missing.") from error
     except (SigningError, ValueError) as error:
         raise ReleaseError(f"{path}: {error}") from error
-    raise ReleaseError(f"{path}: not the signature of this file by the project's key; clients would refuse it.")
+    raise ReleaseError(
+        gettext("%(name)s: not the signature of this file by the project's key; clients would refuse it.")
+        % {"name": path}
+    )
 
 
 @transaction.atomic
@@ -281,14 +292,20 @@ def release_version(release: Release, signatures: Mapping[str, str]) -> tuple[Ap
     for file in stored.values():
         # Only now: if the key had changed while the files were signed, they would keep the old key's signatures.
         if not code_signing.is_signed_md5(file.md5, file.signature):
-            raise ReleaseError(f"{file.name} is not signed with the project's key. Sign it with the key in force.")
+            raise ReleaseError(
+                gettext("%(name)s is not signed with the project's key. Sign it with the key in force.")
+                % {"name": file.name}
+            )
     if is_new:
         VersionFile.objects.bulk_create(
             VersionFile(app_version=version, file=stored[file.name], **_file_fields(file)) for file in release.files
         )
         signed_log.append(SignedEntry.Kind.RELEASE, _logged(version, contents))
     elif _released(version) != _described(release):
-        raise ReleaseError(f"{version} was released before, but not like this. Give it another version number.")
+        raise ReleaseError(
+            gettext("%(version)s was released before, but not like this. Give it another version number.")
+            % {"version": version}
+        )
     return version, is_new
 
 
@@ -304,10 +321,13 @@ def check_plan_class(release: Release) -> None:
         return
     plan = PlanClass.objects.filter(name=release.plan_class).first()
     if plan is None:
-        raise ReleaseError(f"There is no plan class {release.plan_class}. Make it in the admin first.")
+        raise ReleaseError(
+            gettext("There is no plan class %(name)s. Make it in the admin first.") % {"name": release.plan_class}
+        )
     if plan.processor_type != release.processor_type:
         raise ReleaseError(
-            f"processor_type: {release.processor_type}, but plan class {plan.name} is for {plan.processor_type}."
+            gettext("processor_type: %(type)s, but plan class %(name)s is for %(wanted)s.")
+            % {"type": release.processor_type, "name": plan.name, "wanted": plan.processor_type}
         )
 
 

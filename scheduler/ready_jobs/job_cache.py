@@ -18,11 +18,11 @@ import threading
 import time
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-import orjson
+import msgspec
 
-from portal.clients.wants import Once, Step, Steps, fetch
+from portal.clients.wants import Once, Step, fetch
 from scheduler.engine.facts import Job, JobDetails, JobQuery
 from scheduler.programs.catalogue import BEFORE_ALL, KEPT_SECS, Catalogue
 from scheduler.ready_jobs.sql import LEASE_JOBS
@@ -96,7 +96,7 @@ class JobCache:
         # The most jobs that one request wanted since then.
         self._most_wanted = 0
 
-    def fill_if_low(self, known: Catalogue) -> Steps[None]:
+    async def fill_if_low(self, known: Catalogue) -> None:
         """Lease more jobs of the queue if there are few."""
         if not self._is_low(known):
             return
@@ -104,14 +104,14 @@ class JobCache:
         if is_urgent or not self._is_filling:
             # Set now: the filling begins only when the event loop runs it.
             self._is_filling = True
-            yield Once(("ready jobs", self.app_id), lambda: self._fill_alone(known))
+            await Once(("ready jobs", self.app_id), lambda: self._fill_alone(known))
 
-    def _fill_alone(self, known: Catalogue) -> Steps[None]:
+    async def _fill_alone(self, known: Catalogue) -> None:
         if not self._fill_lock.acquire(blocking=False):
             return
         try:
             if self._is_low(known):
-                yield from self._fill(known)
+                await self._fill(known)
         finally:
             self._fill_lock.release()
             self._is_filling = False
@@ -120,14 +120,14 @@ class JobCache:
         is_few = len(self._jobs) < self._fill_njobs // 2 and time.monotonic() >= self._not_before
         return is_few or self._read_at < known.read_at
 
-    def _fill(self, known: Catalogue) -> Steps[None]:
+    async def _fill(self, known: Catalogue) -> None:
         if self._read_at < known.read_at:
             self._place = None
         with self._lock:
             self._taken_since_fill = dict(self._taken)
             few = max(FILL_NJOBS_NEAR_END, REQUESTS_PER_FILL * self._most_wanted)
         place = self._place or known.heads.get(self.app_id, BEFORE_ALL)
-        found, self._place, is_near_end = yield from lease_jobs(
+        found, self._place, is_near_end = await lease_jobs(
             self.app_id, self._holder, place, self._fill_njobs, LEASE_SECS
         )
         with self._lock:
@@ -213,19 +213,49 @@ class JobCache:
                 self._jobs.pop(job.id, None)
 
 
-class _Leased(NamedTuple):
-    """``workunits`` as JSON's text; ends are places."""
+class _Copy(msgspec.Struct, forbid_unknown_fields=True):
+    """A leased job and its place in the queue."""
+
+    id: int
+    rank: int
+    place: int
+    name: str
+
+
+class _Workunit(msgspec.Struct, forbid_unknown_fields=True):
+    """Whose copies are leased; ``holders``: as `ReadyJob` has them."""
+
+    id: int
+    copies: list[_Copy]
+    holders: list[int]
+    fpops_est: float
+    fpops_bound: float
+    memory_bytes: int
+    disk_bytes: int
+    delay_bound_secs: int
+    min_quorum: int
+    name: str
+    command_line: str
+    input_files: list[dict[str, Any]]
+    output_files: list[dict[str, Any]]
+
+
+class _Leased(msgspec.Struct, forbid_unknown_fields=True):
+    """What `LEASE_JOBS` returns, as JSON; ends are places."""
 
     nlooked_at: int
-    end: list[int] | None
+    end: Place | None
     nfree: int
-    last_free: list[int] | None
-    workunits: str | None
+    last_free: Place | None
+    workunits: list[_Workunit] | None
 
 
-def lease_jobs(
+_LEASED: Final = msgspec.json.Decoder(_Leased)
+
+
+async def lease_jobs(
     app_id: int, holder: int, place: Place, most: int, lease_secs: float
-) -> Steps[tuple[list[ReadyJob], Place | None, bool]]:
+) -> tuple[list[ReadyJob], Place | None, bool]:
     """Lease the first jobs of an app's queue from this place on, at most this many.
 
     Also where to go on, None at the queue's end, and whether that end is near: fewer than `MAX_LOOKED_AT` jobs wait
@@ -240,31 +270,43 @@ def lease_jobs(
         "looked_at": str(MAX_LOOKED_AT),
         "lease_secs": str(lease_secs),
     }
-    row = _Leased(*(yield from fetch(Step(LEASE_JOBS, values)))[0])
-    jobs = [job for workunit in orjson.loads(row.workunits or "[]") for job in _jobs(app_id, workunit)]
+    [(text,)] = await fetch(Step(LEASE_JOBS, values))
+    row = _LEASED.decode(text)
+    jobs = [job for workunit in row.workunits or () for job in _jobs(app_id, workunit)]
     jobs.sort(key=lambda job: job.place)
     last = row.last_free if row.nfree == most else row.end if row.nlooked_at == MAX_LOOKED_AT else None
     return jobs, None if last is None else (last[0], last[1] + 1), row.nlooked_at < MAX_LOOKED_AT
 
 
-def _jobs(app_id: int, workunit: list[Any]) -> Iterator[ReadyJob]:
+def _jobs(app_id: int, workunit: _Workunit) -> Iterator[ReadyJob]:
     """The copies of a workunit."""
-    copies, holders, id_, *facts = workunit
-    details = JobDetails(*facts[6:])
-    for result_id, rank, place, name in copies:
-        job = Job(*[result_id, id_, app_id, name, *facts[:6], details])
-        yield ReadyJob(job, (rank, place), set(holders))
+    details = JobDetails(workunit.name, workunit.command_line, workunit.input_files, workunit.output_files)
+    for copy in workunit.copies:
+        job = Job(
+            id=copy.id,
+            workunit_id=workunit.id,
+            app_id=app_id,
+            name=copy.name,
+            fpops_est=workunit.fpops_est,
+            fpops_bound=workunit.fpops_bound,
+            memory_bytes=workunit.memory_bytes,
+            disk_bytes=workunit.disk_bytes,
+            delay_bound_secs=workunit.delay_bound_secs,
+            min_quorum=workunit.min_quorum,
+            details=details,
+        )
+        yield ReadyJob(job, (copy.rank, copy.place), set(workunit.holders))
 
 
 _caches: dict[int, JobCache] = {}
 """Of this process, by app."""
 
 
-def fill(known: Catalogue) -> Steps[None]:
+async def fill(known: Catalogue) -> None:
     """Fill the caches that are in use; outside of any transaction."""
     for app_id in known.apps:
         if app_id in _caches:
-            yield from _caches[app_id].fill_if_low(known)
+            await _caches[app_id].fill_if_low(known)
 
 
 def has_jobs(known: Catalogue) -> bool:

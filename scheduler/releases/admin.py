@@ -15,18 +15,19 @@ from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
-from django.utils.translation import gettext, override
+from django.utils.translation import gettext, gettext_lazy, override
 from unfold.admin import ModelAdmin
 
 from credit.models import AppVersion
 from portal.audit import proposals, two_persons
+from portal.languages.sentences import sentence
 from portal.people.access import signed_in
 from portal.people.fresh_login import needs_fresh_login
 from scheduler.engine.release_states import NotPossible, ReleaseAction
 from scheduler.models import PlanClass, ReleaseDraft
 from scheduler.programs import catalogue, code_signing
 from scheduler.programs.release import ReleaseError
-from scheduler.releases import drafts, rollout, second_person, steps, texts
+from scheduler.releases import drafts, rollout, second_person, steps
 from scheduler.releases.audience import read_audience, version_of
 from scheduler.releases.forms import FileForm, SignaturesForm, VersionForm, initial_of
 
@@ -121,7 +122,7 @@ class ReleasePages(ModelAdmin):
         api_version, user = draft.fields.get("api_version", ""), signed_in(request)
         return {
             "files": files,
-            "fault": texts.error(ReleaseError(drafts.fault(draft))),
+            "fault": drafts.fault(draft),
             "audience": read_audience(version_of(draft.fields), facts, api_version, user.pk, timezone.now()),
             "nunsigned": sum(not file.signature for file in files),
             "can_sign": code_signing.has_private_key(),
@@ -161,7 +162,7 @@ class ReleasePages(ModelAdmin):
         try:
             text = json.dumps(drafts.manifest(draft), indent=1)
         except ReleaseError as error:
-            messages.error(request, texts.error(error))
+            messages.error(request, str(error))
             return self._to_draft(pk)
         headers = {"Content-Disposition": f'attachment; filename="manifest_{pk}.json"'}
         return HttpResponse(text, content_type="application/json", headers=headers)
@@ -200,7 +201,7 @@ class ReleasePages(ModelAdmin):
             version = drafts.store(draft, action, signed_in(request), timezone.now(), with_volunteers=with_volunteers)
             self.log_change(request, draft, _in_english(version, action))
 
-        if self._try(request, store, texts.done(str(draft), action)):
+        if self._try(request, store, _done(str(draft), action)):
             return redirect("admin:scheduler_releasedraft_changelist")
         return self._to_draft(pk)
 
@@ -219,7 +220,7 @@ class ReleasePages(ModelAdmin):
         try:
             proposal = steps.proposal(version, steps.WITH_VOLUNTEERS if volunteers else action, signed_in(request))
         except NotPossible as error:
-            messages.error(request, texts.error(error))
+            messages.error(request, sentence(error.message))
             return redirect("admin:scheduler_releasedraft_changelist")
         if proposal is not None and two_persons.is_guarded(version, proposal):
             messages.error(
@@ -233,7 +234,7 @@ class ReleasePages(ModelAdmin):
         if proposal is not None:
             return redirect("admin:portal_change_step", proposals.keep(request.session, proposal))
         assert wanted is not None  # a roll-back withdraws
-        said = texts.done(version, wanted)
+        said = _done(version, wanted)
 
         @transaction.atomic
         def act() -> None:
@@ -279,8 +280,11 @@ class ReleasePages(ModelAdmin):
     def _try(self, request: HttpRequest, step: Callable[[], object], said: str = "") -> bool:
         try:
             step()
-        except (ReleaseError, NotPossible) as error:
-            messages.error(request, texts.error(error))
+        except ReleaseError as error:
+            messages.error(request, str(error))
+            return False
+        except NotPossible as error:
+            messages.error(request, sentence(error.message))
             return False
         if said:
             messages.success(request, said)
@@ -300,10 +304,24 @@ def _action(name: str) -> ReleaseAction:
     return ACTIONS[name]
 
 
+_DONE: Final = {
+    ReleaseAction.TEST: gettext_lazy("%(version)s is being tested: only testers’ computers get it."),
+    ReleaseAction.RELEASE: gettext_lazy("%(version)s is released to all computers."),
+    ReleaseAction.WITHDRAW: gettext_lazy(
+        "%(version)s is withdrawn: computers no longer get it. Running jobs continue."
+    ),
+}
+
+
+def _done(version: AppVersion | str, action: ReleaseAction) -> str:
+    """What has been done with a version."""
+    return str(_DONE[action]) % {"version": version}
+
+
 def _in_english(version: AppVersion, action: ReleaseAction) -> str:
     """For the log, whoever reads it."""
     with override("en"):
-        return texts.done(version, action)
+        return _done(version, action)
 
 
 def _signatures(form: SignaturesForm) -> dict[str, str]:
@@ -311,7 +329,9 @@ def _signatures(form: SignaturesForm) -> dict[str, str]:
     if not file:
         return drafts.parse_signatures(text)
     if file.size > drafts.MAX_SIGNATURES_NBYTES:
-        raise ReleaseError(f"Signatures have at most {drafts.MAX_SIGNATURES_NBYTES} bytes.")
+        raise ReleaseError(
+            gettext("Signatures have at most %(number)s bytes.") % {"number": drafts.MAX_SIGNATURES_NBYTES}
+        )
     read = file.read().decode("utf-8", "replace")
     if file.name.endswith(".sig"):
         return {file.name.removesuffix(".sig"): read}

@@ -20,8 +20,10 @@ from typing import Any, Final
 from django.core.files import File
 from django.core.files.storage import default_storage
 from django.db import transaction
+from django.utils.translation import gettext
 
 from credit.models import AppVersion
+from portal.languages.sentences import sentence
 from portal.models import User
 from portal.wire.purposes import read_content
 from portal.wire.signing import SigningError, clean_signature
@@ -43,19 +45,25 @@ def add_file(draft: ReleaseDraft, name: str, content: File[bytes], **uses: Any) 
     """Keep a program file; one of the same name is replaced, with its signature. Raises ReleaseError."""
     locked = _open(draft)
     if not is_name(name):
-        raise ReleaseError(f"{name[:200]!r} is not a name of {name_rule()}.")
+        raise ReleaseError(
+            gettext("%(name)s is not a name of %(rule)s.") % {"name": repr(name[:200]), "rule": sentence(name_rule())}
+        )
     if name in DESCRIPTIONS:
-        raise ReleaseError(f"{name}: a program file cannot have this name; it describes versions in folders.")
+        raise ReleaseError(
+            gettext("%(name)s: a program file cannot have this name; it describes versions in folders.")
+            % {"name": name}
+        )
     content.seek(0)
     given = read_content(content)
     if given.nbytes > MAX_FILE_NBYTES:
         raise ReleaseError(
-            f"{name}: {given.nbytes} bytes; the limit is {MAX_FILE_NBYTES}. The command accepts larger files."
+            gettext("%(name)s: %(size)s bytes; the limit is %(most)s. The command accepts larger files.")
+            % {"name": name, "size": given.nbytes, "most": MAX_FILE_NBYTES}
         )
     release.check_program(name, given)
     found = locked.files.filter(name=name).first()
     if found is None and locked.files.count() >= MAX_FILES_PER_JOB:
-        raise ReleaseError(f"A version has at most {MAX_FILES_PER_JOB} files.")
+        raise ReleaseError(gettext("A version has at most %(number)s files.") % {"number": MAX_FILES_PER_JOB})
     content.seek(0)
     path = default_storage.save(f"drafts/releases/{draft.pk}/{name}", content)
     if found is not None:
@@ -89,7 +97,7 @@ def _open(draft: ReleaseDraft) -> ReleaseDraft:
     """The draft, locked. ReleaseError if it was stored."""
     locked = ReleaseDraft.objects.select_for_update().get(pk=draft.pk)
     if locked.app_version_id is not None:
-        raise ReleaseError("This version is already stored. Its files never change: prepare another version.")
+        raise ReleaseError(gettext("This version is already stored. Its files never change: prepare another version."))
     return locked
 
 
@@ -173,8 +181,10 @@ def _public_key() -> str:
         return code_signing.code_signing_key_text()
     except FileNotFoundError as error:
         raise ReleaseError(
-            "This machine has no code-signing key yet. Make one with “manage.py prepare_project”, or put the public "
-            "key where CODE_SIGNING_KEY_PUBLIC says."
+            gettext(
+                "This machine has no code-signing key yet. Make one with “manage.py prepare_project”, or put the "
+                "public key where CODE_SIGNING_KEY_PUBLIC says."
+            )
         ) from error
 
 
@@ -187,7 +197,7 @@ def sign_here(draft: ReleaseDraft) -> int:
         release.check_program(name, content)
         signature = code_signing.sign_program(content)
         if signature is None:
-            raise ReleaseError("The private key is not on this machine. Sign the manifest where it is.")
+            raise ReleaseError(gettext("The private key is not on this machine. Sign the manifest where it is."))
         signatures[name] = signature
     return take_signatures(draft, signatures)
 
@@ -205,7 +215,7 @@ def take_signatures(draft: ReleaseDraft, signatures: Mapping[str, str]) -> int:
     signed: dict[int, DraftFile] = {}
     for name, text in signatures.items():
         if name not in by_name:
-            raise ReleaseError(f"{name[:200]}: this draft has no such file.")
+            raise ReleaseError(gettext("%(name)s: this draft has no such file.") % {"name": name[:200]})
         file = by_name[name]
         try:
             file.signature = clean_signature(text)
@@ -213,7 +223,10 @@ def take_signatures(draft: ReleaseDraft, signatures: Mapping[str, str]) -> int:
         except SigningError as error:
             raise ReleaseError(f"{name}: {error}") from error
         if not is_right:
-            raise ReleaseError(f"{name}: not the signature of this file by the project's key; clients would refuse it.")
+            raise ReleaseError(
+                gettext("%(name)s: not the signature of this file by the project's key; clients would refuse it.")
+                % {"name": name}
+            )
         signed[file.pk] = file
     DraftFile.objects.bulk_update(signed.values(), ["signature"])
     return len(signed)
@@ -222,14 +235,14 @@ def take_signatures(draft: ReleaseDraft, signatures: Mapping[str, str]) -> int:
 def parse_signatures(text: str) -> dict[str, str]:
     """Signatures by name, of the JSON that sign_manifest writes. Raises ReleaseError."""
     if len(text) > MAX_SIGNATURES_NBYTES:
-        raise ReleaseError(f"Signatures have at most {MAX_SIGNATURES_NBYTES} bytes.")
+        raise ReleaseError(gettext("Signatures have at most %(number)s bytes.") % {"number": MAX_SIGNATURES_NBYTES})
     try:
         given = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ReleaseError(f"This is not what sign_manifest writes: {error}") from error
+        raise ReleaseError(gettext("This is not what sign_manifest writes: %(reason)s") % {"reason": error}) from error
     signatures = given.get("signatures") if isinstance(given, dict) else None
     if not isinstance(signatures, dict) or not all(isinstance(value, str) for value in signatures.values()):
-        raise ReleaseError('This is not what sign_manifest writes: {"signatures": {NAME: TEXT, …}}.')
+        raise ReleaseError(gettext('This is not what sign_manifest writes: {"signatures": {NAME: TEXT, …}}.'))
     return signatures
 
 
@@ -247,15 +260,20 @@ def store(
     state = after(ReleaseState.DRAFT, action)
     if locked.app_version is not None:
         if (now_in := state_of(locked.app_version)) != state:
-            raise ReleaseError(f"This version is already stored. Its state is {now_in.name.lower()} and stays so.")
+            raise ReleaseError(
+                gettext("This version is already stored. Its state is %(state)s and stays so.")
+                % {"state": now_in.name.lower()}
+            )
         return locked.app_version
     signatures = {name: file.signature for name, file in names(locked).items()}
     if unsigned := [name for name, text in signatures.items() if not text]:
-        raise ReleaseError(f"{unsigned[0]} is not signed yet.")
+        raise ReleaseError(gettext("%(name)s is not signed yet.") % {"name": unsigned[0]})
     with unpacked(locked) as found:
         version, is_new = release.release_version(found, signatures)
     if not is_new:
-        raise ReleaseError(f"{version} was released before. Give it another version number.")
+        raise ReleaseError(
+            gettext("%(version)s was released before. Give it another version number.") % {"version": version}
+        )
     if state == ReleaseState.BETA:
         BetaTest.objects.create(app_version=version, begun_by=user, with_volunteers=with_volunteers, begun_at=now)
     log(version, state)

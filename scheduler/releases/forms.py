@@ -17,8 +17,8 @@ from unfold.widgets import (
 )
 
 from credit.models import PROCESSOR_TYPES, App, ProcessorType
+from portal.languages.sentences import sentence
 from scheduler.engine.limits import is_name, name_rule
-from scheduler.files import texts
 from scheduler.models import PlanClass
 from scheduler.programs.release import MAX_VERSION_NUM
 
@@ -125,7 +125,7 @@ class VersionForm(forms.Form):
     def _name(self, field: str) -> str:
         name: str = self.cleaned_data[field]
         if not is_name(name, 64):
-            raise forms.ValidationError(texts.name_rule(name_rule(64)))
+            raise forms.ValidationError(gettext("Use a name of %(rule)s.") % {"rule": sentence(name_rule(64))})
         return name
 
     def described(self) -> dict[str, Any]:

@@ -35,7 +35,7 @@ from portal.people.fresh_login import needs_fresh_login
 from scheduler.models import KeyChange
 from scheduler.programs import code_signing, key_change
 from scheduler.programs.key_change import KeyChangeError, Succession
-from scheduler.releases import second_person, texts
+from scheduler.releases import second_person
 
 PERMISSION: Final = "scheduler.add_keychange"
 MAX_ARCHIVE_NBYTES: Final = 8 << 20
@@ -60,31 +60,36 @@ class SignedForm(forms.Form):
         except (KeyChangeError, *_UNREADABLE) as error:
             raise forms.ValidationError(
                 gettext("This cannot be used: %(reason)s")
-                % {"reason": texts.error(error) or gettext("a file in it is cut off")}
+                % {"reason": str(error) or gettext("a file in it is cut off")}
             ) from error
 
 
 def read_archive(file: UploadedFile[bytes]) -> Succession:
     """What `key_change.write` wrote, in a ZIP archive, whatever the folder is called. Raises what zipfile raises."""
     if (file.size or 0) > MAX_ARCHIVE_NBYTES:
-        raise KeyChangeError(f"it has more than {MAX_ARCHIVE_NBYTES} bytes.")
+        raise KeyChangeError(gettext("it has more than %(number)s bytes.") % {"number": MAX_ARCHIVE_NBYTES})
     texts: dict[str, str] = {}
     with zipfile.ZipFile(file) as archive:
         entries = [entry for entry in archive.infolist() if not entry.is_dir()]
         if len(entries) > MAX_ENTRIES:
-            raise KeyChangeError(f"it has more than {MAX_ENTRIES} files.")
+            raise KeyChangeError(gettext("it has more than %(number)s files.") % {"number": MAX_ENTRIES})
         for entry in entries:
             name = PurePosixPath(entry.filename).name
             if entry.compress_type not in _METHODS:
-                raise KeyChangeError(f"{name[:80]} is compressed in another way than ZIP programs usually do.")
+                raise KeyChangeError(
+                    gettext("%(name)s is compressed in another way than ZIP programs usually do.") % {"name": name[:80]}
+                )
             with archive.open(entry) as content:
                 raw = content.read(MAX_ENTRY_NBYTES + 1)
             if len(raw) > MAX_ENTRY_NBYTES:
-                raise KeyChangeError(f"{name[:80]} has more than {MAX_ENTRY_NBYTES} bytes.")
+                raise KeyChangeError(
+                    gettext("%(name)s has more than %(number)s bytes.")
+                    % {"name": name[:80], "number": MAX_ENTRY_NBYTES}
+                )
             texts[name] = raw.decode("ascii")
     for name in (key_change.PUBLIC_NAME, key_change.SIGNATURE_NAME):
         if name not in texts:
-            raise KeyChangeError(f"there is no file {name} in it.")
+            raise KeyChangeError(gettext("there is no file %(name)s in it.") % {"name": name})
     programs = {name.removesuffix(".sig"): text for name, text in texts.items() if name.endswith(".sig")}
     return Succession(texts[key_change.PUBLIC_NAME].strip(), texts[key_change.SIGNATURE_NAME], programs)
 
@@ -116,7 +121,7 @@ class KeyPages(ReadOnlyAdmin):
             try:
                 count = self._take(request, form.cleaned_data["archive"])
             except KeyChangeError as error:
-                form.add_error("archive", _unchanged(texts.error(error)))
+                form.add_error("archive", _unchanged(str(error)))
             except FileNotFoundError as error:
                 form.add_error("archive", _unchanged(_no_key(error)))
             else:

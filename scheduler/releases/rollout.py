@@ -16,15 +16,16 @@ from django.db.models import QuerySet
 
 from credit.models import AppVersion
 from portal.audit import signed_log
+from portal.languages.messages import Message
+from portal.languages.sentences import sentence
 from portal.models import SignedEntry, User
 from scheduler.engine import release_states
-from scheduler.engine.release_states import NotPossible, ReleaseAction, ReleaseState
+from scheduler.engine.release_states import STATE_CODES, NotPossible, ReleaseAction, ReleaseState
 from scheduler.models import BetaTest
 from scheduler.programs import catalogue
-from scheduler.releases import texts
 
 if TYPE_CHECKING:
-    from django_stubs_ext import StrOrPromise
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +38,8 @@ class VersionRow:
     before: AppVersion | None
 
     @property
-    def state_label(self) -> StrOrPromise:
-        return texts.STATES[self.state]
+    def state_label(self) -> str:
+        return sentence(Message(STATE_CODES[self.state]))
 
 
 def state_of(version: AppVersion) -> ReleaseState:
@@ -86,7 +87,7 @@ def _before(version: AppVersion, alike: Iterable[AppVersion]) -> AppVersion:
             catalogue.version_facts(version), [catalogue.version_facts(each) for each in by_id.values()]
         )
     if found is None:
-        raise NotPossible("there is no older version to go back to, or this one is not released to all")
+        raise NotPossible(Message("no_older_version"))
     return by_id[found.id]
 
 

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import json
 from hashlib import sha256
-from typing import Any, Final
+from typing import Final
 
+from django.db.models import Model
 from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from credit.models import AppVersion
-from portal.audit import two_persons
 from portal.audit.proposals import Proposal
 from portal.audit.two_persons import Kind, Payload, StepRefused
+from portal.languages.sentences import sentence
 from portal.models import User
 from scheduler.engine.release_states import NotPossible, ReleaseAction
 from scheduler.models import ReleaseDraft
 from scheduler.programs import key_change
 from scheduler.programs.key_change import KeyChangeError, Succession
 from scheduler.programs.release import ReleaseError
-from scheduler.releases import drafts, rollout, texts
+from scheduler.releases import drafts, rollout
 
 RELEASE: Final = "release"
 NEW_KEY: Final = "new_key"
@@ -58,8 +59,10 @@ def _release(payload: Payload, asked_by: User) -> None:
         if draft is None or _digest(draft) != payload["digest"]:
             raise StepRefused(gettext("The version was changed since this was asked for. Ask again."))
         drafts.store(draft, ReleaseAction.RELEASE, asked_by, now)
-    except (ReleaseError, NotPossible) as error:
-        raise StepRefused(texts.error(error)) from error
+    except ReleaseError as error:
+        raise StepRefused(str(error)) from error
+    except NotPossible as error:
+        raise StepRefused(sentence(error.message)) from error
 
 
 def _release_lines(payload: Payload) -> list[tuple[str, str]]:
@@ -78,7 +81,7 @@ def _take_key(payload: Payload, asked_by: User) -> None:
     try:
         key_change.take(new, timezone.now())
     except KeyChangeError as error:
-        raise StepRefused(texts.error(error)) from error
+        raise StepRefused(str(error)) from error
 
 
 def _key_lines(payload: Payload) -> list[tuple[str, str]]:
@@ -88,14 +91,16 @@ def _key_lines(payload: Payload) -> list[tuple[str, str]]:
     ]
 
 
-def _guard(version: Any, proposal: Proposal) -> bool:
+def is_release(row: Model, proposal: Proposal) -> bool:
+    """Whether a change that was proposed in another way is a release to all, and is refused there."""
+    if not isinstance(row, AppVersion):
+        return False
     return proposal.operation in ("release:release", "release:roll_back_to_withdrawn") or (
         not proposal.operation and proposal.changes.get("is_deprecated", [None, None])[1] is False
     )
 
 
-def register() -> None:
-    """Called once, when the app is ready."""
-    two_persons.kinds[RELEASE] = Kind(_("Release to all"), "scheduler.release_appversion", _release, _release_lines)
-    two_persons.kinds[NEW_KEY] = Kind(_("New code-signing key"), "scheduler.add_keychange", _take_key, _key_lines)
-    two_persons.guards[AppVersion] = _guard
+STEPS: Final = {
+    RELEASE: Kind(_("Release to all"), "scheduler.release_appversion", _release, _release_lines),
+    NEW_KEY: Kind(_("New code-signing key"), "scheduler.add_keychange", _take_key, _key_lines),
+}

@@ -11,11 +11,12 @@ from django.utils.translation import gettext_lazy as _
 
 from credit.models import AppVersion
 from portal.audit.proposals import Proposal
-from portal.audit.steps import Operation, operations
+from portal.audit.steps import Operation
 from portal.audit.values import Line, lines
+from portal.languages.sentences import sentence
 from portal.models import Change, User
 from scheduler.engine.release_states import NotPossible, ReleaseAction, ReleaseState, after
-from scheduler.releases import rollout, texts
+from scheduler.releases import rollout
 from scheduler.releases.rollout import state_of
 
 RELEASE: Final = "scheduler.release_appversion"
@@ -73,7 +74,7 @@ def _notes(version: AppVersion, proposal: Proposal) -> list[str]:
         try:
             before = rollout.version_before(version)
         except NotPossible as error:
-            return [gettext("This cannot be done: %(reason)s.") % {"reason": texts.error(error)}]
+            return [gettext("This cannot be done: %(reason)s.") % {"reason": sentence(error.message)}]
         names = {"before": before, "version": version}
         found = [gettext("Computers get %(before)s again. Running jobs of %(version)s continue.") % names]
         if before.is_deprecated:
@@ -96,14 +97,14 @@ def _carry_out(version: AppVersion, proposal: Proposal) -> Change | None:
         if action in (ROLL_BACK, TO_WITHDRAWN):
             # The versions are locked: it stays the one that is sent again.
             if _roll_back_to(rollout.version_before(version)) != (action, proposal.subject):
-                raise NotPossible(str(_ANOTHER))
+                raise ValidationError(str(_ANOTHER))
             rollout.roll_back(version)
         else:
             user = User.objects.get(pk=proposal.subject or 0)
             with_volunteers = action == WITH_VOLUNTEERS
             rollout.act(version, ACTIONS[action], user, timezone.now(), with_volunteers=with_volunteers)
     except NotPossible as error:
-        raise ValidationError(texts.error(error)) from error
+        raise ValidationError(sentence(error.message)) from error
     return None  # saving the version keeps the change
 
 
@@ -127,6 +128,4 @@ def _operation(action: str) -> Operation:
     )
 
 
-def register() -> None:
-    """Called once, when the app is ready."""
-    operations.update({_PREFIX + action: _operation(action) for action in TITLES})
+OPERATIONS: Final = {_PREFIX + action: _operation(action) for action in TITLES}

@@ -31,17 +31,17 @@ def answer(request: ClientRequest) -> ClientReply | Steps[ClientReply]:
     return _answer(request)
 
 
-def _answer(request: ClientRequest) -> Steps[ClientReply]:
+async def _answer(request: ClientRequest) -> ClientReply:
     try:
         if len(request.body) > LONG_NBYTES:
-            yield from identify.check_key(authenticator_of(request.body[:LONG_NBYTES]))
+            await identify.check_key(authenticator_of(request.body[:LONG_NBYTES]))
         # The raw body, whatever its content type: clients call it a form, newer ones XML.
-        message = yield from parsed(partial(parse_request, request.body, is_cut=request.is_cut), len(request.body))
+        message = await parsed(partial(parse_request, request.body, is_cut=request.is_cut), len(request.body))
         message.address = request.address
-        return xml_reply((yield from rpc_answer.answer(message, now=timezone.now())))
+        return xml_reply(await rpc_answer.answer(message, now=timezone.now()))
     # Clients accept no error numbers here: they get a notice to show, and a time to wait.
     except identify.UnknownKey as unknown:
-        refused = yield from in_thread(identify.refusal, unknown)
+        refused = await in_thread(identify.refusal, unknown)
         # No other key helps an account that is blocked.
         wait_secs = WRONG_KEY_WAIT_SECS if refused is unknown else REFUSED_WAIT_SECS
         return xml_reply(render_refusal(str(refused), wait_secs), refused.error_num)
@@ -52,12 +52,12 @@ def _answer(request: ClientRequest) -> Steps[ClientReply]:
         return xml_reply(render_refusal(str(refused)), refused.error_num)
 
 
-def project_config(_request: ClientRequest) -> Steps[ClientReply]:
+async def project_config(_request: ClientRequest) -> ClientReply:
     """Answers the BOINC Manager's question when somebody chooses this project; without a database, too."""
     versions: Iterable[Version] = ()
     error_num = None
     try:
-        known = yield from catalogue.fresh()
+        known = await catalogue.fresh()
         versions = [version for app in known.apps for version in known.versions_by_app.get(app, ())]
     except (DatabaseError, psycopg.Error):
         # The Manager is told what this project is, and that it is down, while the database is.

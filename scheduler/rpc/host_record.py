@@ -10,23 +10,23 @@ from typing import Any
 from django.conf import settings
 
 from portal.computers.host_columns import client_columns, hardware_columns
+from portal.languages.messages import Message
 from portal.wire.hardware import Hardware, hardware_digest, names_containers, parse_hardware
 from scheduler.engine import copies
 from scheduler.engine.request import CPU, SchedulerRequest
-from scheduler.rpc.store import KnownHost
-from scheduler.rpc.writes import Changes
+from scheduler.rpc import dispatch, reports
+from scheduler.rpc.store import Account, KnownHost
+from scheduler.rpc.writes import HostChanges, jobs_of_day_columns
 
 
-def fill_host_record(
-    request: SchedulerRequest,
-    host: KnownHost,
-    named_jobs_until: float,
-    repeats: copies.Repeats,
-    work_asked_at: float,
-    reasons_given: list[str],
-    changes: Changes,
-) -> None:
-    """Fill in what `writes.write` keeps of the computer; ``reasons_given``: why nothing was sent."""
+def changes(
+    request: SchedulerRequest, account: Account, host: KnownHost, reasons_given: list[str], now: dt.datetime
+) -> HostChanges:
+    """What to keep of the computer; ``reasons_given``: why nothing was sent."""
+    named_until = reports.named_until(account, host, request, now)
+    repeats = reports.repeats(account, host, request)
+    is_looked_for = request.asks_for_jobs and not dispatch.asks_too_soon(request, account, now)
+    work_asked_at = now.timestamp() if is_looked_for else host.work_asked_at
     on, active, gpu_active = request.available_fractions
     digest = _digest(request)
     connected = request.time_stats.get("connected_frac")
@@ -36,15 +36,14 @@ def fill_host_record(
         "net_stats": request.net_stats,
         "disk_usage": request.disk_usage,
     }
-    changes.is_first = host.rpc_seqno is None
     # A client begins to count anew when it gets a number, and may then make a new CPID.
     is_new_number = host.id != request.hostid
     if is_new_number:
         repeats = copies.NO_REPEATS
-    changes.record = {
+    record = {
         "rpc_seqno": 0 if is_new_number else request.rpc_seqno,
         "cpids": [] if is_new_number else copies.seen(host.cpids, request.host.host_cpid),
-        "named_jobs_until": _moment(0.0 if is_new_number else named_jobs_until),
+        "named_jobs_until": _moment(0.0 if is_new_number else named_until),
         "repeated_seqno": repeats.seqno,
         "repeated_times": repeats.times,
         "work_asked_at": _moment(work_asked_at),
@@ -57,9 +56,10 @@ def fill_host_record(
         "statistics": statistics,
         "hardware_digest": f"\\x{digest}",
         "last_messages": reasons_given,
+        **jobs_of_day_columns(account.jobs_of_day),
     }
-    if digest != host.hardware_digest and request.host.raw:
-        changes.description = _columns(request)
+    is_described = digest != host.hardware_digest and bool(request.host.raw)
+    return HostChanges(record, host.rpc_seqno is None, _columns(request) if is_described else None)
 
 
 def _moment(secs: float) -> str | None:
@@ -99,7 +99,7 @@ def _columns(request: SchedulerRequest) -> dict[str, Any]:
     }
 
 
-def _cuts(hardware: Hardware) -> Iterator[str]:
+def _cuts(hardware: Hardware) -> Iterator[Message]:
     """Claims of the computer that are not believed when a job's peak FLOPS is computed (`credit.engine.flops`)."""
     gpus = [coproc for coproc in hardware.coprocs if coproc.type != CPU]
     claims = [
@@ -109,8 +109,8 @@ def _cuts(hardware: Hardware) -> Iterator[str]:
     ]
     for field, claimed, most in claims:
         if claimed is not None and claimed > most:
-            yield f"{field} is {claimed:g} and counts as {most:g}, the most that is believed"
+            yield Message("reported_above_believed", field=field, claimed=claimed, most=most)
     for gpu in gpus:
         flops = gpu.peak_flops or 0.0
         if not 0 < flops <= settings.AM_MAX_GPU_FLOPS:
-            yield f"{gpu.type} peak_flops is {flops:g}, so its speed is not known; tasks get average credit"
+            yield Message("reported_gpu_speed", field=f"{gpu.type} peak_flops", claimed=flops)

@@ -11,7 +11,7 @@ from typing import Final
 
 from django.db import connection
 
-from portal.clients.wants import Steps, in_thread
+from portal.clients.wants import in_thread
 from scheduler.engine.request import SchedulerRequest
 from scheduler.rpc import sql as rpc_sql
 from scheduler.rpc.store import Account
@@ -20,7 +20,7 @@ CLOCK_ERROR: Final = dt.timedelta(days=1)
 """Preferences from further in the future are not kept, as nothing could ever be newer."""
 
 
-def keep_newer(request: SchedulerRequest, account: Account, now: dt.datetime) -> Steps[None]:
+async def keep_newer(request: SchedulerRequest, account: Account, now: dt.datetime) -> None:
     """Keep the client's preferences if they are newer than those that are known, and this account's.
 
     Only from a strong key, as with the cross-project id: a computer that need not be trusted must not steer the others.
@@ -35,7 +35,7 @@ def keep_newer(request: SchedulerRequest, account: Account, now: dt.datetime) ->
     except UnicodeDecodeError:
         return
     if text and "\0" not in text:
-        yield from in_thread(_keep, request.preferences_at, text, account.user_id)
+        await in_thread(_keep, request.preferences_at, text, account.user_id)
 
 
 def _keep(mod_time: float, text: str, user_id: int) -> None:

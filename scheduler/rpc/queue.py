@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
 
 import orjson
 
-from portal.clients.wants import Query, Row, Step, Steps, fetch
-from scheduler.engine.facts import Job, JobDetails, JobQuery
+from portal.clients.wants import Query, Row, Step, fetch
+from scheduler.engine.facts import Job, JobQuery
 from scheduler.rpc import sql as rpc_sql
+from scheduler.rpc.rows import ELSEWHERE, PICKED, WAITING, Waiting
 
 
 def _as_json(queries: Sequence[JobQuery]) -> str:
@@ -25,7 +25,7 @@ def _as_text(value: float | Sequence[int]) -> str:
     return f"{{{','.join(map(str, value))}}}" if isinstance(value, Sequence) else str(value)
 
 
-def pick(user_id: int, queries: Sequence[JobQuery]) -> Steps[tuple[list[Job], dict[int, tuple[int, int]]]]:
+async def pick(user_id: int, queries: Sequence[JobQuery]) -> tuple[list[Job], dict[int, tuple[int, int]]]:
     """Lock jobs at the heads of the apps' queues; these in the queue's order, and by app where its queue begins now."""
     # As texts, since for numbers the driver would prepare another statement for each size.
     values = {"user_id": str(user_id)} | {
@@ -33,31 +33,18 @@ def pick(user_id: int, queries: Sequence[JobQuery]) -> Steps[tuple[list[Job], di
         for number, query in enumerate(queries)
         for name in rpc_sql.JOB_QUERY
     }
-    [(picked,)] = yield from fetch(Step(rpc_sql.pick(len(queries)), values))
+    [(picked,)] = await fetch(Step(rpc_sql.pick(len(queries)), values))
     jobs: list[Job] = []
     heads: dict[int, tuple[int, int]] = {}
-    for *facts, rank, begin in orjson.loads(picked or "[]"):
-        jobs.append(_job(facts))
-        heads[jobs[-1].app_id] = rank, begin
+    for each in PICKED.decode(picked or "null") or ():
+        jobs.append(each.job)
+        heads[each.job.app_id] = each.rank, each.place
     return jobs, heads
 
 
-def _job(facts: Sequence[Any]) -> Job:
-    return Job(*[*facts[:10], JobDetails(*facts[10:])])
-
-
-class Waiting(NamedTuple):
-    """How many jobs wait, of those that are looked at, and how many need more memory, disk or time than there is."""
-
-    njobs: int
-    memory: int
-    disk: int
-    deadline: int
-
-
-def pick_elsewhere(
+async def pick_elsewhere(
     user_id: int, short: Sequence[JobQuery], queries: Sequence[JobQuery], found: Sequence[Job]
-) -> Steps[tuple[list[Job], Waiting]]:
+) -> tuple[list[Job], Waiting]:
     """Lock jobs from elsewhere in queues whose heads have too few, and count the waiting jobs for all ``queries``."""
     values = {
         "user_id": str(user_id),
@@ -65,12 +52,13 @@ def pick_elsewhere(
         "apps": _as_json(queries),
         "found": f"{{{','.join(str(job.id) for job in found)}}}",
     }
-    [(picked, waiting)] = yield from fetch(Step(rpc_sql.PICK_ELSEWHERE, values))
-    return [_job(facts) for facts in orjson.loads(picked or "[]")], Waiting(*waiting)
+    [(text,)] = await fetch(Step(rpc_sql.PICK_ELSEWHERE, values))
+    row = ELSEWHERE.decode(text)
+    return row.jobs or [], row.waiting
 
 
 @dataclass(slots=True, eq=False)
-class DiagnosisQuery(Query):
+class DiagnosisQuery(Query[Waiting]):
     """Find out why nothing suits. It looks at so many jobs that no other request should wait for it."""
 
     queries: Sequence[JobQuery]
@@ -90,6 +78,6 @@ class DiagnosisQuery(Query):
         return [Step(rpc_sql.DIAGNOSE, {"apps": _as_json(diagnosis.queries)})]
 
     @staticmethod
-    def found(several: Sequence[DiagnosisQuery], rows: Sequence[Row]) -> list[Waiting]:
-        [(waiting,)] = rows
-        return [Waiting(*waiting)]
+    def results(several: Sequence[DiagnosisQuery], rows: Sequence[Row]) -> list[Waiting]:
+        [(text,)] = rows
+        return [WAITING.decode(text)]

@@ -18,11 +18,13 @@ from django.conf import settings
 from credit.engine import probation
 from credit.engine.probation import Ending
 from credit.engine.states import Outcome, ServerState
+from portal.languages.messages import Message
 from scheduler.engine import copies, outputs, versions
 from scheduler.engine.facts import AppFacts, Computer, Records, Version
 from scheduler.engine.request import ReportedResult, SchedulerRequest
 from scheduler.files.certificates import is_size_key
-from scheduler.rpc.store import Account, JobsOfDay, KnownHost, KnownResult
+from scheduler.rpc.rows import KnownResult
+from scheduler.rpc.store import Account, JobsOfDay, KnownHost
 
 CLIENT_DONE: Final = 5
 CLIENT_ABORTED: Final = 6
@@ -82,9 +84,7 @@ def _judged(known: KnownResult, said: ReportedResult, now: dt.datetime) -> Repor
     received = outputs.expected_and_received(known.output_files, known.name, known.uploads)
     faults = list(said.faults)
     has_finished = said.state == CLIENT_DONE and said.exit_status == 0
-    wrong = _wrong_files(said, received.outputs) if has_finished else []
-    if has_finished:
-        wrong += [f"{name} was not uploaded" for name in received.missing if not any(name in text for text in wrong)]
+    wrong = _wrong_files(said, received) if has_finished else []
     faults += wrong
     faults += _time_faults(known, said, now)
     row = {
@@ -102,30 +102,31 @@ def _judged(known: KnownResult, said: ReportedResult, now: dt.datetime) -> Repor
         "peak_swap_bytes": said.peak_swap_bytes,
         "peak_disk_bytes": said.peak_disk_bytes,
         "stderr_text": said.stderr_text,
-        "report_faults": [fault[:300] for fault in faults[:MAX_FAULTS]],
+        "report_faults": [fault.to_json() for fault in faults[:MAX_FAULTS]],
         "outputs": received.outputs,
         "output_digest": received.digest.hex() if received.outputs else None,
     }
     return Report(known, said, row, has_finished and not wrong)
 
 
-def _wrong_files(said: ReportedResult, received: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Files that the client could not upload, and files that arrived with other content than it says.
+def _wrong_files(said: ReportedResult, received: outputs.Received) -> list[Message]:
+    """Files that the client could not upload, that arrived with other content than it says, or that did not arrive.
 
     A client reports a refused upload as a success; only the file's own element says what happened.
     """
-    here = {file["name"]: file for file in received}
-    wrong = [f"{file.name} could not be uploaded: {file.error}" for file in said.files if file.error]
+    here = {file["name"]: file for file in received.outputs}
+    refused = {file.name: file.error for file in said.files if file.error}
+    wrong = [Message("output_refused", name=name, reason=error) for name, error in refused.items()]
     for file in said.files:
         if file.name in here and file.md5 and file.md5 != here[file.name]["md5"]:
-            wrong.append(f"{file.name} has another MD5 on the computer than here")
-    return wrong
+            wrong.append(Message("output_differs", name=file.name))
+    return wrong + [Message("output_missing", name=name) for name in received.missing if name not in refused]
 
 
-def _time_faults(known: KnownResult, said: ReportedResult, now: dt.datetime) -> list[str]:
+def _time_faults(known: KnownResult, said: ReportedResult, now: dt.datetime) -> list[Message]:
     out_secs = now.timestamp() - (known.sent_at or 0.0)
     if said.elapsed_secs is not None and said.elapsed_secs > out_secs:
-        return [f"final_elapsed_time is {said.elapsed_secs:.0f} s, but the job was out for {out_secs:.0f} s only"]
+        return [Message("reported_run_time", secs=round(said.elapsed_secs), most_secs=round(out_secs))]
     return []
 
 
@@ -212,7 +213,7 @@ def lost_row(known: KnownResult) -> dict[str, Any]:
         "id": known.id,
         "workunit_id": known.workunit_id,
         "outcome": int(Outcome.CLIENT_DETACHED),
-        "report_faults": ["The computer does not have this job any more"],
+        "report_faults": [Message("job_lost").to_json()],
         "outputs": [],
         "stderr_text": "",
     }

@@ -26,6 +26,7 @@ from django.db.models import Q
 from credit import functions
 from credit.models import App
 from credit.validator import partial_grants
+from portal.languages.messages import VERBATIM, Message
 from scheduler.engine.request import SchedulerRequest
 from scheduler.models import Trickle
 from scheduler.rpc.store import Account
@@ -43,14 +44,10 @@ MAX_TRIES: Final = 3
 # "tr", the first key of advisory locks; the second is the app's.
 LOCK: Final = 0x7472
 # The fault stored for a message whose function was called this often and never returned.
-_WITHOUT_END: Final = ("", *(f"Tries that did not end: {number}." for number in range(1, MAX_TRIES + 1)))
+_UNFINISHED: Final = "trickle_unfinished"
 Handler = Callable[[Trickle, dt.datetime], None]
 _ELAPSED: Final = re.compile(r"<elapsed_time>\s*([0-9.eE+]{1,32})\s*</elapsed_time>")
 _NAMED: Final = re.compile(r"<result_name>\s*([\w.-]{1,200})\s*</result_name>")
-NO_CREDIT_NOW: Final = (
-    "No credit is due now: the job is over, the run time was credited, the computer cannot have done more, "
-    "or the claim is too uncertain before the final report."
-)
 
 SOME_DROPPED: Final = (
     "A task sent more messages than this project accepts from a task in a day. Some were dropped; the task goes on."
@@ -62,7 +59,11 @@ SOME_UNREAD: Final = (
 
 
 class TrickleError(ValueError):
-    """Why a message is of no use; kept with it."""
+    """Why a message is of no use: words of the app's function, or a message. It is kept with the message."""
+
+    def __init__(self, why: str | Message) -> None:
+        super().__init__(str(why))
+        self.message = why if isinstance(why, Message) else Message(VERBATIM, text=why)
 
 
 def rows(request: SchedulerRequest, account: Account, host_id: int) -> list[dict[str, Any]]:
@@ -131,10 +132,10 @@ def _waiting(app: App) -> Iterator[int]:
     """The app's messages, the oldest first, and at last those whose function did not come back before."""
     waiting = Trickle.objects.filter(handled_at=None, result__app=app).order_by("id").values_list("pk", flat=True)
     last = 0
-    while pks := list(waiting.filter(fault="", pk__gt=last)[:BATCH]):
+    while pks := list(waiting.filter(fault__isnull=True, pk__gt=last)[:BATCH]):
         yield from pks
         last = pks[-1]
-    yield from list(waiting.exclude(fault="")[:BATCH])
+    yield from list(waiting.filter(fault__isnull=False)[:BATCH])
 
 
 def _lock(pk: int) -> Trickle | None:
@@ -149,12 +150,13 @@ def _begin(pk: int, now: dt.datetime) -> bool:
     trickle = _lock(pk)
     if trickle is None:
         return False
-    ntries = _WITHOUT_END.index(trickle.fault) if trickle.fault in _WITHOUT_END else 0
+    fault = trickle.fault
+    ntries = fault.args["number"] if fault is not None and fault.code == _UNFINISHED else 0
     if ntries == MAX_TRIES:
         log.error("trickle_given_up", trickle=pk)
-        _end(trickle, now, f"Given up: its function was called {MAX_TRIES} times and did not come back; see the log.")
+        _end(trickle, now, Message("trickle_abandoned", number=MAX_TRIES))
         return False
-    trickle.fault = _WITHOUT_END[ntries + 1]
+    trickle.fault = Message(_UNFINISHED, number=ntries + 1)
     trickle.save(update_fields=["fault"])
     return True
 
@@ -174,22 +176,22 @@ def _finish(pk: int, path: str, now: dt.datetime) -> None:
         with transaction.atomic():
             trickle = _lock(pk)
             if trickle is not None:
-                _end(trickle, now, "The function that takes this app's messages did not end in time.")
+                _end(trickle, now, Message("trickle_too_slow"))
 
 
-def _end(trickle: Trickle, now: dt.datetime, fault: str) -> None:
+def _end(trickle: Trickle, now: dt.datetime, fault: Message | None) -> None:
     trickle.handled_at, trickle.fault = now, fault
     trickle.save(update_fields=["handled_at", "fault"])
 
 
-def _fault_of(trickle: Trickle, path: str, now: dt.datetime) -> str:
-    """Call the function; return its error or an empty string. SoftTimeLimitExceeded if the task's time is up."""
+def _fault_of(trickle: Trickle, path: str, now: dt.datetime) -> Message | None:
+    """Call the function; return its error, if there is one. SoftTimeLimitExceeded if the task's time is up."""
     try:
         with transaction.atomic():
             handler: Handler = functions.load(functions.Kind.TRICKLE, path)
             handler(trickle, now)
     except TrickleError as error:
-        return str(error)[:200]
+        return error.message
     except SoftTimeLimitExceeded:
         raise
     except Exception as error:
@@ -197,8 +199,8 @@ def _fault_of(trickle: Trickle, path: str, now: dt.datetime) -> str:
             raise
         # A function of an app is not ours: its failure must not keep other messages waiting.
         log.exception("trickle_function_failed", function=path, trickle=trickle.pk)
-        return "The function that takes this app's messages failed; see the log."
-    return ""
+        return Message("trickle_failed")
+    return None
 
 
 def _is_ours(error: Exception) -> bool:
@@ -216,12 +218,12 @@ def grant_partial_credit(trickle: Trickle, now: dt.datetime) -> None:
     """
     elapsed, named = _ELAPSED.search(trickle.text), _NAMED.search(trickle.text)
     if elapsed is None or named is None:
-        raise TrickleError("There is no <elapsed_time> or no <result_name> in the message.")
+        raise TrickleError(Message("trickle_without_fields"))
     if trickle.result is None or named[1] != trickle.result.name:
-        raise TrickleError("The message names another job than the one that it comes from.")
+        raise TrickleError(Message("trickle_of_other_job"))
     try:
         secs = float(elapsed[1])
     except ValueError:
-        raise TrickleError("<elapsed_time> is not a number.") from None
+        raise TrickleError(Message("trickle_no_number")) from None
     if not partial_grants.grant_part(trickle.result.pk, secs, now):
-        raise TrickleError(NO_CREDIT_NOW)
+        raise TrickleError(Message("trickle_without_credit"))

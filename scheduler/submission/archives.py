@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO, Any, Final
 
+from portal.languages.messages import Message
 from scheduler.wire.job_fields import JobError, KeptContent
 from scheduler.wire.job_table import MAX_TABLE_NBYTES, Fault
 
@@ -54,17 +55,17 @@ class Entry:
                 return b"".join(iter(lambda: content.read(_PART_NBYTES), b""))
         except _DAMAGED as error:
             name = ascii(self.info.filename)[1:-1]
-            raise JobError("input_files", f"{name} is damaged in the archive: {error}") from error
+            raise JobError("input_files", Message("archive_input_damaged", name=name, reason=error)) from error
 
-    def check(self) -> str:
-        """What is wrong with its content; empty if nothing is."""
+    def check(self) -> Message | None:
+        """What is wrong with its content, if anything is."""
         try:
             with self.archive.open(self.info) as content:
                 while content.read(_PART_NBYTES):
                     pass
         except _DAMAGED as error:
-            return f"damaged in the archive: {error}"
-        return ""
+            return Message("archive_entry_damaged", reason=error)
+        return None
 
 
 @dataclass(slots=True)
@@ -98,7 +99,7 @@ def opened(file: IO[bytes]) -> Iterator[Archive]:
     try:
         packed = zipfile.ZipFile(bounded)
     except _DAMAGED as error:
-        yield Archive(faults=[Fault("", "", f"this is not a readable ZIP archive: {error}")])
+        yield Archive(faults=[Fault("", "", Message("archive_unreadable", reason=error))])
         return
     with packed:
         yield _read(packed)
@@ -110,17 +111,17 @@ def _read(packed: zipfile.ZipFile) -> Archive:
     entries = [info for info in packed.infolist() if not info.filename.endswith("/")]
     total = sum(info.file_size for info in entries)
     if len(entries) > MAX_ENTRIES:
-        archive.faults.append(Fault("", "", f"{len(entries)} files in the archive; the limit is {MAX_ENTRIES}"))
+        archive.faults.append(Fault("", "", Message("archive_files_limit", number=len(entries), most=MAX_ENTRIES)))
     elif total > MAX_UNPACKED_NBYTES:
-        message = f"unpacked they have {total} bytes; the limit is {MAX_UNPACKED_NBYTES}"
+        message = Message("archive_unpacked_limit", nbytes=total, most_nbytes=MAX_UNPACKED_NBYTES)
         archive.faults.append(Fault("", "", message))
     if archive.faults:
         return archive
     for info in entries:
-        if message := _fault(info):
-            archive.faults.append(Fault(ascii(info.filename[:MAX_PATH_CHARS])[1:-1], "", message))
+        if (wrong := _fault(info)) is not None:
+            archive.faults.append(Fault(ascii(info.filename[:MAX_PATH_CHARS])[1:-1], "", wrong))
         elif info.filename in archive.files:
-            archive.faults.append(Fault(info.filename, "", "twice in the archive"))
+            archive.faults.append(Fault(info.filename, "", Message("archive_twice")))
         else:
             archive.files[info.filename] = Entry(packed, info)
     if TABLE in archive.files:
@@ -128,31 +129,33 @@ def _read(packed: zipfile.ZipFile) -> Archive:
     return archive
 
 
-def _fault(info: zipfile.ZipInfo) -> str:
+def _fault(info: zipfile.ZipInfo) -> Message | None:
     mode = info.external_attr >> 16
     path = info.filename
     if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
-        return "not an ordinary file but a link or something similar"
+        return Message("archive_link")
     if info.flag_bits & 0x1:
-        return "encrypted"
+        return Message("archive_encrypted")
     # zipfile unpacks the others without a limit.
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        return "not compressed by the usual method (deflate)"
+        return Message("archive_method")
     if len(path) > MAX_PATH_CHARS or not path.isprintable() or any(blank in path for blank in " \\:"):
-        return f"not a path of at most {MAX_PATH_CHARS} printable characters without spaces, \\ and :"
+        return Message("archive_path", number=MAX_PATH_CHARS)
     if path.startswith("/") or any(part in ("", ".", "..") for part in path.split("/")):
-        return "its path leads out of the archive"
+        return Message("archive_path_outside")
     if info.file_size > MAX_ENTRY_NBYTES:
-        return f"{info.file_size} bytes; the limit is {MAX_ENTRY_NBYTES}"
-    return ""
+        return Message("file_limit", nbytes=info.file_size, most_nbytes=MAX_ENTRY_NBYTES)
+    return None
 
 
 def _take_table(archive: Archive) -> None:
     entry = archive.files.pop(TABLE)
     if entry.nbytes > MAX_TABLE_NBYTES:
-        archive.faults.append(Fault(TABLE, "", f"{entry.nbytes} bytes; the limit is {MAX_TABLE_NBYTES}"))
+        archive.faults.append(
+            Fault(TABLE, "", Message("file_limit", nbytes=entry.nbytes, most_nbytes=MAX_TABLE_NBYTES))
+        )
         return
     try:
         archive.table = entry.read().decode("utf-8-sig")
     except (JobError, UnicodeDecodeError) as error:
-        archive.faults.append(Fault(TABLE, "", f"not a text in UTF-8: {error}"))
+        archive.faults.append(Fault(TABLE, "", Message("no_utf8", reason=error)))

@@ -12,12 +12,13 @@ from django.db.models import QuerySet
 
 from credit.engine.states import WorkunitError
 from credit.models import Batch
+from portal.languages.messages import Message, MessageError
 from portal.models import User
 from scheduler.models import KeptOutput
 from scheduler.submission import sql
 
 
-class NotFinished(Exception):
+class NotFinished(MessageError):
     """A batch that still has jobs to do."""
 
 
@@ -103,7 +104,7 @@ def cancel(batch: Batch, now: dt.datetime, workunit_ids: list[int] | None = None
 def retire(batch: Batch) -> int:
     """Delete the kept outputs of a finished batch; how many. Raises NotFinished. Safe to repeat."""
     if not read_progress([batch])[0].is_finished:
-        raise NotFinished(f"Batch {batch.pk} still has jobs to do.")
+        raise NotFinished(Message("batch_unfinished", number=batch.pk))
     count = 0
     for output in KeptOutput.objects.filter(batch=batch).iterator():
         default_storage.delete(output.path)

@@ -10,8 +10,9 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from portal.languages.sentences import sentence
 from scheduler.models import SubmissionDraft
-from scheduler.submission import drafts, texts
+from scheduler.submission import drafts
 from scheduler.submission.forms import SHOWN_FIRST, JobsForm
 from scheduler.submission.views import submitter
 
@@ -52,8 +53,7 @@ def batch_draft(request: HttpRequest, pk: int) -> HttpResponse:
     if draft.batch is not None:
         return redirect("batch", draft.batch.pk)
     run = drafts.dry_run(draft)
-    faults = [texts.shown(fault) for fault in run.faults]
-    return render(request, "scheduler/batch_draft.html", {"draft": draft, "run": run, "faults": faults})
+    return render(request, "scheduler/batch_draft.html", {"draft": draft, "run": run, "faults": run.faults})
 
 
 @require_POST
@@ -64,7 +64,7 @@ def submit_draft(request: HttpRequest, pk: int) -> HttpResponse:
     try:
         batch = drafts.submit_draft(draft, timezone.now())
     except drafts.DraftError as error:
-        messages.error(request, gettext("Nothing was submitted. %(reason)s") % {"reason": texts.fault(str(error))})
+        messages.error(request, gettext("Nothing was submitted. %(reason)s") % {"reason": sentence(error.message)})
         return redirect("batch_draft", draft.pk)
     return redirect("batch", batch.pk)
 

@@ -17,10 +17,11 @@ from django.core.files.storage import default_storage
 from django.db import transaction
 
 from credit.models import App, Batch
+from portal.languages.messages import Message, MessageError
 from portal.models import User
 from scheduler.models import SubmissionDraft
 from scheduler.submission import archives, submit
-from scheduler.wire.job_fields import FIELDS, Job, JobError
+from scheduler.wire.job_fields import FIELDS, JobError, SubmittedJob
 from scheduler.wire.job_table import MAX_TABLE_NBYTES, Fault, JobTable, read_table
 
 MAX_UPLOAD_NBYTES: Final = 60 * 1024 * 1024
@@ -34,7 +35,7 @@ DEFAULT_FIELDS: Final = tuple(name for name in FIELDS if name not in ("name", "i
 _JOB: Final = re.compile(r"jobs\[(\d+)\]\.?(.*)", re.DOTALL)
 
 
-class DraftError(Exception):
+class DraftError(MessageError):
     """A draft that cannot be submitted: it has faults."""
 
 
@@ -42,7 +43,7 @@ class DraftError(Exception):
 class ShownJob:
     """A job of the dry run. ``place``: where it is in what was uploaded."""
 
-    place: str
+    place: str | Message
     name: str
     fields: Mapping[str, Any]
     inputs: list[str]
@@ -79,7 +80,7 @@ def keep(
 def dry_run(draft: SubmissionDraft) -> DryRun:
     """What submitting this draft would make. Changes nothing."""
     with _table(draft, checks=True) as table:
-        jobs: list[Job] = []
+        jobs: list[SubmittedJob] = []
         faults = table.faults[:MAX_FAULTS]
         if not faults:
             jobs, found = submit.check(draft.app, draft.defaults, table.jobs, MAX_FAULTS)
@@ -110,7 +111,7 @@ def submit_draft(draft: SubmissionDraft, now: dt.datetime) -> Batch:
         return locked.batch
     with _table(locked, checks=False) as table:
         if table.faults:
-            raise DraftError(str(table.faults[0]))
+            raise DraftError(table.faults[0].whole())
         try:
             locked.batch, _ = submit.submit(
                 locked.app,
@@ -122,7 +123,7 @@ def submit_draft(draft: SubmissionDraft, now: dt.datetime) -> Batch:
                 now=now,
             )
         except JobError as error:
-            raise DraftError(str(_fault(error, table.places))) from error
+            raise DraftError(_fault(error, table.places).whole()) from error
     locked.save(update_fields=["batch"])
     return locked.batch
 
@@ -151,7 +152,7 @@ def _table(draft: SubmissionDraft, *, checks: bool) -> Iterator[JobTable]:
         try:
             file = stack.enter_context(default_storage.open(draft.path, "rb"))
         except FileNotFoundError:
-            yield JobTable(faults=[Fault("", "", "the upload is no longer here; upload it again")])
+            yield JobTable(faults=[Fault("", "", Message("upload_gone"))])
             return
         if not draft.is_archive:
             yield _of_text(file.read(MAX_TABLE_NBYTES + 1))
@@ -162,11 +163,11 @@ def _table(draft: SubmissionDraft, *, checks: bool) -> Iterator[JobTable]:
 
 def _of_text(raw: bytes) -> JobTable:
     if len(raw) > MAX_TABLE_NBYTES:
-        return JobTable(faults=[Fault("", "", f"the table is too long; the limit is {MAX_TABLE_NBYTES} bytes")])
+        return JobTable(faults=[Fault("", "", Message("table_limit", nbytes=MAX_TABLE_NBYTES))])
     try:
         return read_table(raw.decode("utf-8-sig"), {})
     except UnicodeDecodeError as error:
-        return JobTable(faults=[Fault("", "", f"the table is not a text in UTF-8: {error}")])
+        return JobTable(faults=[Fault("", "", Message("table_no_text", reason=error))])
 
 
 def _of_archive(archive: archives.Archive, open_name: str, *, checks: bool) -> JobTable:
@@ -182,7 +183,7 @@ def _of_archive(archive: archives.Archive, open_name: str, *, checks: bool) -> J
     return JobTable(jobs=jobs, places=list(archive.files))
 
 
-def _fault(error: JobError, places: list[str]) -> Fault:
+def _fault(error: JobError, places: list[str | Message]) -> Fault:
     """The same error, by where it is in what was uploaded."""
     found = _JOB.fullmatch(error.field)
     if found is None:

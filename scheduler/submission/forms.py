@@ -11,8 +11,8 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from credit.models import App
+from portal.languages.sentences import sentence
 from scheduler.engine.limits import is_name, name_rule
-from scheduler.files import texts
 from scheduler.submission.drafts import DEFAULT_FIELDS, MAX_UPLOAD_NBYTES
 from scheduler.wire.job_table import field_value
 
@@ -97,7 +97,7 @@ class JobsForm(forms.Form):
     def clean_open_name(self) -> str:
         name: str = self.cleaned_data["open_name"] or "in"
         if not is_name(name):
-            raise forms.ValidationError(texts.name_rule(name_rule()))
+            raise forms.ValidationError(gettext("Use a name of %(rule)s.") % {"rule": sentence(name_rule())})
         return name
 
     def clean_file(self) -> Any:

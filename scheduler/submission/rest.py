@@ -146,7 +146,7 @@ class BatchesView(JobsView):
                 now=timezone.now(),
             )
         except JobError as error:
-            raise serializers.ValidationError({error.field: [error.message]}) from error
+            raise serializers.ValidationError({error.field: [str(error.message)]}) from error
         return Response(_batch_result(batch, batches.read_progress([batch])[0]), status=201 if is_new else 200)
 
 

@@ -12,6 +12,7 @@ from django.db.models import F, QuerySet
 
 from credit.engine.states import WorkunitError
 from credit.models import Batch, Workunit
+from portal.languages.messages import Message, MessageError
 from scheduler.models import ArchivedWorkunit, StoredFile
 from scheduler.submission import batches
 from scheduler.submission.submit import RETRY, submit
@@ -20,7 +21,7 @@ from scheduler.wire.job_fields import FIELDS, JobError, KeptContent
 _COLUMNS: Final = tuple(name for name in FIELDS if name not in ("name", "input_files"))
 
 
-class NothingToRetry(Exception):
+class NothingToRetry(MessageError):
     """A batch that has open jobs, or no failed ones whose inputs are still here."""
 
 
@@ -36,7 +37,7 @@ class _Stored:
             with default_storage.open(self.path, "rb") as file:
                 return bytes(file.read())
         except FileNotFoundError as error:
-            raise JobError("input_files", f"the storage has lost {self.path}") from error
+            raise JobError("input_files", Message("storage_lost", name=self.path)) from error
 
 
 def failed(batch: Batch) -> QuerySet[Workunit]:
@@ -65,10 +66,10 @@ def retry_failed(batch: Batch, now: dt.datetime) -> Batch:
     if (first := Batch.objects.filter(request_id=request_id).first()) is not None:
         return first
     if not batches.read_progress([batch])[0].is_finished:
-        raise NothingToRetry(f"Batch {batch.pk} still has jobs to do.")
+        raise NothingToRetry(Message("batch_unfinished", number=batch.pk))
     jobs = _jobs(batch)
     if not jobs:
-        raise NothingToRetry(f"Batch {batch.pk} has no failed jobs that can be submitted again.")
+        raise NothingToRetry(Message("batch_without_failures", number=batch.pk))
     again, _ = submit(
         batch.app,
         {},

@@ -13,11 +13,13 @@ from django.utils.translation import gettext, ngettext
 from django.views.decorators.http import require_POST, require_safe
 
 from credit.models import Batch
+from portal.languages.sentences import sentence
 from portal.models import User
 from portal.people.access import signed_in
+from portal.web.parameters import unknown_parameters
 from scheduler.files.views import send
 from scheduler.models import KeptOutput
-from scheduler.submission import batches, output_archive, retry, texts
+from scheduler.submission import batches, output_archive, retry
 from scheduler.submission.job_reads import JOB_STATES, read_jobs
 from scheduler.wire.job_fields import JobError
 
@@ -89,7 +91,7 @@ def batch_jobs(request: HttpRequest, pk: int) -> HttpResponse:
     batch = _batch(request, pk)
     state = request.GET.get("state", "")
     after = request.GET.get("after", "0")
-    problems = []
+    problems = unknown_parameters(request.GET, ("state", "after"))
     if state not in ("", *JOB_STATES):
         problems.append(
             gettext("There are no jobs in the state “%(text)s”. States are: %(known)s. Jobs in all states are shown.")
@@ -154,7 +156,7 @@ def retry_batch(request: HttpRequest, pk: int) -> HttpResponse:
     try:
         again = retry.retry_failed(batch, timezone.now())
     except (retry.NothingToRetry, JobError) as error:
-        messages.error(request, gettext("Nothing was submitted. %(reason)s") % {"reason": texts.fault(str(error))})
+        messages.error(request, gettext("Nothing was submitted. %(reason)s") % {"reason": sentence(error.message)})
         return redirect("batch", pk)
     total = retry.failed(batch).count() + retry.count_archived(batch)
     if again.nworkunits < total:
@@ -175,7 +177,7 @@ def retire_batch(request: HttpRequest, pk: int) -> HttpResponse:
     try:
         count = batches.retire(_own_batch(request, pk))
     except batches.NotFinished as error:
-        messages.error(request, gettext("Nothing was deleted. %(reason)s") % {"reason": texts.fault(str(error))})
+        messages.error(request, gettext("Nothing was deleted. %(reason)s") % {"reason": sentence(error.message)})
     else:
         messages.success(request, gettext("Output files deleted: %(number)s.") % {"number": count})
     return redirect("batch", pk)

@@ -55,13 +55,13 @@ def login_token_lookup(request: ClientRequest) -> Steps[ClientReply]:
     return _answer(login_tokens.look_up, request)
 
 
-def result_status(request: ClientRequest) -> Steps[ClientReply]:
+async def result_status(request: ClientRequest) -> ClientReply:
     given = parameters(request, results.MAX_NAMES_CHARS)
-    return (yield from in_thread(_run, results.status, Asked(given, request.address)))
+    return await in_thread(_run, results.status, Asked(given, request.address))
 
 
-def _answer(use_case: UseCase, request: ClientRequest) -> Steps[ClientReply]:
-    return (yield from in_thread(_run, use_case, Asked(parameters(request), request.address)))
+async def _answer(use_case: UseCase, request: ClientRequest) -> ClientReply:
+    return await in_thread(_run, use_case, Asked(parameters(request), request.address))
 
 
 def _run(use_case: UseCase, asked: Asked) -> ClientReply:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from credit.engine.rules import MAX_CREDIT
+from portal.languages.messages import Message
 from scheduler.engine.limits import MAX_FILE_NBYTES, MAX_FILES_PER_JOB, MAX_JOBS_PER_SUBMISSION, is_name, name_rule
 
 MAX_FLOPS_COUNT: Final = 1e25
@@ -39,7 +40,7 @@ FIELDS: Final = (*_FLOPS, *_COUNTS, "credit", "command_line", "input_files", "ou
 class JobError(ValueError):
     """A submission that cannot be taken; ``field`` names the place."""
 
-    def __init__(self, field: str, message: str) -> None:
+    def __init__(self, field: str, message: Message) -> None:
         super().__init__(f"{field}: {message}")
         self.field = field
         self.message = message
@@ -71,7 +72,7 @@ class InputFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class SubmittedJob:
     """A workunit to be made. ``fields``: columns of the table by name; ``name``: what its own name ends with."""
 
     name: str
@@ -81,18 +82,18 @@ class Job:
 
 def read_jobs(
     defaults: object, jobs: object, base: Mapping[str, Any], most_faults: int = 1
-) -> tuple[list[Job], list[JobError]]:
+) -> tuple[list[SubmittedJob], list[JobError]]:
     """The jobs of a submission, and what is wrong with others: no more is looked at after this many faults.
 
     ``base``: counts (but ``target_nresults``) and ``command_line`` where nobody says.
     """
     if not isinstance(jobs, list) or not 1 <= len(jobs) <= MAX_JOBS_PER_SUBMISSION:
-        return [], [JobError("jobs", f"a list of 1 to {MAX_JOBS_PER_SUBMISSION} jobs")]
+        return [], [JobError("jobs", Message("no_list_of_jobs", number=MAX_JOBS_PER_SUBMISSION))]
     try:
         common = {**base, **_checked(defaults, "defaults")}
     except JobError as error:
         return [], [error]
-    made: dict[str, Job] = {}
+    made: dict[str, SubmittedJob] = {}
     faults: list[JobError] = []
     for n, job in enumerate(jobs):
         if len(faults) >= most_faults:
@@ -100,19 +101,17 @@ def read_jobs(
         try:
             one = _job({"name": str(n), **common, **_checked(job, f"jobs[{n}]")}, f"jobs[{n}]")
             if one.name in made:
-                raise JobError(
-                    f"jobs[{n}].name", f"{one.name} is the name of another job; jobs without a name are numbered"
-                )
+                raise JobError(f"jobs[{n}].name", Message("job_name_twice", name=one.name))
             made[one.name] = one
         except JobError as error:
             faults.append(error)
     return list(made.values()), faults
 
 
-def _job(fields: dict[str, Any], where: str) -> Job:
+def _job(fields: dict[str, Any], where: str) -> SubmittedJob:
     for name in ("fpops_est", "output_files"):
         if name not in fields:
-            raise JobError(f"{where}.{name}", "missing, here and in the defaults")
+            raise JobError(f"{where}.{name}", Message("field_missing"))
     # BOINC's own tools allow a job a hundred times its estimate where nothing is said.
     fields.setdefault("fpops_bound", max(fields["fpops_est"], min(fields["fpops_est"] * 100, MAX_FLOPS_COUNT / 10)))
     fields.setdefault("target_nresults", fields["min_quorum"])
@@ -123,14 +122,14 @@ def _job(fields: dict[str, Any], where: str) -> Job:
         ("min_quorum", "max_success_results"),
     ):
         if fields[low] > fields[high]:
-            raise JobError(f"{where}.{high}", f"{fields[high]:g} is less than {low}, {fields[low]:g}")
+            raise JobError(f"{where}.{high}", Message("less_than", value=fields[high], name=low, least=fields[low]))
     inputs = fields.pop("input_files", ())
-    return Job(fields.pop("name"), fields, inputs)
+    return SubmittedJob(fields.pop("name"), fields, inputs)
 
 
 def _checked(given: object, where: str) -> dict[str, Any]:
     if not isinstance(given, dict):
-        raise JobError(where, "not a table of fields")
+        raise JobError(where, Message("no_table_of_fields"))
     return {name: _value(name, value, f"{where}.{name}") for name, value in given.items()}
 
 
@@ -139,60 +138,60 @@ def _value(name: str, value: object, where: str) -> Any:
         return _count(value, *_COUNTS[name], where)
     if name in _FLOPS:
         if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value < MAX_FLOPS_COUNT:
-            raise JobError(where, f"not a number from 1 to below {MAX_FLOPS_COUNT:g}")
+            raise JobError(where, Message("no_number_of_flops", most=MAX_FLOPS_COUNT))
         return float(value)
     if name == "credit":
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_CREDIT:
-            raise JobError(where, f"not a number from 0 to {MAX_CREDIT:g}")
+            raise JobError(where, Message("no_credit", most=MAX_CREDIT))
         return float(value)
     if name == "command_line":
         if not isinstance(value, str) or len(value) > 2000 or not value.isprintable():
-            raise JobError(where, "not a line of at most 2000 characters")
+            raise JobError(where, Message("no_command_line"))
         return value
     if name == "name":
         if not isinstance(value, str) or not is_name(value, MAX_JOB_NAME_CHARS):
-            raise JobError(where, f"not a name of {name_rule(MAX_JOB_NAME_CHARS)}")
+            raise JobError(where, Message("no_name", rule=name_rule(MAX_JOB_NAME_CHARS)))
         return value
     if name == "input_files":
         return tuple(_input(file, f"{where}[{n}]") for n, file in enumerate(_files(value, where)))
     if name == "output_files":
         return [_output(file, f"{where}[{n}]") for n, file in enumerate(_files(value, where))]
-    raise JobError(ascii(where[:200])[1:-1], f"unknown. Known: {', '.join(FIELDS)}")
+    raise JobError(ascii(where[:200])[1:-1], Message("unknown_field", names=FIELDS))
 
 
 def _count(value: object, low: int, high: int, where: str) -> int:
     if isinstance(value, float) and math.isfinite(value) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise JobError(where, f"not a whole number from {low} to {high}")
+        raise JobError(where, Message("no_whole_number", low=low, high=high))
     return value
 
 
 def _files(value: object, where: str) -> list[object]:
     if not isinstance(value, list) or len(value) > MAX_FILES_PER_JOB:
-        raise JobError(where, f"not a list of at most {MAX_FILES_PER_JOB} files")
+        raise JobError(where, Message("no_list_of_files", number=MAX_FILES_PER_JOB))
     return value
 
 
 def _table(value: object, known: set[str], where: str) -> dict[str, Any]:
     if not isinstance(value, dict) or not set(value) <= known:
-        raise JobError(where, f"not a table of {', '.join(sorted(known))}")
+        raise JobError(where, Message("no_table_of", names=sorted(known)))
     return value
 
 
 def _name(table: Mapping[str, Any], field: str, where: str) -> str:
     name = table.get(field)
     if not isinstance(name, str) or not is_name(name):
-        raise JobError(f"{where}.{field}", f"not a name of {name_rule()}")
+        raise JobError(f"{where}.{field}", Message("no_name", rule=name_rule()))
     return name
 
 
 def _input(value: object, where: str) -> InputFile:
     table = _table(value, {"open_name", "name", "content"}, where)
     if ("name" in table) == ("content" in table):
-        raise JobError(where, "give either the name of a stored file or a content")
+        raise JobError(where, Message("name_or_content"))
     open_name = _name(table, "open_name", where)
     if "name" in table:
         return InputFile(open_name, _name(table, "name", where))
@@ -200,9 +199,9 @@ def _input(value: object, where: str) -> InputFile:
     if callable(getattr(content, "read", None)):  # of an archive; JSON has no such thing
         return InputFile(open_name, content=content)
     if not isinstance(content, str) or len(content) > MAX_CONTENT_CHARS:
-        raise JobError(f"{where}.content", f"not a text of at most {MAX_CONTENT_CHARS} characters")
+        raise JobError(f"{where}.content", Message("no_text", number=MAX_CONTENT_CHARS))
     if not _is_text(content):
-        raise JobError(f"{where}.content", "not a text: it has half of a character")
+        raise JobError(f"{where}.content", Message("half_a_character"))
     return InputFile(open_name, content=content)
 
 
@@ -219,7 +218,7 @@ def _output(value: object, where: str) -> dict[str, Any]:
     table = _table(value, {"open_name", "max_nbytes", "optional"}, where)
     optional = table.get("optional", False)
     if not isinstance(optional, bool):
-        raise JobError(f"{where}.optional", "neither true nor false")
+        raise JobError(f"{where}.optional", Message("no_boolean"))
     return {
         "open_name": _name(table, "open_name", where),
         "max_nbytes": _count(table.get("max_nbytes"), 1, MAX_FILE_NBYTES, f"{where}.max_nbytes"),

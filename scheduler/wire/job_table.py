@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from io import StringIO
 from typing import Any, Final
 
+from portal.languages.messages import Message, at_place
 from scheduler.engine.limits import MAX_JOBS_PER_SUBMISSION
 from scheduler.wire.job_fields import FIELDS, KeptContent
 
@@ -29,14 +30,18 @@ _DECIMAL: Final = re.compile(r"[+-]?([0-9]{1,30}\.?[0-9]{0,30}|\.[0-9]{1,30})([e
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What is wrong with a table or an archive. ``place``: such as "line 7"; empty: all of it."""
+    """What is wrong with a table or an archive. ``place``: a line, or a file; empty: all of it."""
 
-    place: str
+    place: str | Message
     field: str
-    message: str
+    message: Message
 
     def __str__(self) -> str:
-        return ": ".join(part for part in (self.place, self.field, self.message) if part)
+        return str(self.whole())
+
+    def whole(self) -> Message:
+        """The message behind its place and field."""
+        return at_place(self.place, at_place(self.field, self.message))
 
 
 @dataclass(slots=True)
@@ -44,7 +49,7 @@ class JobTable:
     """Jobs as `read_jobs` takes them, and where each comes from."""
 
     jobs: list[dict[str, Any]] = field(default_factory=list)
-    places: list[str] = field(default_factory=list)
+    places: list[str | Message] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
 
 
@@ -66,18 +71,24 @@ def read_table(text: str, files: Mapping[str, KeptContent]) -> JobTable:
                 if table.faults:
                     return table
             elif len(table.jobs) == MAX_JOBS_PER_SUBMISSION:
-                table.faults.append(Fault(f"line {rows.line_num}", "", f"more than {MAX_JOBS_PER_SUBMISSION} jobs"))
+                table.faults.append(
+                    Fault(
+                        Message("table_line", number=rows.line_num),
+                        "",
+                        Message("too_many_jobs", number=MAX_JOBS_PER_SUBMISSION),
+                    )
+                )
                 return table
             elif len(cells) > len(columns):
-                message = f"{len(cells)} cells, but the first line names {len(columns)} columns"
-                table.faults.append(Fault(f"line {rows.line_num}", "", message))
+                message = Message("too_many_cells", number=len(cells), wanted=len(columns))
+                table.faults.append(Fault(Message("table_line", number=rows.line_num), "", message))
             else:
                 table.jobs.append(_job(dict(zip(columns, cells, strict=False)), files))
-                table.places.append(f"line {rows.line_num}")
+                table.places.append(Message("table_line", number=rows.line_num))
     except csv.Error as error:
-        table.faults.append(Fault(f"line {rows.line_num}", "", f"not comma-separated values: {error}"))
+        table.faults.append(Fault(Message("table_line", number=rows.line_num), "", Message("no_csv", reason=error)))
     if columns is None and not table.faults:
-        table.faults.append(Fault("", "", "the table is empty; its first line names the columns"))
+        table.faults.append(Fault("", "", Message("table_empty")))
     return table
 
 
@@ -90,8 +101,15 @@ def _delimiter(text: str) -> str:
 def _wrong_columns(columns: list[str]) -> list[Fault]:
     unknown = [name for name in columns if name not in FIELDS]
     if unknown:
-        return [Fault("line 1", ascii(name[:40])[1:-1], f"unknown. Known: {', '.join(FIELDS)}") for name in unknown[:5]]
-    return [Fault("line 1", name, "named twice") for name, number in Counter(columns).items() if number > 1]
+        return [
+            Fault(Message("table_line", number=1), ascii(name[:40])[1:-1], Message("unknown_field", names=FIELDS))
+            for name in unknown[:5]
+        ]
+    return [
+        Fault(Message("table_line", number=1), name, Message("named_twice"))
+        for name, number in Counter(columns).items()
+        if number > 1
+    ]
 
 
 def _job(cells: Mapping[str, str], files: Mapping[str, KeptContent]) -> dict[str, Any]:

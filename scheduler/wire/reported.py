@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 from credit.engine.rules import MIN_ELAPSED_SECS
+from portal.languages.messages import Message
 from portal.wire.scanner import ProtocolError, TagScanner, as_float, as_int, clip, float_or_none
 from scheduler.engine.request import ReportedFile, ReportedResult, SchedulerRequest, TrickleUp
 from scheduler.wire.request_fields import END, MAX_BYTES, MAX_FLOPS, MAX_INT, MAX_NAME, MAX_SECS, NAMES
@@ -93,7 +94,7 @@ def _noted_int(result: ReportedResult, name: str, raw: bytes, low: int, high: in
         # Windows clients print exit codes of the system as unsigned.
         return as_int(name, raw, low, 2**32 - 1 if high == MAX_INT else high)
     except ProtocolError as error:
-        result.faults.append(f"{error.field} is {error.limit_or_reason}")
+        result.faults.append(Message("reported_no_integer", field=error.field, low=low, high=high))
         return -1
 
 
@@ -104,7 +105,7 @@ def _noted(result: ReportedResult, name: str, values: dict[bytes, bytes], high: 
     try:
         return as_float(name, raw, 0, high)
     except ProtocolError as error:
-        result.faults.append(f"{error.field} is {error.limit_or_reason}")
+        result.faults.append(Message("reported_no_number", field=error.field, low=0, high=float(high)))
         return None
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 from xml.sax.saxutils import escape
 
-from portal.clients.wants import ReadBody, Steps
+from portal.clients.wants import ReadBody
 from portal.wire.scanner import Limits, ProtocolError, TagScanner, as_int, as_text
 from scheduler.engine.limits import MAX_FILE_NBYTES
 
@@ -51,11 +51,11 @@ class Head(NamedTuple):
     start: bytes
 
 
-def read_head() -> Steps[Head]:
+async def read_head() -> Head:
     """A message without the mark is a head only. Raises ProtocolError when there is none in MAX_HEAD_NBYTES."""
     start = b""
     while len(start) < MAX_HEAD_NBYTES:
-        piece: bytes = yield ReadBody(_PIECE_NBYTES)
+        piece = await ReadBody(_PIECE_NBYTES)
         start += piece
         text, mark, data = start.partition(_DATA)
         if mark or not piece:

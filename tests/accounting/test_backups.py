@@ -147,6 +147,7 @@ def finished_at(backups: Backups) -> float:
     return dt.datetime.fromisoformat(backups.bases()[-1]).timestamp()
 
 
+@pytest.mark.system
 def test_backups_that_are_no_longer_needed_go_with_their_wal(tmp_path: Path) -> None:
     with OwnServer() as server:
         metrics = tmp_path / "backup.prom"
@@ -181,6 +182,7 @@ def stored(folder: Path, finished_at: str) -> Backups:
     return backups
 
 
+@pytest.mark.system
 def test_the_check_fails_if_a_backup_or_the_wal_is_old(tmp_path: Path) -> None:
     assert "is older than 26 hours" in stored(tmp_path / "old", "2026-03-01T01:30:00Z").refuse("check")[1]
     now = f"{dt.datetime.now(dt.UTC):%Y-%m-%dT%H:%M:%SZ}"
@@ -190,6 +192,7 @@ def test_the_check_fails_if_a_backup_or_the_wal_is_old(tmp_path: Path) -> None:
     assert "there is no base backup" in empty.refuse("check")[1]
 
 
+@pytest.mark.system
 def test_a_restore_is_refused_that_cannot_be_right(tmp_path: Path) -> None:
     backups = stored(tmp_path / "backups", "2026-03-01T01:30:00Z")
     target = tmp_path / "data"
@@ -201,6 +204,7 @@ def test_a_restore_is_refused_that_cannot_be_right(tmp_path: Path) -> None:
     assert "is not empty" in backups.refuse("restore", str(target))[1]
 
 
+@pytest.mark.system
 def test_a_file_of_the_wal_that_cannot_be_read_stops_a_recovery_instead_of_ending_it(tmp_path: Path) -> None:
     backups = stored(tmp_path / "backups", "2026-03-01T01:30:00Z")
     segment, target = "000000010000000000000001", tmp_path / "target"

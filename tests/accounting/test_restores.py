@@ -58,6 +58,7 @@ def rows(server: OwnServer) -> int:
     return count
 
 
+@pytest.mark.system
 def test_all_commits_are_restored_and_the_last_one_is_named(backups: Backups, restored: OwnServer) -> None:
     (moment,) = re.findall(r"last commit, at (.*)\n", backups.run("check"))
     assert f"it recovers to the last commit, at {moment}\n" in backups.run("restore", str(restored.data))
@@ -112,6 +113,7 @@ FAULTS: dict[str, tuple[Callable[[Path], None], int, str]] = {
 }
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_file_that_is_missing_or_damaged_is_noticed_before_a_server_opens(
     backups: Backups, restored: OwnServer, fault: str
@@ -122,6 +124,7 @@ def test_a_file_that_is_missing_or_damaged_is_noticed_before_a_server_opens(
     assert not restored.data.exists()
 
 
+@pytest.mark.system
 def test_what_was_written_before_a_gap_is_restored_when_its_last_moment_is_named(
     backups: Backups, restored: OwnServer
 ) -> None:
@@ -134,6 +137,7 @@ def test_what_was_written_before_a_gap_is_restored_when_its_last_moment_is_named
     assert rows(restored) in range(ROWS, COMMITS * ROWS, ROWS)
 
 
+@pytest.mark.system
 def test_a_later_file_than_the_missing_one_does_not_make_a_moment_reachable(
     backups: Backups, restored: OwnServer
 ) -> None:
@@ -141,6 +145,7 @@ def test_a_later_file_than_the_missing_one_does_not_make_a_moment_reachable(
     assert "is missing" in backups.refuse("restore", str(restored.data), "2100-01-01 00:00:00+00")[1]
 
 
+@pytest.mark.system
 def test_missing_last_files_are_noticed_by_what_was_read_before(backups: Backups, restored: OwnServer) -> None:
     backups.run("check")
     for name in backups.wal()[-2:]:
@@ -149,11 +154,13 @@ def test_missing_last_files_are_noticed_by_what_was_read_before(backups: Backups
         assert "and ends earlier now" in backups.refuse(*words)[1]
 
 
+@pytest.mark.system
 def test_the_file_that_was_being_received_must_be_there(backups: Backups, restored: OwnServer) -> None:
     (backups.folder / "wal" / backups.wal()[-1]).unlink()
     assert "the last file of the WAL, in part, is missing" in backups.refuse("restore", str(restored.data))[1]
 
 
+@pytest.mark.system
 def test_a_record_that_the_server_was_writing_when_it_died_is_no_damage(backups: Backups, restored: OwnServer) -> None:
     last = backups.folder / "wal" / backups.wal()[-1]
     content = last.read_bytes().rstrip(b"\0")
@@ -164,6 +171,7 @@ def test_a_record_that_the_server_was_writing_when_it_died_is_no_damage(backups:
     assert rows(restored) == (COMMITS - 1) * ROWS
 
 
+@pytest.mark.system
 def test_a_file_that_is_renamed_while_the_wal_is_read_is_read_under_its_new_name(
     backups: Backups, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,6 +191,7 @@ def test_a_file_that_is_renamed_while_the_wal_is_read_is_read_under_its_new_name
     assert wal_end["last_commit"](base, folder, "", "") is not None
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("sign", ["$", "`", "%", "'"])
 def test_a_path_that_the_shell_would_read_otherwise_is_refused(tmp_path: Path, sign: str) -> None:
     refused = Backups(tmp_path / f"back{sign}ups").refuse("restore", str(tmp_path / "data"))

@@ -5,7 +5,6 @@ REQUIRE_E2E=1 they fail instead.
 """
 
 import os
-import time
 from collections.abc import Generator, Iterator
 from itertools import islice
 from pathlib import Path
@@ -14,12 +13,11 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Error, Page, expect, sync_playwright
 
 from accounting.models import Project
-from accounting.rpc.catalogue import KEPT_SECS
 from tests.support import site_process as site_module
 from tests.support.boinc_client import BOINC, BOINCCMD, BoincClient
 from tests.support.keyword_projects import make_four_projects
 from tests.support.nginx_deployment import NGINX
-from tests.support.site_process import Site
+from tests.support.site_process import SharedSite, Site
 
 CHROMIUM = "/usr/bin/chromium-headless-shell"
 # Root needs the first, a small /dev/shm the second; the others keep the browser quiet and off the internet.
@@ -37,16 +35,14 @@ LOG_NCHARS = 8_000
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is in this folder, and run it first: these tests are the longest, and others run while they wait.
+    """Run what is in this folder first: these tests are the longest, and others run while they wait.
 
     Each test process begins with an equal part of the list, so every second part begins with its share of them. If all
     were in one part, a single process would still be busy with them when the others have ended.
     """
-    for item in items:
-        if item.path.is_relative_to(Path(__file__).parent):
-            item.add_marker(pytest.mark.e2e)
-    longest = [item for item in items if item.get_closest_marker("e2e")]
-    others = iter([item for item in items if item.get_closest_marker("e2e") is None])
+    folder = Path(__file__).parent
+    longest = [item for item in items if item.path.is_relative_to(folder)]
+    others = iter([item for item in items if not item.path.is_relative_to(folder)])
     modules = list(dict.fromkeys(item.path for item in longest))
     nshares = max(1, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) // 2)
     ordered: list[pytest.Item] = []
@@ -95,36 +91,29 @@ def no_mail_of_another_test(request: pytest.FixtureRequest) -> None:
 
 
 @pytest.fixture(scope="session")
-def shared_site(site_var_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Site, Path]]:
-    """One site for all tests of a test process that change none of its settings, as starting it takes longer than most
-    of them; and its log.
-    """
+def shared_site(site_var_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SharedSite, Path]]:
+    """One site for all tests of a test process, as starting it takes longer than most of them; and its log."""
     log = tmp_path_factory.mktemp("shared") / "site.log"
-    with Site(site_var_dir, log, DEMO_ACCOUNT="demo@example.org") as running:
+    with SharedSite(site_var_dir, log, DEMO_ACCOUNT="demo@example.org") as running:
         yield running, log
 
 
 @pytest.fixture
-def site_of_pages(transactional_db: None, shared_site: tuple[Site, Path], tmp_path: Path) -> Site:
-    """The real site on the test's database, which it sees as the test commits to it.
-
-    Not for tests that ask as clients do: these are answered from what the site has read some seconds ago, which may be
-    of the test before.
-    """
-    running, log = shared_site
-    # For the report of a test that fails
-    (tmp_path / "site.log").symlink_to(log)
-    return running
+def site_settings() -> dict[str, str]:
+    """What a test's site has that others have not: read while it runs, as those that are read at its start stay."""
+    return {}
 
 
 @pytest.fixture
-def site(site_of_pages: Site) -> Site:
-    """The same, also for clients."""
-    # It keeps the list of projects this long, answers from one that is up to twice as old while one request reads it
-    # anew, and cannot be told that its tables were emptied. So the test begins when whatever it kept is too old to be
-    # used. A site of its own would cost each test two seconds of processor time; this wait costs none.
-    time.sleep(2 * KEPT_SECS)
-    return site_of_pages
+def site(
+    transactional_db: None, shared_site: tuple[SharedSite, Path], site_settings: dict[str, str], tmp_path: Path
+) -> Site:
+    """The real site on the test's database, which it sees as the test commits to it."""
+    running, log = shared_site
+    # For the report of a test that fails
+    (tmp_path / "site.log").symlink_to(log)
+    running.change(**site_settings)
+    return running
 
 
 @pytest.fixture
@@ -134,10 +123,10 @@ def four_projects(site: Site) -> dict[str, Project]:
 
 
 @pytest.fixture
-def worker(site: Site, site_var_dir: Path, tmp_path: Path) -> Iterator[None]:
+def worker(site: Site, tmp_path: Path) -> Iterator[None]:
     """A Celery worker on the site's database and queues."""
     queues = ("--queues", "celery,requested")
-    with site_module.celery_worker(site_module.environment(site_var_dir), tmp_path / "worker.log", *queues):
+    with site_module.celery_worker(site.environment, tmp_path / "worker.log", *queues):
         yield
 
 

@@ -54,6 +54,7 @@ JOB: Final = {"fpops_est": 1e12, "fpops_bound": 1e16, "output_files": []}
 log = logging.getLogger(__name__)
 pytestmark = [
     pytest.mark.django_db(transaction=True),
+    pytest.mark.nightly,
     pytest.mark.skipif(
         not (os.access(NGINX, os.X_OK) and os.access(HAPROXY, os.X_OK)) and os.environ.get("REQUIRE_E2E") != "1",
         reason=f"{NGINX} or {HAPROXY} not installed",
@@ -161,25 +162,21 @@ def test_what_was_acknowledged_survives_the_death_of_a_web_node_and_of_the_prima
     goes_through(make_site, list(faults.SHORT), njobs=600)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("fault", faults.FAULTS, ids=lambda fault: fault.__name__)
 def test_what_was_acknowledged_survives(fault: faults.Fault, in_s3: ClusterSite) -> None:
     goes_through(in_s3, [fault], njobs=1500)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("fault", faults.OF_CLOCKS, ids=lambda fault: fault.__name__)
 def test_what_was_acknowledged_gets_its_credit_whatever_a_clock_says(fault: faults.Fault, in_s3: ClusterSite) -> None:
     in_s3.has_clocks = True
     goes_through(in_s3, [fault], njobs=3000)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("fault", faults.OF_DISKS, ids=lambda fault: fault.__name__)
 def test_what_was_acknowledged_survives_full_disks(fault: faults.Fault, on_small_disks: ClusterSite) -> None:
     goes_through(on_small_disks, [fault], njobs=1500)
 
 
-@pytest.mark.long
 def test_what_was_acknowledged_survives_twenty_deaths_of_the_leader(in_s3: ClusterSite) -> None:
     goes_through(in_s3, [faults.kill_leader] * NLEADER_KILLS, njobs=15_000)

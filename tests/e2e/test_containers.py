@@ -14,7 +14,7 @@ from tests.support.containers import Machine, Podman, machines, missing, write_s
 from tests.support.wait import wait_until
 from tools.simulation.client import SimulatedComputer
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.nightly
 EMAIL, PASSWORD = "dora@example.org", "seven green boats"
 PROJECT = "https://project.example.org/"
 SITE_SERVICES = ("web", "clients", "worker", "requested", "beat")

@@ -18,11 +18,9 @@ from tests.support.site_process import Site
 
 
 @pytest.fixture
-def site(transactional_db: None, site_var_dir: Path, tmp_path: Path) -> Iterator[Site]:
-    """One that has only the public key, and may ask servers on this machine."""
-    more = {"FETCH_ALLOWED_NETWORKS": "127.0.0.0/8", "AM_SIGNING_KEY": str(tmp_path / "elsewhere")}
-    with Site(site_var_dir, tmp_path / "site.log", **more) as running:
-        yield running
+def site_settings(tmp_path: Path) -> dict[str, str]:
+    """It has only the public key, and may ask servers on this machine."""
+    return {"FETCH_ALLOWED_NETWORKS": "127.0.0.0/8", "AM_SIGNING_KEY": str(tmp_path / "elsewhere")}
 
 
 @pytest.fixture

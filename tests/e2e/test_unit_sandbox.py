@@ -29,7 +29,7 @@ from tests.support.site_process import CHECKOUT, environment
 from tests.support.wait import wait_until
 from tools.benchmarks.harness.server import free_port
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.e2e]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.nightly]
 SANDBOX = CHECKOUT / "tests" / "support" / "unit_sandbox.py"
 BIN = "/srv/cobblestone/.venv/bin/"
 REFUSALS = ("Read-only file system", "Operation not permitted", "PermissionError", "Address family not supported")

@@ -112,6 +112,7 @@ def commands_until_the_clock_is_set(
     return done
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("step_secs", [5.5, -5.5])
 def test_a_step_of_the_clock_ends_beat(
     session: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch, queue: Redis, step_secs: float
@@ -121,6 +122,7 @@ def test_a_step_of_the_clock_ends_beat(
     assert commands_until_the_clock_is_set(session, monkeypatch, course) == ["start", "end"]
 
 
+@pytest.mark.system
 def test_beat_pauses_while_too_much_waits(
     session: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch, queue: Redis
 ) -> None:
@@ -128,6 +130,7 @@ def test_beat_pauses_while_too_much_waits(
     assert commands_until_the_clock_is_set(session, monkeypatch, [0.0, 0.0, 9.0]) == []
 
 
+@pytest.mark.system
 def test_beat_waits_by_itself_for_a_broker_that_is_away(
     session: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -174,6 +174,7 @@ def test_the_example_environment_names_variables_that_there_are(production: dict
     assert set(production) <= known
 
 
+@pytest.mark.system
 def test_a_site_deployed_as_documented_passes_all_checks(production: dict[str, str]) -> None:
     # The tests' own variable is one that a public site must not have.
     left_out = {*READ, "DJANGO_ALLOW_ASYNC_UNSAFE"}

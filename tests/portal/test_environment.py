@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from portal import environment
+from tests.support.settings_of import settings_of
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -154,16 +155,22 @@ def test_a_bad_mail_address_is_refused_without_showing_it() -> None:
         ("LOG_FORMAT", "xml", "json or console"),
     ],
 )
-def test_a_bad_setting_ends_a_command_with_one_line(name: str, value: str, limits: str) -> None:
+def test_a_bad_setting_is_named_with_its_limits(name: str, value: str, limits: str) -> None:
+    with pytest.raises(environment.SettingError) as caught:
+        settings_of({**os.environ, name: value})
+    assert f"{name}={value!r}" in str(caught.value) and limits in str(caught.value)
+
+
+@pytest.mark.system
+def test_a_bad_setting_ends_a_command_with_one_line() -> None:
     run = subprocess.run(
         [sys.executable, "manage.py", "check"],
         cwd=ROOT,
-        env={**os.environ, name: value},
+        env={**os.environ, "DEBUG": "perhaps"},
         capture_output=True,
         text=True,
         timeout=60,
     )
     assert run.returncode == 1
     assert run.stderr.count("\n") == 1
-    assert f"{name}={value!r}" in run.stderr
-    assert limits in run.stderr
+    assert "DEBUG='perhaps'" in run.stderr and "1 (on) or 0 (off)" in run.stderr

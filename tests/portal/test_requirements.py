@@ -37,6 +37,7 @@ def test_the_lock_has_the_chosen_versions() -> None:
     assert (locked | pins("requirements-emulator.in")).items() <= pins("requirements-emulator.txt").items()
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("name", ["requirements", "requirements-emulator", "requirements-dev"])
 def test_make_lock_writes_the_hashes_of_all_packages(name: str) -> None:
     """What it would do; doing it needs the network."""

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from portal.environment import SettingError
+from tests.support.settings_of import settings_of
+
 ROOT = Path(__file__).resolve().parents[2]
 ASK = """
 import json, django
@@ -30,6 +33,7 @@ print("@" + json.dumps({
 """
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("rooms", "has_manager", "has_project"),
     [("account_manager", True, False), ("project", False, True), ("emulator,project,account_manager", True, True)],
@@ -50,8 +54,6 @@ def test_a_site_has_the_addresses_and_tasks_of_its_rooms(rooms: str, has_manager
 
 
 def test_a_room_that_there_is_not_ends_the_start() -> None:
-    environment = {**os.environ, "ROOMS": "project,ballroom", "DJANGO_SETTINGS_MODULE": "portal.settings"}
-    command = [sys.executable, "-c", "import django; django.setup()"]
-    run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-    assert run.returncode == 1
-    assert "Setting ROOMS='project ballroom' cannot be used: give one or more of account_manager" in run.stderr
+    wanted = r"Setting ROOMS='project ballroom' cannot be used: give one or more of account_manager"
+    with pytest.raises(SettingError, match=wanted):
+        settings_of({**os.environ, "ROOMS": "project,ballroom"})

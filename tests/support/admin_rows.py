@@ -14,7 +14,6 @@ from accounting.models import (
     AccountSettings,
     Announcement,
     HostClient,
-    MailCampaign,
     Note,
     Project,
     ProjectDay,
@@ -37,6 +36,7 @@ from credit.models import (
 )
 from extras.badges.models import Badge
 from extras.central_factors.models import CollectedExport
+from extras.win_back_mails.models import MailCampaign
 from portal.models import (
     Account,
     ApiToken,
@@ -130,7 +130,7 @@ def _accounting_rows(alice: User, host: Host, project: Project) -> dict[str, Mod
         "accounting.accountsettings": AccountSettings.objects.create(user=alice),
         "accounting.announcement": Announcement.objects.create(title="News", text="Of today."),
         "badges.badge": Badge.objects.create(title="Hundred", kind="credit", threshold=100),
-        "accounting.mailcampaign": MailCampaign.objects.create(title="We miss you", text="Come back."),
+        "win_back_mails.mailcampaign": MailCampaign.objects.create(title="We miss you", text="Come back."),
         "accounting.projectday": ProjectDay.objects.create(project=project, day=today, rolled_up_at=now),
         "accounting.tasksource": TaskSource.objects.create(project=project),
         "accounting.projecttrouble": ProjectTrouble.objects.create(

@@ -33,7 +33,7 @@ RENAME = Statement("UPDATE portal_user SET name = %(name)s::text WHERE id = %(id
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Calculate(Query):
+class Calculate(Query[Any]):
     """For a number: the result, and how many were in its batch. A number that is left out is done by itself."""
 
     number: int
@@ -60,7 +60,7 @@ class Calculate(Query):
         return [Step(several[0].statement, {"numbers": [each.number for each in several]})]
 
     @staticmethod
-    def found(several: Sequence[Calculate], rows: Sequence[Row]) -> Sequence[Any]:
+    def results(several: Sequence[Calculate], rows: Sequence[Row]) -> Sequence[Any]:
         by_number = {number: (result, nbatch) for number, result, nbatch in rows}
         return [APART if each.left_out and len(several) > 1 else by_number.get(each.number, APART) for each in several]
 
@@ -76,12 +76,12 @@ class Rename(Calculate):
         return [Step(RENAME, {"id": rename.number, "name": "renamed"})]
 
     @staticmethod
-    def found(several: Sequence[Calculate], rows: Sequence[Row]) -> Sequence[Any]:
+    def results(several: Sequence[Calculate], rows: Sequence[Row]) -> Sequence[Any]:
         return [name for (name,) in rows] or [APART]
 
 
-def once(want: Any) -> Steps[Any]:
-    return (yield want)
+async def once(want: Any) -> Any:
+    return await want
 
 
 def on_loop(work: Callable[[Batcher], Awaitable[Result]]) -> Result:
@@ -100,5 +100,5 @@ def all_at_once(*steps: Steps[Any]) -> list[Any]:
     return on_loop(lambda made: asyncio.gather(*map(made.run, steps), return_exceptions=True))
 
 
-def in_transaction(steps: Steps[Any]) -> Steps[Any]:
-    return (yield Transaction(steps))
+async def in_transaction(steps: Steps[Any]) -> Any:
+    return await Transaction(steps)

@@ -9,7 +9,7 @@ import orjson
 from django.contrib.contenttypes.models import ContentType
 
 from portal.clients.messages import ClientReply, ClientRequest
-from portal.clients.wants import Call, ReadBody, Steps, in_thread
+from portal.clients.wants import Call, ReadBody, in_thread
 
 goes_on = threading.Event()
 
@@ -22,8 +22,8 @@ def tell(request: ClientRequest) -> ClientReply:
     return ClientReply(orjson.dumps(seen))
 
 
-def fail_later(request: ClientRequest) -> Steps[ClientReply]:
-    yield Call(_fail)
+async def fail_later(request: ClientRequest) -> ClientReply:
+    await Call(_fail)
     return ClientReply(b"never")
 
 
@@ -31,21 +31,21 @@ def _fail() -> None:
     raise ValueError("in a thread")
 
 
-def count(request: ClientRequest) -> Steps[ClientReply]:
+async def count(request: ClientRequest) -> ClientReply:
     """Uses Django's connection."""
-    number = yield from in_thread(ContentType.objects.count)
+    number = await in_thread(ContentType.objects.count)
     return ClientReply(str(number).encode())
 
 
-def wait(request: ClientRequest) -> Steps[ClientReply]:
+async def wait(request: ClientRequest) -> ClientReply:
     """Waits until `goes_on`."""
-    yield from in_thread(goes_on.wait, 20)
+    await in_thread(goes_on.wait, 20)
     return ClientReply(b"went on")
 
 
-def sum_up(request: ClientRequest) -> Steps[ClientReply]:
+async def sum_up(request: ClientRequest) -> ClientReply:
     """The length of a stream."""
     nbytes = 0
-    while part := (yield ReadBody(1000)):
+    while part := await ReadBody(1000):
         nbytes += len(part)
     return ClientReply(str(nbytes).encode())

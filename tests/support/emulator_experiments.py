@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import json
+from collections.abc import Callable
 from typing import Any
 
 from django.test import Client
@@ -11,6 +14,8 @@ from emulator.engine.scenario import CPU, Preferences, Processor, Scenario
 from emulator.files.scenario_json import from_json
 from emulator.models import Experiment
 from emulator.pages.drafts import ProjectFacts, draft
+from emulator.runs import process
+from emulator.runs.worker import ProcessAnswer
 from portal.requested_work import queue
 
 
@@ -37,6 +42,13 @@ def trial(experiment: Experiment, **changes: Any) -> dict[str, Any]:
     for number, project in enumerate(scenario.projects):
         fields[f"share{number}"] = project.share
     return {**fields, **changes}
+
+
+def run_here(order: dict[str, Any], data: bytes, secs_max: int, report: Callable[[float], None]) -> ProcessAnswer:
+    """In place of `emulator.runs.worker.run_process`: what the process answers, without starting it, or limits."""
+    said, packed = process.work({**order, "secs_max": secs_max}, io.BytesIO(data))
+    said = json.loads(json.dumps(said))
+    return ProcessAnswer(said.get("ok"), packed, said.get("fault", ""))
 
 
 def carry_out() -> int:

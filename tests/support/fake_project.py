@@ -23,7 +23,9 @@ PLATFORMS = (
 class FakeProject(RawServer):
     """``config``: the inside of its configuration; ``has_account_info``: whether it tells of accounts; ``status``: of
     what it answers about accounts, if it is no success; ``words``: its error message; ``scheduler``: its address;
-    ``accounts``: the hash of each password by login; ``weak_key``: of them all; ``credit``: their total, if it tells;
+    ``accounts``: the hash of each password by login; ``weak_key``: of them all, by which it may tell of the account;
+    ``credit``: their total, if it tells; ``refusal``: the number of what it says of unknown keys; ``nonsense``: what it
+    answers to a login, as it is;
     ``server_status``: what it says of its daemons, if it does; ``code_key``: the key of its programs.
     """
 
@@ -45,6 +47,9 @@ class FakeProject(RawServer):
         self.accounts = {EMAIL: client_password_hash(PASSWORD, EMAIL)}
         self.wants_consent = False
         self.weak_key = WEAK_KEY
+        self.tells_by_weak_key = True
+        self.refusal = -136
+        self.nonsense = b""
         self.credit = ""
 
     def asked(self, page: str) -> list[bytes]:
@@ -54,7 +59,8 @@ class FakeProject(RawServer):
     def _reply(self, connection: socket.socket, request: bytes) -> None:
         if self.is_down:
             return
-        connection.sendall(self._answer_to(request))
+        is_nonsense = self.nonsense and path_of(request).startswith("/lookup_account.php")
+        connection.sendall(self.nonsense if is_nonsense else self._answer_to(request))
 
     def _answer_to(self, request: bytes) -> bytes:
         page = urlsplit(path_of(request))
@@ -72,7 +78,8 @@ class FakeProject(RawServer):
             if query.get("email_addr") not in self.accounts:
                 return reply(b"<error><error_num>-136</error_num></error>")
             if query.get("passwd_hash") != self.accounts[query["email_addr"]]:
-                return reply(b"<error><error_num>-206</error_num></error>")
+                said = f"<error_msg>{self.words}</error_msg>" if self.words else ""
+                return reply(f"<error><error_num>-206</error_num>{said}</error>".encode())
             return reply(f"<account_out><authenticator>{STRONG_KEY}</authenticator></account_out>".encode())
         if page.path == "/create_account.php":
             if self.wants_consent and query.get("consent_flag") != "1":
@@ -84,9 +91,9 @@ class FakeProject(RawServer):
             figures = f"<total_credit>{self.credit}</total_credit><expavg_credit>1.5</expavg_credit>"
             return reply(f"<user><id>{query['userid']}</id>{figures}</user>".encode())
         if page.path == "/am_get_info.php" and self.has_account_info:
-            if query.get("account_key") not in (STRONG_KEY, self.weak_key):
+            if query.get("account_key") not in (STRONG_KEY, self.weak_key if self.tells_by_weak_key else ""):
                 said = f"<error_msg>{self.words}</error_msg>" if self.words else ""
-                return reply(f"<error><error_num>-136</error_num>{said}</error>".encode())
+                return reply(f"<error><error_num>{self.refusal}</error_num>{said}</error>".encode())
             info = f"<success/><id>7</id><name>{self.account_name}</name><country>France</country>"
             info += f"<weak_auth>{self.weak_key}</weak_auth>"
             return reply(f"<am_get_info_reply>{info}</am_get_info_reply>".encode())

@@ -15,6 +15,8 @@ import pytest
 from django.apps import apps
 from django.db.models import Model
 
+from portal.languages.messages import Message
+
 OPEN, CLOSE = "⟦", "⟧"
 # As a list of words for a filter: yesno:"yes,no".
 _LIST: Final = re.compile(r"[\w ]+(,[\w ]+)+")
@@ -163,14 +165,6 @@ _NO_DATA: Final = {
     "portal.OperatingFigure",
     "portal.OperatingTable",
 }
-STORED_FAULTS: Final = {
-    ("accounting.ProjectProfile", "problem"),
-    ("accounting.ProjectProfile", "tried_text"),
-    ("accounting.StatisticsImport", "trouble"),
-    ("accounting.TaskSource", "problem"),
-    ("central_factors.CollectedExport", "problem"),
-}
-"""Columns with English sentences that pages translate."""
 
 
 def data_of_site(*more: str) -> list[str]:
@@ -187,7 +181,7 @@ def data_of_site(*more: str) -> list[str]:
 def _texts_of(row: Model) -> Iterator[str]:
     for each in row._meta.concrete_fields:
         # The words of a choice are marked where it is declared.
-        if not each.choices and (row._meta.label, each.name) not in STORED_FAULTS:
+        if not each.choices:
             yield from _strings(getattr(row, each.attname))
     # Addresses are shown by their first part.
     yield str(getattr(row, "email", "")).partition("@")[0]
@@ -199,6 +193,8 @@ def _strings(value: Any) -> Iterator[str]:
     elif isinstance(value, dict):
         for each in value.values():
             yield from _strings(each)
+    elif isinstance(value, Message):
+        yield from _strings(value.args)
     elif isinstance(value, list | tuple):
         for each in value:
             yield from _strings(each)

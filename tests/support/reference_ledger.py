@@ -6,7 +6,7 @@ nothing is shared with the ledger but the rules (docs/explanation/accounting.md)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import floor
@@ -24,6 +24,23 @@ MINUTE = 60
 DAY = 24 * 60 * MINUTE
 
 MAX_CPUS, MAX_CPU_FLOPS, MAX_GPUS, MAX_GPU_FLOPS = 1024, 200 * 10**9, 64, 500 * 10**12
+
+
+# How the notes of a project mark its day
+MARKS = {
+    "baseline": "baseline",
+    "reset": "reset",
+    "returned": "returned",
+    "sum_broken": "sum_broken",
+    "sum_restarted": "sum_broken",
+    "several_gpus": "several_gpus",
+    "ec_above_time": "capped",
+}
+
+
+def counts_in_balance(days: Iterable[set[str]]) -> bool:
+    """Whether a computer with these marks on its days of the last week counts in the balance of shares."""
+    return not any("capped" in marks for marks in days)
 
 
 def nothing() -> Amounts:
@@ -86,7 +103,10 @@ def believed(hardware: Hardware | None, usual: dict[str, int]) -> tuple[Hardware
 
     def speed(device: str, flops: int, otherwise: int) -> int:
         normal = usual.get(device)
-        is_far = normal is not None and not (normal / 4 <= flops <= normal * 4) and flops != 10**9
+        if device == "cpu" and flops == 10**9 and normal:
+            # What a client says before its first benchmark
+            flops = 0
+        is_far = normal is not None and not (normal / 4 <= flops <= normal * 4)
         better = (normal or otherwise) if flops <= 0 or is_far else flops
         if better != flops and better:
             wrong.add((device, max(0, flops), better))
@@ -112,6 +132,8 @@ class ReferenceHost:
         self.possible = dict.fromkeys(self.level, Fraction(0))
         self.work = nothing()
         self.notes: list[tuple[str, int | None, str | None, int]] = []
+        # What the day of each project is marked with
+        self.marks: dict[int, set[str]] = {}
 
     def rpc(
         self,
@@ -127,7 +149,7 @@ class ReferenceHost:
         usual: dict[str, int] | None = None,
     ) -> dict[int, Amounts] | None:
         """The credit of each project that got some; None if the message was stale. ``now`` in micro-seconds."""
-        self.notes = []
+        self.notes, self.marks = [], {}
         if client_now is not None and self.client_now is not None and self.last_at is not None:
             near = -3600 * MICRO < now - self.last_at < 3600 * MICRO
             if client_now < self.client_now and near:
@@ -168,10 +190,25 @@ class ReferenceHost:
             elif first_of_each[project][2] is None or not same:
                 # Else the totals were no numbers, and the project is listed if it was before.
                 row.listed = True
+        is_gpu_wrong = any(device == "gpu" for device, _, _ in wrong)
+        for kind, of, amount_kind, _ in self.notes:
+            if kind in MARKS and of is not None:
+                # More than a peak of nonsense is worth is the driver's fault, not the computer's.
+                is_excused = kind == "ec_above_time" and amount_kind == "gpu_ec" and is_gpu_wrong
+                self._mark(of, "speed_replaced" if is_excused else MARKS[kind])
         credit = self._credit(deltas, speeds)
         if credit:
             self.notes += [("speed_replaced", None, None, 0) for _ in wrong]
+        hardware = new if new is not None else old
+        for project in credit:
+            if wrong:
+                self._mark(project, "speed_replaced")
+            if hardware is not None and hardware[1] == 10**9:
+                self._mark(project, "speed_unknown")
         return credit
+
+    def _mark(self, project: int, mark: str) -> None:
+        self.marks.setdefault(project, set()).add(mark)
 
     def offer(self, project: int) -> None:
         """Our reply offers a project that the request did not list."""
@@ -359,6 +396,8 @@ class ReferenceHost:
     def _credit(self, deltas: dict[int, Amounts], speeds: Speeds) -> dict[int, Amounts]:
         """Rules 6 to 8: what the allowance covers, what waits, what is dropped."""
         credit = {project: nothing() for project in self.rows}
+        waited = {project: dict(row.Q) for project, row in self.rows.items()}
+        dropped = {project: dict(row.dropped) for project, row in self.rows.items()}
         for kind in KINDS[:4]:
             wanted = {project: delta[kind] for project, delta in deltas.items()}
             for project, share in self._shares(wanted, self.level[kind]).items():
@@ -373,6 +412,8 @@ class ReferenceHost:
                 credit[project][kind] += paid
                 self.level[kind] -= paid
                 self.rows[project].Q[kind] -= paid
+                if min(paid, waited[project][kind]):
+                    self._mark(project, "pending_paid")
             one_day = floor(speeds.per_second[kind] * DAY * MICRO)
             waiting = {project: row.Q[kind] for project, row in self.rows.items()}
             kept = self._shares(waiting, one_day)
@@ -381,6 +422,9 @@ class ReferenceHost:
                 row.Q[kind] = kept[project]
             self._tell_dropped(kind, sum(waiting.values()) - sum(kept.values()))
         self._credit_jobs(deltas, credit)
+        for project, row in self.rows.items():
+            if row.dropped != dropped[project] or any(row.Q[kind] > waited[project][kind] for kind in KINDS):
+                self._mark(project, "capped")
         for project, amounts in credit.items():
             for kind in KINDS:
                 self.rows[project].C[kind] += amounts[kind]

@@ -164,14 +164,14 @@ class Computer:
         """Send a request past HTTP, and take note of what the reply says."""
         return plain.run(self.asks(*args, **kwargs))
 
-    def asks(
+    async def asks(
         self, *args: Any, now: dt.datetime | None = None, draw: random.Random | None = None, **kwargs: Any
-    ) -> Steps[str]:
+    ) -> str:
         """The same as a use case, for either driver."""
         request = parse_request(self.request(*args, **kwargs))
         request.address = self.address
         steps = rpc_answer.answer(request, now=now or timezone.now(), draw=draw or random.Random(1))
-        reply = (yield from steps).decode()
+        reply = (await steps).decode()
         self.read(reply)
         return reply
 

@@ -4,6 +4,7 @@ It is started as production starts it (granian, hashed static files, a signing k
 e-mails go to files. Nothing of it outlives the test: it runs under the guard.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from collections.abc import Mapping
 from email import message_from_bytes
 from email.message import Message
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urljoin, urlsplit, urlunsplit
 
 from django.conf import settings
 from django.db import connection
@@ -23,6 +24,7 @@ from tests.support.guarded_program import GuardedProgram
 from tests.support.process_guard import children_of
 from tools.benchmarks.harness.server import free_port
 
+DOOR = "/door-for-tests"
 CHECKOUT = Path(__file__).resolve().parents[2]
 # As in the Procfile.
 WEB_SERVER = (
@@ -88,6 +90,8 @@ def celery_beat(variables: Mapping[str, str], log_file: Path) -> GuardedProgram:
 class Site(GuardedProgram):
     """A running site; use it as a context manager. `var_dir` must have been prepared."""
 
+    application = "portal.asgi:application"
+
     def __init__(self, var_dir: Path, log_file: Path, **settings_by_name: str) -> None:
         # Processes that answer requests; granian reads them from its environment.
         settings_by_name.setdefault("GRANIAN_WORKERS", "1")
@@ -95,7 +99,7 @@ class Site(GuardedProgram):
         self.url = f"http://127.0.0.1:{port}/"
         self.signing_key = signing.parse_private_key((var_dir / "am_signing_private").read_text())
         self._mail_dir = var_dir / "mail"
-        command = [*WEB_SERVER, "--port", str(port), "portal.asgi:application"]
+        command = [*WEB_SERVER, "--port", str(port), self.application]
         variables = environment(var_dir, SITE_URL=self.url, **settings_by_name)
         super().__init__("the site", command, log_file, variables, CHECKOUT)
 
@@ -124,3 +128,20 @@ class Site(GuardedProgram):
             raise AssertionError(f"the site answers {error.code}\n{self.log()}") from error
         except OSError:
             return False
+
+
+class SharedSite(Site):
+    """A site that many tests use one after the other: each says which settings are its own (`tests.support.door`)."""
+
+    application = "tests.support.door:application"
+
+    def __init__(self, var_dir: Path, log_file: Path, **settings_by_name: str) -> None:
+        super().__init__(var_dir, log_file, **settings_by_name)
+        self._started_with = dict(self.environment)
+
+    def change(self, **settings_by_name: str) -> None:
+        """Let it have these settings besides those that it was started with, and forget what it has read."""
+        self.environment = {**self._started_with, **settings_by_name}
+        request = urllib.request.Request(urljoin(self.url, DOOR), json.dumps(settings_by_name).encode())
+        with urllib.request.urlopen(request, timeout=30) as reply:
+            assert reply.status == 204

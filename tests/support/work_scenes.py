@@ -9,7 +9,6 @@ from typing import Any
 from credit.models import App, Result, Workunit
 from credit.statistics import check
 from portal.clients import plain
-from portal.clients.wants import Steps
 from portal.models import Host, User
 from scheduler.models import Upload
 from scheduler.programs import catalogue
@@ -47,8 +46,8 @@ def known(user: User) -> Computer:
 
 
 def asks(computer: Computer, njobs: int, now: dt.datetime = NOON, results: str = "") -> Work:
-    def steps() -> Steps[str]:
-        return (yield from computer.asks(0, njobs, now=now, results=results))
+    async def steps() -> str:
+        return await computer.asks(0, njobs, now=now, results=results)
 
     return lambda: plain.run(steps())
 

@@ -43,7 +43,7 @@ SELECT id, md5(id || '.' || n), md5(n || ' ' || id), 'computer', '', '', now(), 
        3600, 16, 'GenuineIntel', 'Intel(R) Core(TM) i7-12700K [Family 6 Model 151 Stepping 2]', '', 4.2e9 + id, 1.3e10,
        1e9, 34359738368, 26214400, 8589934592, 1e12, 'Linux Debian',
        'Debian GNU/Linux 12 (bookworm) [6.1.0-18-amd64|libc 2.36]', '', '7.0.14',
-       '[{{"type": "NVIDIA", "name": "NVIDIA GeForce RTX 3060", "count": 1, "driver_version": "535.154"}}]', '', '{{}}'
+       '[{{"type": "NVIDIA", "name": "NVIDIA GeForce RTX 3060", "count": 1, "driver_version": "535.154"}}]', '', '[]'
   FROM portal_user, generate_series(1, %(hosts)s) n;
 INSERT INTO credit_hostcredit (host_id, total_credit, expavg_credit, expavg_at)
 SELECT id, id * 617.28394505, id * 0.06172839, now() - id %% 100 * interval '1 hour' FROM portal_host;

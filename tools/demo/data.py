@@ -17,7 +17,6 @@ from accounting.projects import own_project, signing_key
 from accounting.projects.demo_projects import LINUX, PROJECTS, WINDOWS
 from accounting.rpc import account_keys, catalogue
 from portal.dev.demo_login import OPERATOR, VOLUNTEER
-from portal.extras import apps_in_use
 from portal.models import User
 from tools.demo.statistics import DemoStatistics
 from tools.simulation import fleet
@@ -95,8 +94,6 @@ def create_people(now: dt.datetime) -> Told:
     _play(machines, [call for call in calls if call[0] >= begins], statistics)
     rollup.roll_up(now, since=(now - HISTORY).date())
     standings.refresh(now)
-    for app in apps_in_use():
-        app.make_demo(volunteer, now)
     url = own.master_url if own is not None else ""
     return Told(len(calls), {hosts[each.computer.name]: each.stretches.get(url, []) for each in machines})
 

@@ -11,6 +11,7 @@ from django.core.management.base import OutputWrapper
 from django.utils import timezone
 
 from portal.dev.demo_login import OPERATOR, VOLUNTEER
+from portal.extras import apps_in_use
 from portal.models import User
 from tools.demo import data as demo_data
 
@@ -27,3 +28,5 @@ def make(stdout: OutputWrapper) -> None:
     if "project" in settings.ROOMS:
         work = {host_id: [astuple(each) for each in did] for host_id, did in told.own_work.items()}
         call_command("simulate_history", VOLUNTEER.email, work=work, stdout=stdout)
+    for app in apps_in_use():
+        app.make_demo(User.objects.get(email=VOLUNTEER.email), timezone.now())

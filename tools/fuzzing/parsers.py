@@ -65,7 +65,7 @@ def _scheduler(data: bytes) -> None:
 
 def _upload(data: bytes) -> None:
     steps = uploads.read_head()
-    next(steps)
+    steps.send(None)
     try:
         for begin in range(0, len(data) + 4096, 4096):
             steps.send(data[begin : begin + 4096])

@@ -12,12 +12,13 @@ from emulator.engine.policies.rec import Rec, RecLetter
 from emulator.engine.policies.single_debt import SingleDebt
 from emulator.engine.policy import Policy
 from emulator.engine.scenario import Scenario, ScenarioError
+from portal.languages.messages import Message
 
-NO_GPUS: Final = "Debt with preemption does not use GPUs: it neither asks for GPU tasks nor runs them."
+NO_GPUS: Final = Message("policy_without_gpus")
 
 
-def policy_notes(name: str, scenario: Scenario) -> tuple[str, ...]:
-    """What to say beside the results of that policy, in English: parts of the scenario that it does not know."""
+def policy_notes(name: str, scenario: Scenario) -> tuple[Message, ...]:
+    """What to say beside the results of that policy: parts of the scenario that it does not know."""
     return (NO_GPUS,) if name == PolicyName.DEBT and len(scenario.host.processors) > 1 else ()
 
 
@@ -44,4 +45,4 @@ def make_policy(name: str, scenario: Scenario, parameters: Mapping[str, Any]) ->
         return SingleDebt(scenario)
     if name == PolicyName.DEBT:
         return Debt2005(scenario)
-    raise ScenarioError("policy", f"{name!r} is none of {', '.join(PolicyName)}")
+    raise ScenarioError("policy", "none_of", value=name, names=list(PolicyName))

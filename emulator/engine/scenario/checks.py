@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Final, get_args, get_type_hints
 
+from portal.languages.messages import Message, at_place
+
 CPU: Final = "CPU"
 DAY_SECS: Final = 86400.0
 GPU_EFFICIENCY: Final = 0.2  # the part of a GPU's peak that counts as work done: BOINC's own assumption
@@ -35,12 +37,22 @@ MIN_JOB_FLOP: Final = 1.0  # a drawn size or estimate below this, or negative, b
 
 
 class ScenarioError(ValueError):
-    """A scenario that cannot be run: `field` names the invalid value, the message also says what is allowed."""
+    """A scenario that cannot be run: `field` names the invalid value, and `why`, given or made of its code and
+    arguments, says what is allowed (emulator/messages.py).
+    """
 
-    def __init__(self, field: str, why: str) -> None:
-        super().__init__(f"{field}: {why}")
+    def __init__(self, field: str, why: str | Message, /, **args: object) -> None:
         self.field = field
-        self.why = why
+        self.why = why if isinstance(why, Message) else Message(why, **args)
+        super().__init__(field, self.why)
+
+    @property
+    def message(self) -> Message:
+        """Where it is wrong, and why."""
+        return at_place(self.field, self.why)
+
+    def __str__(self) -> str:
+        return str(self.message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,22 +116,22 @@ def check_limits(before: str, part: Any) -> None:
 def check_number(name: str, value: float, least: float, most: float) -> None:
     """Raises ScenarioError unless it is a finite number in the range, ends included."""
     if not (isinstance(value, int | float) and math.isfinite(value) and least <= value <= most):
-        raise ScenarioError(name, f"{value!r} is not a number from {least:g} to {most:g}")
+        raise ScenarioError(name, "not_in_range", value=value, low=float(least), high=float(most))
 
 
 def check_count(name: str, items: tuple[object, ...], least: int, most: int) -> None:
     if not least <= len(items) <= most:
-        raise ScenarioError(name, f"there are {len(items)}; the limit is {least} to {most}")
+        raise ScenarioError(name, "wrong_number_of", number=len(items), low=least, high=most)
 
 
 def check_text(name: str, value: str, limit: Chars) -> None:
     if limit.least and not limit.least <= len(value) <= limit.most:
-        raise ScenarioError(name, f"a name must have 1 to {limit.most} characters")
+        raise ScenarioError(name, "name_length", limit=limit.most)
     if len(value) > limit.most:
-        raise ScenarioError(name, f"longer than {limit.most} characters")
+        raise ScenarioError(name, "text_too_long", limit=limit.most)
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise ScenarioError(name, "it is not Unicode text") from None
+        raise ScenarioError(name, "not_unicode") from None
     if "\0" in value:
-        raise ScenarioError(name, "the character NUL is not allowed")
+        raise ScenarioError(name, "nul_character")

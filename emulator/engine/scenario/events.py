@@ -150,7 +150,7 @@ def check_event(event: Event, names: set[str]) -> None:
     check_limits("event.", event)
     if isinstance(event, ChangePreferences):
         if not event.changes():
-            raise ScenarioError("event", "it changes nothing: give at least one preference")
+            raise ScenarioError("event", "event_changes_nothing")
         for name in ("compute_hours", "network_hours"):
             if (hours := getattr(event, name)) is not None:
                 check_hours(f"event.{name}", hours)
@@ -161,13 +161,13 @@ def check_event(event: Event, names: set[str]) -> None:
     if isinstance(event, ChangeBuffer):
         return
     if event.project not in names:
-        raise ScenarioError("event.project", f"the scenario has no project {event.project!r}")
+        raise ScenarioError("event.project", "no_such_project", name=event.project)
     if isinstance(event, NewApp):
         check_app(event.project, event.app)
 
 
 def _check_processor(event: ChangeProcessor) -> None:
     if event.instances is None and event.peak_flops is None:
-        raise ScenarioError("event", "it changes nothing: give a number of processors or their speed")
+        raise ScenarioError("event", "hardware_changes_nothing")
     if event.instances == 0 and event.kind == CPU:
-        raise ScenarioError("event.instances", "a computer has at least one CPU")
+        raise ScenarioError("event.instances", "no_cpu_left")

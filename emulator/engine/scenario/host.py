@@ -107,17 +107,17 @@ def check_trace(name: str, trace: tuple[tuple[float, float], ...], trace_secs: f
         check_number(name, since, 0, trace_secs)
         check_number(name, until, 0, trace_secs)
         if not before < since < until:
-            raise ScenarioError(name, f"the interval {since!r} to {until!r} is empty or does not follow the last")
+            raise ScenarioError(name, "trace_interval", since_secs=since, until_secs=until)
         before = until
 
 
 def check_host(host: Host) -> None:
     check_limits("", host)
     if host.processors[0].kind != CPU:
-        raise ScenarioError("processors", f"the first must be {CPU}")
+        raise ScenarioError("processors", "first_processor", kind=CPU)
     kinds = [processor.kind for processor in host.processors]
     if len(set(kinds)) < len(kinds):
-        raise ScenarioError("processors", "two entries have the same type; use one entry with more instances")
+        raise ScenarioError("processors", "processor_twice")
     for processor in host.processors:
         check_limits(f"{processor.kind}.", processor)
     for name in ("on", "connected", "active", "gpu_active"):

@@ -83,9 +83,9 @@ def check_hours(name: str, hours: Hours) -> None:
     for each in hours.days:
         check_limits(f"{name}.", each)
         if each.day not in range(7):
-            raise ScenarioError(f"{name}.day", f"{each.day!r} is not a whole number")
+            raise ScenarioError(f"{name}.day", "not_a_whole_number", value=each.day)
     if len({each.day for each in hours.days}) < len(hours.days):
-        raise ScenarioError(f"{name}.days", "two entries are for the same day")
+        raise ScenarioError(f"{name}.days", "day_twice")
 
 
 def check_use(name: str, use: Use) -> None:

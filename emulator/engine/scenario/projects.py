@@ -209,7 +209,7 @@ def check_project(project: Project) -> None:
     for downtime in project.downtimes:
         check_limits(f"{at}.downtime.", downtime)
         if 0 < downtime.every_secs <= downtime.length_secs:
-            raise ScenarioError(f"{at}.downtime.every_secs", "it must be longer than the downtime")
+            raise ScenarioError(f"{at}.downtime.every_secs", "downtime_too_long")
     check_backoffs(at, project.backoffs)
     for kind in project.not_asked:
         check_text(f"{at}.not_asked", kind, Chars(1, MAX_NAME_CHARS))
@@ -233,9 +233,9 @@ def check_app(project: str, app: App) -> None:
     for version in app.versions:
         check_limits(f"{at}.", version)
         if bool(version.gpu) != (version.gpus > 0) or (not version.gpu and version.cpus <= 0):
-            raise ScenarioError(f"{at}.versions", "a version must use some CPU, or name a GPU and use some of it")
+            raise ScenarioError(f"{at}.versions", "version_uses_nothing")
         if 0 < app.size.mean / version.flops < 1e-3:
-            raise ScenarioError(f"{at}.flops", "its tasks would take less than a millisecond")
+            raise ScenarioError(f"{at}.flops", "tasks_too_short")
 
 
 def check_job(job: StartJob, projects: tuple[Project, ...], kinds: set[str]) -> None:
@@ -243,6 +243,6 @@ def check_job(job: StartJob, projects: tuple[Project, ...], kinds: set[str]) -> 
     check_limits(f"{at}.", job)
     found = [app for project in projects if project.name == job.project for app in project.apps if app.name == job.app]
     if not found:
-        raise ScenarioError(at, f"the scenario has no app {job.app!r} of that project")
+        raise ScenarioError(at, "no_such_app", name=job.app)
     if not 0 <= job.version < len(found[0].versions) or found[0].versions[job.version].kind not in kinds:
-        raise ScenarioError(at, "its version cannot run on this computer")
+        raise ScenarioError(at, "version_cannot_run")

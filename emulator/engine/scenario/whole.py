@@ -13,12 +13,10 @@ from emulator.engine.scenario.checks import (
     MAX_KINDS,
     MAX_PROJECTS,
     Between,
-    Chars,
     Count,
     Label,
     ScenarioError,
     check_limits,
-    check_text,
 )
 from emulator.engine.scenario.events import ChangePreferences, ChangeProcessor, Event, check_event
 from emulator.engine.scenario.host import Host, Processor, check_host
@@ -26,9 +24,10 @@ from emulator.engine.scenario.limits import WEEK_SECS
 from emulator.engine.scenario.preferences import Preferences, check_preferences
 from emulator.engine.scenario.projects import Project, StartJob, check_job, check_project
 from emulator.engine.scenario.unused import Unused
+from portal.languages.messages import Message
 
 MAX_NOTES: Final = 10_000
-MAX_NOTE_CHARS: Final = 2000
+MAX_NOTE_CHARS: Final = 1000
 MIN_JOB_SECS: Final = 1e-3
 
 
@@ -46,9 +45,7 @@ class Scenario:
     events: Annotated[tuple[Event, ...], Count(0, MAX_EVENTS)] = ()
     name: Label = ""
     # Omissions and assumptions of a reader of files.
-    notes: Annotated[tuple[Annotated[str, Chars(0, MAX_NOTE_CHARS)], ...], Count(0, MAX_NOTES)] = field(
-        default=(), compare=False
-    )
+    notes: Annotated[tuple[Message, ...], Count(0, MAX_NOTES)] = field(default=(), compare=False)
     week_secs: Annotated[float, Between(0, WEEK_SECS)] = 0.0
     # What it found in the files and did not use.
     unused: Annotated[tuple[Unused, ...], Count(0, MAX_NOTES)] = field(default=(), compare=False)
@@ -62,16 +59,14 @@ class Scenario:
             check_project(project)
         names = [project.name for project in self.projects]
         if len(set(names)) < len(names):
-            raise ScenarioError("projects", "two projects have the same name")
+            raise ScenarioError("projects", "project_name_twice")
         if all(project.share == 0 for project in self.projects):
-            raise ScenarioError("share", "at least one project needs a share above 0")
+            raise ScenarioError("share", "no_share")
         for job in self.jobs:
             check_job(job, self.projects, kinds)
         known = set(names)
         for event in self.events:
             check_event(event, known)
-        for note in self.notes:
-            check_text("notes", note, Chars(0, MAX_NOTE_CHARS))
         for unused in self.unused:
             check_limits("unused.", unused)
         self._check_speeds()
@@ -93,12 +88,10 @@ class Scenario:
             if not isinstance(event, ChangeProcessor) or event.kind in found:
                 continue
             if not event.instances or event.peak_flops is None:
-                raise ScenarioError(
-                    "event.kind", f"the computer has no {event.kind} yet: give the number and the speed of new ones"
-                )
+                raise ScenarioError("event.kind", "processor_needs_speed", kind=event.kind)
             found[event.kind] = Processor(event.kind, event.instances, event.peak_flops, GPU_EFFICIENCY)
         if len(found) > MAX_KINDS:
-            raise ScenarioError("events", f"there are {len(found)}; the limit is 1 to {MAX_KINDS}")
+            raise ScenarioError("events", "wrong_number_of", number=len(found), low=1, high=MAX_KINDS)
         return tuple(found.values())
 
     def most_instances(self) -> list[int]:
@@ -134,4 +127,4 @@ class Scenario:
             for version in app.versions:
                 times = fastest.get(version.kind, 1.0) / first.get(version.kind, 1.0)
                 if times > 1 and app.size.mean / version.flops / times < MIN_JOB_SECS:
-                    raise ScenarioError("event.peak_flops", "its tasks would take less than a millisecond")
+                    raise ScenarioError("event.peak_flops", "tasks_too_short")

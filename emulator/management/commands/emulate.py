@@ -25,12 +25,13 @@ from emulator.files.scenario_json import Document
 from emulator.pages import downloads
 from emulator.pages.texts import decision_texts, row_texts
 from emulator.runs import report
-from emulator.runs.batch import Outcome, run_all
+from emulator.runs.batch import RunOutcome, run_all
 from emulator.runs.execution import order_of, policy_of
 from emulator.runs.packed_timeline import unpack
 from emulator.runs.sources import read_source
 from emulator.runs.sweeps import read_values, split
 from emulator.runs.variants import Variant, swept
+from portal.languages.messages import Message
 
 MAX_DAYS: Final = 1_000_000
 SEEDS_MAX: Final = 10_000
@@ -212,7 +213,7 @@ class Command(BaseCommand):
         if options["timeline"]:
             self._write_timeline(first, options["timeline"])
         if options["json"]:
-            self.stdout.write(json.dumps(report.as_json(found, list(notes))))
+            self.stdout.write(json.dumps(report.as_json(found, [*map(str, notes)])))
             return
         if options["csv"]:
             self.stdout.write(report.as_csv(found), ending="")
@@ -220,13 +221,13 @@ class Command(BaseCommand):
         for note in (*scenario.notes, *notes):
             self.stdout.write(f"note: {note}")
         for row in scenario.unused if options["unused"] else ():
-            self.stdout.write(f"not used: {row.file}, {row.element} ({row.count}): {row.why}")
+            self.stdout.write(f"not used: {row.file}, {row.element} ({row.count}): {Message(row.why)}")
         is_single = len(found.variants) == 1 and len(found.seeds) == 1
         self.stdout.write(report.run_table(first, found.days) if is_single else report.comparison_table(found))
         if options["explain"]:
             self._decisions(first, options["explain"])
 
-    def _decisions(self, outcome: Outcome, wanted: int) -> None:
+    def _decisions(self, outcome: RunOutcome, wanted: int) -> None:
         """The first decisions, one a line."""
         assert outcome.timeline is not None
         packed, sentences = unpack(outcome.timeline), decision_texts.english()
@@ -234,7 +235,7 @@ class Command(BaseCommand):
             row = row_texts.decision(packed, number, sentences)
             self.stdout.write(f"{row['at_secs']:14.1f} s  {row['why']}")
 
-    def _write_timeline(self, outcome: Outcome, path: Path) -> None:
+    def _write_timeline(self, outcome: RunOutcome, path: Path) -> None:
         assert outcome.timeline is not None
         packed = unpack(outcome.timeline)
         try:

@@ -51,7 +51,7 @@ from emulator.pages.editor.rows import (
     new_app,
 )
 from emulator.pages.forms import PlainForm
-from emulator.pages.texts import stored_texts
+from portal.languages.sentences import sentence
 
 FIELDS_MAX: Final = 900
 """Of a form with more fields the site reads none (DATA_UPLOAD_MAX_NUMBER_FIELDS)."""
@@ -256,7 +256,7 @@ def scenario_from(state: Mapping[str, Any], rows: Rows) -> Scenario | None:
     try:
         return from_json(data)
     except ScenarioError as error:
-        rows.faults.append(stored_texts.shown(str(error)))
+        rows.faults.append(sentence(error.message))
         return None
 
 

@@ -38,9 +38,9 @@ from emulator.pages.editor.tree import (
     scenario_from,
     type_in,
 )
-from emulator.pages.texts import stored_texts
 from emulator.runs import experiments
 from emulator.runs.experiments import ExperimentRefusedError
+from portal.languages.sentences import sentence
 from portal.people.access import signed_in
 
 BLANK_DAYS: Final = 30.0
@@ -156,13 +156,13 @@ def from_json_file(request: HttpRequest) -> HttpResponse:
     try:
         document = read_document(file.read(DOCUMENT_BYTES_MAX + 1))
         if document.days > DAYS_MAX or document.days < 0.01:
-            raise ScenarioError("days", f"{document.days!r} is not a number from 0.01 to {DAYS_MAX:g}")
+            raise ScenarioError("days", "not_in_range", value=document.days, low=0.01, high=DAYS_MAX)
         title = PurePath(file.name).stem or _("Scenario")
         experiment = experiments.create(
             signed_in(request), title, "json", document.applied(), document.days, experiments.trial_of(document)
         )
     except ScenarioError as error:
-        messages.error(request, _("This file cannot be used. %(reason)s") % {"reason": stored_texts.shown(str(error))})
+        messages.error(request, _("This file cannot be used. %(reason)s") % {"reason": sentence(error.message)})
         return redirect("emulator")
     except ExperimentRefusedError as refusal:
         messages.error(request, str(refusal))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from emulator.files.presets import PRESETS, Preset
+from emulator.files.presets import PRESETS, Preset, preset
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrPromise
@@ -116,3 +117,22 @@ def offered() -> Iterator[dict[str, str]]:
     for each in PRESETS:
         title, shows = _TEXTS[each.key]
         yield {"key": each.key, "title": str(title), "shows": str(shows)}
+
+
+def origin(text: str) -> str:
+    """Where an experiment's scenario is from: ``kind:name`` as views store it, in words."""
+    kind, _, name = text.partition(":")
+    if kind == "example":
+        try:
+            return gettext("example “%(title)s”") % {"title": title_of(preset(name))}
+        except KeyError:
+            return text
+    words = {
+        "computer": gettext("computer %(name)s"),
+        "form": gettext("a description"),
+        "files": gettext("uploaded files"),
+        "json": gettext("a JSON file"),
+        "blank": gettext("the editor"),
+        "api": gettext("a program"),
+    }
+    return words[kind] % {"name": name} if kind in words else text

@@ -1,3 +1,4 @@
+import portal.languages.sentences
 from django.db import migrations, models
 
 
@@ -21,7 +22,7 @@ class Migration(migrations.Migration):
                 ("url", models.CharField(max_length=255, unique=True)),
                 ("asked_at", models.DateTimeField(null=True)),
                 ("read_at", models.DateTimeField(null=True)),
-                ("problem", models.CharField(blank=True, max_length=300)),
+                ("problem", portal.languages.sentences.MessageField(blank=True, editable=False, null=True)),
                 ("problem_since", models.DateTimeField(null=True)),
                 ("versions", models.JSONField(default=list)),
                 ("nversions", models.PositiveIntegerField(default=0)),
@@ -40,7 +41,7 @@ class Migration(migrations.Migration):
                 ("url", models.CharField(max_length=255, unique=True)),
                 ("asked_at", models.DateTimeField(null=True)),
                 ("read_at", models.DateTimeField(null=True)),
-                ("problem", models.CharField(blank=True, max_length=300)),
+                ("problem", portal.languages.sentences.MessageField(blank=True, editable=False, null=True)),
                 ("problem_since", models.DateTimeField(null=True)),
                 ("factors", models.JSONField(default=list)),
             ],

@@ -68,7 +68,7 @@ def test_exports_are_collected_and_averaged(servers: list[RawServer]) -> None:
     assert cuda() == about(0.25)
     assert path_of(servers[0].requests[0]) == "/app_versions.php?xml=1"
     one = CollectedExport.objects.get(url=servers[0].url)
-    assert (one.asked_at, one.read_at, one.nversions, one.ncounted, one.problem) == (NOON, NOON, 2, 2, "")
+    assert (one.asked_at, one.read_at, one.nversions, one.ncounted, one.problem) == (NOON, NOON, 2, 2, None)
 
 
 def test_an_export_of_the_largest_size_is_read(servers: list[RawServer]) -> None:
@@ -107,13 +107,13 @@ def test_one_bad_project_blocks_no_other_and_what_it_said_last_is_kept(
     assert collect(NOON + DAY) == Collected(2, 1)
     assert collect(NOON + 2 * DAY) == Collected(2, 1)
     bad = CollectedExport.objects.get(url=servers[1].url)
-    assert problem in bad.problem and (bad.problem_since, bad.read_at) == (NOON + DAY, NOON)
+    assert problem in str(bad.problem) and (bad.problem_since, bad.read_at) == (NOON + DAY, NOON)
     # Both are of NOON, so both weigh less by now, and alike: (0.6 × 300 + 0.4 × 100) / 400
     assert cuda(NOON + 2 * DAY) == about(0.55)
     says(servers[1], GOOD)
     collect(NOON + 3 * DAY)
     bad.refresh_from_db()
-    assert (bad.problem, bad.problem_since) == ("", None)
+    assert (bad.problem, bad.problem_since) == (None, None)
 
 
 def test_a_project_that_does_not_answer_for_a_month_counts_no_more(servers: list[RawServer]) -> None:
@@ -128,7 +128,7 @@ def test_a_project_that_does_not_answer_for_a_month_counts_no_more(servers: list
 def test_private_addresses_are_not_asked(servers: list[RawServer], settings: Settings) -> None:
     settings.FETCH_ALLOWED_NETWORKS = []
     assert collect(NOON) == Collected(2, 2)
-    assert "not public" in CollectedExport.objects.all()[0].problem and servers[0].requests == []
+    assert "not public" in str(CollectedExport.objects.all()[0].problem) and servers[0].requests == []
 
 
 def test_each_is_asked_once_a_day(servers: list[RawServer]) -> None:
@@ -142,7 +142,9 @@ def test_what_was_left_out_is_shown(servers: list[RawServer]) -> None:
     says(servers[0], export(row("a", "", 1, 100), row("a", "cuda", "1e304", 300), row("a", "ati", 0.5, "nan")))
     collect(NOON)
     one = CollectedExport.objects.get(url=servers[0].url)
-    assert one.problem == "" and one.refused.startswith("no. 2: pfc_scale: not a decimal number from 0 to 100; no. 3: ")
+    assert one.problem is None and one.refused.startswith(
+        "no. 2: pfc_scale: not a decimal number from 0 to 100; no. 3: "
+    )
     assert (one.nversions, one.ncounted) == (1, 0)
 
 

@@ -229,6 +229,7 @@ def test_another_secret_confirms_nothing(client: Client, alice: User, alpha: Pro
     assert registry.check(found.code).verdict is registry.Verdict.BROKEN
 
 
+@pytest.mark.system
 def test_openssl_confirms_the_signature(client: Client, alice: User, alpha: Project, tmp_path: Path) -> None:
     found = made(client, alice, name="Ελένη")
     content = Client().get(f"/certificates/{found.code}/statement.json").json()

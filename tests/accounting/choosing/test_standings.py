@@ -11,6 +11,7 @@ from accounting.engine.states import DayFlag
 from accounting.models import HostLedger, HostProject, Project, ProjectStanding, ProjectTrouble
 from portal.models import Host, User
 from tests.support.accounting_factories import at, credit, make_host, make_project
+from tests.support.reference_ledger import counts_in_balance
 
 NOW = at("2026-03-10", 12)
 CREDIT = 1_000_000
@@ -150,6 +151,18 @@ def test_gone_and_capped_computers_do_not_count(people: list[User], project: Pro
     credit(cheat, bees, "2026-03-05", (500 * CREDIT, 0, 1, 0, 0, 0))
     choosing_standings.refresh(NOW)
     assert standings() == {"Alps": (50, 50), "Bees": (50, 50)}
+
+
+@pytest.mark.parametrize("flag", list(DayFlag))
+def test_what_takes_a_computer_out_of_the_balance_is_what_the_model_says(
+    flag: DayFlag, people: list[User], project: Project
+) -> None:
+    bees = make_project("Bees")
+    credit(working_host(people[0], "pc"), project, "2026-03-05", (10 * CREDIT, 0, 1, 0, 0, 0))
+    credit(working_host(people[1], "marked"), bees, "2026-03-05", (10 * CREDIT, 0, 1, 0, 0, 0), flags=flag)
+    choosing_standings.refresh(NOW)
+    counts = counts_in_balance([{str(flag.name).lower()}])
+    assert standings() == ({"Alps": (50, 50), "Bees": (50, 50)} if counts else {"Alps": (100, 100)})
 
 
 def test_only_those_are_weighed_that_could_have_work_of_the_kind(people: list[User], project: Project) -> None:

@@ -14,6 +14,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounting.models import Day, HostLedger, HostProject, Project
+from portal.languages.messages import Message
 from portal.models import Host, User
 from tests.support.accounting_factories import credit, make_host, make_note, make_project
 from tests.support.page_text import text_of
@@ -144,9 +145,9 @@ def test_a_computer_without_any_description_has_a_page(signed_in: Client, alice:
 
 
 def test_hardware_that_cannot_be_is_said_to_be_left_out(signed_in: Client, alice: User) -> None:
-    host = make_host(alice, "pc", hardware_faults=["p_fpops is not from 0 to 1e15"])
+    host = make_host(alice, "pc", hardware_faults=[Message("reported_no_number", field="p_fpops", low=0.0, high=1e15)])
     assert "cannot be right and was ignored" in page(signed_in, "host", host.pk)
-    assert "p_fpops is not from 0 to 1e15" in page(signed_in, "host", host.pk)
+    assert "p_fpops is not a decimal number from 0 to 1e+15" in page(signed_in, "host", host.pk)
 
 
 def test_notes_are_sentences(signed_in: Client, tower: Host, glaciers: Project) -> None:

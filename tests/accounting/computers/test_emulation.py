@@ -43,8 +43,8 @@ def test_it_has_the_tasks_of_its_list(alice: User, projects: list[Project]) -> N
     assert job.size_flop == pytest.approx(7200 * found.host.processors[0].peak_flops)
     (app,) = [app for app in found.project(projects[0].name).apps if app.versions[0].kind == CPU]
     assert app.size.mean == pytest.approx(job.size_flop)
-    assert any(projects[0].name in note for note in found.notes)
-    assert any("tasks that the client listed (1)" in note for note in found.notes)
+    assert any(projects[0].name in note for note in map(str, found.notes))
+    assert any("tasks that the client listed (1)" in note for note in map(str, found.notes))
     assert 0 <= found.week_secs < 7 * 86400
     assert job.deadline_secs == pytest.approx(DEADLINE - timezone.now().timestamp(), abs=7200)
 
@@ -81,7 +81,7 @@ def test_without_a_measurement_use_is_assumed(alice: User, projects: list[Projec
     HostLedger.objects.filter(host=host).update(contact={})
     found = scenario_of(alice, host, timezone.now())
     assert found.host.in_use == IN_USE
-    assert any("6 h a day" in note for note in found.notes)
+    assert any("6 h a day" in note for note in map(str, found.notes))
 
 
 def test_wishes_for_the_computer_hold(alice: User, projects: list[Project]) -> None:
@@ -92,6 +92,7 @@ def test_wishes_for_the_computer_hold(alice: User, projects: list[Project]) -> N
     assert with_parameters(found, {}) == found
 
 
+@pytest.mark.system
 def test_a_computers_page_leads_to_the_answer(signed_in: Client, alice: User, projects: list[Project]) -> None:
     """Two tasks of 30 hours on one CPU, due in two days: one of them must be late, and the answer names it."""
     computer = attach(alice)

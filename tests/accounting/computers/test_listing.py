@@ -89,6 +89,7 @@ def test_the_address_says_which_computers_and_in_which_order(
         ("?sort=colour", "“colour” is not available in this list"),
         ("?group=cellar", "None of your computers is in the group “cellar”"),
         (f"?q={'x' * 101}", "at most 100 characters"),
+        ("?grup=farm", "There is no parameter “grup”. There are: q, status, group,"),
     ],
 )
 def test_a_wrong_filter_says_so(signed_in: Client, fleet: dict[str, Host], query: str, words: str) -> None:
@@ -119,11 +120,11 @@ def test_all_shown_computers_join_a_group_and_leave_it(signed_in: Client, fleet:
     assert names(page(signed_in, "?group=rack a")) == ["farm-2"]
 
 
-@pytest.mark.parametrize("field", [{"group": "long gone"}, {"status": "broken"}, {"q": "x" * 101}])
+@pytest.mark.parametrize("field", [{"group": "long gone"}, {"status": "broken"}, {"q": "x" * 101}, {"grup": "farm"}])
 def test_a_filter_that_is_wrong_by_now_changes_no_computer(
     signed_in: Client, fleet: dict[str, Host], field: dict[str, str]
 ) -> None:
-    """The list had that filter when it was opened; meanwhile, in another window, the group went."""
+    """The list had that filter when it was opened; meanwhile, in another window, the group went. Or it is misspelt."""
     reply = signed_in.post(
         "/computers/change/", {**field, "name": "rack a", "action": "join", "scope": "all"}, follow=True
     )

@@ -17,7 +17,7 @@ from accounting.engine.amounts import KINDS, NO_WORK, Processor, Totals
 from accounting.engine.hardware_models import Usual
 from accounting.engine.ledger import offer, settle
 from accounting.engine.machine import ALLOWANCE_KINDS, Ceilings, Machine
-from accounting.engine.states import HostState, ProjectState, Report, Settlement, Unreadable
+from accounting.engine.states import DayFlag, HostState, ProjectState, Report, Settlement, Unreadable
 from tests.support.reference_ledger import Hardware, ReferenceHost, Row
 
 MICRO = 1_000_000
@@ -81,7 +81,9 @@ class Step:
 lines = st.builds(
     Line,
     st.sampled_from(PROJECTS),
-    st.sampled_from(["work", "work", "work", "any", "same", "restart", "earlier", "handed", "none", "fault"]),
+    st.sampled_from(
+        ["work", "work", "work", "multiplied", "any", "same", "restart", "earlier", "handed", "none", "fault"]
+    ),
     growth,
     st.sampled_from([1_000_000_000, 4_000_000_000, 5_123_456_789]),
     st.integers(0, 5),
@@ -145,10 +147,11 @@ class Client:
             return None, None
         if line.how == "fault":
             return None, f"total {line.index} is not a number"
-        if line.how == "work":
-            # Credit as the client computes it, with an error in the last digit.
+        if line.how in ("work", "multiplied"):
+            # Credit as the client computes it, with an error in the last digit; some count a GPU as all of them.
+            times = (line.index + 1) if line.how == "multiplied" else 1
             cpu_ec = a[2] * line.flops // 432_000_000_000 + line.index
-            gpu_ec = a[3] * 2_000 * line.flops // 2_160_000_000_000 + line.index
+            gpu_ec = a[3] * 2_000 * line.flops // 2_160_000_000_000 * times + line.index
             now = tuple(x + y for x, y in zip(last, (cpu_ec, gpu_ec, *a[2:]), strict=True))
         elif line.how == "any":
             now = tuple(x + y for x, y in zip(last, a, strict=True))
@@ -246,6 +249,8 @@ class Comparison:
         assert {i: as_dict(credit) for i, credit in got.credits.items()} == (expected or {})
         told = [(note.kind.value, note.project_id, note.amount_kind, note.amount) for note in got.notes]
         assert sorted(told, key=repr) == sorted(self.reference.notes, key=repr)
+        marks = {i: {str(flag.name).lower() for flag in DayFlag if flag & bits} for i, bits in got.flags.items()}
+        assert marks == ({} if got.stale else self.reference.marks)
         assert dict(zip(ALLOWANCE_KINDS, got.host.level, strict=True)) == self.reference.level
         assert got.host.last_at_us == self.reference.last_at
         assert got.host.client_now == self.reference.client_now

@@ -100,6 +100,7 @@ def test_the_steps_are_those_of_the_visitors_system(signed_in: Client, agent: st
     assert shown("?system=android") == "Android"
 
 
+@pytest.mark.system
 def test_the_command_asks_for_the_password_and_takes_any_address() -> None:
     """Run by a real shell, with a program in the place of boinccmd that shows its arguments."""
     email = "o'neill+$HOME`x`@example.org"

@@ -17,6 +17,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks, Settings
 
+from accounting import tasks
 from accounting.account_data.copies import _write
 from accounting.account_data.erasure import erase_due
 from accounting.models import DataCopy, HostProject, OwnAccount, Project, ProjectProfile, UserProject
@@ -30,6 +31,7 @@ from portal.wire.credentials import client_password_hash
 from tests.support.accounting_factories import make_project
 from tests.support.am_rpc import attach, host_of, make_computer, sync
 from tests.support.fake_project import EMAIL, PASSWORD, STRONG_KEY, WEAK_KEY, FakeProject
+from tests.support.raw_server import reply
 from tests.support.sessions import sign_in_lately
 from tools.simulation.client import Attachment, SimulatedComputer
 
@@ -164,6 +166,17 @@ class TestWaysToAnAccount:
         fake.has_account_info = False
         volunteer.sends({"action": "key", "account_key": "7_key"})
         assert (volunteer.worker_asks().state, volunteer.key) == (State.UNCHECKED, "7_key")
+        assert "does not tell whether this key still works" in volunteer.page
+
+    def test_a_project_that_tells_of_accounts_by_full_keys_alone_cannot_say_that_the_password_was_changed(
+        self, volunteer: Volunteer, fake: FakeProject
+    ) -> None:
+        # As BOINC's own am_get_info.php does
+        fake.tells_by_weak_key = False
+        volunteer.sends(LOGIN)
+        account = volunteer.worker_asks()
+        assert (account.state, account.can_check, volunteer.key) == (State.WORKS, False, WEAK_KEY)
+        assert "does not tell whether this key still works" in volunteer.page
 
     @pytest.mark.parametrize(
         ("fields", "state", "words"),
@@ -186,6 +199,46 @@ class TestWaysToAnAccount:
         account = volunteer.worker_asks()
         assert (account.state, volunteer.key) == (state, WEAK_KEY)
         assert f"The project refused: {words} (error -" in volunteer.page
+
+    def test_what_a_project_repeats_of_a_secret_is_not_shown_and_not_stored(
+        self, volunteer: Volunteer, fake: FakeProject
+    ) -> None:
+        fake.words = "no such key: 0123secret"
+        volunteer.sends({"action": "key", "account_key": "0123secret"})
+        assert str(volunteer.worker_asks().reason) == "The project refused: no such key: … (error -136)."
+        hashed = client_password_hash("wrong", EMAIL)
+        fake.words = f"no such hash: {hashed}"
+        volunteer.sends(LOGIN | {"password": "wrong"})
+        assert str(volunteer.worker_asks().reason) == "The project refused: no such hash: … (error -206)."
+        assert "0123secret" not in whole_database() and hashed not in whole_database()
+
+    def test_which_address_a_project_has_inside_is_not_told(self, volunteer: Volunteer, settings: Settings) -> None:
+        settings.FETCH_ALLOWED_NETWORKS = []
+        volunteer.sends(LOGIN)
+        assert (volunteer.worker_asks().state, volunteer.account.reason) == (State.UNREACHABLE, None)
+
+    @pytest.mark.parametrize(
+        ("nonsense", "words"),
+        [
+            (b"ICY 200 OK\r\n\r\n", "the connection broke, or the answer is not HTTP"),
+            (reply(b"<html>Hello</html>"), "not what a BOINC project answers"),
+            (reply(b"<account_out><authenticator>7 key</authenticator></account_out>"), "printable characters"),
+            (reply(b"<account_out>" + b"x" * (3 << 20)), "more than the limit of"),
+            (reply(b"<account_out>" + b"<a/>" * 30_000), "more than"),
+            (reply(b"", "Location: ftp://elsewhere.example.org/", status="302 Found"), ""),
+            (reply(b"", "Location: http://10.0.0.7/", status="302 Found"), ""),
+            (reply(b"", "Location: /lookup_account.php", status="302 Found"), "redirects more than 3 times"),
+        ],
+        ids=["no HTTP", "a page", "no key", "huge", "many elements", "another scheme", "inside", "in circles"],
+    )
+    def test_what_is_no_answer_of_a_project_stores_no_key_and_is_said(
+        self, nonsense: bytes, words: str, volunteer: Volunteer, fake: FakeProject
+    ) -> None:
+        fake.nonsense = nonsense
+        volunteer.sends(LOGIN)
+        account = volunteer.worker_asks()
+        assert (account.state, volunteer.key) == (State.UNREACHABLE, "") and words in str(account.reason)
+        assert "10.0.0.7" not in volunteer.page
 
     def test_a_project_that_is_down_stores_nothing(self, volunteer: Volunteer, fake: FakeProject) -> None:
         fake.is_down = True
@@ -218,6 +271,34 @@ class TestTakingOver:
         other = attach(volunteer.user, "attic")
         assert other.projects[project.master_url].account_key == WEAK_KEY
         assert sync(computer).accounts[project.master_url].find("authenticator") is None
+
+    def test_it_is_forgotten_when_the_client_has_the_project_no_longer(
+        self, computer: SimulatedComputer, project: Project
+    ) -> None:
+        assert "own_key" in HostProject.objects.get().state
+        computer.projects = {}
+        sync(computer)
+        assert "own_key" not in HostProject.objects.get().state
+
+    @pytest.mark.parametrize(("number", "gets_new_key"), [("7", True), ("8", False), ("77", False)])
+    def test_another_key_of_the_same_account_follows_its_password(
+        self, number: str, gets_new_key: bool, computer: SimulatedComputer, volunteer: Volunteer, project: Project
+    ) -> None:
+        computer.projects[project.master_url].account_key = f"{number}_{'0' * 32}"
+        volunteer.sends(LOGIN)
+        volunteer.worker_asks()
+        account = sync(computer).account(project)
+        assert account.findtext("authenticator") == (WEAK_KEY if gets_new_key else None)
+        assert account.find("detach_when_done") is None
+
+    @pytest.mark.parametrize("key", ["", "7_\u00e9", "7 key", "7_" + "x" * 300])
+    def test_what_no_other_client_could_be_sent_is_not_offered(
+        self, key: str, computer: SimulatedComputer, volunteer: Volunteer, project: Project
+    ) -> None:
+        computer.projects[project.master_url].account_key = key
+        sync(computer)
+        assert "own_key" not in HostProject.objects.get().state
+        assert "Use the account of studio" not in volunteer.page
 
     def test_nobody_else_takes_it_over(
         self, computer: SimulatedComputer, bob: User, volunteer: Volunteer, client: Client
@@ -341,9 +422,48 @@ class TestChecks:
         volunteer.sends(LOGIN)
         assert (volunteer.worker_asks().state, volunteer.key) == (State.WORKS, "7_of_the_new_password")
 
-    def test_a_project_that_is_down_ends_no_key(self, volunteer: Volunteer, fake: FakeProject) -> None:
+    @pytest.mark.parametrize("can_check", [True, False])
+    def test_a_project_that_is_down_ends_no_key_and_is_left_alone_for_an_hour(
+        self, can_check: bool, volunteer: Volunteer, fake: FakeProject, bob: User
+    ) -> None:
+        later = timezone.now() + dt.timedelta(days=8)
+        OwnAccount.objects.update(can_check=can_check)
+        other = OwnAccount.objects.get()
+        other.pk, other.user = None, bob
+        other.save()
+        [first] = checks.look_after(later)[:1]
+        OwnAccount.objects.exclude(pk=first).update(check_after=later)
         fake.is_down = True
-        assert volunteer.worker_checks().state == State.WORKS
+        checks.check(first, later)
+        assert set(OwnAccount.objects.values_list("state", "check_after")) == {
+            (State.WORKS, later + checks.UNREACHABLE_FOR)
+        }
+
+    def test_a_project_that_is_down_while_a_weak_key_is_entered_does_not_make_it_an_unchecked_one(
+        self, volunteer: Volunteer, fake: FakeProject
+    ) -> None:
+        volunteer.sends({"action": "remove"})
+        fake.refusal = -183
+        volunteer.sends({"action": "key", "account_key": "7_key"})
+        assert (volunteer.worker_asks().state, volunteer.key) == (State.UNREACHABLE, "")
+
+    def test_no_project_keeps_the_worker_busy_nor_others_waiting(
+        self, volunteer: Volunteer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(checks, "CHECKS_OF_PROJECT", 2)
+        other = make_project("Other", account_mode=Project.Account.PER_USER)
+        now = timezone.now()
+        OwnAccount.objects.all().delete()
+        for number in range(4):
+            user = User.objects.create_user(f"v{number}@example.org", "s")
+            # The crowd of one project waits for longer than the one account of the other.
+            of = other if number == 3 else volunteer.project
+            due = now - dt.timedelta(hours=9 - number)
+            OwnAccount.objects.create(user=user, project=of, state=State.WORKS, state_at=now, check_after=due)
+        chosen = OwnAccount.objects.filter(pk__in=checks.look_after(now)).order_by("check_after")
+        assert sorted(account.project.name for account in chosen) == ["Fake", "Fake", "Other"]
+        for task in (tasks.ask_for_account, tasks.check_account):
+            assert app.amqp.router.route({}, task.name)["queue"].name == "requested"
 
     def test_its_credit_is_read_again(self, volunteer: Volunteer, fake: FakeProject) -> None:
         assert volunteer.account.total_credit is None

@@ -171,6 +171,7 @@ def test_a_private_key_that_cannot_be_read_keeps_no_project_from_being_added(
 # --- signing ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.system
 def test_the_command_to_sign_with_is_safe_in_a_shell(desk: Client, fake: FakeProject, settings: Settings) -> None:
     """It is run where the private key is, and the project wrote the URL."""
     settings.AM_SIGNING_KEY = settings.AM_SIGNING_KEY.with_name("not here")

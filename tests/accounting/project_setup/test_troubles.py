@@ -14,6 +14,7 @@ from pytest_django import DjangoAssertNumQueries
 from accounting.models import HostProject, Project, ProjectProfile, ProjectTrouble
 from accounting.project_setup.reads import ProjectLine, read_troubles
 from accounting.wire.project_config import ProjectConfig
+from portal.languages.messages import VERBATIM, Message
 from portal.models import User
 from tests.support.accounting_factories import make_host, make_note, make_project
 
@@ -77,7 +78,9 @@ def test_projects_that_need_attention_come_first(alice: User, now: dt.datetime) 
     ProjectTrouble.objects.create(
         project=troubled, kind="no_work", processor_type="CPU", since=now, last_at=now, volunteers=4, of_volunteers=5
     )
-    ProjectProfile.objects.create(project=unasked, problem="zeta.example.org: no connection.", problem_since=now)
+    ProjectProfile.objects.create(
+        project=unasked, problem=Message(VERBATIM, text="zeta.example.org: no connection."), problem_since=now
+    )
     cache.clear()
     lines = read_troubles(now)
     assert [(line.project.name, line.needs_attention) for line in lines] == [

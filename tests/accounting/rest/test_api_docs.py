@@ -69,6 +69,7 @@ def test_a_request_is_answered_as_shown(token: str, command: str, shown: str) ->
     assert fits(json.loads(shown), json.loads(reply.content)), reply.content.decode()
 
 
+@pytest.mark.system
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 def test_curl_itself_gets_the_answer(transactional_db: None, live_server: LiveServer, token: str) -> None:
     command, shown = REQUESTS[0]

@@ -41,10 +41,14 @@ def tidewater(signing_keys: None) -> Project:
 
 
 class Client:
-    """The client whose request is in a file. It is attached to the project by its first request."""
+    """The client whose request is in a file, with another GPU, perhaps. It is attached to the project by its first
+    request.
+    """
 
-    def __init__(self, name: str, owner: User) -> None:
-        self.request = (DATA / f"{name}.xml").read_bytes()
+    def __init__(self, case: str, owner: User, **gpu: str) -> None:
+        self.request = (DATA / f"{case}.xml").read_bytes()
+        for element, text in gpu.items():
+            self.request = re.sub(rf"<{element}>[^<]*<".encode(), f"<{element}>{text}<".encode(), self.request)
         password = credentials.client_password_hash(f"{owner.name.lower()}'s secret", owner.email)
         login = f"<name>{owner.email}</name><password_hash>{password}</password_hash>".encode()
         first = re.sub(rb"<project>.*?</project>|<opaque>.*?</opaque>", b"", self.request, flags=re.DOTALL)
@@ -183,6 +187,19 @@ def test_an_impossible_peak_is_replaced_by_what_is_usual_for_the_model(alice: Us
     assert [text.replace("\u202f", " ").replace("\xa0", " ") for text in told] == [
         "The speed that the client reports for ATI X cannot be right (43 980 TFLOPS). 1.13 TFLOPS count instead."
     ]
+
+
+def test_a_young_site_knows_common_gpus(alice: User, tidewater: Project) -> None:
+    Client("gpu-peak-impossible", alice, name="AMD Radeon(TM) Vega 8 Graphics").report_after(1)
+    # 512 cores × 2 × 1,101 MHz: 86,400 s × 0.2 × 1.127424e12 / 432e9
+    assert booked(tidewater)["gpu_ec"] == pytest.approx(45_096.96, abs=0.01)
+
+
+def test_an_honest_mac_is_believed(alice: User, tidewater: Project) -> None:
+    # The client computes 64 GFLOPS for it, though its maker says 2,600: a day is 86,400 s × 0.2 × 64e9 / 432e9.
+    Client("gpu-peak-impossible", alice, name="Apple M1", peak_flops="64000000000").report_after(1, gpu_ec="2560")
+    assert booked(tidewater)["gpu_ec"] == 2_560
+    assert Day.objects.get(project=tidewater).flags == 0
 
 
 def test_a_client_that_reports_other_speeds_each_time_does_not_fill_the_notes(alice: User, tidewater: Project) -> None:

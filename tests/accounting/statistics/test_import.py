@@ -34,6 +34,7 @@ from accounting.statistics import files, run, sql, store
 from portal.celery import app
 from portal.databases.params import psycopg_params
 from portal.fetch.errors import TimeIsUp
+from portal.languages.messages import VERBATIM, Message
 from portal.models import Host, User
 from tests.support.accounting_factories import make_host, make_project
 from tests.support.lock_waits import nwaiting_for_locks
@@ -113,7 +114,7 @@ def test_what_the_total_grew_is_granted_on_the_day_of_the_export(
     # 1100.75 - 1000.25
     assert days() == [("03-02", studio.pk, 100_500_000)]
     state = state_of(project)
-    assert (state.hosts_read, state.hosts_kept, state.granted, state.trouble) == (1, 1, 100_500_000, "")
+    assert (state.hosts_read, state.hosts_kept, state.granted, state.trouble) == (1, 1, 100_500_000, None)
     assert (state.first_update_time, state.update_time) == (at(NOON), at(NOON + DAY))
 
 
@@ -280,7 +281,7 @@ def test_an_older_export_is_ignored(site: StatisticsSite, project: Project, stud
     before = kept()
     site.publish(NOON, [HostRecord(17, 9)])
     assert read(project) == "There is no new export."
-    assert kept() == before and state_of(project).trouble == ""
+    assert kept() == before and state_of(project).trouble is None
 
 
 def test_an_export_of_the_future_is_refused(site: StatisticsSite, project: Project, studio: Host) -> None:
@@ -311,10 +312,10 @@ def test_what_is_wrong_changes_nothing_and_says_why(
     read(project)
     state = state_of(project)
     assert kept() == before and state.update_time == at(NOON)
-    assert state.trouble.startswith(reason) and state.failures == 1 and state.trouble_since is not None
+    assert str(state.trouble).startswith(reason) and state.failures == 1 and state.trouble_since is not None
     site.files[name] = good
     read(project)
-    assert kept() != before and (state_of(project).trouble, state_of(project).failures) == ("", 0)
+    assert kept() != before and (state_of(project).trouble, state_of(project).failures) == (None, 0)
 
 
 @pytest.mark.parametrize(
@@ -347,7 +348,7 @@ def test_an_odd_record_stops_no_other_and_ours_is_named(
     site.publish(NOON + DAY, [HostRecord(17, -5), *strangers])
     assert read(project).endswith("1 odd records were left out or count in part.")
     state = state_of(project)
-    assert (state.update_time, state.trouble) == (at(NOON + DAY), "")
+    assert (state.update_time, state.trouble) == (at(NOON + DAY), None)
     assert (state.hosts_read, state.hosts_odd, state.users_odd, state.odd_ours) == (6, 1, 0, "computer 17")
     # What was known of it stays.
     assert GrantedTotal.objects.get().total_credit == 6_000_000
@@ -361,7 +362,7 @@ def test_a_file_above_the_limit_is_refused(
 ) -> None:
     site.publish(NOON, [HostRecord(17, 6)])
     settings.STATISTICS_IMPORT_MAX_BYTES = 100
-    assert read(project) == "127.0.0.1: transferred more than the limit of 100 bytes."
+    assert read(project) == "127.0.0.1: transferred more than the limit of 100 bytes"
     assert kept() == [[], [], []]
 
 
@@ -462,7 +463,7 @@ def test_one_bad_project_keeps_no_other_waiting(site: StatisticsSite, project: P
         for project_id in run.due(at(NOON + 2)):
             tasks.import_statistics_of(project_id)
     assert GrantedTotal.objects.exists()
-    assert "the connection broke" in state_of(other).trouble
+    assert "the connection broke" in str(state_of(other).trouble)
     found = state_of(other)
     assert found.trouble_since is not None and found.next_at > found.trouble_since
     assert set(run.due(at(NOON + 2))) == set()
@@ -491,7 +492,9 @@ def test_a_slow_download_goes_on_soon_but_not_for_ever(
     monkeypatch.setattr(files, "fetch", ask)
     for failures, least, most in ((0, 9, 11), (5, 9, 11), (29, 9, 11), (30, 1440, 1600)):
         if failures:
-            StatisticsImport.objects.update(failures=failures, trouble="slow", trouble_since=at(NOON))
+            StatisticsImport.objects.update(
+                failures=failures, trouble=Message(VERBATIM, text="slow"), trouble_since=at(NOON)
+            )
         read(project)
         state = state_of(project)
         assert state.asked_at is not None
@@ -508,7 +511,7 @@ def test_files_that_take_too_long_to_read_are_a_failure_that_operators_see(
 
     monkeypatch.setattr(files, "records", end_the_time)
     for failures in (1, 2):
-        assert read(project) == "The export: took longer than the limit of 1,500 s"
+        assert read(project) == "The export took longer than the limit of 1,500 s"
         assert state_of(project).failures == failures and state_of(project).trouble
     assert not files.folder_of(project.pk).exists()
     # Before it is killed, when nothing could be noted

@@ -17,6 +17,7 @@ from pytest_django import Settings
 from accounting import figures, tasks
 from accounting.models import AccountTotal, StatisticsImport
 from accounting.statistics import run
+from portal.languages.messages import Message, at_place
 from portal.models import Change, User
 from tests.support.accounting_factories import make_project
 from tests.support.operating_figures import samples
@@ -36,7 +37,8 @@ def admin_client(client: Client, operator: User) -> Client:
 @pytest.fixture
 def row(db: None) -> StatisticsImport:
     return StatisticsImport.objects.create(
-        project=make_project("Alpha"), hosts_read=2_000_000, hosts_kept=3, trouble="host.gz: was cut off",
+        project=make_project("Alpha"), hosts_read=2_000_000, hosts_kept=3, 
+        trouble=at_place("host.gz", Message("export_compression_cut_off")),
         trouble_since=timezone.now() - dt.timedelta(days=3), failures=4,
     )  # fmt: skip
 

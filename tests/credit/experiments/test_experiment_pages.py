@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +17,13 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from credit.experiments import request as requests
-from credit.experiments import texts, worker
+from credit.experiments import worker
 from credit.experiments.charts import goal_charts
 from credit.experiments.own_results import measure_app
 from credit.experiments.request import ExperimentRefusedError, ask
-from credit.laboratory.experiment import Experiment, Variant
+from credit.laboratory.experiment import Experiment, Variant, measure
 from credit.models import App, CreditExperiment, Result
+from portal.languages.messages import Message
 from portal.models import RequestedWork, User
 from portal.requested_work import queue
 from tests.support.page_text import text_of
@@ -37,6 +40,18 @@ SENT: dict[str, Any] = {
     "nseeds": "1",
     "hosts": "20",
 }
+
+
+@cache
+def found(said: str) -> list[dict[str, Any]]:
+    return [goals.as_json() for goals in measure(Experiment.from_json(json.loads(said)))]
+
+
+@pytest.fixture(autouse=True)
+def measured_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most experiments are the same one, and what it finds is worked out here; tests of the process are marked."""
+    if request.node.get_closest_marker("unit"):
+        monkeypatch.setattr(worker, "measure_in_process", lambda said, report: found(json.dumps(said)))
 
 
 @pytest.fixture
@@ -70,6 +85,7 @@ def done(owner: User) -> CreditExperiment:
 # --- asked for, and carried out ---------------------------------------------------------------------------
 
 
+@pytest.mark.system
 def test_an_operator_compares_rule_sets_in_the_admin(staff: Client, bob: User) -> None:
     allow(bob, "add_creditexperiment", "view_creditexperiment")
     response = staff.post(reverse("admin:credit_creditexperiment_add"), SENT)
@@ -167,12 +183,13 @@ def test_too_many_combinations_are_refused(signed_in: Client, public: None) -> N
     assert "the choices make 12, and there may be 8" in text
 
 
+@pytest.mark.system
 def test_what_takes_too_long_is_told(alice: User, settings: Settings) -> None:
     settings.CREDIT_LABORATORY_SECS_MAX = 1
     kept = ask(alice, "Long", Experiment([Variant()], {}, 200_000, 10), is_operator=True)
     assert queue.carry_out_next()
     kept.refresh_from_db()
-    assert kept.failure.startswith("It took more than 1 s of processor time")
+    assert str(kept.failure).startswith("It took more than 1 s of processor time")
     assert kept.finished_at is not None and kept.results is None
 
 
@@ -371,6 +388,7 @@ def test_a_page_read_while_the_last_figures_are_stored_does_not_say_that_it_was_
     assert "Side by side" in text
 
 
+@pytest.mark.system
 def test_one_that_failed_each_time_is_finished_and_says_so(
     signed_in: Client, alice: User, public: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -391,6 +409,7 @@ def test_one_that_failed_each_time_is_finished_and_says_so(
         asked(alice)
 
 
+@pytest.mark.system
 def test_one_that_is_deleted_while_it_runs_is_stopped(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
     ask(alice, "Long", Experiment([Variant()], {}, 200_000, 10), is_operator=True)
     started: list[subprocess.Popen[str]] = []
@@ -417,12 +436,13 @@ def test_one_whose_worker_was_lost_begins_again(alice: User) -> None:
     kept = asked(alice)
     CreditExperiment.objects.filter(pk=kept.pk).update(progress=0.5)
     RequestedWork.objects.update(started_at=timezone.now() - queue.LOST_AFTER * 2, ntries=1)
-    queue.look_after(timezone.now())
+    queue.requeue_lost(timezone.now())
     assert queue.carry_out_next()
     kept.refresh_from_db()
     assert kept.results is not None and kept.progress == 1.0
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("answer", ["", "found [", 'found [{"label": "half", "goals": []}]', "nothing that is known"])
 def test_a_process_that_fails_is_told_as_a_fault_of_the_site(
     alice: User, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str
@@ -432,7 +452,7 @@ def test_a_process_that_fails_is_told_as_a_fault_of_the_site(
     program.chmod(0o755)
     monkeypatch.setattr("credit.experiments.worker.sys.executable", str(program))
     kept = done(alice)
-    assert kept.failure == texts.FAULT
+    assert kept.failure == Message("experiment_site_fault")
     assert kept.results is None
 
 

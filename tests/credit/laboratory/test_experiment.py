@@ -289,6 +289,7 @@ def process(**order: object) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.system
 def test_the_process_answers_with_what_was_found() -> None:
     experiment = Experiment([Variant()], {"hosts": 20}, 1000, 1)
     kind, _, rest = process(experiment=experiment.as_json()).stdout.splitlines()[-1].partition(" ")
@@ -296,11 +297,13 @@ def test_the_process_answers_with_what_was_found() -> None:
     assert json.loads(rest) == [found.as_json() for found in measure(experiment)]
 
 
+@pytest.mark.system
 def test_the_process_ends_when_its_processor_time_is_over() -> None:
     # SIGXCPU
     assert process(secs_max=1).returncode == -24
 
 
+@pytest.mark.system
 def test_the_process_ends_when_its_memory_is_over() -> None:
     # What it has at its start is hardly less than this.
     assert "fault It needs more than 60 MiB of memory." in process(bytes_max=60 * 1024**2).stdout

@@ -230,6 +230,7 @@ def test_recent_average_credit_is_that_of_today_however_old_the_last_grant_is(
 @pytest.mark.parametrize(
     ("query", "words"),
     [
+        ({"computer": "11"}, "There is no parameter “computer”. There are: state, host, app, before."),
         ({"state": "odd"}, "There are no tasks in the state “odd”. States are: "),
         ({"host": "x"}, "“x” is not one of your computers."),
         ({"before": "9" * 30}, "is not the number of a task."),

@@ -230,24 +230,3 @@ def test_a_team_keeps_the_credit_of_an_erased_account(peaks: Team, alice: User) 
     erase_due(timezone.now())
     assert not User.objects.filter(pk=alice.pk).exists()
     assert total(peaks) == 30 and Team.objects.get().founder is None
-
-
-def test_a_volunteer_founds_finds_and_leaves_a_team_on_the_pages(signed_in: Client, alice: User) -> None:
-    assert "You are not in a team" in signed_in.get("/project/teams/").content.decode()
-    signed_in.post("/project/teams/new/", {"name": "  Peaks  <b> ", "type": "6"})
-    team = Team.objects.get(founder=alice)
-    assert team.name == "Peaks <b>"
-    page = signed_in.get(f"/project/teams/{team.pk}/").content.decode()
-    assert "Leave this team" in page and "Peaks &lt;b&gt;" in page
-    taken = signed_in.post("/project/teams/new/", {"name": "PEAKS <b>", "type": "6"}).content.decode()
-    assert "team with this name already" in taken
-    signed_in.post(f"/project/teams/{team.pk}/change/", {"leave": ""})
-    assert reads.team_of(alice) is None
-    assert "No team found" in signed_in.get("/project/teams/?q=valley").content.decode()
-    assert "No team found" in signed_in.get("/project/teams/?q=pe%00aks").content.decode()
-
-
-def test_nobody_takes_a_team_by_the_form(peaks: Team, client: Client, bob: User) -> None:
-    client.force_login(bob)
-    client.post(f"/project/teams/{peaks.pk}/change/", {"hand_on": str(bob.pk)})
-    assert Team.objects.get().founder_id != bob.pk

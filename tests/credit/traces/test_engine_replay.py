@@ -298,6 +298,7 @@ def test_a_file_that_is_not_gzipped_is_said(tmp_path: Path) -> None:
         read_trace(tmp_path)
 
 
+@pytest.mark.system
 def test_the_command_starts_no_server(short: Path, tmp_path: Path) -> None:
     """As on a machine where nothing is set: no database is asked for, and none is made."""
     urls = ("DATABASE_URL", "BROKER_URL", "CACHE_URL")

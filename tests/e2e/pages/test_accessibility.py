@@ -90,8 +90,8 @@ def faults(page: Page, address: str) -> list[str]:
 LOOKS = list(product((320, 1440), ("light", "dark"), ("de", "en")))
 """Width of the window, colours, language."""
 # German words are longer, so they have the narrow window.
-SHORT = [(320, "light", "de"), (1440, "dark", "en")]
-ALL_LOOKS = [look if look in SHORT else pytest.param(*look, marks=pytest.mark.long) for look in LOOKS]
+FIRST_LOOK = (320, "light", "de")
+ALL_LOOKS = [look if look == FIRST_LOOK else pytest.param(*look, marks=pytest.mark.nightly) for look in LOOKS]
 
 
 def wear(page: Page, site: Site, width: int, colours: str, language: str) -> None:
@@ -114,7 +114,7 @@ def test_no_page_has_a_fault_that_axe_finds(
     assert found == []
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize(("width", "colours", "language"), LOOKS)
 def test_no_page_of_the_access_matrix_has_a_fault_that_axe_finds(
     page: Page, site: Site, alice: User, bob: User, operator: User, width: int, colours: str, language: str

@@ -91,17 +91,22 @@ def test_projects_are_chosen_with_shares(
     context.close()
 
 
+@pytest.mark.parametrize(
+    ("width", "colours"),
+    [
+        (390, "light"),
+        *(pytest.param(*look, marks=pytest.mark.nightly) for look in [(390, "dark"), (1440, "light"), (1440, "dark")]),
+    ],
+)
 def test_the_page_of_a_computer_has_no_fault_that_axe_finds(
-    page: Page, site: Site, alice: User, computers: tuple[Host, Host]
+    page: Page, site: Site, alice: User, computers: tuple[Host, Host], width: int, colours: str
 ) -> None:
     old, new = computers
     address = f"/computers/{new.pk}/"
     sign_in(page.context, site, alice)
     found = [
-        (where, width, colours, fault)
+        (where, fault)
         for where in (address, f"{address}merge/", f"{address}merge/?with={old.pk}")
-        for width in (390, 1440)
-        for colours in ("light", "dark")
         for fault in faults(page, where, width, dark=colours == "dark")
     ]
     assert found == []

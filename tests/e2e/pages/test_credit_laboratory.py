@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
@@ -73,17 +70,10 @@ def test_an_operator_compares_rule_sets_and_shares_the_result_until_the_link_is_
     stranger.context.close()
 
 
-@pytest.fixture(scope="module")
-def public_site(site_var_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    log = tmp_path_factory.mktemp("laboratory") / "site.log"
-    with Site(site_var_dir, log, CREDIT_LABORATORY_PUBLIC="true") as running:
-        yield running
-
-
 class TestWherePublic:
     @pytest.fixture
-    def site(self, transactional_db: None, public_site: Site) -> Site:
-        return public_site
+    def site_settings(self) -> dict[str, str]:
+        return {"CREDIT_LABORATORY_PUBLIC": "true"}
 
     def test_a_volunteer_makes_shares_and_deletes_an_experiment(
         self, page: Page, browser: Browser, site: Site, worker: None, alice: User
@@ -106,7 +96,9 @@ class TestWherePublic:
         assert answer is not None and answer.status == 404
         stranger.context.close()
 
-    @pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1440, "dark")])
+    @pytest.mark.parametrize(
+        ("width", "scheme"), [(390, "light"), pytest.param(1440, "dark", marks=pytest.mark.nightly)]
+    )
     def test_it_can_be_read_by_everybody(self, page: Page, site: Site, operator: User, width: int, scheme: str) -> None:
         """Both kinds of pages; the admin's frame is unfold's."""
         kept = finished(operator)

@@ -73,7 +73,7 @@ def test_the_page_renews_its_figures(dashboard: Page) -> None:
     expect(dashboard.get_by_role("heading", name="Periodic tasks", exact=True)).to_be_visible()
 
 
-@pytest.mark.parametrize(("width", "colours"), [(390, "light"), (1440, "dark")])
+@pytest.mark.parametrize(("width", "colours"), [(390, "light"), pytest.param(1440, "dark", marks=pytest.mark.nightly)])
 def test_it_can_be_read_by_everybody(dashboard: Page, width: int, colours: str) -> None:
     """What is ours of the pages; the admin's frame is unfold's."""
     dashboard.emulate_media(color_scheme="dark" if colours == "dark" else "light")

@@ -18,12 +18,11 @@ from tests.support.site_process import CHECKOUT, Site, celery_worker
 
 
 @pytest.fixture
-def site(transactional_db: None, site_var_dir: Path, tmp_path: Path) -> Iterator[Site]:
-    """The site with both rooms, whose background tasks come quickly."""
+def site_settings(tmp_path: Path) -> dict[str, str]:
+    """Background tasks come quickly."""
     # Keys of its own, as one is changed.
     code_keys = {name: str(tmp_path / name.lower()) for name in ("CODE_SIGNING_KEY", "CODE_SIGNING_KEY_PUBLIC")}
-    with Site(site_var_dir, tmp_path / "site.log", **QUICK, **code_keys) as running:
-        yield running
+    return {**QUICK, **code_keys}
 
 
 @pytest.fixture

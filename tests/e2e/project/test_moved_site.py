@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -15,6 +16,13 @@ from tests.support.moved_site import FormerAddress
 from tests.support.own_project import QUICK, Manage, ask_until, attach
 from tests.support.site_process import Site, celery_worker
 from tests.support.wait import wait_until
+
+
+@pytest.fixture
+def site(transactional_db: None, site_settings: dict[str, str], site_var_dir: Path, tmp_path: Path) -> Iterator[Site]:
+    """One of its own, which is stopped."""
+    with Site(site_var_dir, tmp_path / "site.log", **site_settings) as running:
+        yield running
 
 
 @pytest.mark.usefixtures("nginx")

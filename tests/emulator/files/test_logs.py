@@ -141,7 +141,7 @@ def test_a_scenario_repeats_the_log_and_the_client_believes_its_own_figure() -> 
     assert (scenario.host.on.trace_secs, scenario.host.on.fraction) == (DAY, 0.75)
     assert (
         "The computer is on, active and connected as time_stats_log says. Its last whole days are repeated: 1"
-        in scenario.notes
+        in map(str, scenario.notes)
     )
 
 
@@ -222,8 +222,8 @@ def test_sizes_are_as_the_job_log_says_and_the_notes_count_the_tasks() -> None:
     # The task of a that is there has the log's mean size too: 700 s.
     assert scenario.jobs[0].size_flop == pytest.approx(700 * 2e9)
     assert scenario.jobs[0].estimate_flop == 1e12
-    assert "A: sizes of a are those of 3 tasks in its job log" in scenario.notes
-    assert "A: sizes of b are those of 4 tasks in its job log" in scenario.notes
+    assert "A: sizes of a are those of 3 tasks in its job log" in map(str, scenario.notes)
+    assert "A: sizes of b are those of 4 tasks in its job log" in map(str, scenario.notes)
 
 
 def test_tasks_of_an_unknown_application_count_for_those_without_any() -> None:
@@ -231,10 +231,11 @@ def test_tasks_of_an_unknown_application_count_for_those_without_any() -> None:
     scenario = read_upload(scenario_files(OTHER_APP) | {"job_log_a.example_b.txt": log.encode()})
     assert [app.size.mean for app in scenario.projects[0].apps] == [pytest.approx(800 * 2e9), pytest.approx(800 * 1e9)]
     assert any(
-        note.startswith("A: sizes of a are those of 3 tasks in the project's job log") for note in scenario.notes
+        str(note).startswith("A: sizes of a are those of 3 tasks in the project's job log")
+        for note in map(str, scenario.notes)
     )
 
 
 def test_a_job_log_of_no_project_is_said() -> None:
     scenario = read_upload(scenario_files() | {"job_log_other.txt": line("x", 1).encode()})
-    assert "job_log_other.txt has no effect: no project has the folder other" in scenario.notes
+    assert "job_log_other.txt has no effect: no project has the folder other" in map(str, scenario.notes)

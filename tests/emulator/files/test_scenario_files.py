@@ -79,7 +79,9 @@ def test_the_state_of_a_real_client_is_read_with_its_jobs_and_settings() -> None
     assert prime.request_delay_secs == pytest.approx(2)
     assert scenario.preferences.work_buf_min_days == 0.001
     assert scenario.preferences.report_at_once
-    assert scenario.notes == ("The emulation begins at 2026-11-21 13:20 UTC, when the client wrote client_state.xml",)
+    assert tuple(map(str, scenario.notes)) == (
+        "The emulation begins at 2026-11-21 13:20 UTC, when the client wrote client_state.xml",
+    )
 
 
 def test_tags_that_only_an_emulator_knows_are_read() -> None:
@@ -106,7 +108,7 @@ def test_what_this_computer_cannot_run_is_left_out_and_said() -> None:
     other = PROJECT.replace(b">A<", b">B<") + APP + VERSION
     scenario = read_upload(state(HOST, PROJECT, APP, GPU_VERSION, other))
     assert [project.name for project in scenario.projects] == ["B"]
-    assert scenario.notes == (
+    assert tuple(map(str, scenario.notes)) == (
         "A: a is left out because it has no version for this computer",
         "A is left out: it has no app that this computer can run",
     )
@@ -173,7 +175,7 @@ def test_an_app_config_changes_usage_and_limits_of_the_project_in_whose_folder_i
 def test_an_app_config_for_nobody_is_said() -> None:
     config = b"<app_config><app><name>other</name><max_concurrent>3</max_concurrent></app></app_config>"
     files = state(HOST, PROJECT, APP, VERSION) | {"app_config.xml": config}
-    assert read_upload(files).notes == ("app_config.xml has no effect: no project has all its apps",)
+    assert tuple(map(str, read_upload(files).notes)) == ("app_config.xml has no effect: no project has all its apps",)
 
 
 def test_a_projects_folder_is_named_as_the_client_names_it() -> None:
@@ -226,7 +228,7 @@ def test_what_is_no_number_in_range_is_refused(before: bytes, after: bytes, tag:
 def test_files_that_make_no_scenario_are_refused(files: dict[str, bytes], tag: str, line: int, words: str) -> None:
     error = error_of(files)
     assert (error.tag, error.line) == (tag, line)
-    assert words in error.why
+    assert words in str(error.why)
 
 
 def test_entities_are_refused_and_never_expanded() -> None:
@@ -237,19 +239,19 @@ def test_entities_are_refused_and_never_expanded() -> None:
 
 def test_deep_nesting_is_refused() -> None:
     deep = b"<x>" * 5000 + b"</x>" * 5000
-    assert "deeper than 32 levels" in error_of(state(HOST, deep)).why
+    assert "deeper than 32 levels" in str(error_of(state(HOST, deep)).why)
 
 
 def test_too_large_a_file_is_refused_without_being_read() -> None:
     error = error_of({"client_state.xml": b"<client_state>" + b" " * STATE_BYTES_MAX})
-    assert error.why == "the file is larger than 16 MiB"
+    assert str(error.why) == "the file is larger than 16 MiB"
 
 
 @pytest.mark.parametrize("part", [PROJECT, APP, b"<result><wu_name>w</wu_name></result>\n"])
 def test_huge_lists_are_refused(part: bytes) -> None:
     workunit = b"<workunit><name>w</name><app_name>a</app_name></workunit>\n"
     different = b"".join(part.replace(b">a<", b">a%d<" % number) for number in range(20_100))
-    assert "more than" in error_of(state(HOST, PROJECT, workunit, different)).why
+    assert "more than" in str(error_of(state(HOST, PROJECT, workunit, different)).why)
 
 
 @settings(max_examples=60, deadline=None)
@@ -341,7 +343,7 @@ def test_hours_are_taken_out_of_what_the_client_measured() -> None:
     found = preferences_of(night, host, STATS)
     assert found.host.active.fraction == pytest.approx(0.75)
     assert found.host.in_use == Use()  # what was measured holds the use of the computer
-    assert any("6.0 h a day" in note for note in found.notes)
+    assert any("6 h a day" in str(note) for note in found.notes)
     # 1795267142 is Saturday, 21 November 2026, 13:19:02 UTC, and an hour later in its time zone
     assert found.week_secs == ((6 * 24 + 14) * 60 + 19) * 60 + 2
 
@@ -352,7 +354,7 @@ def test_where_nothing_was_measured_use_is_assumed_and_said() -> None:
     assert (found.host.in_use.fraction, found.host.on_batteries.fraction) == (0.25, 0.2)
     assert (found.host.exclusive_app.fraction, found.host.exclusive_gpu_app.fraction) == (0.1, 0)
     assert len(found.notes) == 3
-    assert found.notes[0].endswith("The scenario assumes 6 h a day, 1 h at a time on average.")
+    assert str(found.notes[0]).endswith("The scenario assumes 6 h a day, 1 h at a time on average.")
 
 
 def test_memory_is_that_of_the_computer_and_of_the_projects_bounds() -> None:

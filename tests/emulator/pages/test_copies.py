@@ -11,6 +11,7 @@ from emulator.files.presets import two_processors_75_25
 from emulator.files.scenario_json import from_json
 from emulator.models import Experiment, Run, RunState
 from emulator.runs import experiments
+from portal.languages.messages import Message
 from portal.models import User
 from tests.support.page_text import text_of
 
@@ -21,7 +22,9 @@ DAY_SECS = 86_400.0
 def shared(alice: User) -> Experiment:
     """An experiment of Alice's that failed, shared with a link."""
     found = experiments.create(alice, "Why is B late?", "", two_processors_75_25(), 10)
-    Run.objects.create(experiment=found, number=1, variant="v", policy="rec", state=RunState.FAILED, fault="f")
+    Run.objects.create(
+        experiment=found, number=1, variant="v", policy="rec", state=RunState.FAILED, fault=Message("run_site_fault")
+    )
     Experiment.objects.filter(pk=found.pk).update(share_token="f" * 32, started_at=timezone.now())
     found.refresh_from_db()
     return found

@@ -100,7 +100,7 @@ def test_a_run_of_another_version_is_not_explained_with_this_one(signed_in: Clie
     page = address(experiment, decision_of(packed, DecisionKind.ASK))
     signed_in.post(page)
     carry_out()
-    assert OTHER_RUN in text_of(signed_in.get(page))
+    assert str(OTHER_RUN) in text_of(signed_in.get(page))
     assert "Der Emulator hat sich geändert" in text_of(signed_in.get(page, headers=GERMAN))
 
 

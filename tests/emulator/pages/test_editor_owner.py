@@ -40,6 +40,7 @@ from emulator.models import Experiment
 from emulator.pages.editor import hidden, hour_fields
 from emulator.pages.editor.fields import EVENTS, PREFERENCES, PROJECT
 from emulator.pages.editor.rows import AppRow, HostRow
+from portal.languages.messages import Message
 from tests.support.editor_page import EditorPage
 from tests.support.page_text import text_of
 
@@ -129,7 +130,7 @@ def test_what_has_no_field_is_named_and_kept(signed_in: Client) -> None:
         (a, Project("B", 20, (app,))),
         jobs=(StartJob("A", "two", 3600e9, 3600e9, DAY_SECS, 1, StartState.RUNNING, 0.5, -60.0, name="wu_1"),),
         events=(ChangeBuffer(DAY_SECS, 1.0, 2.0), NewApp(2 * DAY_SECS, "B", replace(idle, name="later"))),
-        notes=("A note.",),
+        notes=(Message("begins_on_sunday"),),
         unused=(Unused("x.xml", "y", 2, "why"),),
     )
     file = SimpleUploadedFile("mine.json", json.dumps(document_json(Document(scenario))).encode())

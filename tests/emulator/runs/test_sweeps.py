@@ -69,7 +69,7 @@ def test_each_parameter_changes_what_it_names() -> None:
         ({"turbo": 1}, "turbo"),
         ({"share": 1}, "share:PROJECT"),
         ({"cpus:A": 1}, "is none of"),
-        ({"share:C": 1}, "no project 'C'"),
+        ({"share:C": 1}, "no project C"),
         ({"cpus": 1.5}, "1.5 is not a whole number"),
         ({"cpus": 0}, "0 is not a whole number from 1"),
         ({"half_life_days": 1e9}, "not a number from 0.01 to 10000"),

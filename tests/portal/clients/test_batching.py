@@ -29,12 +29,13 @@ from portal.clients.wants import (
     Statement,
     Step,
     Steps,
-    Transaction,
+    Then,
     Turn,
     in_thread,
 )
 from portal.models import User
 from tests.support.batch_queries import (
+    ADD,
     INVERT,
     NPREPARED,
     PATIENCE_SECS,
@@ -117,12 +118,12 @@ def test_a_slow_query_keeps_nobody_waiting() -> None:
 @pytest.mark.parametrize("way", ["slow query", "fetch", "transaction"])
 def test_what_is_done_by_itself_is_prepared(way: str) -> None:
     query = Calculate(1, NPREPARED, slow=True)
-    steps: Steps[Any] = once(query)
-    if way == "fetch":
-        steps = once(Fetch(query.steps([query], apart=True)))
-    elif way == "transaction":
-        steps = once(Transaction(once(query)))
-    (found,) = all_at_once(steps)
+    steps = {
+        "slow query": lambda: once(query),
+        "fetch": lambda: once(Fetch(query.steps([query], apart=True))),
+        "transaction": lambda: in_transaction(once(query)),
+    }
+    (found,) = all_at_once(steps[way]())
     assert found == ([(1, 1, 1)] if way == "fetch" else (1, 1))
 
 
@@ -130,7 +131,7 @@ ECHO = Statement("SELECT %(text)s::text")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Echo(Query):
+class Echo(Query[Any]):
     """A text, sent and received in each of some statements."""
 
     text: str
@@ -146,7 +147,7 @@ class Echo(Query):
         return [Step(ECHO, {"text": several[0].text})] * several[0].nsteps
 
     @staticmethod
-    def found(several: Sequence[Echo], rows: Sequence[Row]) -> Sequence[Any]:
+    def results(several: Sequence[Echo], rows: Sequence[Row]) -> Sequence[Any]:
         return [text for (text,) in rows]
 
 
@@ -168,11 +169,9 @@ def test_more_than_a_socket_holds_is_sent_and_received_while_others_go_on(nsteps
     assert after == (2, 1)
 
 
-def renames_then(user: User, error: Exception | None) -> Steps[str]:
-    name: str = yield Rename(user.pk)
-    (rows,) = [
-        (yield Fetch([Step(Statement("SELECT name FROM portal_user WHERE id = %(id)s::bigint"), {"id": user.pk})]))
-    ]
+async def renames_then(user: User, error: Exception | None) -> str:
+    name: str = await Rename(user.pk)
+    rows = await Fetch([Step(Statement("SELECT name FROM portal_user WHERE id = %(id)s::bigint"), {"id": user.pk})])
     assert rows == [(name,)]  # it sees what it has written
     if error:
         raise error
@@ -199,8 +198,8 @@ def _plainly(steps: Steps[Any]) -> Any:
 def test_several_statements_are_one_transaction(alice: User) -> None:
     failing = Fetch([Step(RENAME, {"id": alice.pk, "name": "x"}), Step(INVERT, {"numbers": [0]})])
 
-    def steps() -> Steps[Any]:
-        return (yield failing)
+    async def steps() -> Any:
+        return await failing
 
     (error,) = all_at_once(steps())
     assert isinstance(error, psycopg.errors.DivisionByZero)
@@ -242,8 +241,8 @@ def test_what_is_wanted_once_is_done_once() -> None:
         calls.append(1)
         return len(calls)
 
-    def steps() -> Steps[Any]:
-        return (yield Once("same", lambda: in_thread(call)))
+    async def steps() -> Any:
+        return await Once("same", lambda: in_thread(call))
 
     assert all_at_once(steps(), steps(), steps()) == [1, 1, 1]
     assert all_at_once(steps()) == [2]
@@ -274,10 +273,10 @@ def test_a_fault_that_nobody_waits_for_any_more_is_no_noise(caplog: pytest.LogCa
 def test_one_request_of_a_host_comes_after_the_other() -> None:
     under_way: list[str] = []
 
-    def steps(key: str) -> Steps[list[str]]:
-        yield Turn(key)
+    async def steps(key: str) -> list[str]:
+        await Turn(key)
         under_way.append(key)
-        yield Calculate(1)
+        await Calculate(1)
         seen = list(under_way)
         under_way.remove(key)
         return seen
@@ -291,17 +290,17 @@ def test_one_request_of_a_host_comes_after_the_other() -> None:
 def test_a_request_that_is_cancelled_lets_go_of_its_turn_and_of_what_it_holds() -> None:
     closed: list[bool] = []
 
-    def waits() -> Steps[None]:
+    async def waits() -> None:
         try:
-            yield Turn("a")
-            yield Call(lambda: goes_on.wait(PATIENCE_SECS))
+            await Turn("a")
+            await Call(lambda: goes_on.wait(PATIENCE_SECS))
         finally:
             closed.append(True)
 
     goes_on = threading.Event()
 
-    def next_one() -> Steps[str]:
-        yield Turn("a")
+    async def next_one() -> str:
+        await Turn("a")
         return "its turn"
 
     async def work(made: Batcher) -> Any:
@@ -323,11 +322,11 @@ def test_a_request_that_is_cancelled_while_it_waits_gives_nobody_its_turn_too_so
     under_way: list[str] = []
     goes_on = threading.Event()
 
-    def steps(name: str, event: threading.Event | None = None) -> Steps[list[str]]:
-        yield Turn("a")
+    async def steps(name: str, event: threading.Event | None = None) -> list[str]:
+        await Turn("a")
         under_way.append(name)
         seen = list(under_way)
-        yield Call(lambda: event is None or event.wait(PATIENCE_SECS))
+        await Call(lambda: event is None or event.wait(PATIENCE_SECS))
         under_way.remove(name)
         return seen
 
@@ -371,28 +370,35 @@ def _is_waited_for(pid: int) -> bool:
 
 
 INSERT = Statement("INSERT INTO batching_child SELECT unnest(%(values)s::integer[]) RETURNING parent")
-NOTHING = Statement("SELECT 1")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Insert(Query):
-    """A row that must have a parent when the transaction is committed; in one statement or in two."""
+class Insert(Query[Any]):
+    """A row that must have a parent when the transaction is committed. ``before``: the statement that comes first,
+    and whose rows the insert takes if it ``follows``.
+    """
 
     parent: int
-    nsteps: int
+    before: Statement | None = None
+    follows: bool = False
     is_write: ClassVar[bool] = True
 
     @property
     def kind(self) -> Hashable:
-        return self.nsteps
+        return self.before
 
     @staticmethod
-    def steps(several: Sequence[Insert], *, apart: bool) -> Sequence[Step]:
-        insert = Step(INSERT, {"values": [each.parent for each in several]})
-        return [Step(NOTHING, {}), insert] if several[0].nsteps == 2 else [insert]
+    def steps(several: Sequence[Insert], *, apart: bool) -> Sequence[Step | Then]:
+        numbers, first = [each.parent for each in several], several[0]
+        insert = Step(INSERT, {"values": numbers})
+        if first.before is None:
+            return [insert]
+        before = Step(first.before, {"numbers": numbers})
+        then = Then(INSERT, lambda rows: {"values": [number for number, *_ in rows]})
+        return [before, then if first.follows else insert]
 
     @staticmethod
-    def found(several: Sequence[Insert], rows: Sequence[Row]) -> Sequence[Any]:
+    def results(several: Sequence[Insert], rows: Sequence[Row]) -> Sequence[Any]:
         return [parent for (parent,) in rows]
 
 
@@ -410,14 +416,20 @@ def parents() -> Iterator[None]:
         cursor.execute("DROP TABLE batching_child, batching_parent")
 
 
-@pytest.mark.parametrize("nsteps", [1, 2])
-def test_what_fails_at_the_commit_is_its_own_requests_alone(nsteps: int, parents: None) -> None:
+@pytest.mark.parametrize(("before", "follows"), [(None, False), (ADD, False), (ADD, True)])
+def test_what_fails_at_the_commit_is_its_own_requests_alone(
+    before: Statement | None, follows: bool, parents: None
+) -> None:
     async def work(made: Batcher) -> list[Any]:
         found: list[Any] = []
         for first in range(0, 60, 4):
-            batch = [Insert(first, nsteps), Insert(first + 1, nsteps), Insert(first + 2, 3 - nsteps)]
+            batch = [
+                Insert(first, before, follows),
+                Insert(first + 1, before, follows),
+                Insert(first + 2, None if before else ADD),
+            ]
             if first % 12 == 0:
-                batch.insert(1, Insert(100 + first, nsteps))
+                batch.insert(1, Insert(100 + first, before, follows))
             found += await asyncio.gather(*[made.run(once(each)) for each in batch], return_exceptions=True)
         return found
 
@@ -429,6 +441,17 @@ def test_what_fails_at_the_commit_is_its_own_requests_alone(nsteps: int, parents
     with connection.cursor() as cursor:
         cursor.execute("SELECT parent FROM batching_child ORDER BY parent")
         assert [parent for (parent,) in cursor.fetchall()] == expected
+
+
+@pytest.mark.parametrize("driver", ["loop", "plain"])
+def test_nothing_follows_a_statement_that_fails(driver: str, parents: None) -> None:
+    numbers = (1, 0, 2)  # by which twelve is divided
+    cases = [once(Insert(number, INVERT, follows=True)) for number in numbers]
+    found = all_at_once(*cases) if driver == "loop" else [_plainly(case) for case in cases]
+    assert [each if isinstance(each, int) else None for each in found] == [1, None, 2]
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT parent FROM batching_child ORDER BY parent")
+        assert cursor.fetchall() == [(1,), (2,)]
 
 
 def test_no_queue_is_changed_across_an_await() -> None:

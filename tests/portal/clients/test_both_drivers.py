@@ -25,6 +25,7 @@ from portal.clients.batching import Batcher
 from portal.clients.pages import Pages
 from portal.clients.paths import ClientPath, by_path
 from portal.clients.views import ClientView
+from portal.clients.wants import Steps
 from portal.ops import metrics
 from tests.support import client_handlers
 from tests.support.asgi_exchange import Asked, Reply, ask, post
@@ -255,7 +256,8 @@ def test_the_proxys_request_id_is_taken_if_it_is_trusted_and_well_formed(
 
 
 def test_a_fault_outside_the_use_case_is_answered_on_the_loop_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def broken(*_: object) -> Any:
+    async def broken(_: Batcher, steps: Steps[Any]) -> Any:
+        steps.close()
         raise RuntimeError("the driver")
 
     monkeypatch.setattr(Batcher, "run", broken)

@@ -17,7 +17,7 @@ from django.db import connection
 from psycopg_pool import PoolTimeout
 from psycopg_pool.base import AttemptWithBackoff
 
-from portal.clients import batching, timed_cache
+from portal.clients import batching
 from portal.clients.batching import Batcher
 from portal.clients.factory import connection_params
 from portal.clients.wants import (
@@ -25,7 +25,6 @@ from portal.clients.wants import (
     Row,
     Statement,
     Step,
-    Steps,
 )
 from tests.support.batch_queries import (
     PATIENCE_SECS,
@@ -85,16 +84,6 @@ def test_without_a_database_all_who_wait_are_told_so(monkeypatch: pytest.MonkeyP
             await made.close()
 
     assert [type(error) for error in asyncio.run(work())] == [PoolTimeout] * 3
-
-
-def test_without_a_database_a_client_is_told_so_within_five_seconds() -> None:
-    """It waits twice at most: in a thread, for what is read again after some seconds, and for its own queries."""
-    of_threads = settings.DATABASES["default"]["OPTIONS"]["pool"]["timeout"]
-    batcher = Batcher({})
-    for of_queries in (batcher._pool.timeout, batcher._batch_pool.timeout):
-        assert of_threads + of_queries < 5
-    # Whoever waits for another one's reading waits for its failure, and then reads too.
-    assert of_threads <= timed_cache.WAIT_SECS
 
 
 def test_a_connection_that_is_ended_under_a_query_holds_up_nobody() -> None:
@@ -259,11 +248,11 @@ def test_on_a_connection_for_single_queries_a_stale_statement_fails_once_at_most
             cursor.execute(sql)
         connection.close()
 
-    def steps() -> Steps[int]:
+    async def steps() -> int:
         if way == "slow query":
-            ncolumns: int = yield Columns(1, table, slow=True)
+            ncolumns: int = await Columns(1, table, slow=True)
             return ncolumns
-        rows = yield Fetch([Step(table, {"numbers": [1]})])
+        rows = await Fetch([Step(table, {"numbers": [1]})])
         return len(rows[0])
 
     async def work(made: Batcher) -> list[Any]:
@@ -289,7 +278,7 @@ class Columns(Calculate):
     """How many columns the statement's row has."""
 
     @staticmethod
-    def found(several: Sequence[Calculate], rows: Sequence[Row]) -> Sequence[Any]:
+    def results(several: Sequence[Calculate], rows: Sequence[Row]) -> Sequence[Any]:
         return [len(rows[0])] * len(several)
 
 

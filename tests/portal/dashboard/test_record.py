@@ -66,7 +66,7 @@ def test_a_reading_that_fails_leaves_the_others(monkeypatch: pytest.MonkeyPatch)
         raise RuntimeError("no such table")
 
     fine = [Sample("x.second", 2), Sample("x.nan", float("nan"))]
-    monkeypatch.setattr(registry, "panels", {"services": Panel(readings=[take, lambda now: fine])})
+    monkeypatch.setattr(registry, "panels", lambda: {"services": Panel(readings=[take, lambda now: fine])})
     # The task fails, so that the dashboard says so.
     with pytest.raises(record.FiguresNotTaken, match="services: RuntimeError"):
         record.take_all(NOON)
@@ -83,7 +83,7 @@ def test_figures_are_taken_outside_of_transactions(monkeypatch: pytest.MonkeyPat
         yield Sample("x.first", 1)
 
     before = len(connection.savepoint_ids)
-    monkeypatch.setattr(registry, "panels", {"services": Panel(readings=[take])})
+    monkeypatch.setattr(registry, "panels", lambda: {"services": Panel(readings=[take])})
     record.take_all(NOON)
     assert depths == [before]
 
@@ -113,6 +113,6 @@ def test_old_figures_become_hourly_and_then_daily() -> None:
 def test_figures_have_names_of_their_own_and_lead_to_pages_that_there_are() -> None:
     from portal.dashboard.reads import address
 
-    figures = [figure for panel in registry.panels.values() for figure in panel.figures]
+    figures = [figure for panel in registry.panels().values() for figure in panel.figures]
     assert len({figure.name for figure in figures}) == len(figures) > 40
     assert [figure.link for figure in figures if figure.link and not address(figure.link)] == []

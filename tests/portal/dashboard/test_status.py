@@ -11,9 +11,8 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from accounting import figures
 from credit.models import UserCredit
-from portal.dashboard import record, registry, services
+from portal.dashboard import record
 from portal.models import Host, OperatingFigure, OperatingTable, User
 from tests.support.credit_factories import make_app, make_result, make_workunit
 
@@ -160,13 +159,9 @@ def test_the_footer_leads_to_it(client: Client, db: None) -> None:
 
 
 def test_an_account_manager_alone_has_a_status_too(
-    client: Client, studio: Host, running: None, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    client: Client, studio: Host, running: None, settings: Settings
 ) -> None:
     settings.ROOMS = ["account_manager"]
-    monkeypatch.setattr(registry, "panels", {key: registry.Panel() for key in registry.panels})
-    services.register()
-    figures.register()
-    monkeypatch.setattr(registry, "daemons", [registry.Daemon("web server")])
     record.take_all(timezone.now())
     root = ask(client)
     assert [child.tag for child in root[1]] == [*STATES, "tasks_by_app"]

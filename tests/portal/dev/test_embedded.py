@@ -100,6 +100,7 @@ def supervisors(var_dir: Path) -> list[int]:
     return [process for process, parent in parents.items() if parent not in parents]
 
 
+@pytest.mark.system
 def test_processes_that_start_at_once_share_one_pair_of_servers(tmp_path: Path, users: list[User]) -> None:
     users += [User(tmp_path) for _ in range(4)]
     told = [user.told[:3] for user in users]
@@ -107,6 +108,7 @@ def test_processes_that_start_at_once_share_one_pair_of_servers(tmp_path: Path, 
     assert len(supervisors(tmp_path)) == 2  # one for PostgreSQL, one for Valkey
 
 
+@pytest.mark.system
 def test_the_servers_end_when_their_only_user_is_killed(tmp_path: Path, users: list[User]) -> None:
     users.append(User(tmp_path))
     assert users[0].told
@@ -118,6 +120,7 @@ def test_the_servers_end_when_their_only_user_is_killed(tmp_path: Path, users: l
     assert processes_in(tmp_path) == []
 
 
+@pytest.mark.system
 def test_a_second_user_keeps_the_servers_when_the_first_ends(tmp_path: Path, users: list[User]) -> None:
     users.append(User(tmp_path))
     started_at = query(users[0].database_url, "SELECT pg_postmaster_start_time()")
@@ -127,6 +130,7 @@ def test_a_second_user_keeps_the_servers_when_the_first_ends(tmp_path: Path, use
     assert query(users[1].database_url, "SELECT pg_postmaster_start_time()") == started_at
 
 
+@pytest.mark.system
 def test_a_forked_child_keeps_the_servers_after_its_parent(tmp_path: Path, users: list[User]) -> None:
     users.append(User(tmp_path, "fork"))
     child = users[0].told[3]
@@ -137,6 +141,7 @@ def test_a_forked_child_keeps_the_servers_after_its_parent(tmp_path: Path, users
     wait_for_lock(tmp_path / "postgres" / "server.lock")
 
 
+@pytest.mark.system
 def test_a_second_start_finds_the_data_of_the_first(tmp_path: Path, users: list[User]) -> None:
     users.append(User(tmp_path))
     query(users[0].database_url, "CREATE TABLE kept AS SELECT 42 AS answer")
@@ -145,6 +150,7 @@ def test_a_second_start_finds_the_data_of_the_first(tmp_path: Path, users: list[
     assert query(users[1].database_url, "SELECT answer FROM kept") == (42,)
 
 
+@pytest.mark.system
 def test_a_killed_postgres_is_started_again_with_its_data(tmp_path: Path, users: list[User]) -> None:
     users.append(User(tmp_path))
     query(users[0].database_url, "CREATE TABLE kept AS SELECT 42 AS answer")
@@ -157,6 +163,7 @@ def test_a_killed_postgres_is_started_again_with_its_data(tmp_path: Path, users:
     assert int(pid_file.read_text().split()[0]) != killed
 
 
+@pytest.mark.system
 def test_killed_supervisors_are_replaced_by_the_next_start(tmp_path: Path, users: list[User]) -> None:
     users.append(User(tmp_path))
     query(users[0].database_url, "CREATE TABLE kept AS SELECT 42 AS answer")
@@ -166,6 +173,7 @@ def test_killed_supervisors_are_replaced_by_the_next_start(tmp_path: Path, users
     assert query(users[1].database_url, "SELECT answer FROM kept") == (42,)
 
 
+@pytest.mark.system
 def test_a_user_revives_killed_servers(tmp_path: Path, users: list[User]) -> None:
     users.append(User(tmp_path))
     assert users[0].told
@@ -182,6 +190,7 @@ def test_a_user_revives_killed_servers(tmp_path: Path, users: list[User]) -> Non
     assert not set(supervisors(tmp_path)) & set(killed)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("name", ["data/postmaster.pid", "run/.s.PGSQL.5432.lock"])
 @pytest.mark.parametrize("owner", ["a living process", "nobody"])
 def test_what_a_power_cut_leaves_does_not_hinder(tmp_path: Path, users: list[User], name: str, owner: str) -> None:
@@ -200,6 +209,7 @@ def test_what_a_power_cut_leaves_does_not_hinder(tmp_path: Path, users: list[Use
     assert query(users[1].database_url, "SELECT answer FROM kept") == (42,)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("name", ["two words & 100%", "long" * 40], ids=["spaces", "too long for a socket"])
 def test_any_folder_will_do(tmp_path: Path, users: list[User], name: str) -> None:
     var_dir = tmp_path / name
@@ -209,6 +219,7 @@ def test_any_folder_will_do(tmp_path: Path, users: list[User], name: str) -> Non
     assert socket_dir.stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.system
 def test_a_socket_folder_outside_goes_with_the_server(tmp_path: Path, users: list[User]) -> None:
     var_dir = tmp_path / ("long" * 40)
     users.append(User(var_dir))
@@ -221,6 +232,7 @@ def test_a_socket_folder_outside_goes_with_the_server(tmp_path: Path, users: lis
     assert not any(folder.exists() for folder in outside)
 
 
+@pytest.mark.system
 def test_only_the_servers_asked_for_are_started(tmp_path: Path) -> None:
     code = "import sys; from pathlib import Path; from portal.dev import embedded;"
     code += "print(embedded.ensure(Path(sys.argv[1]), database=False, valkey=True).database_url == '')"
@@ -231,6 +243,7 @@ def test_only_the_servers_asked_for_are_started(tmp_path: Path) -> None:
     wait_for_lock(tmp_path / "valkey" / "server.lock")
 
 
+@pytest.mark.system
 def test_a_server_that_cannot_start_is_reported_with_the_end_of_its_log(tmp_path: Path) -> None:
     data = tmp_path / "postgres" / "data"
     data.mkdir(parents=True, mode=0o700)

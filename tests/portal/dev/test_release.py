@@ -39,6 +39,7 @@ def repository(tmp_path: Path) -> Path:
     return root
 
 
+@pytest.mark.system
 def test_the_same_commit_gives_the_same_bytes_whatever_lies_beside_it(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -56,6 +57,7 @@ def test_the_same_commit_gives_the_same_bytes_whatever_lies_beside_it(
     time.tzset()
 
 
+@pytest.mark.system
 def test_the_archive_has_what_the_commit_has_and_its_digest_is_beside_it(repository: Path, tmp_path: Path) -> None:
     archive, bill, sums = release.build(repository, tmp_path / "dist")
     with tarfile.open(archive) as opened:
@@ -65,6 +67,7 @@ def test_the_archive_has_what_the_commit_has_and_its_digest_is_beside_it(reposit
         assert f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" in sums.read_text()
 
 
+@pytest.mark.system
 def test_the_bill_of_materials_has_each_package_of_the_lock(repository: Path, tmp_path: Path) -> None:
     _, bill, _ = release.build(repository, tmp_path / "dist")
     document = json.loads(bill.read_text())

@@ -72,6 +72,7 @@ def wait_until_gone(pid: int) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.system
 def test_a_service_ends_when_the_manager_is_killed() -> None:
     manager = Manager("trap 'kill $!; exit' TERM; ")
     assert len(manager.pids) == 2
@@ -81,6 +82,7 @@ def test_a_service_ends_when_the_manager_is_killed() -> None:
         wait_until_gone(pid)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("script", ["", 'trap "" TERM; '], ids=["leaves a child", "ignores the request"])
 def test_stopping_leaves_nothing_of_a_service(script: str) -> None:
     manager = Manager(script)
@@ -90,6 +92,7 @@ def test_stopping_leaves_nothing_of_a_service(script: str) -> None:
         wait_until_gone(pid)
 
 
+@pytest.mark.system
 def test_the_process_manager_ends_with_make() -> None:
     # What the Makefile does, with `sh` in the place of make and `sleep` in that of the manager.
     script = f"exec {shlex.quote(sys.executable)} -I -S portal/dev/parent_death.py 15 $PPID sleep 1000"
@@ -127,6 +130,7 @@ def test_a_port_can_be_claimed_once_and_still_served_on() -> None:
                 pass
 
 
+@pytest.mark.system
 def test_a_data_folder_has_one_site_at_a_time_and_the_second_is_told_of_the_first(tmp_path: Path) -> None:
     code = "import sys, pathlib; from portal.dev import run;"
     code += "held = run.claim_data(pathlib.Path(sys.argv[1]), 18500); print('held', flush=True); sys.stdin.read()"
@@ -170,11 +174,13 @@ def test_the_procfile_names_web_workers_and_beat(monkeypatch: pytest.MonkeyPatch
     assert commands["web"][commands["web"].index("--port") + 1] == "8123"
 
 
+@pytest.mark.system
 def test_the_site_does_not_start_after_a_failed_command() -> None:
     with pytest.raises(SystemExit, match="no_such_command` failed"):
         run.manage("no_such_command")
 
 
+@pytest.mark.system
 def test_a_command_that_does_not_exist_is_named() -> None:
     command = ends_with_parent(["no-such-program"])
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -245,7 +251,7 @@ class WholeSite:
             return [url for (url,) in found]
 
 
-@pytest.mark.e2e
+@pytest.mark.system
 def test_the_whole_site_starts_twice_and_leaves_nothing_when_killed_or_stopped(tmp_path: Path) -> None:
     var_dir = tmp_path / "data folder"
     site = WholeSite(var_dir)

@@ -23,13 +23,15 @@ from credit.models import HostAppVersion, Workunit
 from portal.dashboard import record, registry, services
 from portal.dashboard.reads import history_address
 from portal.languages import zones
+from portal.languages.messages import Message, at_place
+from portal.languages.sentences import MessageField
 from portal.models import Host, User
 from portal.wire.keywords import KEYWORDS
 from tests.portal.web.test_access_matrix import MATRIX
 from tests.portal.web.test_admin_matrix import APP_PAGES, PAGES
 from tests.support.admin_rows import admin_rows
 from tests.support.credit_factories import make_success
-from tests.support.marked_texts import STORED_FAULTS, Texts, data_of_site, has_words, speak_in_brackets, unmarked
+from tests.support.marked_texts import Texts, data_of_site, has_words, speak_in_brackets, unmarked
 from tests.support.sessions import sign_in_lately
 from tests.support.site_world import World
 
@@ -56,7 +58,7 @@ def admin_pages(rows: dict[str, Model]) -> Iterator[str]:
     ids = {label.partition(".")[2]: str(row.pk) for label, row in rows.items()}
     yield from ("/" + (page.path or page.route).format(**ids) for page in PAGES)
     yield from (f"/admin/{app}/" for app in APP_PAGES)
-    yield from (history_address(figure.name) for panel in registry.panels.values() for figure in panel.figures)
+    yield from (history_address(figure.name) for panel in registry.panels().values() for figure in panel.figures)
 
 
 def text_of(response: HttpResponseBase) -> str:
@@ -72,10 +74,14 @@ def offending(client: Client, who: str, path: str, data: list[str]) -> list[str]
 
 
 def known_data(*more: str) -> list[str]:
-    """What rows have, with faults that were stored, and what comes from lists of names."""
-    for label, column in STORED_FAULTS:
-        since = {"trouble_since": timezone.now()} if column == "trouble" else {}
-        apps.get_model(label).objects.update(**{column: "alpha.example.org: its answer was cut off."}, **since)
+    """What rows have, with messages that were stored, and what comes from lists of names."""
+    message = at_place("alpha.example.org", Message("fetch_cut_off"))
+    for model in apps.get_models():
+        columns = {field.name: message for field in model._meta.fields if type(field) is MessageField}
+        if "trouble" in columns:
+            model._default_manager.update(**columns, trouble_since=timezone.now())
+        elif columns:
+            model._default_manager.update(**columns)
     keywords = [each.name for each in KEYWORDS.values()]
     zone_names = [name.replace("_", " ") for name in zones.names()]
     return data_of_site(settings.SITE_NAME, *keywords, *zone_names, *more)

@@ -73,6 +73,7 @@ def shown_command(tmp_path: Path, service: str, listen: str) -> list[str]:
     return done.stdout.split()
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("service", sorted(UNITS.keys() - STARTED_ONCE))
 def test_the_command_is_the_units(tmp_path: Path, service: str) -> None:
     lines = dict(re.findall(r"^(\w+)=(.*)$", UNITS[service].read_text(), re.M))
@@ -159,6 +160,7 @@ def test_only_what_the_image_copies_is_sent_to_its_build() -> None:
     assert all((ROOT / word).exists() for word in copied)
 
 
+@pytest.mark.system
 def test_the_image_installs_by_the_lock_and_leaves_out_only_the_servers_of_make_run(tmp_path: Path) -> None:
     assert "pip install --no-cache-dir --no-compile --require-hashes -r requirements.txt" in CONTAINERFILE
     found = re.search(r"awk '(.*?)' requirements\.txt", CONTAINERFILE)

@@ -34,6 +34,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("purpose", ["sslserver", "sslclient"])
 def test_each_machine_has_one_for_its_own_address_alone(certificates: Path, purpose: str) -> None:
     def is_valid(number: int, address: str) -> bool:
@@ -63,6 +64,7 @@ def asked(server: ssl.SSLContext, client: ssl.SSLContext, name: str) -> bytes:
             thread.join()
 
 
+@pytest.mark.system
 def test_both_sides_prove_themselves(certificates: Path) -> None:
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.load_cert_chain(certificates / "db1.crt", certificates / "db1.key")

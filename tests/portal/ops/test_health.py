@@ -79,6 +79,7 @@ def test_a_machine_whose_clock_is_wrong_is_not_ready(
     assert (reply.status_code, reply.json()["parts"]["clock"] == "ok") == (status, status == 200)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("name", "url", "failed"),
     [
@@ -132,6 +133,7 @@ print(*ask())
 """
 
 
+@pytest.mark.system
 def test_a_full_disk_makes_the_site_unready_within_seconds(tmp_path: Path) -> None:
     own = {"DATABASE_URL", "BROKER_URL", "CACHE_URL"}
     inherited = {name: value for name, value in os.environ.items() if name not in own}

@@ -237,6 +237,7 @@ def _count(folder: Path, times: int, *more: str) -> subprocess.Popen[str]:
     return process
 
 
+@pytest.mark.system
 def test_processes_tell_the_sum_of_all_even_after_one_has_ended(tmp_path: Path) -> None:
     folder = tmp_path / "a folder"
     first = _count(folder, 3)
@@ -250,6 +251,7 @@ def test_processes_tell_the_sum_of_all_even_after_one_has_ended(tmp_path: Path) 
     assert 'cobblestone_rpc_seconds_count{path="/rpc.php"} 12.0' in told
 
 
+@pytest.mark.system
 def test_a_new_start_counts_from_nothing(tmp_path: Path) -> None:
     _count(tmp_path, 3).communicate("\n")
     assert list(tmp_path.glob("*.db"))

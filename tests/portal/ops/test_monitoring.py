@@ -68,11 +68,15 @@ def test_each_alert_is_in_the_docs() -> None:
     assert set(re.findall(r"^\| `(Cobblestone\w+)` \|", PAGE.read_text(), re.M)) == alerts
 
 
+@pytest.mark.system
+@pytest.mark.nightly
 def test_prometheus_reads_the_rules_and_they_fire_when_they_should() -> None:
     promtool("check", "rules", str(RULES))
     promtool("test", "rules", str(RULES.with_name("cobblestone.test.yml")))
 
 
+@pytest.mark.system
+@pytest.mark.nightly
 def test_prometheus_reads_every_expression_of_the_dashboards(tmp_path: Path) -> None:
     rules = [
         {"record": f"drawn_{number}", "expr": expression}

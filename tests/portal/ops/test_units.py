@@ -54,6 +54,8 @@ def need_systemd() -> None:
         pytest.skip("needs systemd-analyze, Debian's package systemd")
 
 
+@pytest.mark.system
+@pytest.mark.nightly
 @pytest.mark.parametrize("unit", [*UNITS, *sorted(DEPLOY.glob("*.timer"))], ids=lambda path: path.name)
 def test_systemd_understands_every_line(unit: Path) -> None:
     need_systemd()
@@ -67,6 +69,8 @@ def test_systemd_understands_every_line(unit: Path) -> None:
     assert [line for line in done.stderr.splitlines() if not missing.fullmatch(line)] == []
 
 
+@pytest.mark.system
+@pytest.mark.nightly
 @pytest.mark.parametrize("unit", UNITS, ids=lambda path: path.stem)
 def test_systemd_finds_little_to_complain_about(unit: Path) -> None:
     need_systemd()

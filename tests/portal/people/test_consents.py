@@ -14,7 +14,7 @@ from django.utils import timezone, translation
 from accounting.account_data.copies import _documents
 from accounting.account_data.erasure import erase_due
 from credit.export import consent as statistics
-from credit.top_lists import consent as top_lists
+from extras.top_lists import consent as top_lists
 from portal.models import ConsentEvent, User
 from portal.people import consents
 from portal.people.deletion import GRACE

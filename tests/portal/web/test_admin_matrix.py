@@ -72,7 +72,7 @@ MODELS: Final = {
     "accounting.accountsettings": May(),
     "accounting.announcement": May(view="MR", add="M", change="M", delete="M"),
     "badges.badge": May(view="MR", add="M", change="M"),
-    "accounting.mailcampaign": May(view="MR", add="M", change="M"),
+    "win_back_mails.mailcampaign": May(view="MR", add="M", change="M"),
     "accounting.projectday": May(view="MR"),
     "accounting.projecttrouble": May(view="MR"),
     "accounting.projectstanding": May(view="MR"),

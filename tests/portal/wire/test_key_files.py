@@ -57,6 +57,7 @@ def test_a_private_key_that_is_kept_elsewhere_is_not_made(tmp_path: Path) -> Non
     assert not private.exists()
 
 
+@pytest.mark.system
 def test_an_empty_secret_is_refused(tmp_path: Path) -> None:
     (tmp_path / "keys").mkdir()
     (tmp_path / "keys" / "account_key_secret").touch()

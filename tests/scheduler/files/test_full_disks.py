@@ -21,7 +21,7 @@ from scheduler.models import StoredFile, Upload
 from tests.support.small_disk import fill, small_disk
 from tests.support.upload_requests import asked_of, make_task, post, size_query, upload_body
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.system]
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 # What is left ends within the last part that is copied at a time: a short write, and no further one that fails.

@@ -98,7 +98,7 @@ def test_what_was_stored_by_a_server_that_died_before_it_could_say_so_is_deleted
     late: Result, settings: Settings
 ) -> None:
     steps = files_receive.receive(asked_of(upload_body("t_0", CONTENT)), CONTENT)
-    want = next(steps)
+    want = steps.send(None)
     for _ in range(4):  # begin, write, check, store
         want = steps.send(want.function())
     steps.close()
@@ -145,7 +145,7 @@ def test_an_upload_that_begins_while_another_is_stored_does_not_lose_the_file(
         saved = save(*args)
         # Now the file is in the storage, and its row does not say so yet.
         with suppress(UploadError):
-            wants.append(second.send(next(second).function()))
+            wants.append(second.send(second.send(None).function()))
         return saved
 
     with monkeypatch.context() as patched:

@@ -184,7 +184,7 @@ def test_what_came_until_the_client_was_gone_or_too_slow_is_kept(studio: Host, e
 def test_a_cancelled_upload_lets_go_of_its_file_and_leaves_what_came(studio: Host) -> None:
     make_task("t", studio)
     steps = receive.receive(asked_of(upload_body("t_0", CONTENT)), CONTENT[:100])
-    want = next(steps)
+    want = steps.send(None)
     while isinstance(want, Call):
         want = steps.send(want.function())
     assert isinstance(want, ReadBody)
@@ -199,7 +199,7 @@ def test_an_upload_cancelled_while_a_thread_is_at_work_keeps_its_file_until_that
 ) -> None:
     make_task("t", studio)
     steps = receive.receive(asked_of(upload_body("t_0", CONTENT)), b"")
-    begin = next(steps)
+    begin = steps.send(None)
     disk_usage = shutil.disk_usage
 
     def cancel(path: Path) -> Any:

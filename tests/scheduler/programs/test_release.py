@@ -170,6 +170,7 @@ def test_a_data_file_that_is_a_key_is_neither_signed_nor_released(
     assert not AppVersion.objects.exists()
 
 
+@pytest.mark.system
 def test_openssl_makes_the_signature_that_the_document_says(folder: Path, tmp_path: Path, settings: Settings) -> None:
     from cryptography.hazmat.primitives import serialization
 
@@ -278,6 +279,7 @@ def run_example(folder: Path, program: str, *arguments: str) -> int:
     return subprocess.run([demo.EXAMPLES / program, *arguments], cwd=folder, capture_output=True).returncode
 
 
+@pytest.mark.system
 def test_collatz_computes_and_ends_as_clients_want_it(tmp_path: Path) -> None:
     # 1: 0 steps; 2: 1; 3: 3-10-5-16-8-4-2-1 = 7; 4: 2; 5: 5; 6: 8; 7: 16. Sum 39.
     assert run_example(tmp_path, "collatz/collatz.py", "1", "7") == 0
@@ -285,11 +287,13 @@ def test_collatz_computes_and_ends_as_clients_want_it(tmp_path: Path) -> None:
     assert (tmp_path / "boinc_finish_called").read_text() == "0\n"
 
 
+@pytest.mark.system
 def test_collatz_fails_with_an_exit_code_on_nonsense(tmp_path: Path) -> None:
     assert run_example(tmp_path, "collatz/collatz.py", "0", "7") == 2
     assert not (tmp_path / "boinc_finish_called").exists()
 
 
+@pytest.mark.system
 def test_primes_computes_and_ends_as_clients_want_it(tmp_path: Path) -> None:
     # 2 3 5 7 11 13 17 19 are 8 primes; 3-5, 5-7, 11-13 and 17-19 are twins.
     (tmp_path / "in").write_text("1 20\n")

@@ -332,10 +332,10 @@ def test_a_request_is_answered_anew_if_the_computer_was_written_since_it_was_rea
     really_read = store.read
     nreads = 0
 
-    def read_while_another_request_is_answered(*args: Any, **kwargs: Any) -> Any:
+    async def read_while_another_request_is_answered(*args: Any, **kwargs: Any) -> Any:
         nonlocal nreads
         nreads += 1
-        account = yield from really_read(*args, **kwargs)
+        account = await really_read(*args, **kwargs)
         if nreads == 1:
             elsewhere(lambda: plain.run(rpc_answer.answer(parse_request(body), now=timezone.now())))
         return account
@@ -402,7 +402,7 @@ def test_a_catalogue_is_used_a_moment_longer_while_another_request_reads_it_but_
     kept = cache._kept
     assert kept is not None
     monkeypatch.setattr(cache, "_kept", kept._replace(read_at=time.monotonic() - cache.kept_secs - 1))
-    assert isinstance(next(catalogue.fresh()), Once)
+    assert isinstance(catalogue.fresh().send(None), Once)
     assert known_apps() is known
     monkeypatch.setattr(cache, "_kept", kept._replace(read_at=time.monotonic() - 2 * cache.kept_secs - 1))
     assert known_apps() is not known
@@ -413,10 +413,10 @@ def test_a_request_that_is_given_up_lets_go_of_its_jobs(app: App, alice: User) -
     computer = with_ready_jobs(alice)
     steps = computer.asks(0, 1)
 
-    def done(want: Any) -> Any:
-        return (yield want)
+    async def done(want: Any) -> Any:
+        return await want
 
-    want = next(steps)
+    want = steps.send(None)
     while not isinstance(want, WriteQuery):
         want = steps.send(plain.run(done(want)))
     assert len(job_cache._caches[app.pk]._taken) == len(want.ready_jobs) == 1
@@ -435,10 +435,10 @@ def test_requests_that_find_no_ready_jobs_wait_for_the_same_filling(
     nfillings = 0
     really_lease = job_cache.lease_jobs
 
-    def counted(*args: Any) -> Any:
+    async def counted(*args: Any) -> Any:
         nonlocal nfillings
         nfillings += 1
-        return (yield from really_lease(*args))
+        return await really_lease(*args)
 
     monkeypatch.setattr(job_cache, "lease_jobs", counted)
     at_once(*[computer.asks(0, 2) for computer in computers])

@@ -149,8 +149,8 @@ def step(computer: Computer, draw: random.Random, now: dt.datetime) -> list[Step
 
     is_lost = draw.random() < 0.15
 
-    def asks(*, is_last: bool) -> Steps[None]:
-        reply = yield from rpc_answer.answer(request, now=now, draw=draw)
+    async def asks(*, is_last: bool) -> None:
+        reply = await rpc_answer.answer(request, now=now, draw=draw)
         if is_last and not is_lost:
             computer.read(reply.decode())
 

@@ -205,7 +205,7 @@ def test_urgent_jobs_that_suit_nobody_do_not_hide_others(app: App, alice: User) 
 def test_what_is_cut_of_a_computers_claims_is_noted(app: App, alice: User, settings: Settings) -> None:
     settings.AM_MAX_NCPUS, settings.AM_MAX_CPU_FLOPS, settings.AM_MAX_GPUS = 8, 1e11, 2
     computer_of(alice, ncpus=9, p_fpops=2e11, coprocs=gpu(count=3)).ask()
-    assert Host.objects.get().hardware_faults == [
+    assert [*map(str, Host.objects.get().hardware_faults)] == [
         "p_ncpus is 9 and counts as 8, the most that is believed",
         "p_fpops is 2e+11 and counts as 1e+11, the most that is believed",
         "NVIDIA count is 3 and counts as 2, the most that is believed",

@@ -65,7 +65,7 @@ def test_a_bomb_is_refused_before_it_is_unpacked() -> None:
     assert bomb.getbuffer().nbytes < 1_000_000
     tracemalloc.start()
     # 9 × 64 MiB
-    assert faults(bomb) == [f"unpacked they have {9 * 2**26} bytes; the limit is {2**29}"]
+    assert faults(bomb) == [f"unpacked they have {9 * 2**26:,} bytes; the limit is {2**29:,}"]
     assert tracemalloc.get_traced_memory()[1] < 10_000_000
     tracemalloc.stop()
     assert "the limit is 67108864" in faults(packed(("in", zeros + b"\0")))[0]
@@ -79,7 +79,7 @@ def test_an_entry_that_is_longer_than_it_claims_is_damaged() -> None:
     with archives.opened(BytesIO(bytes(raw))) as archive:
         entry = archive.files["in"]
         assert isinstance(entry, archives.Entry)
-        assert entry.check().startswith("damaged in the archive")
+        assert str(entry.check()).startswith("damaged in the archive")
         with pytest.raises(JobError, match="damaged in the archive"):
             entry.read()
 
@@ -98,14 +98,14 @@ def test_a_million_entries_are_not_even_listed() -> None:
     assert tracemalloc.get_traced_memory()[1] < 10_000_000
     tracemalloc.stop()
     some = packed(*((f"{number}", b"") for number in range(archives.MAX_ENTRIES + 1)))
-    assert faults(some) == ["10001 files in the archive; the limit is 10000"]
+    assert faults(some) == ["10,001 files in the archive; the limit is 10,000"]
 
 
 @pytest.mark.parametrize("raw", [b"", b"PK", b"PK\5\6" + b"\0" * 18 + b"x", b"\0" * 100_000, b"PK\3\4" * 1000])
 def test_what_is_no_archive_says_so(raw: bytes) -> None:
     with archives.opened(BytesIO(raw)) as archive:
         assert not archive.files
-        assert [fault.message[:30] for fault in archive.faults] in ([], ["this is not a readable ZIP arc"])
+        assert [str(fault.message)[:30] for fault in archive.faults] in ([], ["this is not a readable ZIP arc"])
 
 
 def test_whatever_is_changed_in_an_archive_is_a_fault_and_no_error() -> None:
@@ -137,4 +137,4 @@ def test_an_entry_beyond_the_end_of_all_files_is_damaged() -> None:
     with archives.opened(BytesIO(raw[:at] + bytes(central) + bytes(end))) as archive:
         for found in archive.files.values():
             assert isinstance(found, archives.Entry)
-            assert "damaged" in found.check()
+            assert "damaged" in str(found.check())

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.utils.translation import override
 from hypothesis import given
 from hypothesis import strategies as st
 
+from portal.languages.sentences import sentence
 from scheduler.wire.job_fields import FIELDS, read_jobs
 from scheduler.wire.job_table import read_table
 
@@ -29,7 +31,7 @@ def test_a_line_is_a_job_and_an_empty_cell_says_nothing() -> None:
         {},
     )
     assert table.faults == []
-    assert table.places == ["line 2", "line 4"]
+    assert [*map(str, table.places)] == ["line 2", "line 4"]
     assert table.jobs == [
         {
             "name": "first",
@@ -60,7 +62,7 @@ def test_spreadsheets_of_all_countries_are_read(delimiter: str) -> None:
         ("name\na,b\n", "line 2: 2 cells, but the first line names 1 columns"),
         ('name\n"a\n', "line 2: not comma-separated values: unexpected end of data"),
         ("name\n" + "a" * 200_000, "line 2: not comma-separated values: field larger than field limit"),
-        ("name\n" + "x\n" * 100_001, "line 100002: more than 100000 jobs"),
+        ("name\n" + "x\n" * 100_001, "line 100,002: more than 100,000 jobs"),
     ],
 )
 def test_a_table_that_is_none_is_refused_by_its_line(text: str, fault: str) -> None:
@@ -78,7 +80,7 @@ def test_what_is_no_number_is_refused_by_its_field_and_limit() -> None:
         "jobs[4].fpops_est",
         "jobs[5].fpops_est",
     ]
-    assert faults[2].message == "not a whole number from 1 to 100"
+    assert str(faults[2].message) == "not a whole number from 1 to 100"
 
 
 def test_two_jobs_have_two_names() -> None:
@@ -102,6 +104,8 @@ def test_a_line_of_a_million_columns_is_refused_at_once() -> None:
     """Comparing each with each would take hours."""
     table = read_table(",".join(["name"] * 1_000_000), {})
     assert [str(fault) for fault in table.faults] == ["line 1: name: named twice"]
+    with override("de"):
+        assert sentence(table.faults[0].whole()) == "Zeile 1: name: zweimal genannt"
 
 
 def test_no_more_is_read_after_a_hundred_wrong_lines() -> None:

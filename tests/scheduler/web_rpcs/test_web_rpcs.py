@@ -334,6 +334,7 @@ def test_notices_are_a_feed(db: None) -> None:
     assert reply.status_code == 200 and b"<rss" in reply.content
 
 
+@pytest.mark.system
 def test_project_config_answers_while_the_database_is_down() -> None:
     """In a process of its own, which looks for its database where nothing listens."""
     program = (

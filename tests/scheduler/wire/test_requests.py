@@ -122,7 +122,7 @@ def test_strange_numbers_of_a_result_are_faults_of_its_own() -> None:
     text = "<result><name>a</name><final_elapsed_time>nan</final_elapsed_time><state>5</state></result>"
     (result,) = parse_request(wrapped(text)).results
     assert result.elapsed_secs is None
-    assert result.faults == ["final_elapsed_time is not a decimal number from 0 to 1e+11"]
+    assert [*map(str, result.faults)] == ["final_elapsed_time is not a decimal number from 0 to 1e+11"]
 
 
 def test_exit_codes_of_windows_are_unsigned_there() -> None:

@@ -58,7 +58,7 @@ BUGS = [
         "outcomes = [(each, APART) for each in batch]",
         "outcomes = [(each, True) for each in batch]",
     ),
-    Bug("replies are swapped within a batch", f"{_QUEUE}._carry_out", "zip(batch, found", "zip(batch, reversed(found)"),
+    Bug("replies are swapped within a batch", f"{_QUEUE}._carry_out", "(batch, results", "(batch, reversed(results)"),
     Bug(
         "a connection is used again while an answer is on its way",
         f"{_QUEUE}._carry_out",
@@ -91,7 +91,7 @@ BUGS = [
         "if not future.done():\n            future.set_exception(error)",
         "pass",
     ),
-    Bug("a turn is never over", f"{_BATCHER}.run", "for release in held.values():\n            release()", "pass"),
+    Bug("a turn is never over", f"{_BATCHER}.run", "for release in held.values():\n                release()", "pass"),
     Bug(
         "who stops waiting for a turn never ends it",
         f"{_BATCHER}._take_turn",
@@ -128,18 +128,18 @@ BUGS = [
     Bug(
         "the computer is not read again after another request came between",
         "accounting.rpc.answer:_answer_known",
-        "    for _ in range(MAX_ATTEMPTS):\n        account: store.Account | None = yield read\n",
-        "    account: store.Account | None = yield read\n    for _ in range(MAX_ATTEMPTS):\n",
+        "    for _ in range(MAX_ATTEMPTS):\n        account = await read\n",
+        "    account = await read\n    for _ in range(MAX_ATTEMPTS):\n",
     ),
     Bug(
         "a write that was left out is taken for done",
-        "accounting.rpc.writes:Write.found",
+        "accounting.rpc.writes:Write.results",
         "each.account.host_id in written or APART",
         "True",
     ),
     Bug(
         "rows are taken in the order in which the database returns them",
-        "accounting.rpc.store:ReadByKey.found",
+        "accounting.rpc.store:ReadByKey.results",
         "accounts[row.n - 1] = _account(row, several[row.n - 1].key_hash)",
         "accounts[accounts.index(None)] = _account(row, several[row.n - 1].key_hash)",
     ),
@@ -151,15 +151,15 @@ BUGS = [
     ),
     Bug(
         "a job is told to a computer though its row could not be had",
-        "scheduler.rpc.writes:write",
-        "raise Outdated",
-        "written = Written({job['id']: f\"work{job['workunit_id']}_{job['id'] - 5000}\" "
-        "for job in rows.get('sent', ())}, True)",
+        "scheduler.rpc.writes:WriteQuery.results",
+        "written.get(each.host_id)",
+        "written.get(each.host_id) or WrittenRow(each.host_id, {job['id']: "
+        "f\"work{job['workunit_id']}_{job['id'] - 5000}\" for job in each.rows.get('sent', ())}, False)",
     ),
     Bug(
         "a reported job is acknowledged and not stored",
-        "scheduler.rpc.answer:_store_reports",
-        "yield from store.report(host.id, rows, claimed, account.jobs_of_day, now)",
+        "scheduler.rpc.answer:_take_reports",
+        "await store.report(host.id, rows, claimed, account.jobs_of_day, now)",
         "(set(), account.records)",
     ),
     Bug(
@@ -170,7 +170,7 @@ BUGS = [
     ),
     Bug(
         "rows of a batch of requests for work are mixed up",
-        "scheduler.rpc.store:ReadQuery.found",
+        "scheduler.rpc.store:ReadQuery.results",
         "by_number.get(number) for number in range(len(several))",
         "by_number.get(number) for number in reversed(range(len(several)))",
     ),

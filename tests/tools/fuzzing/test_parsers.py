@@ -67,6 +67,7 @@ atheris.Fuzz()
 """
 
 
+@pytest.mark.system
 def test_a_sown_fault_is_found(tmp_path: Path) -> None:
     pytest.importorskip("atheris", reason="atheris has no wheel for this system")
     seed = tmp_path / "seeds"

@@ -1,1 +1,0 @@
-"""Public top lists of this project: teams, and volunteers who agreed to be shown."""

@@ -1,0 +1,1 @@
+"""Mails that win volunteers back whose computers have gone."""

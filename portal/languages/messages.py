@@ -1,0 +1,133 @@
+"""A sentence as data: what is stored and shown later is a code with arguments, and each reader gets own words. Pure.
+
+Each app's ``messages.py`` declares its sentences by code, as marked English texts with named placeholders. Whoever
+stores or raises one gives the code and the arguments: names, addresses, numbers in the unit that the argument's name
+says, and other messages, but nothing that is formatted. `portal.languages.sentences` makes the words of a page.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+MAX_TEXT_CHARS: Final = 1000
+"""Of a text among the arguments; the rest is cut off."""
+MAX_ITEMS: Final = 50
+"""Of a list among the arguments."""
+MAX_NBYTES: Final = 8000
+"""Of a message as JSON; a longer one loses its arguments."""
+VERBATIM: Final = "verbatim"
+"""The code of a text that a stranger wrote, or another program: it is shown as it is."""
+
+_SENTENCES: Final[dict[str, str]] = {VERBATIM: "%(text)s", "at_place": "%(place)s: %(reason)s"}
+
+
+def declare(sentences: Mapping[str, str]) -> Mapping[str, str]:
+    """Make the sentences of an app known. A code has one sentence in the whole site."""
+    for code, sentence in sentences.items():
+        if _SENTENCES.setdefault(code, sentence) != sentence:
+            raise ValueError(f"{code} has two sentences")
+    return sentences
+
+
+def declared() -> Mapping[str, str]:
+    """All sentences, by code."""
+    return _SENTENCES
+
+
+class Message:
+    """A code and its arguments, safe for JSON. ``str`` is its sentence in English, for logs, commands and exports."""
+
+    __slots__ = ("args", "code")
+
+    def __init__(self, code: str, /, **args: Any) -> None:
+        self.code = code
+        self.args: dict[str, Any] = {name: _argument(value) for name, value in args.items()}
+
+    @classmethod
+    def from_json(cls, data: Any) -> Message:
+        """The message that was stored so. What is none is shown as it is."""
+        if not isinstance(data, dict) or not isinstance(data.get("code"), str):
+            return cls(VERBATIM, text=str(data))
+        args = data.get("args")
+        return cls(data["code"], **(args if isinstance(args, dict) else {}))
+
+    def to_json(self) -> dict[str, Any]:
+        data = {"code": self.code, "args": {name: _stored(value) for name, value in self.args.items()}}
+        is_small = len(json.dumps(data, ensure_ascii=False).encode()) <= MAX_NBYTES
+        return data if is_small else {"code": self.code, "args": {}}
+
+    def words(self, translate: Callable[[str], str], number: Callable[[str], str]) -> str:
+        """The sentence as ``translate`` has it, with numbers as ``number`` writes them.
+
+        A code without a sentence, or whose sentence has other placeholders by now, is shown as itself.
+        """
+        sentence = _SENTENCES.get(self.code)
+        if sentence is None:
+            return self.code
+        try:
+            return (
+                translate(sentence) % {name: _shown(value, translate, number) for name, value in self.args.items()}
+                if self.args
+                else translate(sentence)
+            )
+        except (KeyError, TypeError, ValueError):
+            return self.code
+
+    def __str__(self) -> str:
+        return self.words(str, str)
+
+    def __repr__(self) -> str:
+        return f"Message({self.code!r}, {self.args!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Message) and (self.code, self.args) == (other.code, other.args)
+
+    def __hash__(self) -> int:
+        return hash((self.code, str(self)))
+
+
+class MessageError(Exception):
+    """An error whose sentence is a message. ``str`` is the sentence in English."""
+
+    def __init__(self, message: Message) -> None:
+        super().__init__(message)
+        self.message = message
+
+    def __str__(self) -> str:
+        return str(self.message)
+
+
+def at_place(place: str | Message, reason: Message) -> Message:
+    """What is wrong behind the host, file or field where it is so; without one, the reason alone."""
+    return Message("at_place", place=place, reason=reason) if place else reason
+
+
+def _argument(value: Any) -> Any:
+    """The value as a message keeps it: text that a database takes, a number, a message, or a list of those."""
+    if isinstance(value, bool | int | Message) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    if isinstance(value, dict) and "code" in value:
+        return Message.from_json(value)
+    if isinstance(value, list | tuple):
+        return [_argument(item) for item in value[:MAX_ITEMS]]
+    text = str(value).replace("\0", "\N{REPLACEMENT CHARACTER}")[:MAX_TEXT_CHARS]
+    return text.encode("utf-8", "replace").decode()
+
+
+def _stored(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_stored(item) for item in value]
+    return value.to_json() if isinstance(value, Message) else value
+
+
+def _shown(value: Any, translate: Callable[[str], str], number: Callable[[str], str]) -> str:
+    if isinstance(value, Message):
+        return value.words(translate, number)
+    if isinstance(value, list):
+        return ", ".join(_shown(item, translate, number) for item in value)
+    if isinstance(value, float):
+        return number(f"{value:,.6g}")
+    return number(f"{value:,}") if isinstance(value, int) else str(value)

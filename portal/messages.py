@@ -1,0 +1,91 @@
+"""The sentences of the site itself that are stored by code (`portal.languages.messages`). Pure."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from portal.languages.marking import gettext_noop as _
+from portal.languages.messages import declare
+
+MESSAGES: Final = declare(
+    {
+        # Why something could not be fetched (portal/fetch), after the host and a colon
+        "fetch_address_too_long": _("an address can have at most %(limit)s characters"),
+        "fetch_no_address": _("this is not a web address"),
+        "fetch_scheme": _("an address must begin with http:// or https:// and a host name"),
+        "fetch_login_in_address": _("an address must not contain a user name or password"),
+        "fetch_port_zero": _("0 is not a valid port"),
+        "fetch_unknown_host": _("the host name has no address"),
+        "fetch_no_connection": _("no connection could be made"),
+        "fetch_connect_limit": _("no connection within the limit of %(secs)s s"),
+        "fetch_time_limit": _("took longer than the limit of %(secs)s s"),
+        "fetch_read_limit": _("sent nothing for longer than the limit of %(secs)s s"),
+        "fetch_no_encryption": _("no encrypted connection could be made"),
+        "fetch_certificate": _("its certificate is not valid (%(why)s)"),
+        "fetch_broken": _("the connection broke, or the answer is not HTTP"),
+        "fetch_redirects": _("redirects more than %(limit)s times"),
+        "fetch_redirected_post": _("redirects a POST request"),
+        "fetch_redirected_nowhere": _("redirects to something that is not a web address"),
+        "fetch_redirected_to_http": _("redirects from https to http"),
+        "fetch_body_limit": _("sent more than the limit of %(limit_nbytes)s bytes"),
+        "fetch_wire_limit": _("transferred more than the limit of %(limit_nbytes)s bytes"),
+        "fetch_other_part": _("sent a different part of the file than requested"),
+        "fetch_compression": _("its answer is compressed with a method that was not requested"),
+        "fetch_damaged": _("its compressed answer is damaged"),
+        "fetch_cut_off": _("its answer was cut off"),
+        "fetch_not_stored": _("its answer could not be stored here: %(why)s"),
+        "fetch_not_public": _("has the address %(address)s, which is not public and not in FETCH_ALLOWED_NETWORKS"),
+        "fetch_other_scheme": _("an address begins with one of %(schemes)s"),
+        "fetch_status": _("answered with status %(status)s"),
+        # What a client reports that cannot be right (portal/wire/hardware.py, scheduler/wire/reported.py)
+        "reported_no_integer": _("%(field)s is not an integer from %(low)s to %(high)s"),
+        "reported_no_number": _("%(field)s is not a decimal number from %(low)s to %(high)s"),
+        "reported_in_part": _("host_info was read in part, %(reason)s"),
+        "reported_coprocs_limit": _("coprocs has more than %(limit)s entries"),
+        # Why a file cannot be signed as a program (portal/wire/purposes.py)
+        "program_like_key": _(
+            "clients would take it for a new code-signing key, because its first line begins with a number and the "
+            "next one with hexadecimal digits. Put another line before them, such as a comment, or compress the file."
+        ),
+        "program_like_other_text": _(
+            "it reads as something else that has a meaning for clients or for this site: %(meaning)s."
+        ),
+        # The details of security events (portal/people/security_events.py)
+        "event_all_keys": _("all keys"),
+        "event_all_tokens": _("all tokens"),
+        "event_key": "%(hint)s…, %(origin)s",
+        "event_rights_allowed": _("allowed after the password was reset"),
+        "event_rights_held": _("held, as the password was reset without a second factor"),
+        "event_rights_confirmed": _("confirmed by a second operator"),
+        "event_changed_fields": "%(fields)s",
+        "event_factor_again": _("%(factor)s, created again"),
+        "factor_totp": _("Authenticator app"),
+        "factor_recovery_codes": _("Recovery codes"),
+        "factor_webauthn": _("Passkey or security key"),
+        "key_origin_attach": _("computer attached"),
+        "key_origin_lookup": _("account looked up by a BOINC Manager"),
+        "key_origin_join": _("computer attached with a join token"),
+        "account_email": _("e-mail address"),
+        "account_password": _("password"),
+        "account_name": _("display name"),
+        "account_active": _("is active"),
+        "account_new_hosts": _("new computers per day"),
+        "account_staff": _("operator"),
+        "account_superuser": _("superuser status"),
+        "account_groups": _("groups"),
+        "account_permissions": _("user permissions"),
+        # The log of support (portal/operators)
+        "support_looked": _("Looked at the account: %(reason)s"),
+        "support_searched": _("Searched for %(what)s. Accounts found: %(count)s."),
+        "searched_something": _("a name, or the beginning of an address or a key"),
+        "searched_email": _("an e-mail address"),
+        "searched_number": _("a number"),
+        "searched_token": _("an API token"),
+        "searched_id": _("a host id or CPID"),
+        "support_factor_removed": _("Remove the second factor"),
+        "support_blocked": _("Block the account"),
+        "support_unblocked": _("Unblock the account"),
+        "support_data_copied": _("Request a copy of the data"),
+        "support_erased": _("Delete the account"),
+    }
+)

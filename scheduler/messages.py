@@ -1,0 +1,96 @@
+"""The sentences of the project server that are stored by code (`portal.languages.messages`). Pure."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from portal.languages.marking import gettext_noop as _
+from portal.languages.messages import declare
+
+MESSAGES: Final = declare(
+    {
+        # What of a computer's description is not believed (scheduler/rpc/host_record.py)
+        "reported_above_believed": _("%(field)s is %(claimed)s and counts as %(most)s, the most that is believed"),
+        "reported_gpu_speed": _("%(field)s is %(claimed)s, so its speed is not known; tasks get average credit"),
+        # What of a job's report was wrong (scheduler/rpc/reports.py)
+        "output_missing": _("%(name)s was not uploaded"),
+        "output_refused": _("%(name)s could not be uploaded: %(reason)s"),
+        "output_differs": _("%(name)s has another MD5 on the computer than here"),
+        "reported_run_time": _("final_elapsed_time is %(secs)s s, but the job was out for %(most_secs)s s only"),
+        "job_lost": _("The computer does not have this job any more"),
+        # Why a trickle-up message was of no use (scheduler/rpc/trickles.py)
+        "trickle_unfinished": _("Tries that did not end: %(number)s."),
+        "trickle_abandoned": _(
+            "Given up: its function was called %(number)s times and did not come back; see the log."
+        ),
+        "trickle_too_slow": _("The function that takes this app’s messages did not end in time."),
+        "trickle_without_fields": _("There is no <elapsed_time> or no <result_name> in the message."),
+        "trickle_of_other_job": _("The message names another job than the one that it comes from."),
+        "trickle_no_number": _("<elapsed_time> is not a number."),
+        "trickle_without_credit": _(
+            "No credit is due now: the job is over, the run time was credited, the computer cannot have done more, or "
+            "the claim is too uncertain before the final report."
+        ),
+        "trickle_failed": _("The function that takes this app’s messages failed; see the log."),
+        # Why a version cannot get another state (scheduler/engine/release_states.py, scheduler/releases/rollout.py)
+        "test_not_possible": _("test is not possible: the state is %(state)s"),
+        "release_not_possible": _("release is not possible: the state is %(state)s"),
+        "withdraw_not_possible": _("withdraw is not possible: the state is %(state)s"),
+        "no_older_version": _("there is no older version to go back to, or this one is not released to all"),
+        "state_draft": _("draft"),
+        "state_beta": _("in test"),
+        "state_released": _("released"),
+        "state_withdrawn": _("withdrawn"),
+        # What is wrong with a submission (scheduler/wire/job_*.py, scheduler/submission)
+        "table_line": _("line %(number)s"),
+        "name_rule": _(
+            "at most %(number)s letters (A to Z, a to z), digits, _ . and -, starting with a letter or digit and "
+            "without two dots in a row"
+        ),
+        "request_id_reserved": _("must not begin with %(prefix)s; the site uses such ids itself"),
+        "batch_unfinished": _("Batch %(number)s still has jobs to do."),
+        "batch_without_failures": _("Batch %(number)s has no failed jobs that can be submitted again."),
+        "upload_gone": _("the upload is no longer here; upload it again"),
+        "table_limit": _("the table is too long; the limit is %(nbytes)s bytes"),
+        "table_no_text": _("the table is not a text in UTF-8: %(reason)s"),
+        "table_empty": _("the table is empty; its first line names the columns"),
+        "too_many_jobs": _("more than %(number)s jobs"),
+        "too_many_cells": _("%(number)s cells, but the first line names %(wanted)s columns"),
+        "no_csv": _("not comma-separated values: %(reason)s"),
+        "unknown_field": _("unknown. Known: %(names)s"),
+        "named_twice": _("named twice"),
+        "archive_unreadable": _("this is not a readable ZIP archive: %(reason)s"),
+        "archive_files_limit": _("%(number)s files in the archive; the limit is %(most)s"),
+        "archive_unpacked_limit": _("unpacked they have %(nbytes)s bytes; the limit is %(most_nbytes)s"),
+        "archive_twice": _("twice in the archive"),
+        "archive_entry_damaged": _("damaged in the archive: %(reason)s"),
+        "archive_input_damaged": _("%(name)s is damaged in the archive: %(reason)s"),
+        "archive_link": _("not an ordinary file but a link or something similar"),
+        "archive_encrypted": _("encrypted"),
+        "archive_method": _("not compressed by the usual method (deflate)"),
+        "archive_path": _("not a path of at most %(number)s printable characters without spaces, \\ and :"),
+        "archive_path_outside": _("its path leads out of the archive"),
+        "file_limit": _("%(nbytes)s bytes; the limit is %(most_nbytes)s"),
+        "no_utf8": _("not a text in UTF-8: %(reason)s"),
+        "app_closed": _("%(app)s takes no more jobs"),
+        "request_id_used": _("was used for another submission"),
+        "no_stored_file": _("there is no stored file %(name)s; store it with manage.py store_file"),
+        "storage_lost": _("the storage has lost %(name)s"),
+        "no_list_of_jobs": _("a list of 1 to %(number)s jobs"),
+        "job_name_twice": _("%(name)s is the name of another job; jobs without a name are numbered"),
+        "field_missing": _("missing, here and in the defaults"),
+        "less_than": _("%(value)s is less than %(name)s, %(least)s"),
+        "no_table_of_fields": _("not a table of fields"),
+        "no_number_of_flops": _("not a number from 1 to below %(most)s"),
+        "no_credit": _("not a number from 0 to %(most)s"),
+        "no_command_line": _("not a line of at most 2000 characters"),
+        "no_name": _("not a name of %(rule)s"),
+        "no_whole_number": _("not a whole number from %(low)s to %(high)s"),
+        "no_list_of_files": _("not a list of at most %(number)s files"),
+        "no_table_of": _("not a table of %(names)s"),
+        "name_or_content": _("give either the name of a stored file or a content"),
+        "no_text": _("not a text of at most %(number)s characters"),
+        "half_a_character": _("not a text: it has half of a character"),
+        "no_boolean": _("neither true nor false"),
+    }
+)
