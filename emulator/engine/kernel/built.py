@@ -52,14 +52,16 @@ def is_built() -> bool:
 
 def is_wanted() -> bool:
     """Whether this process compiles what it runs: it has the compiled kernel, or makes it."""
-    if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
-        return False
-    return is_built() or os.environ.get(BUILDS) == "1"
+    return not _is_off() and (is_built() or os.environ.get(BUILDS) == "1")
+
+
+def _is_off() -> bool:
+    return os.environ.get("NUMBA_DISABLE_JIT", "0") != "0"
 
 
 def start_building() -> None:
     """Starts a process that makes the compiled kernel, unless it is there or being made. Nobody waits for it."""
     folder = os.environ.get(FOLDER)
-    if folder and mark(Path(folder)) is not None and not is_built():
+    if folder and not _is_off() and mark(Path(folder)) is not None and not is_built():
         command = [sys.executable, "-m", "emulator.runs.kernel_build"]
         subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)

@@ -182,6 +182,7 @@ def test_any_computer_runs_the_same_compiled_and_with_indexes_checked(tmp_path: 
     environment = {
         **os.environ,
         "NUMBA_CACHE_DIR": str(tmp_path),
+        "NUMBA_DISABLE_JIT": "0",
         "EMULATOR_BUILDS_KERNEL": "1",
         "NUMBA_BOUNDSCHECK": "1",
         "KERNEL_DAYS": "4",
