@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterator
 
 # Tests run in one process with a browser's event loop beside Django's synchronous ORM.
 os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
-# Tests of the emulator's rules look into objects, which is where the compiled loop has none; and compiling takes a minute.
+# Tests of the emulator's rules look into objects, where the compiled loop has none; and compiling takes a minute.
 os.environ.setdefault("NUMBA_DISABLE_JIT", "1")
 
 import pytest
