@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern
 from django.utils import timezone
-from django.utils.translation import gettext, gettext_noop
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin, TabularInline
 from unfold.decorators import action
@@ -52,7 +52,7 @@ from portal.admin import ReadOnlyAdmin
 from portal.audit import two_persons
 from portal.audit.admin import AuditedAdmin, AuditedForm
 from portal.audit.record import record
-from portal.audit.register import row_words
+from portal.languages.messages import Message
 from portal.languages.sentences import sentence
 from portal.people.access import signed_in
 from portal.templatetags.display import credit_text, duration_text, significant
@@ -313,10 +313,6 @@ class UserProjectForm(AccountKeyForm):
         fields = ("user", "project", "is_chosen", "resource_share")
 
 
-ACCOUNT_WORDS = gettext_noop("account of person %(number)s at %(project)s")
-row_words.append(ACCOUNT_WORDS)
-
-
 @admin.register(UserProject)
 class UserProjectAdmin(AuditedAdmin):
     """Volunteers' own rows: what an operator does to them is kept, and not what they do."""
@@ -352,7 +348,7 @@ class UserProjectAdmin(AuditedAdmin):
         super().delete_queryset(request, queryset)
 
     def _record(self, row: UserProject, before: UserProject | None, after: UserProject | None) -> None:
-        words = ACCOUNT_WORDS % {"number": row.user_id, "project": row.project}
+        words = Message("audited_account", number=str(row.user_id), project=row.project)
         record(row, words, before, after, secret=["account_key"])
 
 

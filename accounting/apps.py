@@ -11,6 +11,11 @@ from django.utils.translation import gettext_lazy as _
 from portal import extras
 
 if TYPE_CHECKING:
+    from django.db.models import Model
+
+    from portal.audit.proposals import Proposal
+    from portal.audit.register import Audited
+    from portal.audit.two_persons import Kind
     from portal.dashboard.registry import Part
     from portal.maintenance.jobs import Job
     from portal.models import User
@@ -21,7 +26,7 @@ class AccountingConfig(extras.SiteApp):
     verbose_name = _("Account manager")
     room = "account_manager"
 
-    def ready(self) -> None:
+    def audited(self) -> Sequence[Audited]:
         from accounting.models import (
             Announcement,
             Project,
@@ -30,15 +35,21 @@ class AccountingConfig(extras.SiteApp):
             ProjectVersion,
             StatisticsImport,
         )
-        from accounting.projects import moves
-        from portal.audit import signed_log
-        from portal.audit.register import audit
+        from portal.audit.register import Audited
 
-        audit(Project, secret=["shared_account_key"])
-        moves.register()
-        signed_log.follow(Project, ["master_url", "url_signature"])
-        for model in (Announcement, ProjectAddress, ProjectKeyword, ProjectVersion, StatisticsImport):
-            audit(model)
+        others = (Announcement, ProjectAddress, ProjectKeyword, ProjectVersion, StatisticsImport)
+        project = Audited(Project, secret=["shared_account_key"], signed=["master_url", "url_signature"])
+        return [project, *map(Audited, others)]
+
+    def two_person_steps(self) -> Mapping[str, Kind]:
+        from accounting.projects.moves import STEPS
+
+        return STEPS
+
+    def needs_two_persons(self, row: Model, proposal: Proposal) -> bool:
+        from accounting.projects.moves import is_move
+
+        return is_move(row, proposal)
 
     def figures(self) -> Sequence[Part]:
         from accounting.figures import PART

@@ -82,5 +82,25 @@ MESSAGES: Final = declare(
         # What came of asking a project about tasks (accounting/running_tasks/asking.py)
         "tasks_refused": _("It answered with an error (%(words)s)."),
         "tasks_not_in_answer": _("Its answer contains no task status (%(fault)s)."),
+        # A row that volunteers change too, in the audit of operators' changes (accounting/admin.py)
+        "audited_account": _("account of person %(number)s at %(project)s"),
+        # What clients are told, in English, and what their owners see of it (accounting/rpc/instructions.py)
+        "told_to_confirm_email": _(
+            "This computer gets projects once you have confirmed your e-mail address. Open the link in the e-mail that "
+            "we sent you, or request another one at %(url)s"
+        ),
+        "told_no_project": _("There is no project for this computer; see %(url)s for the reasons"),
+        "told_totals_unreadable": _(
+            "The totals of %(project)s could not be read (%(detail)s). Nothing is lost: they count as soon as a report "
+            "can be read"
+        ),
+        "told_no_reports": _(
+            "BOINC on this computer does not report its work to the account manager, so no credit is estimated for it. "
+            "Its tasks go on, and its projects grant their credit. BOINC 7.8 and newer versions report it"
+        ),
+        "told_sum_broken": _(
+            "The sum %(detail)s that this client keeps for %(project)s is not a number, and stays so until the project "
+            "is detached and attached again, once its tasks are finished. Until then it does not count; all else does"
+        ),
     }
 )

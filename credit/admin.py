@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.contrib import admin
@@ -39,7 +39,6 @@ from credit.models import (
     Workunit,
 )
 from credit.models.apps import MAX_GPU_RAM_BYTES
-from credit.pages.setting_texts import APP_LABELS, APP_TEXTS, VERSION_LABELS, VERSION_TEXTS
 from credit.previews.admin import PreviewAdmin
 from portal.admin import ReadOnlyAdmin
 from portal.audit import proposals
@@ -78,9 +77,7 @@ class AppForm(AuditedForm):
 
     class Meta:
         model = App
-        fields = tuple(APP_TEXTS)  # the admin takes those of its fieldsets
-        help_texts = APP_TEXTS
-        labels: ClassVar = APP_LABELS
+        fields = ("credit_system",)  # the admin takes those of its fieldsets
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -139,9 +136,7 @@ class VersionForm(AuditedForm):
 
     class Meta:
         model = AppVersion
-        fields = tuple(VERSION_TEXTS)
-        help_texts = VERSION_TEXTS
-        labels: ClassVar = VERSION_LABELS
+        fields = ("is_deprecated", "avg_ncpus", "gpu_usage", "min_gpu_ram_bytes", "cross_project_scale")
 
     def clean_gpu_usage(self) -> float:
         usage: float = self.cleaned_data["gpu_usage"]

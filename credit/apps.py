@@ -11,10 +11,14 @@ from django.utils.translation import gettext_lazy as _
 from portal import extras
 
 if TYPE_CHECKING:
+    from django.db.models import Model
     from prometheus_client.registry import Collector
 
+    from portal.audit.register import Audited
+    from portal.audit.steps import Forecast, Operation, Section
     from portal.dashboard.registry import Part
     from portal.maintenance.jobs import Job
+    from portal.models import Change
     from portal.people.consents import Kind as Consent
 
 
@@ -23,16 +27,34 @@ class CreditConfig(extras.SiteApp):
     verbose_name = _("Validated credit")
     room = "project"
 
-    def ready(self) -> None:
-        from credit import changes
+    def audited(self) -> Sequence[Audited]:
         from credit.models import App, AppVersion, Platform
-        from credit.pages.setting_texts import APP_LABELS, VERSION_LABELS
-        from portal.audit.register import audit
+        from portal.audit.register import Audited
 
-        audit(App, labels=APP_LABELS)
-        audit(AppVersion, labels=VERSION_LABELS)
-        audit(Platform)
-        changes.add_to_steps()
+        return [Audited(App), Audited(AppVersion), Audited(Platform)]
+
+    def forecasts(self) -> Mapping[type[Model], Forecast]:
+        from credit.changes import forecast
+        from credit.models import App, AppVersion
+
+        return {App: forecast.OF_APPS, AppVersion: forecast.OF_VERSIONS}
+
+    def operations(self) -> Mapping[str, Operation]:
+        from credit.changes import reset
+
+        return {reset.OPERATION: reset.operation}
+
+    def change_section(self, change: Change) -> Section | None:
+        from credit.changes.effects import section
+
+        return section(change)
+
+    def credit_events(
+        self, app_id: int | None, since: dt.datetime, until: dt.datetime
+    ) -> Iterable[tuple[dt.datetime, str, str]]:
+        from credit.changes.events import events
+
+        return events(app_id, since, until)
 
     def figures(self) -> Sequence[Part]:
         from credit.figures.table import PARTS

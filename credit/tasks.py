@@ -14,7 +14,7 @@ from credit.export import run as export
 from credit.figures import outcomes
 from credit.models import App
 from credit.statistics import feeder, pairs, thinning
-from credit.validator import worker
+from credit.validator import settled_parts, worker
 from portal.celery import is_full
 from portal.databases.clocks import database_now
 
@@ -45,6 +45,12 @@ def feed() -> None:
     """Every ten minutes."""
     report = feeder.feed(database_now())
     log.info("feeder_run", **asdict(report))
+
+
+@shared_task
+def settle_parts() -> None:
+    """Every ten minutes."""
+    log.info("parts_settled", **asdict(settled_parts.settle_parts(database_now())))
 
 
 @shared_task

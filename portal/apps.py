@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,8 @@ from portal import extras
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
 
+    from portal.audit.register import Audited
+    from portal.audit.two_persons import Kind
     from portal.dashboard.registry import Part
     from portal.maintenance.jobs import Job
 
@@ -31,10 +33,10 @@ class PortalConfig(extras.SiteApp):
         from django.db.models.signals import post_migrate, post_save, pre_save
 
         from portal import celery
-        from portal.audit import rights_requests, signed_log
+        from portal.audit import signed_log
         from portal.audit.register import audit
         from portal.audit.who import sign
-        from portal.models import Change, SiteText
+        from portal.models import Change
         from portal.object_storage import checks as object_storage_checks
         from portal.operators import rights_texts, roles
         from portal.ops import checks, heartbeats
@@ -54,10 +56,22 @@ class PortalConfig(extras.SiteApp):
         Permission.add_to_class("__str__", rights_texts.permission_text)
         for app in extras.apps_in_use():
             settings.CELERY_BEAT_SCHEDULE.update(as_celery(app.periodic_tasks()))
-        rights_requests.register()
-        audit(SiteText)
+        for app in extras.site_apps():
+            for table in app.audited():
+                audit(table)
         pre_save.connect(sign, sender=Change)
         post_save.connect(signed_log.take_change, sender=Change)
+
+    def audited(self) -> Sequence[Audited]:
+        from portal.audit.register import Audited
+        from portal.models import SiteText
+
+        return [Audited(SiteText)]
+
+    def two_person_steps(self) -> Mapping[str, Kind]:
+        from portal.audit.rights_requests import STEPS
+
+        return STEPS
 
     def figures(self) -> Sequence[Part]:
         from portal.dashboard.services import PARTS

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from django.apps import AppConfig, apps
 from django.conf import settings
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.urls import URLPattern, URLResolver
 from django.utils.module_loading import module_has_submodule
 
@@ -25,10 +25,14 @@ if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
     from prometheus_client.registry import Collector
 
+    from portal.audit.proposals import Proposal
+    from portal.audit.register import Audited
+    from portal.audit.steps import Forecast, Operation, Section
+    from portal.audit.two_persons import Kind
     from portal.dashboard.navigation import Page
     from portal.dashboard.registry import Part
     from portal.maintenance.jobs import Job
-    from portal.models import Host, User
+    from portal.models import Change, Host, User
     from portal.people.consents import Kind as Consent
 
 
@@ -164,6 +168,36 @@ class SiteApp(AppConfig):
     def rights(self) -> Mapping[str, Sequence[str]]:
         """Permissions on this app's tables that roles of operators have, by the role's name."""
         return {}
+
+    def audited(self) -> Sequence[Audited]:
+        """Tables of settings whose changes are kept."""
+        return ()
+
+    def forecasts(self) -> Mapping[type[Model], Forecast]:
+        """What can be told beforehand of a change of settings."""
+        return {}
+
+    def operations(self) -> Mapping[str, Operation]:
+        """What changes settings otherwise than by their forms, by name."""
+        return {}
+
+    def change_section(self, change: Change) -> Section | None:
+        """A part of a change's page."""
+        return None
+
+    def two_person_steps(self) -> Mapping[str, Kind]:
+        """Steps for which one operator asks and another one confirms, by name."""
+        return {}
+
+    def needs_two_persons(self, row: Model, proposal: Proposal) -> bool:
+        """Whether a change that was proposed in another way is such a step, and is refused there."""
+        return False
+
+    def credit_events(
+        self, app_id: int | None, since: dt.datetime, until: dt.datetime
+    ) -> Iterable[tuple[dt.datetime, str, str]]:
+        """What charts of an app's credit mark, or of all apps': when, in words, and the page that has more."""
+        return ()
 
     def requested_work(self) -> Mapping[str, Callable[[int], None]]:
         """What does each kind of work that volunteers ask for, given the number of its subject; safe to call twice."""

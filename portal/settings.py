@@ -5,6 +5,7 @@ Long ones that are the same for all sites are in `portal.fixed_settings`.
 
 from __future__ import annotations
 
+import datetime as dt
 import secrets
 import sys
 from collections.abc import Callable
@@ -98,8 +99,7 @@ UNUSED_KEYS_PER_ACCOUNT = env.integer("UNUSED_KEYS_PER_ACCOUNT", 200, low=1, hig
 # After it, replaced keys and those of retired computers end.
 KEYS_KEPT_DAYS = env.integer("KEYS_KEPT_DAYS", 180, low=30, high=3650)
 
-# Mails to volunteers whose computers have not reported for long, and who agreed: of all such mails within 24 hours, and
-# of those to one person within a year.
+# Win-back mails: the most a day, and the most a person gets in a year.
 LAPSED_MAILS_PER_DAY = env.integer("LAPSED_MAILS_PER_DAY", 500, low=1, high=1_000_000)
 LAPSED_MAILS_PER_YEAR = env.integer("LAPSED_MAILS_PER_YEAR", 2, low=1, high=52)
 
@@ -153,6 +153,8 @@ VALIDATOR_EVERY_SECS = env.integer("VALIDATOR_EVERY_SECS", 5, low=1, high=3600)
 VALIDATOR_RUN_SECS = env.integer("VALIDATOR_RUN_SECS", 60, low=1, high=600)
 # A pair of volunteers whose agreement is less likely by chance than this needs a third one to confirm it.
 PAIR_CHANCE = env.number("PAIR_CHANCE", 1e-6, low=0, high=0.01)
+# So long a workunit of such a pair waits for a third volunteer.
+PAIR_WAIT = dt.timedelta(days=env.integer("PAIR_WAIT_DAYS", 14, low=1, high=365))
 # Validators that may work on one app at the same time.
 VALIDATORS_PER_APP = env.integer("VALIDATORS_PER_APP", 1, low=1, high=64)
 # Apps whose validators have a separate queue, validator.<short name of the app>: start workers for them.

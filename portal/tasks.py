@@ -49,7 +49,7 @@ def carry_out_maintenance(run_id: int) -> None:
 @shared_task
 def look_after_requested() -> None:
     """Queue again what lost workers had, and tell workers of what waits."""
-    queue.look_after(database_now())
+    queue.requeue_lost(database_now())
     runs.tell_again(timezone.now())
 
 

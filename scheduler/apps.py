@@ -11,6 +11,12 @@ from django.utils.translation import gettext_lazy as _
 from portal import extras
 
 if TYPE_CHECKING:
+    from django.db.models import Model
+
+    from portal.audit.proposals import Proposal
+    from portal.audit.register import Audited
+    from portal.audit.steps import Operation
+    from portal.audit.two_persons import Kind as Step
     from portal.dashboard.navigation import Page
     from portal.dashboard.registry import Part
     from portal.maintenance.jobs import Job
@@ -23,16 +29,26 @@ class SchedulerConfig(extras.SiteApp):
     verbose_name = _("Project server")
     room = "project"
 
-    def ready(self) -> None:
-        from portal.audit.register import audit
+    def audited(self) -> Sequence[Audited]:
+        from portal.audit.register import Audited
         from scheduler.models import AppKeyword, PlanClass
-        from scheduler.releases import second_person
-        from scheduler.releases import steps as release_steps
 
-        audit(PlanClass)
-        audit(AppKeyword)
-        release_steps.register()
-        second_person.register()
+        return [Audited(PlanClass), Audited(AppKeyword)]
+
+    def operations(self) -> Mapping[str, Operation]:
+        from scheduler.releases.steps import OPERATIONS
+
+        return OPERATIONS
+
+    def two_person_steps(self) -> Mapping[str, Step]:
+        from scheduler.releases.second_person import STEPS
+
+        return STEPS
+
+    def needs_two_persons(self, row: Model, proposal: Proposal) -> bool:
+        from scheduler.releases.second_person import is_release
+
+        return is_release(row, proposal)
 
     def figures(self) -> Sequence[Part]:
         from scheduler.lifecycle.figures import PART
@@ -88,6 +104,6 @@ class SchedulerConfig(extras.SiteApp):
         return {Kind.TRICKLE: ["scheduler.rpc.trickles.grant_partial_credit"]}
 
     def supplied_texts(self) -> Iterable[str]:
-        from scheduler.examples.texts import SUPPLIED
+        from scheduler.examples import SUPPLIED
 
         return SUPPLIED

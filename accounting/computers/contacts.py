@@ -15,7 +15,8 @@ from accounting.choosing.texts import listed, types_text
 from accounting.engine.choice.facts import TroubleKind
 from accounting.models import Answer, Project
 from accounting.rpc.contact_log import MAX_ANSWERS
-from portal.languages.stored import translated
+from portal.languages.messages import Message
+from portal.languages.sentences import sentence
 from portal.models import Host
 
 _MOST_NAMED: Final = 12
@@ -110,30 +111,10 @@ def _line(row: Answer, times: int, last_at: dt.datetime | None, projects: Mappin
         delay_secs=int(content.get("delay_secs", 0)),
         orders=_orders(accounts, int(content.get("accounts_left_out", 0)), projects),
         said=_said(accounts, projects),
-        messages=[translated(str(message), _MESSAGES) for message in content.get("messages", [])],
+        messages=[sentence(Message.from_json(message)) for message in content.get("messages", [])],
     )
 
 
-# As accounting.rpc.instructions says them to clients; titles of news stay as operators wrote them.
-_MESSAGES: Final = (
-    _(
-        "This computer gets projects once you have confirmed your e-mail address. Open the link in the e-mail that we "
-        "sent you, or request another one at %(url)s"
-    ),
-    _("There is no project for this computer; see %(url)s for the reasons"),
-    _(
-        "The totals of %(project)s could not be read (%(reason)s). Nothing is lost: they count as soon as a report can "
-        "be read"
-    ),
-    _(
-        "BOINC on this computer does not report its work to the account manager, so no credit is estimated for it. Its "
-        "tasks go on, and its projects grant their credit. BOINC 7.8 and newer versions report it"
-    ),
-    _(
-        "The sum %(sum)s that this client keeps for %(project)s is not a number, and stays so until the project is "
-        "detached and attached again, once its tasks are finished. Until then it does not count; all else does"
-    ),
-)
 _ORDERS: Final[tuple[tuple[str, Callable[[dict[str, Any]], bool]], ...]] = (
     (_("Attach %(names)s"), lambda said: said.get("order") == "attach"),
     (_("Continue with %(names)s"), lambda said: said.get("order") == "keep"),

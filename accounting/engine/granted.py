@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ReportedCredit:
     """What an export says of one record of a computer. Credit in micro-credits, times in seconds since 1970.
 
     ``as_of``: the time of the export; ``made_at``: when the project made the record, 0 if it does not say.
@@ -22,7 +22,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredCredit:
     """What we keep of it. ``highest``: the highest total so far, below which nothing counts; ``counted``: the sum of
     all grants, which only grows.
     """
@@ -34,7 +34,9 @@ class Kept:
     as_of: int
 
 
-def after(kept: Kept | None, said: Said, *, read_since: int | None, known_since: int) -> tuple[Kept, int]:
+def apply(
+    kept: StoredCredit | None, said: ReportedCredit, *, read_since: int | None, known_since: int
+) -> tuple[StoredCredit, int]:
     """What is kept after an export, and what it grants on its day: 0 or more.
 
     ``read_since``: the time of the first export that was read of the project, None if this is it. ``known_since``: when
@@ -59,4 +61,4 @@ def after(kept: Kept | None, said: Said, *, read_since: int | None, known_since:
     counted = (kept.counted if kept is not None else 0) + grant
     # Exports that leave it out now and then, or say it earlier, do not make the same record a new one each time.
     made_at = max(said.made_at, kept.made_at if kept is not None else 0)
-    return Kept(said.total, highest, counted, made_at, said.as_of), grant
+    return StoredCredit(said.total, highest, counted, made_at, said.as_of), grant

@@ -17,7 +17,7 @@ EARLIER_KEPT: Final = 16
 Earlier = tuple[Totals, ...]
 
 
-def lacking(reported: Totals, earlier: Totals) -> Totals:
+def shortfall(reported: Totals, earlier: Totals) -> Totals:
     """How far a client is below earlier totals."""
     return earlier.minus(reported).larger(NO_WORK)
 
@@ -52,12 +52,12 @@ def is_return(totals: Totals, reported: Totals, earlier: Totals, restart: Totals
     return lacks > done and step > done and 2 * step > lacks
 
 
-def shortest_way(row: ProjectState) -> int:
+def smallest_remaining(row: ProjectState) -> int:
     """The least run time that a client lacks to earlier totals, of those to which it did less since its reset; or 0."""
     if row.reported is None or row.restart is None:
         return 0
     done = row.reported.minus(row.restart).run_time
-    ways = (lacking(row.reported, each).run_time for each in row.earlier)
+    ways = (shortfall(row.reported, each).run_time for each in row.earlier)
     return min((way for way in ways if way > done), default=0)
 
 
@@ -66,7 +66,7 @@ def _way(reported: Totals, earlier: Totals, restart: Totals, totals: Totals) -> 
 
     Where run time fell and was done again, jobs may still be lacking: they may be longer now.
     """
-    lacks, done, step = lacking(reported, earlier), reported.minus(restart), totals.minus(reported)
-    if lacks.run_time or lacking(restart, earlier).run_time:
+    lacks, done, step = shortfall(reported, earlier), reported.minus(restart), totals.minus(reported)
+    if lacks.run_time or shortfall(restart, earlier).run_time:
         return lacks.run_time, done.run_time, step.run_time
     return lacks.njobs, done.njobs, step.njobs

@@ -121,7 +121,7 @@ def look_after(kind: str, contents: Iterable[str], now: dt.datetime) -> None:
     """Note which files the queue gave up, and queue those that are not over but not in the queue. Safe to repeat.
 
     The latter waited, or were being made, when a version of this site without the queue was stopped. A worker that is
-    killed leaves its file in the queue, which hands it out again (`queue.look_after`).
+    killed leaves its file in the queue, which hands it out again (`queue.requeue_lost`).
     """
     unfinished = DataCopy.objects.filter(state__in=UNFINISHED, content__in=contents)
     given_up = RequestedWork.objects.filter(kind=kind, is_given_up=True).values("subject")

@@ -13,21 +13,21 @@ from django.utils.translation import gettext
 
 from accounting.history import texts
 from accounting.history.choices import Choices
-from accounting.history.compared import Beside, Curve
+from accounting.history.compared import Comparison, Overlay
 from accounting.history.periods import Step
 from accounting.history.reads import History, Line, Show
 
 _SCALES: Final = {Show.CREDIT: 1e6, Show.TIME: 3.6e9, Show.JOBS: 1}
 
 
-def chart_data(history: History, choices: Choices, beside: Beside) -> dict[str, Any]:
+def chart_data(history: History, choices: Choices, beside: Comparison) -> dict[str, Any]:
     """Labels and values of the bars: credits, hours or tasks per step, and what is to be said of each.
 
     ``lines``: values beside the bars, with their names. ``running``: the values add up from step to step.
     """
     show, step = history.show, history.period.step
     scale = _SCALES[show]
-    is_running = choices.curve is Curve.TOTAL
+    is_running = choices.curve is Overlay.TOTAL
 
     def values(amounts: Iterable[int]) -> list[float]:
         return [amount / scale for amount in (accumulate(amounts) if is_running else amounts)]

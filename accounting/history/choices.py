@@ -14,10 +14,10 @@ from django.conf import settings
 from django.utils.translation import gettext, gettext_noop
 
 from accounting.engine.amounts import Processor
-from accounting.history.compared import Compare, Curve
+from accounting.history.compared import Compare, Overlay
 from accounting.history.periods import Period, Step
 from accounting.history.reads import By, Show
-from accounting.history.sums import Only
+from accounting.history.sums import HistoryFilter
 from accounting.models import HostProject, Project
 from credit.app_history.reads import read_apps
 from portal.models import Host, User
@@ -62,9 +62,9 @@ class Choices:
     show: Show = Show.CREDIT
     by: By = By.PROJECT
     compare: Compare = Compare.NOTHING
-    curve: Curve = Curve.EACH
+    curve: Overlay = Overlay.EACH
     scale: Scale = Scale.LINEAR
-    only: Only = field(default_factory=Only)
+    only: HistoryFilter = field(default_factory=HistoryFilter)
     hosts: list[tuple[int, str]] = field(default_factory=list)
     projects: list[tuple[int, str]] = field(default_factory=list)
     apps: list[tuple[int, str]] = field(default_factory=list)
@@ -86,7 +86,7 @@ class Choices:
     def _drawn(self) -> dict[str, object]:
         named = {
             "compare": (self.compare, Compare.NOTHING),
-            "curve": (self.curve, Curve.EACH),
+            "curve": (self.curve, Overlay.EACH),
             "scale": (self.scale, Scale.LINEAR),
         }
         return {name: value for name, (value, usual) in named.items() if value is not usual}
@@ -116,7 +116,7 @@ def read_choices(user: User, params: Mapping[str, str], period: Period) -> Choic
         show=_choice(params, "show", Show.CREDIT, problems),
         by=_choice(params, "by", By.PROJECT, problems),
         compare=_choice(params, "compare", Compare.NOTHING, problems),
-        curve=_choice(params, "curve", Curve.EACH, problems),
+        curve=_choice(params, "curve", Overlay.EACH, problems),
         scale=_choice(params, "scale", Scale.LINEAR, problems),
         hosts=places.hosts,
         projects=places.projects,
@@ -134,17 +134,17 @@ def read_choices(user: User, params: Mapping[str, str], period: Period) -> Choic
         )
     if period.first.year < _OLDEST_YEAR and found._drawn:
         problems.append(gettext("Nothing before %(year)s can be compared.") % {"year": _OLDEST_YEAR})
-        found.compare, found.curve = Compare.NOTHING, Curve.EACH
-    if found.curve is Curve.MEAN and period.step is not Step.DAY:
+        found.compare, found.curve = Compare.NOTHING, Overlay.EACH
+    if found.curve is Overlay.MEAN and period.step is not Step.DAY:
         problems.append(gettext("The 7-day average is available by day only, so it is not shown."))
-        found.curve = Curve.EACH
+        found.curve = Overlay.EACH
     return found
 
 
-def read_only(user: User, params: Mapping[str, str], problems: list[str]) -> Only:
+def read_only(user: User, params: Mapping[str, str], problems: list[str]) -> HistoryFilter:
     """Whose work an address wants alone; two or three statements, none without such a wish."""
     if not any(params.get(name) for name in PART_PARAMETERS):
-        return Only()
+        return HistoryFilter()
     return _only(params, _read_places(user), problems)
 
 
@@ -168,7 +168,7 @@ def _read_places(user: User) -> _Places:
     return _Places(names, found, [] if own is None else read_apps(), own)
 
 
-def _only(params: Mapping[str, str], places: _Places, problems: list[str]) -> Only:
+def _only(params: Mapping[str, str], places: _Places, problems: list[str]) -> HistoryFilter:
     host = _number(params, "host", places.hosts, problems)
     project = _number(params, "project", places.projects, problems)
     app = _number(params, "app", places.apps, problems)
@@ -176,7 +176,7 @@ def _only(params: Mapping[str, str], places: _Places, problems: list[str]) -> On
         if project not in (None, places.own):
             problems.append(gettext("This site’s own project has this app, so only that project is shown."))
         project = places.own
-    return Only(host, project, _processor(params, problems), app)
+    return HistoryFilter(host, project, _processor(params, problems), app)
 
 
 def _choice(params: Mapping[str, str], name: str, default: _Choice, problems: list[str]) -> _Choice:

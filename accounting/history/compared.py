@@ -11,7 +11,7 @@ from typing import Final
 
 from accounting.history.periods import Period, Step
 from accounting.history.reads import History, quantity
-from accounting.history.sums import Only, read_sums
+from accounting.history.sums import HistoryFilter, read_sums
 from portal.models import User
 
 MEAN_DAYS: Final = 7
@@ -26,7 +26,7 @@ class Compare(StrEnum):
     YEAR = "year"
 
 
-class Curve(StrEnum):
+class Overlay(StrEnum):
     """What is drawn: each step by itself, with a mean of seven days, or the running total."""
 
     EACH = "each"
@@ -35,7 +35,7 @@ class Curve(StrEnum):
 
 
 @dataclass(slots=True)
-class Beside:
+class Comparison:
     """What stands beside the amounts of a history, one value for each step; empty lists where it was not asked for.
 
     ``other``: the steps of the range ``first`` to ``last``, in its order, as many as the history has at most;
@@ -55,25 +55,25 @@ class Beside:
         return round(100 * total / self.other_total) - 100 if self.other_total else None
 
 
-def read_beside(user: User, shown: History, compare: Compare, curve: Curve, only: Only) -> Beside:
+def read_comparison(user: User, shown: History, compare: Compare, curve: Overlay, only: HistoryFilter) -> Comparison:
     """What was asked for; a statement (by months up to three) for the other range, and one for the mean."""
-    found = Beside()
+    found = Comparison()
     totals = [line.total for line in shown.lines]
     if compare is not Compare.NOTHING:
         other = other_period(shown.period, compare)
         found.first, found.last = other.first, other.last
         amounts = _amounts(user, shown, other, only)
         found.other, found.other_total = amounts[: len(totals)], sum(amounts)
-    if curve is Curve.MEAN:
+    if curve is Overlay.MEAN:
         first = shown.period.first
         earlier = Period(first - (MEAN_DAYS - 1) * _ONE_DAY, first - _ONE_DAY, "", Step.DAY)
         found.means = means(_amounts(user, shown, earlier, only), totals)
-    if curve is Curve.TOTAL:
+    if curve is Overlay.TOTAL:
         found.running = list(accumulate(totals))
     return found
 
 
-def _amounts(user: User, shown: History, period: Period, only: Only) -> list[int]:
+def _amounts(user: User, shown: History, period: Period, only: HistoryFilter) -> list[int]:
     sums = {cell.start: quantity(cell.amounts, shown.show) for cell in read_sums(user, period, None, only=only)}
     return [sums.get(start, 0) for start in period.starts()]
 

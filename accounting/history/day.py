@@ -9,7 +9,7 @@ from typing import Final
 from django.core.paginator import Page, Paginator
 
 from accounting.engine.amounts import NO_WORK, Totals
-from accounting.history.sums import ALL, Only
+from accounting.history.sums import NO_FILTER, HistoryFilter
 from accounting.ledger.texts import NoteLine, explain, flag_words
 from accounting.models import Day, Note, Project
 from portal.models import Host, User
@@ -79,7 +79,9 @@ def read_day(user: User, day: dt.date, page: str = "1") -> DayPage:
     return DayPage(day, shown, totals, read_notes(user, day, day))
 
 
-def read_notes(user: User, first: dt.date, last: dt.date, only: Only = ALL, limit: int = MAX_NOTES) -> list[NoteLine]:
+def read_notes(
+    user: User, first: dt.date, last: dt.date, only: HistoryFilter = NO_FILTER, limit: int = MAX_NOTES
+) -> list[NoteLine]:
     """The latest notes of these days in sentences; one statement."""
     found = Note.objects.filter(host__owner=user, day__range=(first, last), **only.rows).select_related(
         "host", "project"

@@ -19,7 +19,7 @@ from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.states import DayFlag
 from accounting.history.periods import Period, Step, next_start
 from accounting.history.processor_types import UNKNOWN, GpuKinds, read_gpu_kinds
-from accounting.history.sums import ALL, BY_HOST, BY_PROJECT, Cell, Only, read_sums
+from accounting.history.sums import BY_HOST, BY_PROJECT, NO_FILTER, Cell, HistoryFilter, read_sums
 from accounting.ledger.texts import flag_words
 from accounting.models import Project
 from portal.models import Host, User
@@ -158,7 +158,9 @@ def quantity(amounts: Totals, show: Show) -> int:
     return sum(half(amounts) for half in _HALVES[show])
 
 
-def read_history(user: User, period: Period, show: Show, by: By, today: dt.date, only: Only = ALL) -> History:
+def read_history(
+    user: User, period: Period, show: Show, by: By, today: dt.date, only: HistoryFilter = NO_FILTER
+) -> History:
     """The history of ``user``; two statements (the days, and the names of what they are split by), or one or three.
 
     By months up to two more (`sums.read_sums`).
@@ -178,7 +180,9 @@ def read_history(user: User, period: Period, show: Show, by: By, today: dt.date,
     return _build_history(period, show, by, today, cells, series, parts, groups)
 
 
-def read_cells(user: User, period: Period, by: By, limit: int | None = None, only: Only = ALL) -> list[Cell]:
+def read_cells(
+    user: User, period: Period, by: By, limit: int | None = None, only: HistoryFilter = NO_FILTER
+) -> list[Cell]:
     """The sums per step and project or computer, at most ``limit``, in the order of time (`sums.read_sums`)."""
     key = {By.PROJECT: BY_PROJECT, By.COMPUTER: BY_HOST}.get(by)
     return read_sums(user, period, key, limit, only)

@@ -32,7 +32,7 @@ _PLACE: Final[list[str]] = ["start", "key"]
 
 
 @dataclass(frozen=True, slots=True)
-class Only:
+class HistoryFilter:
     """The part of the work that is shown: of one computer, at one project, on processors or GPUs; None: of all.
 
     Jobs are those of both, as clients do not say on which processors each ran. ``app_id``: of an app of this site's own
@@ -54,7 +54,7 @@ class Only:
         return amounts if self.processor is None else self.processor.part(amounts)
 
 
-ALL: Final = Only()
+NO_FILTER: Final = HistoryFilter()
 
 
 class AppDay(NamedTuple):
@@ -88,7 +88,9 @@ class Cell:
     flags: int
 
 
-def read_sums(user: User, period: Period, key: Key | None, limit: int | None = None, only: Only = ALL) -> list[Cell]:
+def read_sums(
+    user: User, period: Period, key: Key | None, limit: int | None = None, only: HistoryFilter = NO_FILTER
+) -> list[Cell]:
     """The sums per step and ``key``, at most ``limit``, in the order of time.
 
     One statement. By months two or three: how far they are closed, their sums, and the days of those that are not.
@@ -109,7 +111,7 @@ def read_sums(user: User, period: Period, key: Key | None, limit: int | None = N
     return cells[:limit]
 
 
-def _of_app(user: User, period: Period, key: Key | None, only: Only) -> list[Cell]:
+def _of_app(user: User, period: Period, key: Key | None, only: HistoryFilter) -> list[Cell]:
     wanted = reads.Wanted(user.pk, only.app_id or 0, period.first, period.last, only.host_id)
     cells: dict[tuple[dt.date, int], Cell] = {}
     for row in reads.read_steps(wanted, period.step):
@@ -123,7 +125,7 @@ def _of_app(user: User, period: Period, key: Key | None, only: Only) -> list[Cel
 
 
 def _sums(
-    rows: QuerySet[Any], user: User, start: Any, key: F | Case | None, only: Only, limit: int | None
+    rows: QuerySet[Any], user: User, start: Any, key: F | Case | None, only: HistoryFilter, limit: int | None
 ) -> list[Cell]:
     found = (
         rows.filter(user=user, **only.rows)

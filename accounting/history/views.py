@@ -19,7 +19,7 @@ from django.views.decorators.http import require_safe
 from accounting.history import texts
 from accounting.history.charts import address, chart_data
 from accounting.history.choices import PAGE_PARAMETERS, PROCESSORS, Choices, Scale, read_choices
-from accounting.history.compared import Beside, Compare, Curve, read_beside
+from accounting.history.compared import Compare, Comparison, Overlay, read_comparison
 from accounting.history.day import read_day, read_notes
 from accounting.history.periods import Period, Step, neighbours, read_period
 from accounting.history.reads import MAX_SERIES, By, History, Show, read_history
@@ -51,7 +51,7 @@ def history(request: HttpRequest) -> HttpResponse:
     period = read_period(params, today, earliest)
     choices = read_choices(user, params, period)
     shown = read_history(user, period, choices.show, choices.by, today, choices.only)
-    beside = read_beside(user, shown, choices.compare, choices.curve, choices.only)
+    beside = read_comparison(user, shown, choices.compare, choices.curve, choices.only)
     template = _MORE_ROWS.get(request.headers.get("HX-Target", ""))
     context: dict[str, object] = {
         "history": shown, "beside": beside, "choices": choices, "today": today, "words": texts.words(period, shown.by),
@@ -119,7 +119,9 @@ def _recent_average(user: User, choices: Choices) -> float | None:
     return sum(average_of(row, now) for row in rows)
 
 
-def _history_tables(shown: History, beside: Beside, choices: Choices, params: Mapping[str, str]) -> dict[str, object]:
+def _history_tables(
+    shown: History, beside: Comparison, choices: Choices, params: Mapping[str, str]
+) -> dict[str, object]:
     """A page of each table, and the addresses of the next ones."""
     period = shown.period
     columns = _extra_columns(beside)
@@ -148,7 +150,7 @@ def _history_tables(shown: History, beside: Beside, choices: Choices, params: Ma
     }
 
 
-def _extra_columns(beside: Beside) -> list[tuple[str, list[int], int | None]]:
+def _extra_columns(beside: Comparison) -> list[tuple[str, list[int], int | None]]:
     """What stands beside the amounts in the table: name, a value for each line, and their sum if it is one."""
     columns: list[tuple[str, list[int], int | None]] = []
     if beside.first is not None:
@@ -160,7 +162,7 @@ def _extra_columns(beside: Beside) -> list[tuple[str, list[int], int | None]]:
     return columns
 
 
-def _compared(shown: History, beside: Beside) -> str:
+def _compared(shown: History, beside: Comparison) -> str:
     """The other range in a sentence; empty without one."""
     if beside.first is None:
         return ""
@@ -168,7 +170,7 @@ def _compared(shown: History, beside: Beside) -> str:
     return f"{other}: {amount(beside.other_total, shown.show)}. {_more(shown, beside)}".strip()
 
 
-def _more(shown: History, beside: Beside) -> str:
+def _more(shown: History, beside: Comparison) -> str:
     """How much more it is than the other range; empty if that had nothing."""
     change = beside.change(shown.total)
     if change is None:
@@ -230,9 +232,9 @@ def _history_controls(period: Period, choices: Choices, today: dt.date) -> dict[
             (Compare.YEAR, gettext("a year before")),
         ],
         "curve_choices": [
-            (Curve.EACH, gettext(texts.EACH[period.step])),
-            *([(Curve.MEAN, gettext("7-day average"))] if period.step is Step.DAY else []),
-            (Curve.TOTAL, gettext("running total")),
+            (Overlay.EACH, gettext(texts.EACH[period.step])),
+            *([(Overlay.MEAN, gettext("7-day average"))] if period.step is Step.DAY else []),
+            (Overlay.TOTAL, gettext("running total")),
         ],
         "scale_choices": [
             (Scale.LINEAR, gettext("linear")),

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.db.models import Model
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from accounting.models import Project
 from accounting.rpc import catalogue
-from portal.audit import two_persons
 from portal.audit.proposals import Proposal
 from portal.audit.two_persons import Kind, Payload, StepRefused
 from portal.models import User
@@ -59,11 +59,10 @@ def _lines(payload: Payload) -> list[tuple[str, str]]:
     ]
 
 
-def _guard(project: Any, proposal: Proposal) -> bool:
-    return "master_url" in proposal.changes and needs_two(project, str(proposal.changes["master_url"][1]))
+def is_move(row: Model, proposal: Proposal) -> bool:
+    """Whether a change that was proposed in another way is such a step, and is refused there."""
+    changes = proposal.changes
+    return isinstance(row, Project) and "master_url" in changes and needs_two(row, str(changes["master_url"][1]))
 
 
-def register() -> None:
-    """Called once, when the app is ready."""
-    two_persons.kinds[KIND] = Kind(_("Address of a project"), "accounting.change_project", _carry_out, _lines)
-    two_persons.guards[Project] = _guard
+STEPS: Final = {KIND: Kind(_("Address of a project"), "accounting.change_project", _carry_out, _lines)}

@@ -127,7 +127,7 @@ async def _answer_known(
             return None
         done = await _settle_and_write(request, account, listed, projects, now)
         if done is not None:
-            if account.key_id is not None and _is_key_use_new(account, now):
+            if _is_key_use_new(account, now):
                 await best_effort(in_thread(_note_key_use, account.key_id, account.host_id, now))
             return render_reply(done)
     raise _conflict()
@@ -184,9 +184,9 @@ async def _settle_identified(
     projects: catalogue.Catalogue,
     now: dt.datetime,
 ) -> AccountManagerReply:
-    host_id = recognised.host.pk
+    read = store.ReadByKey(credentials.key_hash(key), recognised.host.token)
     for _ in range(MAX_ATTEMPTS):
-        account = await store.read_by_host(host_id, credentials.key_hash(key))
+        account = await read
         if account is None:
             HostLedger.objects.bulk_create([HostLedger(host=recognised.host)], ignore_conflicts=True)
             continue

@@ -21,7 +21,6 @@ MAX_ANSWERS: Final = 50
 """Answers kept for a computer."""
 MAX_ACCOUNTS: Final = 40
 MAX_MESSAGES: Final = 5
-MAX_MESSAGE: Final = 300
 
 
 class Known(Protocol):
@@ -72,7 +71,7 @@ def summarise(
     if len(accounts) > MAX_ACCOUNTS:
         summary["accounts_left_out"] = len(accounts) - MAX_ACCOUNTS
     if reply.messages:
-        summary["messages"] = [message[:MAX_MESSAGE] for message in reply.messages][:MAX_MESSAGES]
+        summary["messages"] = [message.to_json() for message in reply.messages][:MAX_MESSAGES]
     return orjson.dumps(summary).decode()
 
 

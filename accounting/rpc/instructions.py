@@ -24,7 +24,7 @@ from accounting.engine.choice.facts import CPU, Computer, Trouble, Volunteer
 from accounting.engine.choice.rules import choose_shares
 from accounting.engine.choice.troubles import StoredTroubles, current_troubles
 from accounting.engine.host_wishes import NO_WISHES
-from accounting.engine.returns import shortest_way
+from accounting.engine.returns import smallest_remaining
 from accounting.engine.states import NoteKind, ProjectState, Settlement
 from accounting.rpc import catalogue
 from accounting.rpc.attachments import Attachments, account_key, is_key_of_owner
@@ -33,6 +33,7 @@ from accounting.rpc.store import Account, to_us
 from accounting.wire.replies import AccountEntry, AccountManagerReply, Preferences, PreferenceSet, RssFeed
 from accounting.wire.requests import AccountManagerRequest, ReportedProject
 from portal.clients.settings_cache import once
+from portal.languages.messages import VERBATIM, Message
 
 # The first client version that starts its counters from the totals in the reply. Older ones do not know these elements.
 _WEEK_US: Final = 7 * 86_400 * MICRO
@@ -322,7 +323,7 @@ def _secs_of_reset(account: Account, outcome: Outcome, since_secs: int) -> float
     soonest = inf
     for id_ in outcome.listed:
         row, before = outcome.rows.get(id_), account.projects.get(id_)
-        if row is not None and (way_us := shortest_way(row)):
+        if row is not None and (way_us := smallest_remaining(row)):
             secs = way_us / (3 * MICRO * max(1, instances))
             is_idle = before is not None and before.reported == row.reported
             soonest = min(soonest, max(secs, 2 * since_secs) if is_idle else secs)
@@ -344,26 +345,24 @@ def _is_settled(account: Account, outcome: Outcome) -> bool:
 
 def _messages(
     request: AccountManagerRequest, account: Account, outcome: Outcome, reader: Reader, now: dt.datetime
-) -> list[str]:
+) -> list[Message]:
     """Messages for the client's log: urgent announcements, and problems that its owner should act upon."""
     projects = outcome.projects
-    urgent = (each.title for each in projects.urgent if now < each.until and each.audience.may_fit(reader))
+    urgent = (
+        Message(VERBATIM, text=each.title)
+        for each in projects.urgent
+        if now < each.until and each.audience.may_fit(reader)
+    )
     announcements = list(islice(urgent, MAX_URGENT))
     if not account.may_have_keys:
-        announcements.append(
-            "This computer gets projects once you have confirmed your e-mail address. Open the link in the e-mail that "
-            f"we sent you, or request another one at {settings.SITE_URL}account/email/"
-        )
+        announcements.append(Message("told_to_confirm_email", url=f"{settings.SITE_URL}account/email/"))
     elif not outcome.shares and not outcome.attachments.elsewhere:
-        announcements.append(f"There is no project for this computer; see {settings.SITE_URL}projects/ for the reasons")
+        announcements.append(Message("told_no_project", url=f"{settings.SITE_URL}projects/"))
     week_begins = is_new_week(account.state.last_at_us, to_us(now))
     if not request.reports_credit and week_begins:
-        announcements.append(
-            "BOINC on this computer does not report its work to the account manager, so no credit is estimated for it."
-            " Its tasks go on, and its projects grant their credit. BOINC 7.8 and newer versions report it"
-        )
+        announcements.append(Message("told_no_reports"))
     return announcements + [
-        _NOTE_MESSAGES[note.kind].format(name=projects.by_id[note.project_id].name, detail=note.detail)
+        Message(_NOTE_MESSAGES[note.kind], project=projects.by_id[note.project_id].name, detail=note.detail)
         for note in outcome.settlement.notes
         if note.kind in _NOTE_MESSAGES
         and note.project_id in projects.by_id
@@ -376,13 +375,7 @@ def is_new_week(last_at_us: int | None, now_us: int) -> bool:
     return last_at_us is None or last_at_us // _WEEK_US < now_us // _WEEK_US
 
 
-# accounting/computers/contacts.py translates them.
-_NOTE_MESSAGES: Final = {
-    NoteKind.INVALID: "The totals of {name} could not be read ({detail}). Nothing is lost: they count as soon as a"
-    " report can be read",
-    NoteKind.SUM_BROKEN: "The sum {detail} that this client keeps for {name} is not a number, and stays so until the"
-    " project is detached and attached again, once its tasks are finished. Until then it does not count; all else does",
-}
+_NOTE_MESSAGES: Final = {NoteKind.INVALID: "told_totals_unreadable", NoteKind.SUM_BROKEN: "told_sum_broken"}
 
 
 def _preferences(account: Account) -> Preferences | None:

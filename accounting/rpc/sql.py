@@ -14,54 +14,11 @@ from functools import lru_cache
 from typing import Final
 
 from accounting.ledger.partitions import partition_of
+from portal.clients.sql_files import statement
 from portal.clients.wants import Statement
 from portal.computers.host_columns import HOST_COLUMNS
 
-# One row for each request: the host and its owner, and as JSON the projects of both. Locks nothing. Joins by
-# "= ANY (ARRAY[key])" make PostgreSQL look each row up by its key. By "=" it might read whole tables while they are
-# small, and by "merged_into_id IS NULL" nearly all computers.
-# The JSON is sent as text: totals may have more digits than 64 bits hold, and JSON's numbers would lose them.
-_READ: Final = """
-SELECT {n}, u.id, u.name, u.email, h.id, h.token, h.ncpus, h.p_fpops, h.p_model, h.coprocs::text,
-       encode(h.hardware_digest, 'hex'), h.venue, (extract(epoch FROM l.last_at) * 1000000)::bigint, l.client_now,
-       array_to_json(l.level)::text, l.contacts, h.platform_name, array_to_json(l.excluded_types)::text,
-       l.answer_digest, l.answers_logged, l.same_answers, h.host_cpid,
-       (NOT %(confirmed_only)s::boolean OR EXISTS (
-         SELECT FROM account_emailaddress e WHERE e.user_id = u.id AND e.email = u.email AND e.verified)), {key},
-       (SELECT json_agg(json_build_array(p.project_id, p.reported, p.earlier, p.handed, p.credited, p.pending,
-               p.dropped, p.listed, p.suspended, p.told_suspended, p.no_new_work, p.excluded, p.no_rsc, p.update_asked,
-               p.drop_waiting, p.state->'troubles', p.state->'at', p.state->'hostid', p.state->'by_owner',
-               p.state->'faulty', p.state->'unsummed', p.restart, p.broken))::text
-          FROM accounting_hostproject p WHERE p.host_id = h.id),
-       (SELECT json_agg(json_build_array(c.project_id, c.is_chosen, c.resource_share, encode(c.account_key, 'escape'),
-               c.total_ec, c.avg_ec, (extract(epoch FROM c.avg_at) * 1000000)::bigint))::text
-          FROM accounting_userproject c WHERE c.user_id = u.id),
-       (SELECT json_build_array(s.preferences, s.preferences_at, s.keywords_yes, s.keywords_no, s.team_name,
-               s.no_project_notices, s.sends_tasks)::text
-          FROM accounting_accountsettings s WHERE s.user_id = u.id)
-  FROM {source}
-  JOIN accounting_hostledger l ON l.host_id = ANY (ARRAY[h.id])
-"""
-READ_BY_KEY: Final = Statement(
-    _READ.format(
-        n="q.n",
-        key="k.id, k.host_id, k.last_used_at",
-        source="""unnest(%(key_hashes)s::bytea[], %(tokens)s::text[]) WITH ORDINALITY AS q(key_hash, token, n)
-  JOIN portal_clientkey k ON k.key_hash = ANY (ARRAY[q.key_hash]) AND k.revoked_at IS NULL
-  JOIN portal_user u ON u.id = ANY (ARRAY[k.user_id]) AND u.is_active
-  JOIN portal_host h ON h.token = ANY (ARRAY[q.token]) AND h.owner_id + 0 = u.id
-       AND coalesce(h.merged_into_id, 0) = 0""",
-    )
-)
-READ_BY_HOST: Final = Statement(
-    _READ.format(
-        n="1",
-        key="NULL, NULL, NULL::timestamptz",
-        source="""portal_host h
-  JOIN portal_user u ON u.id = h.owner_id""",
-    )
-    + " WHERE h.id = %(host_id)s::bigint"
-)
+READ: Final = statement(__file__, "read")
 
 # The columns that a request writes: ledger (n), projects (p), days (d), notes (o), answers (a), description (e), and
 # tasks (t).

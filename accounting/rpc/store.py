@@ -1,28 +1,28 @@
 """The reads of the account-manager RPC, batched with those of other requests; `accounting.rpc.writes` has the write.
 
-accounting/rpc/sql.py has the statements, and says what they lock and in which order.
+accounting/rpc/read.sql is the statement; `accounting.rpc.rows` has the rows that it returns.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-import json
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import orjson
 from django.conf import settings
 
-from accounting.engine.amounts import NO_WORK, Totals
+from accounting.engine.amounts import NO_WORK
 from accounting.engine.choice.facts import Wish, device_types
 from accounting.engine.choice.troubles import StoredTroubles
 from accounting.engine.host_wishes import HostWishes
-from accounting.engine.machine import Allowance, Machine
+from accounting.engine.machine import Machine
 from accounting.engine.states import NO_KINDS, HostState, ProjectState, Settlement
 from accounting.rpc import sql as rpc_sql
 from accounting.rpc.contact_log import NOTHING_ANSWERED, LastAnswer
-from portal.clients.wants import Query, Row, Step, fetch
+from accounting.rpc.rows import ACCOUNT, AccountRow, ChoiceRow, ProjectRow
+from portal.clients.wants import Query, Row, Step
 
 EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICROSECOND: Final = dt.timedelta(microseconds=1)
@@ -56,8 +56,7 @@ class Account:
     venue: str
     contacts: int
     state: HostState
-    key_id: int | None
-    key_host_id: int | None
+    key_id: int
     key_used_at: dt.datetime | None
     # Of the key that the client sends, or is given now; its account key at the site's own project is derived from it.
     key_hash: bytes = b""
@@ -103,40 +102,6 @@ class Account:
         )
 
 
-class AccountRow(NamedTuple):
-    """The row that the read returns for one request; JSON as text."""
-
-    n: int
-    user_id: int
-    user_name: str
-    email: str
-    host_id: int
-    token: str
-    ncpus: int
-    p_fpops: float | None
-    p_model: str
-    coprocs: str
-    hardware_digest: str
-    venue: str
-    last_at_us: int | None
-    client_now: float | None
-    level: str
-    contacts: int
-    platform: str
-    excluded_types: str
-    answer_digest: str
-    answers_logged: int
-    same_answers: int
-    cpid: str
-    may_have_keys: bool
-    key_id: int | None
-    key_host_id: int | None
-    key_used_at: dt.datetime | None
-    projects: str | None
-    choices: str | None
-    settings: str | None
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadByKey(Query["Account | None"]):
     """The account of a client's key and host token; None if one is unknown or the two do not belong together."""
@@ -158,55 +123,48 @@ class ReadByKey(Query["Account | None"]):
             "tokens": texts([each.token for each in several]),
             "confirmed_only": settings.CONFIRMED_EMAIL_FOR_PROJECTS,
         }
-        return [Step(rpc_sql.READ_BY_KEY, params)]
+        return [Step(rpc_sql.READ, params)]
 
     @staticmethod
     def results(several: Sequence[ReadByKey], rows: Sequence[Row]) -> Sequence[Account | None]:
         accounts: list[Account | None] = [None] * len(several)
-        for row in map(AccountRow._make, rows):
+        for (text,) in rows:
+            row = ACCOUNT.decode(text)
             accounts[row.n - 1] = _account(row, several[row.n - 1].key_hash)
         return accounts
 
 
-async def read_by_host(host_id: int, key_hash: bytes) -> Account | None:
-    params = {"host_id": host_id, "confirmed_only": settings.CONFIRMED_EMAIL_FOR_PROJECTS}
-    rows = await fetch(Step(rpc_sql.READ_BY_HOST, params))
-    return _account(AccountRow(*rows[0]), key_hash) if rows else None
-
-
 def _account(row: AccountRow, key_hash: bytes) -> Account:
-    devices = orjson.loads(row.coprocs)
     account = Account(
         user_id=row.user_id,
         user_name=row.user_name or row.email.split("@")[0],
         host_id=row.host_id,
         token=row.token,
-        machine=_machine(row.ncpus, float(row.p_fpops or 0), row.p_model, devices),
+        machine=_machine(row.ncpus, row.p_fpops or 0.0, row.p_model, row.coprocs),
         hardware_digest=bytes.fromhex(row.hardware_digest),
         venue=row.venue,
         contacts=row.contacts,
-        state=HostState(row.last_at_us, row.client_now, Allowance._make(orjson.loads(row.level))),
+        state=HostState(row.last_at_us, row.client_now, row.level),
         key_id=row.key_id,
-        key_host_id=row.key_host_id,
         key_used_at=row.key_used_at,
         key_hash=key_hash,
         platform=row.platform,
-        device_types=device_types(devices),
-        excluded_types=tuple(orjson.loads(row.excluded_types)),
+        device_types=device_types(row.coprocs),
+        excluded_types=row.excluded_types,
         cpid=row.cpid,
         may_have_keys=row.may_have_keys,
         answered=LastAnswer(row.answer_digest, row.answers_logged, row.same_answers),
     )
-    if row.projects:
-        # Not by orjson: totals may have more digits than 64 bits hold.
-        _take_projects(account, json.loads(row.projects))
-    if row.choices:
-        _take_choices(account, orjson.loads(row.choices))
+    for project in row.projects or ():
+        _take_project(account, project)
+    for choice in row.choices or ():
+        _take_choice(account, choice)
     if row.settings:
-        account.preferences, at, yes, no, account.team_name, *switches = orjson.loads(row.settings)
-        account.no_project_notices, account.sends_tasks = switches
-        account.preferences_at = dt.datetime.fromisoformat(at) if at else None
-        account.keywords_yes, account.keywords_no = tuple(yes), tuple(no)
+        account.preferences, account.preferences_at = row.settings.preferences, row.settings.preferences_at
+        account.keywords_yes, account.keywords_no = row.settings.keywords_yes, row.settings.keywords_no
+        account.team_name = row.settings.team_name
+        account.no_project_notices = row.settings.no_project_notices
+        account.sends_tasks = row.settings.sends_tasks
     return account
 
 
@@ -218,46 +176,45 @@ def _machine(ncpus: int, p_fpops: float, p_model: str, devices: list[dict[str, A
     return Machine(ncpus, int(p_fpops), gpus, p_model, tuple(str(d.get("name") or "") for d in devices))
 
 
-def _totals(values: Sequence[int] | None) -> Totals | None:
-    return None if values is None else Totals._make(values)
+def _take_project(account: Account, row: ProjectRow) -> None:
+    id_ = row.project_id
+    account.projects[id_] = ProjectState(
+        project_id=id_,
+        reported=row.reported,
+        earlier=row.earlier,
+        credited=row.credited,
+        pending=row.pending,
+        dropped=row.dropped,
+        handed=row.handed,
+        listed=row.listed,
+        restart=row.restart,
+        broken=row.broken or NO_KINDS,
+    )
+    account.wishes[id_] = HostWishes(
+        suspended=row.suspended,
+        no_new_work=row.no_new_work,
+        excluded=row.excluded,
+        no_rsc=row.no_rsc,
+        update_asked=row.update_asked,
+        drop_waiting=row.drop_waiting,
+        told_suspended=row.told_suspended,
+    )
+    if row.troubles:
+        account.troubles[id_] = row.troubles, row.listed_at
+    if row.hostid:
+        account.hostids[id_] = row.hostid
+    if row.by_owner:
+        account.attached_by_owner.add(id_)
+    if row.faulty:
+        account.faulty.add(id_)
+    if row.unsummed:
+        account.unsummed_since[id_] = row.unsummed
 
 
-def _take_projects(account: Account, rows: Iterable[Sequence[Any]]) -> None:
-    for id_, reported, earlier, handed, credited, pending, dropped, listed, *wishes, restart, broken in rows:
-        account.projects[id_] = ProjectState(
-            id_,
-            _totals(reported),
-            tuple(map(Totals._make, earlier)),
-            Totals._make(credited),
-            Totals._make(pending),
-            Totals._make(dropped),
-            _totals(handed),
-            listed,
-            _totals(restart),
-            frozenset(broken) if broken else NO_KINDS,
-        )
-        suspended, told, no_new_work, excluded, no_rsc, update_asked, drop_waiting, *state = wishes
-        troubles, at_secs, hostid, by_owner, faulty, unsummed = state
-        account.wishes[id_] = HostWishes(
-            suspended, no_new_work, excluded, tuple(no_rsc), update_asked, drop_waiting, told
-        )
-        if troubles:
-            account.troubles[id_] = troubles, at_secs
-        if hostid:
-            account.hostids[id_] = hostid
-        if by_owner:
-            account.attached_by_owner.add(id_)
-        if faulty:
-            account.faulty.add(id_)
-        if unsummed:
-            account.unsummed_since[id_] = tuple(unsummed)
-
-
-def _take_choices(account: Account, rows: Iterable[Sequence[Any]]) -> None:
-    for id_, is_chosen, share, account_key, total_ec, avg_ec, summed_at in rows:
-        account.choices[id_] = Wish(is_chosen, share)
-        if summed_at is not None:
-            account.summed_at[id_] = summed_at
-        account.user_totals[id_] = (total_ec, avg_ec)
-        if account_key:
-            account.account_keys[id_] = account_key.encode()
+def _take_choice(account: Account, row: ChoiceRow) -> None:
+    account.choices[row.project_id] = Wish(row.is_chosen, row.resource_share)
+    account.user_totals[row.project_id] = row.total_ec, row.avg_ec
+    if row.summed_at is not None:
+        account.summed_at[row.project_id] = row.summed_at
+    if row.account_key:
+        account.account_keys[row.project_id] = row.account_key.encode()

@@ -9,14 +9,13 @@ from typing import Any, Final
 
 import orjson
 from django.db import connection
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_noop
 
 from accounting.engine.client_tasks import FINAL, Standing, TaskState
 from accounting.models import FollowedTask, HostLedger, Project, TaskList
 from accounting.running_tasks import sql
 from accounting.running_tasks.follow import own_status
 from accounting.running_tasks.links import base_of, task_url, web_base
-from accounting.running_tasks.texts import BY_STATISTICS, ORDER, STANDINGS, STATES
 from credit.statistics.exports import tasks_by_name
 from portal.models import Host, User
 from portal.templatetags.drawings import DATA_COLOURS
@@ -25,6 +24,28 @@ MAX_ON_HOME: Final = 8
 MAX_ENDED: Final = 20
 SHOWN_FOR: Final = dt.timedelta(days=2)
 """After this long without a contact a computer's list says nothing about now."""
+_STATES: Final = {
+    TaskState.RUNNING: gettext_noop("running"),
+    TaskState.PAUSED: gettext_noop("paused"),
+    TaskState.READY: gettext_noop("waiting to start"),
+    TaskState.DOWNLOADING: gettext_noop("downloading"),
+    TaskState.UPLOADING: gettext_noop("uploading"),
+    TaskState.FINISHED: gettext_noop("finished, not reported yet"),
+    TaskState.FAILED: gettext_noop("failed"),
+    TaskState.ABORTED: gettext_noop("aborted"),
+}
+_ORDER: Final = {state: place for place, state in enumerate(_STATES)}
+"""In which order pages show them."""
+
+_STANDINGS: Final = {
+    Standing.OPEN: gettext_noop("not reported yet"),
+    Standing.PENDING: gettext_noop("pending"),
+    Standing.REFUSED: gettext_noop("refused by the project"),
+    Standing.FAILED: gettext_noop("failed"),
+    Standing.UNKNOWN: gettext_noop("not known to the project"),
+}
+_BY_STATISTICS: Final = gettext_noop("counts with the project’s statistics")
+"""Of a project that does not say what became of single tasks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +67,7 @@ class TaskLine:
 
     @property
     def state_text(self) -> str:
-        return gettext(STATES[self.state])
+        return gettext(_STATES[self.state])
 
     @property
     def is_running(self) -> bool:
@@ -126,7 +147,7 @@ def read_host_tasks(host: Host, now: dt.datetime) -> HostTasks:
             if (project := projects.get(task["project"])) is not None:
                 base = web_base(project)
                 lines.append(_line(task, project.name, project.data_colour, base, found.at, host.pk, host.name))
-    lines.sort(key=lambda line: (ORDER[line.state], line.project_name, line.name))
+    lines.sort(key=lambda line: (_ORDER[line.state], line.project_name, line.name))
     return HostTasks(
         lines=lines,
         left_out=found.left_out if lines and found is not None else 0,
@@ -182,5 +203,5 @@ def _read_ended(host: Host, listed: Collection[tuple[int, str]]) -> list[EndedLi
 def _text(project: Project, standing: Standing) -> str:
     source = getattr(project, "task_source", None)
     if standing == Standing.OPEN and not project.is_served_here and (source is None or source.problem):
-        return gettext(BY_STATISTICS)
-    return gettext(STANDINGS[standing]) if standing in STANDINGS else ""
+        return gettext(_BY_STATISTICS)
+    return gettext(_STANDINGS[standing]) if standing in _STANDINGS else ""

@@ -52,7 +52,7 @@ READ_SECS: Final = 1_500
 RETRY: Final = dt.timedelta(minutes=10)
 MAX_BACK_OFF: Final = dt.timedelta(days=1)
 AHEAD: Final = dt.timedelta(hours=1)
-"""By so much a project's clock may be ahead of ours."""
+"""Allowed clock skew of a project."""
 _ATTEMPTS: Final = 30
 """For one download: two hours of transfer in all. A server that is still slower has to wait as others that fail."""
 # So that not all projects are asked at once, nor one at the same second each day.

@@ -38,7 +38,7 @@ CREATE TEMPORARY TABLE read_users
 CREATE TEMPORARY TABLE read_hosts (LIKE read_users) ON COMMIT DROP"""
 COPY_INTO: Final = "COPY {table} FROM STDIN"
 ANALYZE: Final = "ANALYZE read_users; ANALYZE read_hosts"
-# What is looked for in the files. A claim alone proves nothing, see FITS.
+# What is looked for in the files. A claim alone proves nothing, see MATCH_RECORDS.
 WANTED_HOSTS: Final = f"SELECT DISTINCT number FROM ({_CLAIMS}) c LIMIT %(most)s"
 WANTED_USERS: Final = f"SELECT DISTINCT fit FROM ({_PEOPLE}) f LIMIT %(most)s"
 DOUBLES: Final = "SELECT id FROM {table} GROUP BY id HAVING count(*) > 1 LIMIT 1"
@@ -48,12 +48,12 @@ SELECT l.host_id FROM accounting_hostledger l
  WHERE l.host_id IN (SELECT c.host_id FROM ({_CLAIMS}) c JOIN read_hosts r ON r.id = c.number)"""
 LOCK_LEDGERS: Final = f"{LEDGERS} ORDER BY l.host_id FOR KEY SHARE"
 BEGIN_TO_LOCK: Final = "SAVEPOINT ledgers"
-LET_GO: Final = "ROLLBACK TO SAVEPOINT ledgers"
+RELEASE_LOCKS: Final = "ROLLBACK TO SAVEPOINT ledgers"
 
 # Of a record that several computers claim, the one that had it before gets it, then the one that reported last. A
 # computer's ids are its present one, those of records that were merged into it, and earlier ones of the same client.
 # A claim alone proves nothing: clients say which record they are. Their raw id, with the address, does.
-FITS: Final = f"""
+MATCH_RECORDS: Final = f"""
 SELECT DISTINCT ON (r.id)
        r.id, r.total, r.average, r.average_at, r.made_at, c.host_id, h.owner_id,
        floor(extract(epoch FROM h.created_at))::bigint,

@@ -10,7 +10,7 @@ from typing import Any, Final
 from django.conf import settings
 from psycopg import Connection
 
-from accounting.engine.granted import Kept, Said, after
+from accounting.engine.granted import ReportedCredit, StoredCredit, apply
 from accounting.ledger.sql import LOCK_MONTHS
 from accounting.models import StatisticsImport
 from accounting.statistics import sql
@@ -117,7 +117,7 @@ def _lock_ledgers(session: Connection[Any], params: dict[str, Any]) -> None:
         locked = set(session.execute(sql.LOCK_LEDGERS, params))
         if set(session.execute(sql.LEDGERS, params)) <= locked:
             return
-        session.execute(sql.LET_GO)
+        session.execute(sql.RELEASE_LOCKS)
 
 
 def _numbers(counts: Counts) -> dict[str, int]:
@@ -172,7 +172,7 @@ def _lines(batch: Iterable[Record]) -> bytes:
 
 def _fits(session: Connection[Any], params: dict[str, Any]) -> Iterator[list[tuple[Any, ...]]]:
     """The records that are our volunteers' computers', with what is kept of each. Few of all, in most exports."""
-    found = session.execute(sql.FITS, params).fetchall()
+    found = session.execute(sql.MATCH_RECORDS, params).fetchall()
     for begin in range(0, len(found), _BATCH_ROWS):
         yield found[begin : begin + _BATCH_ROWS]
 
@@ -193,8 +193,8 @@ def _write(
         )
     }  # fmt: skip
     for id_, total, average, average_at, made_at, host, user, known_since, *before in batch:
-        kept = Kept(*before) if before[0] is not None else None
-        new, grant = after(kept, Said(total, made_at, as_of), read_since=read_since, known_since=known_since)
+        kept = StoredCredit(*before) if before[0] is not None else None
+        new, grant = apply(kept, ReportedCredit(total, made_at, as_of), read_since=read_since, known_since=known_since)
         if new is kept:
             continue
         row = (id_, host, user, new.total, new.highest, new.counted, average, average_at, new.made_at, grant)

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Final
 
 from accounting.engine.amounts import KINDS, Totals, format_micro
+from portal.languages.messages import Message
 
 MAX_FIELD: Final = 255
 """Bytes that fit into most of the client's fields."""
@@ -100,7 +101,7 @@ class AccountManagerReply:
     dynamic: bool = True
     user_name: str = ""
     team_name: str = ""
-    messages: Iterable[str] = ()
+    messages: Iterable[Message] = ()
     keywords_yes: Iterable[int] = ()
     keywords_no: Iterable[int] = ()
     global_preferences: Preferences | None = None
@@ -246,7 +247,7 @@ def _number(value: Number) -> str:
 def _add_options(parts: list[str], reply: AccountManagerReply) -> None:
     """What most replies do not have."""
     for message in reply.messages:
-        parts.append(f"<message>{escape(message, MAX_MESSAGE)}</message>\n")
+        parts.append(f"<message>{escape(str(message), MAX_MESSAGE)}</message>\n")
     yes = "".join([f"<yes>{int(keyword)}</yes>\n" for keyword in reply.keywords_yes])
     no = "".join([f"<no>{int(keyword)}</no>\n" for keyword in reply.keywords_no])
     if yes or no:

@@ -14,13 +14,14 @@ _COLUMNS: Final = (
     "recent_pfc_n",
     "recent_pfc_avg",
     "samples_at",
-    "instance_flops",
+    "peak_flops",
+    "lead_jobs",
     "et_n",
     "et_avg",
     "et_var",
     "et_q",
 )
-_COUNTS: Final = {"pfc_n", "clean_pfc_n", "waiting_pfc_n", "recent_pfc_n", "et_n", "et_q"}
+_COUNTS: Final = {"pfc_n", "clean_pfc_n", "waiting_pfc_n", "recent_pfc_n", "et_n", "et_q", "lead_jobs"}
 
 LOCK_RECORDS: Final = "SELECT id FROM credit_hostappversion WHERE app_version_id = %s ORDER BY id FOR NO KEY UPDATE"
 LOCK_VERSION: Final = "SELECT FROM credit_appversion WHERE id = %s FOR NO KEY UPDATE"

@@ -26,7 +26,7 @@ class ClaimRule(IntEnum):
     LEFT_OUT = 6  # deployed: version unknown, host known; no claim
     OVERLONG = 7  # a run time longer than the job was out, which would claim more than the default
     UNSCALED_VERSION = 8  # published: the version has no scale yet, but the app's average is known; gives samples
-    FIRST_JOBS = 9  # published: too few samples of the host, and its own peak would claim more than the default
+    FIRST_JOBS = 9  # published: too few samples of the host at this peak
     ANONYMOUS_NORMALISED = 10
     VERSION_AND_HOST = 11
     VERSION_ONLY = 12
@@ -71,7 +71,8 @@ class GrantRule(IntEnum):
     FIXED = 7
     PARTIAL = 8  # by a trickle
     GIVEN = 10  # with the job, when it was submitted
-    SINGLE_FAR = 11  # not replicated, and more than its sample counts in the host's average
+    SINGLE_AHEAD = 11  # not replicated, and more than the record's claims may exceed usual ones
+    UNCONFIRMED_PAIR = 12  # of pairs that nobody else confirmed in time: the least
     MEAN_OF_SCALED = 9  # no claim but approximate ones: the mean of those with both factors
 
 
@@ -100,7 +101,7 @@ def grant_rule_of(code: int) -> tuple[GrantRule, bool]:
 
 @dataclass(slots=True)
 class Explanation:
-    """One result's claim and the numbers it was made of; each but the last two is a column of the result.
+    """One result's claim and the numbers it was made of; each but the last three is a column of the result.
 
     ``raw_pfc``: FLOPs before scaling, run time × peak FLOPS in the third system (None if impossible); of a result
     with partial credit, the part after it. ``claimed_pfc`` = ``raw_pfc`` × the scales that are not None + the
@@ -108,7 +109,8 @@ class Explanation:
     ``version_scale``: the version's scale; the project's factor in the first two systems. The averages are those read
     before the workunit moved anything; None where a record did not exist or a system does not use them.
     ``elapsed_secs``: the run time used, after it was cut to the time between sending and receiving. ``fails_often``:
-    the host is on probation for its failures, not only because too little is known of it.
+    the host is on probation for its failures, not only because too little is known of it. ``room_jobs``: by how many
+    usual jobs it may exceed one (None: without a bound).
     """
 
     claim_rule: ClaimRule
@@ -126,3 +128,4 @@ class Explanation:
     min_avg_pfc: float | None = None
     elapsed_secs: float | None = None
     fails_often: bool = False
+    room_jobs: float | None = None

@@ -114,7 +114,8 @@ class HostVersionFacts:
     more before that; ``clean_pfc``: earlier. ``failing_share``: the part of the last jobs (a hundred or so) that ended
     without a valid result. ``et``: elapsed seconds / fpops_est. ``turnaround``: seconds. ``host_scale_time``: None
     until the first job is sent. ``max_jobs_per_day`` 0: not set yet. ``n_jobs_today`` counts ``jobs_day``.
-    ``instance_flops``: the peak of one processor at which the averages of PFC are; None before the first sample.
+    ``peak_flops``: at which the averages of PFC are; None before the first sample. ``lead_jobs``: by how many usual
+    jobs its claims have exceeded those of usual jobs.
     """
 
     pfc: Average = field(default_factory=Average)
@@ -132,14 +133,16 @@ class HostVersionFacts:
     waiting_pfc: Average = field(default_factory=Average)
     samples_since: float | None = None
     failing_share: float = 0.0
-    instance_flops: float | None = None
+    peak_flops: float | None = None
+    lead_jobs: float = 0.0
 
 
 @dataclass(slots=True)
 class WorkunitFacts:
     """A workunit's size (FLOPs), its limit, how it is replicated, and how long its results may be out.
 
-    ``given_credit``: set when it was submitted (Cobblestones); NaN: none was.
+    ``given_credit``: set when it was submitted (Cobblestones); NaN: none was. ``is_unconfirmed``: its results agree,
+    but those who have them confirm each other too often, and nobody else has confirmed them in time.
     """
 
     fpops_est: float
@@ -148,17 +151,18 @@ class WorkunitFacts:
     target_nresults: int = 1
     delay_bound_secs: float = 0.0
     given_credit: float = nan
+    is_unconfirmed: bool = field(default=False, kw_only=True)
 
 
 @dataclass(slots=True)
 class ResultFacts:
     """A result that was reported as a success.
 
-    ``peak_flops`` is that of the devices it was given (NaN: their speed is not known), ``ninstances`` of its type of
-    processor, both set when it was sent. ``host_version`` None: nothing is known of what it ran on. ``version`` None:
-    anonymous platform if ``is_anonymous``, else a version that is not known. ``p_fpops`` (the host's benchmark when the
-    job was sent) and the counts of FLOPs serve the first two credit systems; ``partial_elapsed_secs`` and
-    ``partial_credit`` are what trickle-up messages were granted already. ``assigned_credit``: by a project's function.
+    ``peak_flops`` is that of the devices it was given when it was sent (NaN: their speed is not known).
+    ``host_version`` None: nothing is known of what it ran on. ``version`` None: anonymous platform if ``is_anonymous``,
+    else a version that is not known. ``p_fpops`` (the host's benchmark when the job was sent) and the counts of FLOPs
+    serve the first two credit systems; ``partial_elapsed_secs`` and ``partial_credit`` are what trickle-up messages
+    were granted already. ``assigned_credit``: by a project's function.
     """
 
     host_version: HostVersionFacts | None
@@ -175,7 +179,6 @@ class ResultFacts:
     fpops_per_cpu_sec: float = nan
     partial_elapsed_secs: float = 0.0
     partial_credit: float = 0.0
-    ninstances: float = nan
     assigned_credit: float = nan
 
 

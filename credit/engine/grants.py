@@ -8,6 +8,7 @@ from credit.engine.claims.deployed import deployed_pfc
 from credit.engine.claims.published import default_pfc
 from credit.engine.explanation import ClaimRule, Explanation, Grant, GrantRule
 from credit.engine.facts import AppFacts, CreditSystem, ReplicaRule, ResultFacts, WorkunitFacts
+from credit.engine.lead import usual_pfc
 from credit.engine.rules import LEAST_CREDIT, MAX_CREDIT, credit_of
 
 
@@ -23,6 +24,8 @@ def grant(app: AppFacts, workunit: WorkunitFacts, claims: Sequence[Explanation])
         return _at_most(app, claims[0].claimed_credit or 0.0, GrantRule.FIXED)
     if app.credit_system is CreditSystem.GIVEN:
         return _at_most(app, claims[0].claimed_credit or 0.0, GrantRule.GIVEN)
+    if workunit.is_unconfirmed:
+        return _at_most(app, min(claim.claimed_credit or 0.0 for claim in claims), GrantRule.UNCONFIRMED_PAIR)
     width = app.rules.peg_width
     if width is not None and app.credit_system is CreditSystem.CREDITNEW:
         return _at_most(app, credit_of(deployed_pfc(app, workunit, claims, width)), GrantRule.PEGGED_MEAN)
@@ -54,17 +57,12 @@ def grant(app: AppFacts, workunit: WorkunitFacts, claims: Sequence[Explanation])
 
 
 def _single(app: AppFacts, workunit: WorkunitFacts, claim: Explanation) -> Grant:
-    """The claim of a job that nobody else ran; at most as much as its sample counts in the host's average.
-
-    What lies above that would never be normalised, so a host could claim it again and again.
-    """
+    """The claim of a job that nobody else ran; no more than its record may be ahead of usual jobs."""
     credit = claim.claimed_credit or 0.0
-    if app.rules.grants_what_counts and claim.host_scale is not None and claim.host_pfc_avg:
-        usual = max(claim.host_pfc_avg, claim.version_pfc_avg or 0.0, app.usual_sample)
-        scales = (1.0 if claim.version_scale is None else claim.version_scale) * claim.host_scale
-        most = credit_of(app.rules.host_avg_limit * usual * workunit.fpops_est * scales)
+    if claim.room_jobs is not None:
+        most = credit_of(usual_pfc(claim, workunit) * (1 + claim.room_jobs))
         if credit > most * (1 + 1e-9):
-            return _at_most(app, most, GrantRule.SINGLE_FAR)
+            return _at_most(app, most, GrantRule.SINGLE_AHEAD)
     return _at_most(app, credit, GrantRule.SINGLE_CLAIM)
 
 

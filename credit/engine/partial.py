@@ -16,18 +16,29 @@ from credit.engine.claims.deployed import deployed_claim, effective_peak_flops
 from credit.engine.claims.published import published_claim
 from credit.engine.explanation import ClaimRule, Explanation, Grant, GrantRule
 from credit.engine.facts import AppFacts, CreditSystem, ResultFacts, WorkunitFacts
+from credit.engine.probation import is_on_probation
 from credit.engine.rules import MAX_CREDIT, MIN_ELAPSED_SECS, credit_of
 
 MAX_SAVED_SECS: Final = 30 * 86400.0
 """Time of a computer's processors that was not credited for this long is no longer credited by trickle-up messages."""
 
 
+UNPROVEN_INSTANCES: Final = 4.0
+"""Processors that a computer is believed to have before its valid jobs have shown more."""
+
+
+def believed_instances(claimed: float, shown: float) -> float:
+    """The processors that count: no more than the client says, or than valid jobs have shown to run at once."""
+    return min(max(claimed, 1.0), max(UNPROVEN_INSTANCES, shown))
+
+
 @dataclass(frozen=True, slots=True)
 class MachineTime:
     """The time of a computer's processors of one kind, CPUs or GPUs, for which messages may still be credited.
 
-    It has ``ninstances`` of the kind, and the job was given ``used`` of them. Their time is credited up to
-    ``credited_until`` (None: never). Its jobs in progress cannot have run before the first of them was sent.
+    It is believed to have ``ninstances`` of the kind (``believed_instances``), and the job was given ``used`` of them.
+    Their time is credited up to ``credited_until`` (None: never). Its jobs in progress cannot have run before the first
+    of them was sent.
     """
 
     ninstances: float
@@ -52,13 +63,15 @@ class MachineTime:
 class PartialClaim:
     """The grant for a trickle-up message, and how much of the run time is credited with it.
 
-    ``machine_credited_until``: the new ``MachineTime.credited_until``.
+    ``machine_credited_until``: the new ``MachineTime.credited_until``. ``is_provisional``: it is taken back unless the
+    job ends with a valid result, as the computer's record is on probation.
     """
 
     grant: Grant
     credited_elapsed_secs: float
     claim: Explanation
     machine_credited_until: float
+    is_provisional: bool = False
 
 
 def claim_partial(
@@ -92,7 +105,10 @@ def claim_partial(
     credit = credit_of(claim.claimed_pfc)
     room = max(0.0, min(app.rules.max_granted_credit or MAX_CREDIT, MAX_CREDIT) - result.partial_credit)
     until = machine.credited_until_after(elapsed - result.partial_elapsed_secs, now)
-    return PartialClaim(Grant(min(credit, room), GrantRule.PARTIAL, credit > room), elapsed, claim, until)
+    record = result.host_version
+    is_provisional = app.rules.bounds_partial_credit and (record is None or is_on_probation(record, now, app.rules))
+    granted = Grant(min(credit, room), GrantRule.PARTIAL, credit > room)
+    return PartialClaim(granted, elapsed, claim, until, is_provisional)
 
 
 def _claim(app: AppFacts, workunit: WorkunitFacts, so_far: ResultFacts, now: float) -> Explanation:

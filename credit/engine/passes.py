@@ -18,7 +18,7 @@ from credit.engine.explanation import Explanation
 from credit.engine.facts import AppFacts, HostVersionFacts, ResultFacts, VersionFacts, WorkunitFacts
 from credit.engine.grants import due
 from credit.engine.pairs import waits_for_another
-from credit.engine.peaks import peak_ratio
+from credit.engine.peaks import peak_ratio, pfc_at_peak
 from credit.engine.probation import count_failing, needs_confirmation
 from credit.engine.states import ValidateState
 
@@ -34,8 +34,9 @@ class ComparedWorkunit(WorkunitFacts):
 
     ``places``: where the results to be decided are in the batch; ``states``: the verdict on each; ``holders``: whose
     each is, where the app has ``pairs``; ``canonical``: the place of the canonical result, if the comparison chose one.
-    ``earlier_credit``: None for a first decision; of a
-    workunit that was decided before, what its canonical result was granted (NaN: not known), and its results are late.
+    ``has_waited``: as long as it may for somebody else to confirm it. ``earlier_credit``: None for a first decision;
+    of a workunit that was decided before, what its canonical result was granted (NaN: not known), and its results are
+    late.
     """
 
     id: int = 0
@@ -44,6 +45,7 @@ class ComparedWorkunit(WorkunitFacts):
     canonical: int | None = None
     earlier_credit: float | None = None
     holders: Sequence[int] = ()
+    has_waited: bool = False
 
 
 class PassDecisions:
@@ -99,7 +101,9 @@ def decide_batch(
     for workunit in workunits:
         if workunit.earlier_credit is not None:
             _decide_late(app, workunit, workunit.earlier_credit, results, now, decided)
-        elif (has_singles and _waits(app, workunit, results, now)) or _is_of_pairs(app, workunit):
+        elif (has_singles and _waits(app, workunit, results, now)) or (
+            _is_of_pairs(app, workunit) and not workunit.has_waited
+        ):
             decided.waiting_ids.append(workunit.id)
         else:
             _decide_first(app, workunit, results, now, decided)
@@ -114,8 +118,8 @@ def _waits(app: AppFacts, workunit: ComparedWorkunit, results: Sequence[ResultFa
     version = result.version
     sample = result.elapsed_secs * result.peak_flops / workunit.fpops_est
     record = result.host_version
-    ratio = 1.0 if record is None else peak_ratio(record, result, app.rules)
-    return needs_confirmation(app, sample, ratio, record, None if version is None else version.pfc, now)
+    host = None if record is None else pfc_at_peak(record, peak_ratio(record, result, app.rules))
+    return needs_confirmation(app, sample, record, host, None if version is None else version.pfc, now)
 
 
 def _is_of_pairs(app: AppFacts, workunit: ComparedWorkunit) -> bool:
@@ -133,6 +137,7 @@ def _decide_first(
     places, states = workunit.places, workunit.states
     valid, invalid = _split(places, states, results)
     if valid:
+        workunit.is_unconfirmed = workunit.has_waited and _is_of_pairs(app, workunit)
         decision = decide_set(app, workunit, [results[place] for place in valid], invalid, now)
         decided.workunits.append((workunit.id, workunit.canonical, decision.grant.credit))
         decided._add_valid(valid, decision, results)

@@ -227,24 +227,24 @@ def replication_chance(record: HostVersionFacts | None, rules: Rules) -> float:
     return max(rules.min_replication_chance, falling)
 
 
-def is_odd(sample: float, ratio: float, record: HostVersionFacts | None, version: Average | None, rules: Rules) -> bool:
+def is_odd(sample: float, host: Average | None, version: Average | None, rules: Rules) -> bool:
     """Whether a single result's PFC / fpops_est is so far from the host's average, or the version's, that another
-    result has to confirm it. Averages below the sample thresholds are not compared. ``ratio``: ``peaks.peak_ratio``.
+    result has to confirm it. Averages below the sample thresholds are not compared. ``host``: ``peaks.pfc_at_peak``.
     """
     factor = rules.look_again_factor
     if factor is None:
         return False
-    known = [] if record is None else [(record.pfc, ratio, rules.min_host_samples)]
-    known += [] if version is None else [(version, 1.0, rules.min_version_samples)]
-    averages = [pfc.avg * times for pfc, times, threshold in known if pfc.n >= threshold and pfc.avg]
+    known = [] if host is None else [(host, rules.min_host_samples)]
+    known += [] if version is None else [(version, rules.min_version_samples)]
+    averages = [pfc.avg for pfc, threshold in known if pfc.n >= threshold and pfc.avg]
     return any(not average / factor <= sample <= average * factor for average in averages)
 
 
 def needs_confirmation(
     app: AppFacts,
     sample: float,
-    ratio: float,
     record: HostVersionFacts | None,
+    host: Average | None,
     version: Average | None,
     now: float,
 ) -> bool:
@@ -253,7 +253,7 @@ def needs_confirmation(
     It is odd, or, where probation counts, nothing shows yet what the host's claims are worth.
     """
     rules = app.rules
-    if is_odd(sample, ratio, record, version, rules):
+    if is_odd(sample, host, version, rules):
         return True
     if record is None or not (app.host_scale_check and rules.only_clean_samples_raise):
         return False

@@ -39,6 +39,12 @@ def decayed(average: float, updated_at: float | None, now: float, rules: Rules) 
     return average * exp(-log(2) * (now - updated_at) / rules.credit_half_life_secs)
 
 
+def take_back(average: float, updated_at: float | None, now: float, credit: float, at: float, rules: Rules) -> float:
+    """The average as of now without a credit that was granted ``at`` that time, as if at once; never below 0."""
+    share = log(2) * credit / (rules.credit_half_life_secs / DAY_SECS)
+    return max(0.0, decayed(average, updated_at, now, rules) - decayed(share, at, now, rules))
+
+
 def add_credit_as_deployed(
     average: float, updated_at: float | None, now: float, credit: float, since: float, rules: Rules
 ) -> float:

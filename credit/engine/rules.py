@@ -36,10 +36,24 @@ def pfc_of(credit: float) -> float:
     return credit * GFLOP_DAY / CREDIT_PER_DAY
 
 
+def _(text: str) -> str:
+    """Marks a text for translation, which pages do."""
+    return text
+
+
 class RuleSet(StrEnum):
-    PUBLISHED = "published"  # the credit document, with its holes closed
-    LETTER = "letter"  # the credit document word for word
-    DEPLOYED = "deployed"
+    """The sets, each with what pages call it. The function that makes one has its name (`Rules.of`)."""
+
+    label: str
+
+    def __new__(cls, name: str, label: str = "") -> RuleSet:
+        made = str.__new__(cls, name)
+        made._value_, made.label = name, label
+        return made
+
+    PUBLISHED = "published", _("as published, with loopholes closed")
+    LETTER = "letter", _("exactly as in the credit document")
+    DEPLOYED = "deployed", _("as BOINC’s own server calculates")
 
 
 class Scaling(StrEnum):
@@ -115,10 +129,12 @@ class Rules:
     prices_unscaled_by_average: bool = True
     # False: the letter. A host that reports another peak claims by it until its average has followed.
     averages_follow_peak: bool = True
+    # None: the letter. By how many usual jobs a record's claims may exceed those of usual jobs in all, and which part
+    # of the jobs that it had.
+    max_lead_jobs: float | None = 40.0
+    max_lead_share: float = 0.3
     # False: the letter. A host's first jobs claim by its own peak alone, whatever it says.
     caps_first_claims: bool = True
-    # False: the letter. A single claim may be more than its sample counts, again and again.
-    grants_what_counts: bool = True
     extra_samples_in_mean: int = 0  # deployed: more than the threshold, to count in the groups' means
     only_gpu_scale: float | None = None  # deployed: of an app that has GPU versions only
     # Deployed: claims and samples by the formulas of BOINC's server (credit.engine.claims.deployed)
@@ -148,7 +164,7 @@ class Rules:
     always_replicated_valid: int = 10
     min_replication_chance: float = 0.05
     # A single result this far from the averages is replicated before it is granted; a claim this far above its host's
-    # average sets no other's credit.
+    # average, or beyond its lead, sets no other's credit.
     look_again_factor: float | None = 10.0
     # False: the letter. "Cheat prevention" resets the error rate, which would improve a worse one.
     cheats_keep_worse_error_rate: bool = True
@@ -188,7 +204,7 @@ class Rules:
             prices_unscaled_by_average=False,
             averages_follow_peak=False,
             caps_first_claims=False,
-            grants_what_counts=False,
+            max_lead_jobs=None,
             bounds_partial_credit=False,
             approximate_parts_wait=False,
             samples_cover_parts=False,
@@ -219,7 +235,7 @@ class Rules:
             claims_as_server=True,
             averages_follow_peak=False,
             caps_first_claims=False,
-            grants_what_counts=False,
+            max_lead_jobs=None,
             extra_samples_in_mean=1,
             only_gpu_scale=0.1,
             min_sample=1e-4,
@@ -245,8 +261,8 @@ class Rules:
     @classmethod
     def of(cls, rule_set: str) -> Rules:
         """The set of that name (``RuleSet``); ValueError for another."""
-        made = {RuleSet.PUBLISHED: cls.published, RuleSet.LETTER: cls.letter, RuleSet.DEPLOYED: cls.deployed}
-        return made[RuleSet(rule_set)]()
+        made: Rules = getattr(cls, RuleSet(rule_set))()
+        return made
 
     def with_limits(self, **limits: float | None) -> Rules:
         """These rules with an app's own limits (the names in ``LIMITS``); None keeps the set's value.

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+from functools import cache
 from typing import Final
 
 from django.utils.translation import gettext, gettext_noop
 
 from credit.laboratory.parameters import Parameter
-from portal.languages.stored import translated
+from portal.languages.numbers import localised_within
 from portal.templatetags.display import localised
 
 WAYS: Final = (gettext_noop("single results"), gettext_noop("adaptive replication"), gettext_noop("two replicas"))
@@ -65,6 +68,34 @@ PICKING: Final = (
     gettext_noop("compute errors of few"),
     gettext_noop("compute errors, exaggerating"),
 )
+
+
+_PLACEHOLDER: Final = re.compile(r"%\\\((\w+)\\\)s")
+
+
+def translated(stored: str, templates: Iterable[str]) -> str:
+    """``stored`` in the page's language, if it was made of one of these marked texts; else as it is.
+
+    What was put into a placeholder is translated, too, where it is a text that is known: the whole of it, or its parts
+    between commas; thousands are written as the page writes them.
+    """
+    for template in templates:
+        if made := _pattern(template).fullmatch(stored):
+            values = {name: _value(value) for name, value in made.groupdict().items()}
+            return localised_within(gettext(template) % values if values else gettext(template))
+    return stored
+
+
+def _value(text: str) -> str:
+    if not text:
+        return ""
+    whole = gettext(text)
+    return whole if whole != text else ", ".join(gettext(part) if part else "" for part in text.split(", "))
+
+
+@cache
+def _pattern(template: str) -> re.Pattern[str]:
+    return re.compile(_PLACEHOLDER.sub(r"(?P<\1>.+?)", re.escape(template)), re.DOTALL)
 
 
 def goal(name: str) -> str:

@@ -10,7 +10,7 @@ from typing import Final, Literal, NamedTuple
 from django.db import connection, transaction
 from django.db.models import Sum
 from django.db.models.functions import Trunc
-from django.utils.translation import gettext_noop, override
+from django.utils.translation import gettext, gettext_noop
 
 from credit.engine.states import Outcome
 from credit.figures import sql
@@ -18,8 +18,9 @@ from credit.figures.names import all_versions, app_names, version_names
 from credit.models import ResultHour, ResultHourMark
 from credit.models.work import OUTCOMES
 from credit.pages.state_texts import exit_text
+from portal.dashboard.registry import label_text
 from portal.dashboard.rules import Points
-from portal.languages.stored import filled, in_english, made_of, translated
+from portal.languages.sentences import in_english
 
 LAG: Final = dt.timedelta(minutes=2)
 """A report is in the database this long after its time at the latest: clients are answered within a minute."""
@@ -112,11 +113,9 @@ class Ended(NamedTuple):
 
 
 _OWN: Final = gettext_noop("volunteers’ own programs")
-_OWN_OF_APP: Final = gettext_noop("%(app)s, volunteers’ own programs")
 _OTHER_STATUSES: Final = gettext_noop("other exit statuses")
-_STATUS: Final = gettext_noop("exit status %(number)s")
-_STATUS_IN_WORDS: Final = gettext_noop("exit status %(number)s (%(words)s)")
-WORDS: Final = (_OWN, _OWN_OF_APP, *(in_english(text) for text in OUTCOMES.values()))
+_STATUS: Final = "exit status "
+WORDS: Final = (_OWN, _OTHER_STATUSES, *(in_english(text) for text in OUTCOMES.values()))
 Column = Literal["app_id", "app_version_id", "outcome", "exit_status"]
 
 
@@ -140,7 +139,7 @@ def read(
                 row["at"],
                 row["number"],
                 app,
-                names[version.pk] if version else (_OWN_OF_APP % {"app": app} if app else _OWN),
+                names[version.pk] if version else (f"{app}, {_OWN}" if app else _OWN),
                 str(version.platform) if version else _OWN,
                 row.get("outcome", 0),
                 row.get("exit_status"),
@@ -180,20 +179,19 @@ def outcome_text(outcome: Outcome) -> str:
 
 
 def error_name(row: Ended) -> str:
-    """An outcome and its exit status, in numbers and in words."""
+    """An outcome, or its exit status."""
     if row.outcome != Outcome.CLIENT_ERROR:
         return outcome_name(row)
     if row.exit_status is None:
         return _OTHER_STATUSES
-    with override("en"):
-        words = exit_text(row.exit_status)
-    return (_STATUS_IN_WORDS if words else _STATUS) % {"number": row.exit_status, "words": words}
+    return f"{_STATUS}{row.exit_status}"
 
 
 def error_shown(name: str) -> str:
-    """A name that `error_name` gave, in the page's language."""
-    found = made_of(name, (_STATUS_IN_WORDS, _STATUS))
-    if found is None:
-        return translated(name, (*WORDS, _OTHER_STATUSES, gettext_noop("other")))
-    template, values = found
-    return filled(template, {**values, "words": exit_text(int(values["number"]))})
+    """A name that `error_name` gave, in the page's language, with the meaning of an exit status."""
+    number = name.removeprefix(_STATUS)
+    if number == name or not number.removeprefix("-").isdecimal():
+        return label_text(name)
+    if words := exit_text(int(number)):
+        return gettext("exit status %(number)s (%(words)s)") % {"number": number, "words": words}
+    return gettext("exit status %(number)s") % {"number": number}

@@ -39,7 +39,11 @@ SELECT a.name AS key, greatest(extract(epoch FROM %(now)s - min(ready.at)), 0) A
        LATERAL (SELECT max({at}) AS at FROM credit_result r WHERE r.workunit_id = w.id) ready
  GROUP BY a.name
 """
-_TO_VALIDATE: Final = {"figure": "jobs.to_validate", "condition": "need_validate"}
+# Without those that wait for a third volunteer to confirm a pair.
+_TO_VALIDATE: Final = {
+    "figure": "jobs.to_validate",
+    "condition": "need_validate AND (validate_after IS NULL OR validate_fault <> '')",
+}
 _TO_ASSIMILATE: Final = {
     "figure": "jobs.to_assimilate", "condition": f"assimilate_state = {AssimilateState.READY}",
 }  # fmt: skip

@@ -34,6 +34,8 @@ from portal.dashboard.registry import (
     Unit,
 )
 from portal.dashboard.rules import Points, above, grows
+from portal.languages.messages import Message
+from portal.languages.sentences import packed
 
 STUCK_SECS: Final = 3600
 """What is ready is dealt with within seconds: what has waited for an hour is stuck."""
@@ -51,7 +53,6 @@ _TO_VALIDATE: Final = f"{_WORKUNITS}?need_validate__exact=1"
 _TO_ASSIMILATE: Final = f"{_WORKUNITS}?assimilate_state__exact={AssimilateState.READY:d}"
 _TO_DELETE: Final = f"{_WORKUNITS}?file_delete_state__exact={FileDeleteState.READY:d}"
 _EXPORTS: Final = "admin:credit_statisticsexport_changelist"
-_COMPUTER: Final = gettext_noop("computer %(number)s")
 _NO_QUOTA: Final = gettext_noop("not set")
 
 
@@ -343,7 +344,10 @@ def failing_hosts(now: dt.datetime) -> Rows:
         cursor.execute(sql.FAILING_HOSTS)
         return [
             [
-                [given or domain or _COMPUTER % {"number": host}, f"{reverse(_RESULTS)}?host__id__exact={host}"],
+                [
+                    given or domain or packed(Message("unnamed_computer", number=str(host))),
+                    f"{reverse(_RESULTS)}?host__id__exact={host}",
+                ],
                 app,
                 f"{100 * share:.0f} %",
                 f"{100 * errors:.0f} %",
@@ -406,7 +410,7 @@ _FAILING_HOSTS: Final = Table(
 
 _DAEMONS: Final = (Daemon("validator", "credit.tasks.start_validators"), Daemon("feeder", "credit.tasks.feed"))
 PARTS: Final = (
-    Part("jobs", JOBS, JOB_READINGS, [_FAILING_HOSTS], (*outcomes.WORDS, _COMPUTER, _NO_QUOTA)),
+    Part("jobs", JOBS, JOB_READINGS, [_FAILING_HOSTS], (*outcomes.WORDS, _NO_QUOTA)),
     Part("credit", CREDIT, CREDIT_READINGS),
     Part("status", (), _STATUS_READINGS, [Table("status.apps", _apps)], daemons=_DAEMONS),
 )

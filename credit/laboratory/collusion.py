@@ -31,6 +31,9 @@ POPULATIONS: Final = (100, 1_000, 10_000)
 TIMING: Final = 1.1
 """What asking one right after the other may add: copies that are both due soon are a little more often both there."""
 CHANCE_ALLOWED: Final = 0.01
+HONEST_PAIRS: Final = {20: 0.5, 100: 0.01}
+"""How many honest pairs may be believed no more on a day, by the number of computers."""
+HONEST_DAYS: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +206,40 @@ def _pairs(results: Sequence[Sequence[int]], colluders: range, nhosts: int, nday
     return {each.meeting.pair for each in suspicions(meetings, total, nhosts) if each.chance < PAIR_CHANCE}
 
 
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Of ``nlists`` lists of honest pairs: how many pairs they had in all, and how many were believed no more."""
+
+    nlists: int
+    nlisted: int
+    nbelow: int
+
+
+def honest_pairs(nhosts: int, ndays: int, seed: int) -> Listed:
+    """Honest computers that differ much in their jobs a day, and ask at the same time each day: the worst case."""
+    draw = random.Random(seed)
+    rates = [max(1, round(draw.lognormvariate(2.5, 1.0))) for _ in range(nhosts)]
+    times = [draw.random() for _ in range(nhosts)]
+    queue = _Queue(draw, sum(rates), is_shuffled=True)
+    days: list[list[_Workunit]] = []
+    found: list[float] = []
+    for _ in range(ndays):
+        taken: list[_Workunit] = []
+        for host in sorted(range(nhosts), key=lambda host: times[host] + draw.gauss(0, 0.05)):
+            taken += queue.take(host, rates[host])
+            queue.fill()
+        days = [*days[1 - LOOKED_BACK_DAYS :], taken]
+        recent = {id(each): each.holders for day in days for each in day if len(each.holders) == 2}
+        together = Counter((min(holders), max(holders)) for holders in recent.values())
+        nresults = Counter(holder for holders in recent.values() for holder in holders)
+        meetings = [
+            Meeting(pair, n, (nresults[pair[0]], nresults[pair[1]]), (nresults[pair[0]], nresults[pair[1]]))
+            for pair, n in together.items()
+        ]
+        found += [each.chance for each in suspicions(meetings, sum(nresults.values()), nhosts)]
+    return Listed(ndays, len(found), sum(chance < PAIR_CHANCE for chance in found))
+
+
 def bound(group: Group) -> float:
     """Of each one's jobs the others of the group have the copies as often as anybody else: that part, over the rest. A
     tenth more for those who time their requests, and one in a hundred for chance.
@@ -223,4 +260,9 @@ def collusion_goals(seeds: Sequence[int]) -> list[Goal]:
             gains = [collude(idle, seed).for_nothing for seed in seeds]
             name = f"{who} and compute nothing: part of an honest computer's credit"
             goals.append(Goal(name, sum(gains) / len(gains), max(gains), bound(idle)))
+    for nhosts, most in HONEST_PAIRS.items():
+        lists = [honest_pairs(nhosts, HONEST_DAYS, seed) for seed in seeds]
+        rates = [each.nbelow / each.nlists for each in lists]
+        name = f"honest pairs among {nhosts:,} that a third has to confirm, a day"
+        goals.append(Goal(name, sum(rates) / len(rates), max(rates), most))
     return goals

@@ -62,12 +62,14 @@ WAYS: Final = {SINGLE: Setup(), ADAPTIVE: Setup(is_adaptive=True), PAIRS: Setup(
 """How often a job is computed. With adaptive replication once for trusted computers, but for spot-checks."""
 _LEVELS: Final = {
     Cheat.LATE: "exaggerating tenfold after 60 honest jobs",
+    Cheat.LATE_TIMES: "ten times the run time after 60 honest jobs",
     Cheat.RAMP: "exaggerating 5 % more with each job",
     Cheat.LEAVE: "exaggerating tenfold, and leaving for a new record each time",
     Cheat.LEAVE_SLACK: "next to nothing for ten jobs of a record, then leaving for a new one",
 }
-_LEVEL_BOUNDS: Final[dict[Cheat, float | None]] = {Cheat.LEAVE: 0.05, Cheat.LEAVE_SLACK: None}
-"""Those that leave claim at most the default, which may be a little above honest hosts' mean."""
+_LEVEL_BOUNDS: Final = {Cheat.LEAVE: 0.05, Cheat.LATE_TIMES: 0.06, Cheat.LEAVE_SLACK: 0.3}
+"""Those that leave claim at most the default, which may be a little above honest hosts' mean. Run times bring at most
+``max_lead_jobs`` of a thousand jobs, and ``max_lead_share`` of the jobs of a record."""
 _PICKING: Final = {
     Cheat.CHERRY_PICK: "compute errors",
     Cheat.PICK_BY_202: "202 that nobody asked for",

@@ -40,6 +40,10 @@ CHEATS: Final = {
         gettext_noop("exaggerate their speed tenfold after a while"),
         gettext_noop("From the 61st job of each version on."),
     ),
+    Cheat.LATE_TIMES: (
+        gettext_noop("exaggerate their run times tenfold after a while"),
+        gettext_noop("From the 61st job of each version on."),
+    ),
     Cheat.RAMP: (
         gettext_noop("report a little more speed with each job"),
         gettext_noop("A twentieth more from the 21st job of each version on, up to 50 times."),

@@ -50,6 +50,7 @@ class Cheat(StrEnum):
     NONE = "none"
     EXAGGERATE = "exaggerate"  # reports ten times its speed, from the start
     LATE = "late"  # the same, after some honest jobs
+    LATE_TIMES = "late_times"  # reports ten times its run times after some honest jobs
     RAMP = "ramp"  # reports a little more speed with each job, after some honest ones
     LEAVE = "leave"  # reports ten times its speed, and leaves for a new record before it has a factor
     LEAVE_SLACK = "leave_slack"  # next to no run time until it has a factor, then honest; then it leaves
@@ -175,10 +176,6 @@ class Report:
         return self.ending is not Ending.SUCCESS
 
     @property
-    def ninstances(self) -> float:
-        return self.kind.gpu_usage or self.kind.avg_ncpus
-
-    @property
     def turnaround_secs(self) -> float:
         """How long the job was out: a little longer than it ran, but at most ``MAX_TURNAROUND_SECS``."""
         return min(self.elapsed_secs * 1.02 + 30, MAX_TURNAROUND_SECS)
@@ -288,7 +285,7 @@ def make_job(
 
 
 def pair(computers: Sequence[Computer]) -> None:
-    """Those who collude do so two by two; of an odd number the last one is honest."""
+    """Cheaters collude in pairs; an odd one out stays honest."""
     colluding = [computer for computer in computers if computer.cheat is Cheat.COLLUDE]
     half = len(colluding) // 2
     for alone in colluding[2 * half :]:
@@ -322,6 +319,8 @@ def make_report(
             report.peak_flops *= 10
         case Cheat.LATE if nth > LATE_JOBS:
             report.peak_flops *= 10
+        case Cheat.LATE_TIMES if nth > LATE_JOBS:
+            report.elapsed_secs *= 10
         case Cheat.RAMP if nth > RAMP_JOBS:
             report.peak_flops *= min(MOST_RAMP, RAMP ** (nth - RAMP_JOBS))
         case Cheat.LEAVE_SLACK if (nth - 1) % SLACK_RECORD_JOBS < FACTOR_JOBS:

@@ -298,7 +298,6 @@ class Trial:
             is_anonymous=kind_index is None,
             cpu_secs=report.cpu_secs,
             p_fpops=report.computer.p_fpops,
-            ninstances=report.ninstances,
         )
 
     def _end_pass(self) -> None:

@@ -435,19 +435,6 @@ class Migration(migrations.Migration):
                         name="app_credit_system_known",
                     ),
                     models.CheckConstraint(
-                        condition=models.Q(
-                            (
-                                "rule_set__in",
-                                [
-                                    credit.engine.rules.RuleSet["PUBLISHED"],
-                                    credit.engine.rules.RuleSet["LETTER"],
-                                    credit.engine.rules.RuleSet["DEPLOYED"],
-                                ],
-                            )
-                        ),
-                        name="app_rule_set_known",
-                    ),
-                    models.CheckConstraint(
                         condition=models.Q(("comparison__in", ["bitwise", "tolerance", "custom"])),
                         name="app_comparison_known",
                     ),
@@ -1308,7 +1295,8 @@ class Migration(migrations.Migration):
                 ("recent_pfc_n", models.BigIntegerField(db_default=0, default=0)),
                 ("recent_pfc_avg", models.FloatField(null=True)),
                 ("samples_at", models.DateTimeField(null=True)),
-                ("instance_flops", models.FloatField(null=True)),
+                ("peak_flops", models.FloatField(null=True)),
+                ("lead_jobs", models.FloatField(db_default=0, default=0)),
                 ("et_n", models.BigIntegerField(default=0)),
                 ("et_avg", models.FloatField(null=True)),
                 ("et_var", models.FloatField(null=True)),
@@ -1364,8 +1352,8 @@ class Migration(migrations.Migration):
                         condition=models.Q(("et_q__gte", 0), ("et_q__lte", 1e304)), name="hostappversion_et_q_range"
                     ),
                     models.CheckConstraint(
-                        condition=models.Q(("instance_flops__gte", 0), ("instance_flops__lte", 1e300)),
-                        name="hostappversion_instance_flops_range",
+                        condition=models.Q(("peak_flops__gte", 0), ("peak_flops__lte", 1e300)),
+                        name="hostappversion_peak_flops_range",
                     ),
                     models.CheckConstraint(
                         condition=models.Q(("turnaround_avg__gte", 0), ("turnaround_avg__lte", 1e150)),
@@ -1378,6 +1366,10 @@ class Migration(migrations.Migration):
                     models.CheckConstraint(
                         condition=models.Q(("turnaround_q__gte", 0), ("turnaround_q__lte", 1e304)),
                         name="hostappversion_turnaround_q_range",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("lead_jobs__gte", -1e30), ("lead_jobs__lte", 1e30)),
+                        name="hostappversion_lead_jobs_range",
                     ),
                     models.CheckConstraint(
                         condition=models.Q(
@@ -1895,7 +1887,8 @@ class Migration(migrations.Migration):
                 ("recent_pfc_n", models.BigIntegerField()),
                 ("recent_pfc_avg", models.FloatField(null=True)),
                 ("samples_at", models.DateTimeField(null=True)),
-                ("instance_flops", models.FloatField(null=True)),
+                ("peak_flops", models.FloatField(null=True)),
+                ("lead_jobs", models.FloatField(default=0)),
                 ("et_n", models.BigIntegerField()),
                 ("et_avg", models.FloatField(null=True)),
                 ("et_var", models.FloatField(null=True)),
@@ -1935,9 +1928,14 @@ class Migration(migrations.Migration):
                 ("from_secs", models.FloatField()),
                 ("to_secs", models.FloatField()),
                 ("credit", models.FloatField()),
+                ("state", models.PositiveSmallIntegerField(db_default=0, default=0)),
+                ("settled_at", models.DateTimeField(null=True)),
             ],
             options={
                 "ordering": ["id"],
+                "indexes": [
+                    models.Index(condition=models.Q(("state", 1)), fields=["result"], name="resultpart_provisional")
+                ],
                 "constraints": [
                     models.UniqueConstraint(fields=("result", "from_secs"), name="resultpart_result_from"),
                     models.CheckConstraint(
@@ -1959,6 +1957,14 @@ class Migration(migrations.Migration):
                             ("raw_pfc__isnull", False),
                         ),
                         name="resultpart_claim_is_there",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("settled_at__isnull", True), ("state__in", [0, 1])),
+                            models.Q(("settled_at__isnull", False), ("state__in", [2, 3])),
+                            _connector="OR",
+                        ),
+                        name="resultpart_settled",
                     ),
                 ],
             },

@@ -56,11 +56,7 @@ CREDIT_SYSTEMS: Final = {
     CreditSystem.RUN_TIME: _("run time × peak FLOPS, up to a limit"),
     CreditSystem.ASSIGNED: _("assigned by the function that compares outputs"),
 }
-RULE_SETS: Final = {
-    RuleSet.PUBLISHED: _("as published, with loopholes closed"),
-    RuleSet.LETTER: _("exactly as in the credit document"),
-    RuleSet.DEPLOYED: _("as BOINC’s own server calculates"),
-}
+RULE_SETS: Final = {rule_set: _(rule_set.label) for rule_set in RuleSet}
 REPLICA_RULES: Final = {
     ReplicaRule.MEAN: _("the mean of the replicas’ claims"),
     ReplicaRule.MINIMUM: _("the smallest of the replicas’ claims"),
@@ -103,11 +99,12 @@ JOB_LIMITS: Final = {
 """An app's own limits of jobs; the ranges are those of the site's settings of these names."""
 
 
-def _job_limit(column: str, name: StrOrPromise) -> models.PositiveIntegerField[int | None, int | None]:
+def _job_limit(
+    column: str, name: StrOrPromise, about: StrOrPromise
+) -> models.PositiveIntegerField[int | None, int | None]:
     low, high = JOB_LIMITS[column]
-    return models.PositiveIntegerField(
-        name, null=True, blank=True, validators=[MinValueValidator(low), MaxValueValidator(high)]
-    )
+    validators = [MinValueValidator(low), MaxValueValidator(high)]
+    return models.PositiveIntegerField(name, null=True, blank=True, validators=validators, help_text=about)
 
 
 _APP_RANGES: Final = {
@@ -123,9 +120,9 @@ _APP_RANGES: Final = {
     **JOB_LIMITS,
     **LIMITS,
 }
+# Not of rule sets: a name that is none grants nothing, as the passes of its app fail (`Rules.of`).
 _APP_CHOICES: Final[dict[str, type[StrEnum] | type[models.TextChoices]]] = {
     "credit_system": CreditSystem,
-    "rule_set": RuleSet,
     "comparison": Comparison,
     "replica_rule": ReplicaRule,
     "version_average": VersionAverage,
@@ -162,8 +159,18 @@ class App(models.Model):
     name = models.CharField(_("short name"), max_length=64, unique=True, validators=[SAFE_NAME])
     user_friendly_name = models.CharField(_("name"), max_length=100)
     description = models.TextField(_("description"), blank=True)
-    is_deprecated = models.BooleanField(_("no more jobs"), default=False)
-    is_non_cpu_intensive = models.BooleanField(_("uses hardly any processor time"), default=False)
+    is_deprecated = models.BooleanField(
+        _("no more jobs"),
+        default=False,
+        help_text=_(
+            "Computers get no more jobs of this app. Within an hour, its unsent jobs end as “could not be sent”."
+        ),
+    )
+    is_non_cpu_intensive = models.BooleanField(
+        _("uses hardly any processor time"),
+        default=False,
+        help_text=_("Its jobs run alongside others, one on each computer."),
+    )
     weight = models.FloatField(
         _("weight"),
         default=1,
@@ -172,15 +179,33 @@ class App(models.Model):
     )
 
     credit_system = models.CharField(
-        _("credit system"), max_length=16, choices=CREDIT_SYSTEMS, default=CreditSystem.CREDITNEW
+        _("credit system"),
+        max_length=16,
+        choices=CREDIT_SYSTEMS,
+        default=CreditSystem.CREDITNEW,
+        help_text=_(
+            "How the credit for a job is calculated. Statistics are kept whatever you choose, so you can change this "
+            "at any time."
+        ),
     )
-    rule_set = models.CharField(_("rule set"), max_length=16, choices=RULE_SETS, default=RuleSet.PUBLISHED)
+    rule_set = models.CharField(
+        _("rule set"),
+        max_length=16,
+        choices=RULE_SETS,
+        default=RuleSet.PUBLISHED,
+        help_text=_(
+            "The credit document leaves loopholes for gaining credit without work. The first set closes them; the "
+            "second follows the document exactly. The third, “as BOINC’s own server calculates”, is for projects that "
+            "move here and must not see a jump in credit."
+        ),
+    )
     host_scale_check = models.BooleanField(
-        _("apply host-scale probation"),
+        _("apply host-scale probation (host_scale_check)"),
         default=False,
         help_text=_(
-            "Computers on probation are granted at most their raw claim. This guards against picking the jobs that "
-            "pay best."
+            "Guards against computers that pick the jobs that pay best. A computer’s factor is limited to 1 while more "
+            "than one in twenty of its recent jobs ended without a valid result, or while too little is known about "
+            "it. Works best with two results of each job, or with single results from reliable computers only."
         ),
     )
     max_granted_credit = _limit(
@@ -191,30 +216,59 @@ class App(models.Model):
         null=True,
         blank=True,
         validators=[MinValueValidator(0), MaxValueValidator(MAX_CREDIT)],
+        help_text=_(
+            "Credit for each job, whatever its size. From 0 to 1e+15. If empty, credit depends on the estimated FLOPs."
+        ),
     )
     fixed_credit_per_flop = models.FloatField(
         _("fixed credit per estimated FLOP"),
         null=True,
         blank=True,
         validators=[MinValueValidator(0), MaxValueValidator(1)],
+        help_text=_(
+            "Credit for each estimated FLOP of a job. Not used if a fixed credit per job is given. From 0 to 1. One "
+            "day of a 1 GFLOPS processor is worth 200 credits, so one FLOP is worth 2.3e-12."
+        ),
     )
     max_credited_secs = models.FloatField(
         _("longest run time that is credited (s)"),
         null=True,
         blank=True,
         validators=[MinValueValidator(1), MaxValueValidator(1e9)],
+        help_text=_(
+            "Only used for “run time × peak FLOPS, up to a limit”: longer run times count as this one. From 1 to 1e+09."
+        ),
     )
     actual_flops_scale = models.FloatField(
-        _("factor on counted FLOPs"), default=1, validators=[MinValueValidator(1e-6), MaxValueValidator(1e6)]
+        _("factor on counted FLOPs"),
+        default=1,
+        validators=[MinValueValidator(1e-6), MaxValueValidator(1e6)],
+        help_text=_("The FLOPs counted by the app are multiplied by this factor. From 1e-06 to 1e+06."),
     )
     benchmark_scale = models.FloatField(
-        _("factor on benchmark × CPU time"), default=1, validators=[MinValueValidator(1e-6), MaxValueValidator(1e6)]
+        _("factor on benchmark × CPU time"),
+        default=1,
+        validators=[MinValueValidator(1e-6), MaxValueValidator(1e6)],
+        help_text=_(
+            "Benchmark × CPU time is multiplied by this factor if the app counted no FLOPs. From 1e-06 to 1e+06."
+        ),
     )
     replica_rule = models.CharField(
-        _("rule for replicas"), max_length=8, choices=REPLICA_RULES, default=ReplicaRule.MEAN
+        _("rule for replicas"),
+        max_length=8,
+        choices=REPLICA_RULES,
+        default=ReplicaRule.MEAN,
+        help_text=_("The credit granted to all replicas of a job if their claims differ."),
     )
     version_average = models.CharField(
-        _("average of a version"), max_length=8, choices=VersionAverage, default=VersionAverage.MEAN
+        _("average of a version"),
+        max_length=8,
+        choices=VersionAverage,
+        default=VersionAverage.MEAN,
+        help_text=_(
+            "Represents a version when computers are compared. The median cannot be moved by a few cheating computers, "
+            "but it needs computers with enough jobs each."
+        ),
     )
     host_avg_samples = _count("host_avg_samples", _("samples averaged evenly, hosts"), _("N for a host’s averages."))
     host_avg_weight = _limit("host_avg_weight", _("weight of later samples, hosts"), _("A for a host’s averages."))
@@ -239,31 +293,88 @@ class App(models.Model):
     min_avg_pfc = models.FloatField(_("lowest average of normalised PFC"), null=True, blank=True, editable=False)
 
     comparison = models.CharField(
-        _("comparison of outputs"), max_length=16, choices=Comparison, default=Comparison.BITWISE
+        _("comparison of outputs"),
+        max_length=16,
+        choices=Comparison,
+        default=Comparison.BITWISE,
+        help_text=_("When the outputs of two replicas count as equal."),
     )
     comparison_tolerance = models.FloatField(
-        _("relative tolerance"), default=1e-5, validators=[MinValueValidator(0), MaxValueValidator(1)]
+        _("relative tolerance"),
+        default=1e-5,
+        validators=[MinValueValidator(0), MaxValueValidator(1)],
+        help_text=_(
+            "Two numbers agree if they differ by at most this fraction of the larger one. From 0 to 1. Only used for "
+            "“numbers equal within a tolerance”."
+        ),
     )
     comparison_absolute_tolerance = models.FloatField(
-        _("absolute tolerance"), default=0, validators=[MinValueValidator(0), MaxValueValidator(1e300)]
+        _("absolute tolerance"),
+        default=0,
+        validators=[MinValueValidator(0), MaxValueValidator(1e300)],
+        help_text=_(
+            "Two numbers also agree if they differ by at most this amount. Meant for numbers near zero. From 0 to "
+            "1e+300."
+        ),
     )
-    comparison_function = models.CharField(_("dotted path of the function"), max_length=200, blank=True)
+    comparison_function = models.CharField(
+        _("dotted path of the function"),
+        max_length=200,
+        blank=True,
+        help_text=_(
+            "A Python function of two results that decides whether they agree. Only used for “a Python function”. "
+            "Functions are registered in the setting APP_FUNCTIONS."
+        ),
+    )
     assimilation_function = models.CharField(
         _("function that receives validated outputs"),
         max_length=200,
         blank=True,
         help_text=_("Dotted path of a Python function. If empty, outputs are stored and offered for download."),
     )
-    trickle_function = models.CharField(_("function that receives trickle-up messages"), max_length=200, blank=True)
+    trickle_function = models.CharField(
+        _("function that receives trickle-up messages"),
+        max_length=200,
+        blank=True,
+        help_text=_(
+            "A registered Python function. If there is none, messages are only kept. "
+            "scheduler.rpc.trickles.grant_partial_credit grants credit while a job runs."
+        ),
+    )
 
     max_jobs_per_day_init = models.PositiveIntegerField(
         _("initial daily job limit of a computer, per processor"),
         default=100,
         validators=[MinValueValidator(1), MaxValueValidator(100_000)],
+        help_text=_(
+            "Multiplied by the number of a computer’s processors of the type. A crash lowers the limit by one, a "
+            "success doubles it. From 1 to 100\u202f000."
+        ),
     )
-    max_jobs_in_progress = _job_limit("max_jobs_in_progress", _("jobs in progress, per processor"))
-    max_gpu_jobs_in_progress = _job_limit("max_gpu_jobs_in_progress", _("jobs in progress, per GPU"))
-    max_jobs_per_rpc = _job_limit("max_jobs_per_rpc", _("jobs per reply"))
+    max_jobs_in_progress = _job_limit(
+        "max_jobs_in_progress",
+        _("jobs in progress, per processor"),
+        _(
+            "Jobs of this app on a computer, for each of its processors. The site’s limit over all apps "
+            "(MAX_JOBS_IN_PROGRESS) also applies. From 1 to 10\u202f000. If empty, only the site’s limit applies."
+        ),
+    )
+    max_gpu_jobs_in_progress = _job_limit(
+        "max_gpu_jobs_in_progress",
+        _("jobs in progress, per GPU"),
+        _(
+            "The same for each GPU (MAX_GPU_JOBS_IN_PROGRESS). From 0 to 10\u202f000. If empty, only the site’s limit "
+            "applies."
+        ),
+    )
+    max_jobs_per_rpc = _job_limit(
+        "max_jobs_per_rpc",
+        _("jobs per reply"),
+        _(
+            "Jobs of this app sent to a computer at once. The site’s limit over all apps (MAX_JOBS_PER_RPC) also "
+            "applies. From 1 to 500. If empty, only the site’s limit applies."
+        ),
+    )
     adaptive_replication = models.BooleanField(
         _("single results from reliable computers"),
         default=False,
@@ -278,7 +389,14 @@ class App(models.Model):
             "computer that starts to make up outputs. Usually 0.05."
         ),
     )
-    one_result_per_user = models.BooleanField(_("one result per volunteer and workunit"), default=True)
+    one_result_per_user = models.BooleanField(
+        _("one result per volunteer and workunit"),
+        default=True,
+        help_text=_(
+            "Prevents a volunteer’s own results from confirming each other. Switch it off only for tests with few "
+            "computers."
+        ),
+    )
     created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
 
     class Meta:
@@ -323,25 +441,47 @@ class AppVersion(models.Model):
         _("processor type"), max_length=16, choices=PROCESSOR_TYPES, default=ProcessorType.CPU
     )
     avg_ncpus = models.FloatField(
-        _("processors used"), default=1, validators=[MinValueValidator(0), MaxValueValidator(1024)]
+        _("processors used"),
+        default=1,
+        validators=[MinValueValidator(0), MaxValueValidator(1024)],
+        help_text=_(
+            "Processors that a job keeps busy on average. Credit is calculated from this. From 0 to 1\u202f024."
+        ),
     )
     gpu_usage = models.FloatField(
         _("GPUs used"),
         default=0,
         validators=[MinValueValidator(0), MaxValueValidator(64)],
-        help_text=_("May be a fraction."),
+        help_text=_(
+            "GPUs that a job keeps busy; may be a fraction. 0 for a CPU version, otherwise above 0 and at most 64."
+        ),
     )
-    min_gpu_ram_bytes = models.BigIntegerField(_("minimum GPU memory (bytes)"), default=0)
+    min_gpu_ram_bytes = models.BigIntegerField(
+        _("minimum GPU memory (bytes)"),
+        default=0,
+        help_text=_("Computers whose GPU has less memory do not get this version. 0 means any amount."),
+    )
     # How clients start it (BOINC protocol, job description): the interface that it was built with, and its arguments
     api_version = models.CharField(_("version of the BOINC API"), max_length=11, blank=True, default="")
     cmdline = models.CharField(_("arguments"), max_length=MAX_CMDLINE_NBYTES, blank=True, default="")
-    is_deprecated = models.BooleanField(_("withdrawn"), default=False)
+    is_deprecated = models.BooleanField(
+        _("withdrawn"),
+        default=False,
+        help_text=_(
+            "The version is no longer sent. It keeps its factor for jobs in progress and for the next version. Under "
+            "the rules “exactly as in the credit document” it loses its factor."
+        ),
+    )
     cross_project_scale = models.FloatField(
         _("cross-project factor"),
         null=True,
         blank=True,
         validators=[MinValueValidator(1e-6), MaxValueValidator(1e6)],
-        help_text=_("S(V), for apps that have GPU versions only. It replaces the factor calculated here."),
+        help_text=_(
+            "S(V), for apps that have GPU versions only: the factor that such versions have at other projects. It then "
+            "replaces the factor calculated here; if the app has CPU versions, it is not used. “Factor” below is the "
+            "one in force. From 1e-06 to 1e+06. If empty, there is none."
+        ),
     )
     # State: samples by the validator, the factor by the feeder.
     pfc_n = models.BigIntegerField(_("samples"), default=0, editable=False)

@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from credit.engine.averages import SAMPLE_LIMIT
 from credit.engine.facts import ProcessorType
-from credit.engine.rules import LIMITS
+from credit.engine.rules import LIMITS, MAX_STATISTIC
 from credit.models.apps import PROCESSOR_TYPES, App, AppVersion
 from credit.models.common import has_samples, one_of, within
 from portal.models import Host
@@ -20,7 +20,7 @@ _HIGHEST: Final = {
     "et_avg": SAMPLE_LIMIT,
     "et_var": SAMPLE_LIMIT**2,
     "et_q": SAMPLE_LIMIT**2 * LIMITS["host_avg_samples"][1],
-    "instance_flops": 1e300,
+    "peak_flops": 1e300,
     "turnaround_avg": SAMPLE_LIMIT,
     "turnaround_var": SAMPLE_LIMIT**2,
     "turnaround_q": SAMPLE_LIMIT**2 * LIMITS["host_avg_samples"][1],
@@ -57,8 +57,10 @@ class HostAppVersion(models.Model):
     recent_pfc_n = models.BigIntegerField(_("recent samples"), default=0, db_default=0)
     recent_pfc_avg = models.FloatField(_("recent average"), null=True)
     samples_at = models.DateTimeField(_("recent samples since"), null=True)
-    # of one processor; the averages of PFC are at this peak, and follow it (credit.engine.peaks)
-    instance_flops = models.FloatField(_("peak FLOPS of the samples"), null=True)
+    # the averages of PFC are at this peak (credit.engine.peaks)
+    peak_flops = models.FloatField(_("peak FLOPS of the samples"), null=True)
+    # by how many usual jobs the claims have exceeded those of usual jobs (credit.engine.lead)
+    lead_jobs = models.FloatField(_("credit ahead of usual tasks (tasks)"), default=0, db_default=0)
     et_n = models.BigIntegerField(_("samples of run time"), default=0)
     et_avg = models.FloatField(_("average of run time / estimated FLOPs"), null=True)
     et_var = models.FloatField(_("variance of run time"), null=True)
@@ -96,6 +98,7 @@ class HostAppVersion(models.Model):
                 name="hostappversion_pfc_avg_range",
             ),
             *(within("hostappversion", name, 0, high) for name, high in _HIGHEST.items()),
+            within("hostappversion", "lead_jobs", -MAX_STATISTIC, MAX_STATISTIC),
             has_samples("hostappversion", "pfc", "et", "turnaround"),
             CheckConstraint(
                 condition=Q(clean_pfc_avg__isnull=True)

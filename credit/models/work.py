@@ -367,14 +367,30 @@ class Result(StoredClaim):
         return self.name
 
 
+class PartState(models.IntegerChoices):
+    """Whether a part's credit stays."""
+
+    KEPT = 0, _("granted")
+    PROVISIONAL = 1, _("provisional")  # until the job ends, as the computer is on probation
+    CONFIRMED = 2, _("confirmed")
+    TAKEN_BACK = 3, _("taken back")
+
+
 class ResultPart(StoredClaim):
-    """Credit for a part of a job, granted by a trickle-up message while it ran: the claim is of this part."""
+    """Credit for a part of a job, granted by a trickle-up message while it ran: the claim is of this part.
+
+    The parts are the ledger of such credit: what is taken back stays as a line with the time.
+    """
 
     result = models.ForeignKey(Result, models.CASCADE, related_name="parts", db_index=False)
     granted_at = models.DateTimeField()
     from_secs = models.FloatField(_("run time credited before (s)"))
     to_secs = models.FloatField(_("run time credited with it (s)"))
     credit = models.FloatField()
+    state = models.PositiveSmallIntegerField(
+        choices=PartState.choices, default=PartState.KEPT, db_default=PartState.KEPT
+    )
+    settled_at = models.DateTimeField(null=True)
 
     class Meta:
         verbose_name = _("credited part of a result")
@@ -398,6 +414,14 @@ class ResultPart(StoredClaim):
                 ),
                 name="resultpart_claim_is_there",
             ),
+            CheckConstraint(
+                condition=Q(state__in=[PartState.KEPT, PartState.PROVISIONAL], settled_at__isnull=True)
+                | Q(state__in=[PartState.CONFIRMED, PartState.TAKEN_BACK], settled_at__isnull=False),
+                name="resultpart_settled",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["result"], condition=Q(state=PartState.PROVISIONAL), name="resultpart_provisional")
         ]
 
     def __str__(self) -> str:

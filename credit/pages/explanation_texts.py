@@ -48,7 +48,8 @@ DEFAULT_REASONS: Final = {
         "therefore approximate."
     ),
     ClaimRule.FIRST_JOBS: _(
-        "This computer has too few valid tasks for a factor, and by its reported speed it would claim more than usual."
+        "This computer has too few valid tasks with the processors and the speed that it reports now. Until it has a "
+        "factor, its tasks claim no more than an average task of this size."
     ),
 }
 SCALE_REASONS: Final = {
@@ -93,9 +94,13 @@ GRANT_SENTENCES: Final = {
         "claim only counts in the averages."
     ),
     GrantRule.MINIMUM: _("All valid results get the smallest of their claims."),
-    GrantRule.SINGLE_FAR: _(
-        "No other computer ran this workunit, and the claim is far above what such tasks usually take. As much is "
-        "granted as counts in this computer’s average."
+    GrantRule.SINGLE_AHEAD: _(
+        "No other computer ran this workunit, and this computer’s claims have exceeded those of usual tasks by as much "
+        "as they may in all. The rest of the claim is not granted."
+    ),
+    GrantRule.UNCONFIRMED_PAIR: _(
+        "The volunteers whose results agree confirm each other more often than chance would, and nobody else has "
+        "confirmed these results in time. All valid results get the smallest of their claims."
     ),
     GrantRule.GIVEN: _("Every valid result gets the amount that the project set for this workunit."),
     GrantRule.FIXED: _("Every valid result of this app gets a fixed amount."),

@@ -213,7 +213,7 @@ def _replicas(workunit: Workunit, user: User, now: dt.datetime) -> list[TaskRow]
 
 def read_parts(task: Result) -> list[ResultPart]:
     """What was credited while it ran, the newest first."""
-    return list(task.parts.order_by("-pk")[:MAX_PARTS_SHOWN]) if task.partial_credit else []
+    return list(task.parts.order_by("-pk")[:MAX_PARTS_SHOWN])
 
 
 def _errors(workunit: Workunit) -> list[str]:

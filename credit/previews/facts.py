@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from credit.engine.averages import Average
+from credit.engine.averages import Average, AverageWithVariance
 from credit.engine.facts import HostVersionFacts
 from credit.models import App, AppVersion, HostAppVersion, StatisticsSnapshot, VersionAverage
 from credit.previews.replay import Replay
@@ -46,7 +46,9 @@ def _kept(snapshots: Iterable[int]) -> dict[int, Kept]:
                 recent_pfc=Average(row.recent_pfc_n, row.recent_pfc_avg),
                 waiting_pfc=Average(row.waiting_pfc_n, row.waiting_pfc_avg),
                 samples_since=row.samples_at.timestamp() if row.samples_at else None,
-                instance_flops=row.instance_flops,
+                peak_flops=row.peak_flops,
+                lead_jobs=row.lead_jobs,
+                et=AverageWithVariance(row.et_n, row.et_avg, row.et_var, row.et_q),
             )
             for row in kept.host_records.all()
         }

@@ -13,7 +13,7 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from credit.engine.averages import Average
+from credit.engine.averages import Average, AverageWithVariance
 from credit.engine.facts import HostVersionFacts, WorkunitFacts
 from credit.previews.run import Batch, Decided, Run, Settings, VersionState
 from credit.statistics.pass_arrays import PassFacts
@@ -188,7 +188,7 @@ def _outcomes(
 
 def _record(row: Sequence[Any]) -> HostVersionFacts:
     (pfc_n, pfc_avg, clean_n, clean_avg, recent_n, recent_avg, waiting_n, waiting_avg) = row[4:12]
-    samples_at, probation, scale_at, valid, failing, instance_flops = row[12:]
+    samples_at, probation, scale_at, valid, failing, peak_flops, lead_jobs, et_n, et_avg = row[12:]
     return HostVersionFacts(
         Average(int(pfc_n), _or_none(pfc_avg)),
         scale_probation=bool(probation),
@@ -199,7 +199,10 @@ def _record(row: Sequence[Any]) -> HostVersionFacts:
         waiting_pfc=Average(int(waiting_n), _or_none(waiting_avg)),
         samples_since=_or_none(samples_at),
         failing_share=failing,
-        instance_flops=_or_none(instance_flops),
+        peak_flops=_or_none(peak_flops),
+        lead_jobs=lead_jobs,
+        # Its variance decides nothing.
+        et=AverageWithVariance(int(et_n), _or_none(et_avg)),
     )
 
 
@@ -226,6 +229,7 @@ def _samples(record: HostVersionFacts) -> tuple[Any, ...]:
         record.recent_pfc.n,
         record.waiting_pfc.n,
         record.samples_since,
+        record.et.n,
     )
 
 
@@ -259,4 +263,4 @@ def _follow(own: HostVersionFacts, known: HostVersionFacts, logged: HostVersionF
         fresh = _copy(logged)
         own.pfc, own.clean_pfc = fresh.pfc, fresh.clean_pfc
         own.recent_pfc, own.waiting_pfc, own.samples_since = fresh.recent_pfc, fresh.waiting_pfc, fresh.samples_since
-        own.instance_flops = fresh.instance_flops
+        own.peak_flops, own.lead_jobs, own.et = fresh.peak_flops, fresh.lead_jobs, fresh.et

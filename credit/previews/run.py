@@ -140,7 +140,9 @@ class Run:
                 recent_pfc=copy(of.recent_pfc),
                 waiting_pfc=copy(of.waiting_pfc),
                 samples_since=of.samples_since,
-                instance_flops=of.instance_flops,
+                peak_flops=of.peak_flops,
+                lead_jobs=of.lead_jobs,
+                et=copy(of.et),
             )
         self.records[id_] = record
 

@@ -66,7 +66,8 @@ def record_facts(record: HostAppVersion) -> HostVersionFacts:
         waiting_pfc=Average(record.waiting_pfc_n, record.waiting_pfc_avg),
         samples_since=record.samples_at.timestamp() if record.samples_at else None,
         failing_share=record.failing_share,
-        instance_flops=record.instance_flops,
+        peak_flops=record.peak_flops,
+        lead_jobs=record.lead_jobs,
     )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable
-from typing import Final, NamedTuple
+from typing import NamedTuple
+
+from portal.extras import site_apps
 
 
 class Event(NamedTuple):
@@ -15,11 +16,6 @@ class Event(NamedTuple):
     link: str = ""
 
 
-EventSource = Callable[[int | None, dt.datetime, dt.datetime], Iterable[Event]]
-event_sources: Final[list[EventSource]] = []
-"""Functions that are given an app's number (None: of all apps), and the time from which and until which to look."""
-
-
 def markers(app_id: int | None, since: dt.datetime, until: dt.datetime) -> list[Event]:
     """What is to be marked in a chart of this app, or of all apps, oldest first."""
-    return sorted(event for source in event_sources for event in source(app_id, since, until))
+    return sorted(Event(*event) for app in site_apps() for event in app.credit_events(app_id, since, until))

@@ -27,7 +27,8 @@ RECORDS: Final = np.dtype(
         ("type", "u1"),
         *((name, "<f8") for name in ("pfc_n", "pfc_avg", "clean_n", "clean_avg", "recent_n", "recent_avg")),
         *((name, "<f8") for name in ("waiting_n", "waiting_avg", "samples_at", "scale_probation", "host_scale_at")),
-        *((name, "<f8") for name in ("consecutive_valid", "failing_share", "instance_flops")),
+        *((name, "<f8") for name in ("consecutive_valid", "failing_share", "peak_flops", "lead_jobs")),
+        *((name, "<f8") for name in ("et_n", "et_avg")),
     ]
 )
 """(host, version) records as they were before the pass; ``type``: the processor type's number, from 1."""
@@ -54,7 +55,7 @@ RESULTS: Final = np.dtype(
         *((name, "u1") for name in ("is_valid", "is_anonymous", "is_runtime_outlier")),
         *((name, "<f8") for name in ("elapsed_secs", "peak_flops", "sent_at", "received_at", "cpu_secs", "p_fpops")),
         *((name, "<f8") for name in ("fpops_cumulative", "fpops_per_cpu_sec", "partial_elapsed_secs")),
-        *((name, "<f8") for name in ("partial_credit", "granted_credit", "ninstances", "assigned_credit")),
+        *((name, "<f8") for name in ("partial_credit", "granted_credit", "assigned_credit")),
     ]
 )
 """Their results that were found valid or wrong, in the order of workunits and ids.

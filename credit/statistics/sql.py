@@ -7,6 +7,7 @@ from typing import Final
 from credit.engine.explanation import ClaimRule
 from credit.engine.rules import CREDIT_PER_DAY, GFLOP_DAY
 from credit.engine.states import ValidateState
+from credit.models.work import PartState
 
 TOLERANCE: Final = 1e-9
 """Relative: sums of floats in another order differ in their last digits."""
@@ -19,7 +20,7 @@ _STATISTICS: Final = (
     "pfc_n, pfc_avg, et_n, et_avg, et_var, et_q, turnaround_n, turnaround_avg, turnaround_var, turnaround_q,"
     " consecutive_valid, scale_probation, host_scale_at, error_rate, max_jobs_per_day,"
     " clean_pfc_n, clean_pfc_avg, recent_pfc_n, recent_pfc_avg, waiting_pfc_n, waiting_pfc_avg, samples_at,"
-    " failing_share, instance_flops"
+    " failing_share, peak_flops, lead_jobs"
 )
 # Inserts (host, version) records by host, version and type. A record starts with the statistics of the newest older
 # version's record, if there is one: of the same app, platform and plan class.
@@ -41,7 +42,7 @@ SELECT w.host, %s, w.version, w.type, coalesce(o.pfc_n, 0), o.pfc_avg, coalesce(
        o.host_scale_at, coalesce(o.error_rate, %s), coalesce(o.max_jobs_per_day, 0),
        coalesce(o.clean_pfc_n, 0), o.clean_pfc_avg, coalesce(o.recent_pfc_n, 0), o.recent_pfc_avg,
        coalesce(o.waiting_pfc_n, 0), o.waiting_pfc_avg, o.samples_at, coalesce(o.failing_share, 0),
-       o.instance_flops
+       o.peak_flops, coalesce(o.lead_jobs, 0)
   FROM wanted w JOIN portal_host p ON p.id = w.host LEFT JOIN older o ON o.host = w.host AND o.version = w.version
  ORDER BY w.host, w.version, w.type
 ON CONFLICT DO NOTHING
@@ -151,7 +152,9 @@ SELECT r.id, CASE WHEN r.validate_state = {ValidateState.VALID.value}
 # Of results whose parts are all kept: those before they were are not.
 WRONG_PARTS: Final = f"""
 SELECT r.id, r.partial_credit, p.credit
-  FROM (SELECT result_id, min(from_secs) AS begin, sum(credit) AS credit FROM credit_resultpart GROUP BY 1) p
+  FROM (SELECT result_id, min(from_secs) AS begin,
+               coalesce(sum(credit) FILTER (WHERE state <> {PartState.TAKEN_BACK.value}), 0) AS credit
+          FROM credit_resultpart GROUP BY 1) p
   JOIN credit_result r ON r.id = p.result_id
  WHERE p.begin = 0 AND abs(p.credit - r.partial_credit) > {TOLERANCE} * greatest(r.partial_credit, 1) ORDER BY 1
 """

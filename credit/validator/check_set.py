@@ -39,7 +39,7 @@ class SetChecker:
     """
 
     def __init__(self, app: App, workunits: Workunits, results: Results) -> None:
-        self.quorums = workunits.min_quorum.tolist()
+        self.quorums = (workunits.min_quorum - (workunits.has_waited != 0)).tolist()
         self.canonical_ids = workunits.canonical_id.tolist()
         self.workunit_ids = workunits.id.tolist()
         self.ids = results.id.tolist()

@@ -26,7 +26,7 @@ _DECIDED = (ValidateState.VALID, ValidateState.INVALID)
 _KEY = ("host", "version", "type")
 _SAME = (
     *("elapsed_secs", "peak_flops", "cpu_secs", "fpops_cumulative", "fpops_per_cpu_sec"),
-    *("partial_elapsed_secs", "partial_credit", "is_runtime_outlier", "ninstances", "assigned_credit"),
+    *("partial_elapsed_secs", "partial_credit", "is_runtime_outlier", "assigned_credit"),
 )
 _P = ParamSpec("_P")
 

@@ -8,22 +8,23 @@ result, volunteer and computer, version.
 from __future__ import annotations
 
 import datetime as dt
-from math import nan
 from typing import Final
 
 from django.conf import settings
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Min
 
 from credit.engine.facts import ProcessorType, ResultFacts
 from credit.engine.flops import cut
-from credit.engine.partial import MachineTime, PartialClaim, claim_partial
+from credit.engine.partial import MachineTime, PartialClaim, believed_instances, claim_partial
 from credit.engine.recent_credit import add_credit
 from credit.engine.rules import Rules
+from credit.engine.states import ValidateState
 from credit.models import (
     AppVersion,
     HostAppVersion,
     HostCredit,
+    PartState,
     Result,
     ResultPart,
     ServerState,
@@ -34,6 +35,21 @@ from credit.models.claims import StoredClaim
 from credit.statistics.facts import app_facts, record_facts, rules_of, version_facts, workunit_facts
 from credit.statistics.host_records import create_missing, use_medians
 from portal.models import Host
+
+# Locks nothing. The last valid results of a program on a computer: the run time of all that were sent and reported
+# while one of them was out ran in that time. So as many processors as their sum makes of it were in use at once.
+_SHOWN: Final = f"""
+WITH done AS (
+  SELECT id, sent_at, received_at, extract(epoch FROM received_at - sent_at) AS out_secs,
+         least(elapsed_secs, extract(epoch FROM received_at - sent_at)) * coalesce(ninstances, 1) AS secs
+    FROM credit_result
+   WHERE host_id = %s AND app_id = %s AND app_version_id IS NOT DISTINCT FROM %s AND processor_type = %s
+     AND validate_state = {ValidateState.VALID.value} AND elapsed_secs > 0 AND sent_at < received_at
+   ORDER BY id DESC LIMIT 100)
+SELECT coalesce(max(shown), 0) FROM (
+  SELECT sum(inner_.secs) / outer_.out_secs AS shown FROM done outer_
+    JOIN done inner_ ON inner_.sent_at >= outer_.sent_at AND inner_.received_at <= outer_.received_at
+   GROUP BY outer_.id, outer_.out_secs) windows"""
 
 _Account = UserCredit | HostCredit | AppVersion
 _CLAIM_COLUMNS: Final = [field.name for field in StoredClaim._meta.get_fields()]
@@ -89,11 +105,20 @@ def _machine_time(result: Result, host: Host, credit: HostCredit) -> MachineTime
     first_sent_at = in_progress.aggregate(first=Min("sent_at"))["first"]
     until = getattr(credit, _credited_until(result))
     return MachineTime(
-        ninstances or 1.0,
+        believed_instances(ninstances, _shown_instances(result)),
         _used(result) or 1.0,
         until.timestamp() if until is not None else None,
         first_sent_at.timestamp(),
     )
+
+
+def _shown_instances(result: Result) -> float:
+    """How many processors the computer's valid jobs of this program have shown to run at once."""
+    job = [result.host_id, result.app_id, result.app_version_id, result.processor_type]
+    with connection.cursor() as cursor:
+        cursor.execute(_SHOWN, job)
+        [(shown,)] = cursor.fetchall()
+    return float(shown)
 
 
 def _used(result: Result) -> float | None:
@@ -123,7 +148,6 @@ def _facts(result: Result, now: dt.datetime) -> ResultFacts:
         is_anonymous=result.app_version is None,
         partial_elapsed_secs=result.partial_elapsed_secs,
         partial_credit=result.partial_credit,
-        ninstances=nan if result.ninstances is None else result.ninstances,
     )
 
 
@@ -135,6 +159,7 @@ def _keep(result: Result, part: PartialClaim, now: dt.datetime) -> None:
         from_secs=result.partial_elapsed_secs,
         to_secs=part.credited_elapsed_secs,
         credit=part.grant.credit,
+        state=PartState.PROVISIONAL if part.is_provisional else PartState.KEPT,
         **{name: getattr(part.claim, name) for name in _CLAIM_COLUMNS},
     )
     result.partial_elapsed_secs = part.credited_elapsed_secs

@@ -20,7 +20,7 @@ import structlog
 from django.conf import settings
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db import InterfaceError, OperationalError, connection, transaction
-from django.db.models import Count, F, OuterRef, Subquery
+from django.db.models import Case, Count, F, OuterRef, Q, Subquery, Value, When
 from django.db.models.functions import Greatest, JSONObject, Least
 
 from credit.engine.facts import HostVersionFacts, ResultFacts
@@ -292,16 +292,31 @@ class _Pass:
             workunits.target_nresults,
             workunits.delay_bound_secs,
             workunits.given_credit,
+            workunits.has_waited,
             workunits.canonical_id,
             workunits.canonical_credit,
         )
         rows = zip(verdicts[here], self.begins[here], *(column[here].tolist() for column in columns), strict=True)
-        for verdict, begin, id_, est, bound, quorum, target, delay_bound_secs, given, canonical_id, credit in rows:
+        for (
+            verdict,
+            begin,
+            id_,
+            est,
+            bound,
+            quorum,
+            target,
+            delay_bound_secs,
+            given,
+            waited,
+            canonical_id,
+            credit,
+        ) in rows:
             if verdict is None:
                 continue
             states = verdict.states
             places = range(begin, begin + len(states))
             workunit = ComparedWorkunit(est, bound, quorum, target, delay_bound_secs, given, id_, places, states)
+            workunit.has_waited = bool(waited)
             if self.app_facts.pairs:
                 workunit.holders = results.user_id[begin : begin + len(states)].tolist()
             if canonical_id:
@@ -330,9 +345,12 @@ class _Pass:
         if self.outliers:
             Result.objects.filter(pk__in=self.outliers).update(is_runtime_outlier=True)
         if self.decided.waiting_ids:
-            # The transitioner makes one more result.
+            # The transitioner makes one more result. Of several that agree, another pass decides if it does not come.
+            has_several = Q(min_quorum__gt=1)
             Workunit.objects.filter(pk__in=self.decided.waiting_ids).update(
-                need_validate=False,
+                need_validate=has_several,
+                validate_after=Case(When(has_several, then=Value(self.at + settings.PAIR_WAIT))),
+                validate_fault="",
                 transition_at=self.at,
                 **{name: Greatest(name, F("min_quorum") + 1) for name in _COUNTS},
                 max_total_results=Greatest("max_total_results", Least(_nresults() + 1, MAX_RESULTS_PER_WORKUNIT)),

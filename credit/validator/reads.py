@@ -20,7 +20,10 @@ from credit.validator.binary import NO_TIME, Column, decode, decode_bytes
 
 @dataclass(slots=True)
 class Workunits:
-    """A batch of workunits in the order of their ids. No canonical result: 0; its credit then: NaN."""
+    """A batch of workunits in the order of their ids. No canonical result: 0; its credit then: NaN.
+
+    ``has_waited``: for a third volunteer to confirm what two of a pair agree on; its quorum was raised by one for that.
+    """
 
     id: Column
     fpops_est: Column
@@ -31,6 +34,7 @@ class Workunits:
     canonical_credit: Column
     delay_bound_secs: Column
     given_credit: Column
+    has_waited: Column
 
 
 @dataclass(slots=True)
@@ -58,7 +62,6 @@ class Results:
     p_fpops: Column
     partial_elapsed_secs: Column
     partial_credit: Column
-    ninstances: Column
     digest: list[bytes | None] = field(kw_only=True)
     assigned_credit: Column = field(init=False)
 
@@ -98,7 +101,8 @@ class Records:
     waiting_avg: Column
     samples_at: Column
     failing_share: Column
-    instance_flops: Column
+    peak_flops: Column
+    lead_jobs: Column
 
 
 @dataclass(slots=True)
@@ -111,16 +115,17 @@ class Accounts:
     expavg_at: Column
 
 
+_WORKUNIT_TYPES: Final = "int8 float8 float8 int2 int2 int8 float8 int8 float8 bool"
+
+
 def lock_workunits(app_id: int, limit: int, now_us: int) -> Workunits:
     """The first workunits that wait and that no other pass has locked."""
-    return Workunits(
-        *_decoded(sql.LOCK_WORKUNITS.run(app_id, limit, now_us), "int8 float8 float8 int2 int2 int8 float8 int8 float8")
-    )
+    return Workunits(*_decoded(sql.LOCK_WORKUNITS.run(app_id, limit, now_us), _WORKUNIT_TYPES))
 
 
 _RESULT_TYPES: Final = (
     "int8 int8 int8 int8 int8 int2 int2 float8 timestamptz timestamptz float8 float8 float8 float8 bool float8"
-    " float8 float8 float8"
+    " float8 float8"
 )
 
 
@@ -138,7 +143,7 @@ def read_results(workunit_ids: Column) -> Results:
 
 _RECORD_TYPES: Final = (
     "int8 int8 int8 float8 int8 float8 float8 float8 int8 float8 float8 float8 bool timestamptz float8 int8 int8"
-    " int8 float8 int8 float8 int8 float8 timestamptz float8 float8"
+    " int8 float8 int8 float8 int8 float8 timestamptz float8 float8 float8"
 )
 
 
@@ -221,7 +226,8 @@ def records_of(records: Records) -> list[HostVersionFacts]:
             _averages(r.waiting_n, r.waiting_avg),
             map(_time, r.samples_at.tolist()),
             r.failing_share.tolist(),
-            map(_number, r.instance_flops.tolist()),
+            map(_number, r.peak_flops.tolist()),
+            r.lead_jobs.tolist(),
         )
     )
 

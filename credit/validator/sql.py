@@ -22,13 +22,13 @@ _TYPE_NUMBER: Final = f"array_position(ARRAY{list(PROCESSOR_TYPES)}::varchar[], 
 LOCK_WORKUNITS: Final = Statement(
     """WITH batch AS (
   SELECT id, fpops_est, fpops_bound, min_quorum, target_nresults, canonical_result_id, canonical_credit,
-         delay_bound_secs, credit
+         delay_bound_secs, credit, validate_after IS NOT NULL AND validate_fault = '' AS has_waited
     FROM credit_workunit
    WHERE app_id >= $1 AND app_id <= $1 AND need_validate AND (validate_after IS NULL OR validate_after <= $3)
    ORDER BY app_id, id LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED)
 SELECT array_agg(id), array_agg(fpops_est), array_agg(fpops_bound), array_agg(min_quorum), array_agg(target_nresults),
        array_agg(coalesce(canonical_result_id, 0)), array_agg(coalesce(canonical_credit, 'NaN')),
-       array_agg(delay_bound_secs::int8), array_agg(coalesce(credit, 'NaN'))
+       array_agg(delay_bound_secs::int8), array_agg(coalesce(credit, 'NaN')), array_agg(has_waited)
   FROM batch""",
     "int8 int8 timestamptz",
 )
@@ -45,7 +45,7 @@ READ_RESULTS: Final = Statement(
        array_agg(coalesce(elapsed_secs, 'NaN')), array_agg(coalesce(cpu_secs, 'NaN')),
        array_agg(coalesce(fpops_cumulative, 'NaN')), array_agg(coalesce(fpops_per_cpu_sec, 'NaN')),
        array_agg(is_runtime_outlier), array_agg(coalesce(p_fpops, 'NaN')),
-       array_agg(partial_elapsed_secs), array_agg(partial_credit), array_agg(coalesce(ninstances, 'NaN')),
+       array_agg(partial_elapsed_secs), array_agg(partial_credit),
        array_agg(output_digest)
   FROM credit_result
  WHERE workunit_id = ANY ($1) AND outcome = {Outcome.SUCCESS.value}
@@ -73,7 +73,7 @@ SELECT array_agg(place), array_agg(id), array_agg(pfc_n), array_agg(coalesce(pfc
        array_agg(recent_pfc_n), array_agg(coalesce(recent_pfc_avg, 'NaN')),
        array_agg(waiting_pfc_n), array_agg(coalesce(waiting_pfc_avg, 'NaN')),
        array_agg(coalesce(samples_at, '-infinity')), array_agg(failing_share),
-       array_agg(coalesce(instance_flops, 'NaN'))
+       array_agg(coalesce(peak_flops, 'NaN')), array_agg(lead_jobs)
   FROM (SELECT h.*, w.place FROM credit_hostappversion h JOIN wanted w ON w.id = h.id
          ORDER BY h.id FOR NO KEY UPDATE OF h) locked""",
     "int8[] int8[] int2[] int8",
@@ -139,16 +139,17 @@ UPDATE_RECORDS: Final = Statement(
        clean_pfc_n = n.clean_pfc_n, clean_pfc_avg = n.clean_pfc_avg,
        recent_pfc_n = n.recent_pfc_n, recent_pfc_avg = n.recent_pfc_avg, waiting_pfc_n = n.waiting_pfc_n,
        waiting_pfc_avg = n.waiting_pfc_avg, samples_at = n.samples_at, failing_share = n.failing_share,
-       instance_flops = n.instance_flops
+       peak_flops = n.peak_flops, lead_jobs = n.lead_jobs
   FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23,
-              $24, $25)
+              $24, $25, $26)
        n(id, pfc_n, pfc_avg, et_n, et_avg, et_var, et_q, turnaround_n, turnaround_avg, turnaround_var, turnaround_q,
          scale_probation, host_scale_at, error_rate, consecutive_valid, max_jobs_per_day, clean_pfc_n, clean_pfc_avg,
-         recent_pfc_n, recent_pfc_avg, waiting_pfc_n, waiting_pfc_avg, samples_at, failing_share, instance_flops)
+         recent_pfc_n, recent_pfc_avg, waiting_pfc_n, waiting_pfc_avg, samples_at, failing_share, peak_flops,
+         lead_jobs)
  WHERE h.id = n.id""",
     "int8[] int8[] float8[] int8[] float8[] float8[] float8[] int8[]"
     " float8[] float8[] float8[] bool[] timestamptz[] float8[] int8[] int8[] int8[] float8[] int8[] float8[]"
-    " int8[] float8[] timestamptz[] float8[] float8[]",
+    " int8[] float8[] timestamptz[] float8[] float8[] float8[]",
 )
 _ACCOUNTS: Final = """UPDATE credit_{0}credit c
    SET total_credit = n.total, expavg_credit = n.expavg, expavg_at = n.expavg_at

@@ -21,7 +21,7 @@ from credit.validator.reads import Accounts
 
 Send = Callable[..., None]
 
-_STORED: Final = len(fields(Explanation)) - 2
+_STORED: Final = len(fields(Explanation)) - 3
 # Its columns from the fifth on are an explanation's fields, in order.
 _CLAIM: Final = attrgetter(*(field.name for field in fields(Explanation)[:_STORED]))
 _NO_CLAIM: Final = (None,) * _STORED
@@ -69,7 +69,8 @@ def send_records(send: Send, ids: Column, records: Sequence[HostVersionFacts]) -
         [r.waiting_pfc.avg for r in records],
         [NO_TIME if r.samples_since is None else round(r.samples_since * 1e6) for r in records],
         [r.failing_share for r in records],
-        [r.instance_flops for r in records],
+        [r.peak_flops for r in records],
+        [r.lead_jobs for r in records],
     )
 
 

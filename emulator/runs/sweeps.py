@@ -124,8 +124,9 @@ def check_value(full_name: str, value: float) -> None:
     """Raises ScenarioError unless the parameter can have the value."""
     parameter = PARAMETERS[split(full_name)[0]]
     if not parameter.low <= value <= parameter.high or (parameter.is_whole and value != int(value)):
-        what = "a whole number" if parameter.is_whole else "a number"
-        raise ScenarioError(full_name, f"{value:g} is not {what} from {parameter.low:g} to {parameter.high:g}")
+        limits = {"low": float(parameter.low), "high": float(parameter.high)}
+        code = "not_a_whole_number_in_range" if parameter.is_whole else "not_in_range"
+        raise ScenarioError(full_name, code, value=value, **limits)
 
 
 def with_parameters(scenario: Scenario, parameters: Mapping[str, Any]) -> Scenario:

@@ -16,10 +16,10 @@ from accounting.engine.choice.facts import TroubleKind
 from accounting.models import HostProject, ProjectTrouble
 from accounting.news.reads import public
 from extras.alerts.rules import AlertKind, Observation
+from portal.languages.sentences import sentence
 from portal.models import Host, SecurityEvent, User
 from portal.ops.mail_choices import silent_after
 from portal.people.access import own_hosts
-from portal.people.event_texts import detail_text
 from portal.people.security_events import FAILURES
 from portal.sign_in.browsers import browser_name
 
@@ -75,7 +75,7 @@ def _of_account(user: User, now: dt.datetime, since: dt.datetime) -> Iterator[Ob
     rows = SecurityEvent.objects.filter(events_of_alerts(), user=user, at__range=(since, now))
     for row in rows.order_by("-at", "-pk")[:MAX_EVENTS]:
         words = {
-            "what": row.get_kind_display() + (f" ({detail_text(row)})" if row.detail else ""),
+            "what": row.get_kind_display() + (f" ({sentence(row.detail)})" if row.detail else ""),
             "when": f"{row.at:%Y-%m-%d %H:%M} UTC",
             "browser": browser_name(row.user_agent),
         }

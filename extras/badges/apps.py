@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from portal import extras
 
 if TYPE_CHECKING:
+    from portal.audit.register import Audited
     from portal.models import User
 
 
@@ -19,11 +20,11 @@ class BadgesConfig(extras.SiteApp):
     verbose_name = _("Badges")
     room = "account_manager"
 
-    def ready(self) -> None:
+    def audited(self) -> Sequence[Audited]:
         from extras.badges.models import Badge
-        from portal.audit.register import audit
+        from portal.audit.register import Audited
 
-        audit(Badge)
+        return [Audited(Badge)]
 
     def links(self) -> Sequence[extras.Link]:
         return [extras.Link("history_badges", _("Badges"), (extras.Place.HISTORY,))]

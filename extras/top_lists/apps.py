@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from django.utils.translation import gettext_lazy as _
@@ -40,7 +40,19 @@ class TopListsConfig(extras.SiteApp):
 
         return [TOP_LISTS]
 
+    def copied_files(self, user: User) -> Iterable[extras.CopiedFile]:
+        from extras.top_lists.models import ListedAppCredit, ListedVolunteer
+
+        yield extras.CopiedFile(
+            "top_lists.json",
+            "how you are shown in top lists",
+            {
+                "listing": ListedVolunteer.objects.filter(user=user),
+                "credit_of_apps": ListedAppCredit.objects.filter(volunteer=user.pk).order_by("pk"),
+            },
+        )
+
     def make_demo(self, volunteer: User, now: dt.datetime) -> None:
         from extras.top_lists.demo import list_some
 
-        list_some(volunteer, now)
+        list_some(now)

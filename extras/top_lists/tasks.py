@@ -15,5 +15,5 @@ def count_top_lists() -> None:
 
 @shared_task
 def count_top_lists_of_apps() -> None:
-    """Once a day, as it reads all results of who is in the lists."""
+    """Daily: scans every result of listed volunteers."""
     count.count_apps()

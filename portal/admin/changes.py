@@ -21,7 +21,7 @@ from django.views.decorators.http import require_POST, require_safe
 from portal.admin.base import ReadOnlyAdmin
 from portal.audit import proposals, signed_log, step_view, undo
 from portal.audit.admin import AuditedAdmin
-from portal.audit.steps import sections
+from portal.audit.steps import sections_of
 from portal.audit.values import lines_of, row_words_of
 from portal.models import Change, SignedEntry, SiteText, User
 
@@ -118,7 +118,7 @@ class ChangeAdmin(ReadOnlyAdmin):
             "can_undo": row is not None
             and step_view.may_change(request, row)
             and undo.proposal_of(change, row) is not None,
-            "sections": [found for section in sections if (found := section(change)) is not None],
+            "sections": sections_of(change),
         }
         return TemplateResponse(request, "portal/audit/change.html", context)
 

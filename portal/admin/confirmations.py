@@ -33,7 +33,7 @@ class ConfirmationRequestAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("step"), ordering="kind")
     def step(self, row: ConfirmationRequest) -> str:
-        kind = two_persons.kinds.get(row.kind)
+        kind = two_persons.kind_named(row.kind)
         return str(kind.title) if kind is not None else row.kind
 
     def get_urls(self) -> list[URLPattern]:
@@ -50,7 +50,7 @@ class ConfirmationRequestAdmin(ReadOnlyAdmin):
         row = get_object_or_404(ConfirmationRequest.objects.select_related("asked_by", "decided_by"), pk=object_id)
         if not self.has_view_permission(request, row) or request.method not in ("GET", "HEAD"):
             raise PermissionDenied
-        person, kind = signed_in(request), two_persons.kinds.get(row.kind)
+        person, kind = signed_in(request), two_persons.kind_named(row.kind)
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,

@@ -23,7 +23,7 @@ from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationFo
 
 from portal.admin.base import ReadOnlyAdmin, SecretLookups, TokenAdmin
 from portal.audit import rights_requests, two_persons
-from portal.languages.stored import in_english
+from portal.languages.messages import Message
 from portal.models import Account, AccountBlock, ApiToken, ClientKey, ConsentEvent, Host, SupportAction, User
 from portal.operators import rights_texts
 from portal.operators.admin_pages import AccountAdmin, SupportActionAdmin
@@ -42,6 +42,17 @@ for model in (Group, EmailAddress, Authenticator):
     if admin.site.is_registered(model):
         admin.site.unregister(model)
 RIGHTS = ("is_staff", "is_superuser", "groups", "user_permissions")
+_FIELD_CODES = {
+    "email": "account_email",
+    "password": "account_password",
+    "name": "account_name",
+    "is_active": "account_active",
+    "new_hosts_per_day": "account_new_hosts",
+    "is_staff": "account_staff",
+    "is_superuser": "account_superuser",
+    "groups": "account_groups",
+    "user_permissions": "account_permissions",
+}
 
 
 class LowerCaseEmail:
@@ -159,10 +170,9 @@ class UserAdmin(SecretLookups, DjangoUserAdmin, ModelAdmin):
         before = User.objects.get(pk=obj.pk) if change else None
         super().save_model(request, obj, form, change)
         if before is not None and form.changed_data:
-            names = [
-                in_english(form.fields[name].label or name).lower() for name in form.changed_data if name in form.fields
-            ]
-            record(obj, Kind.RIGHTS_CHANGED, BY_OPERATOR, ", ".join(names))
+            names = [_FIELD_CODES[name] for name in form.changed_data if name in _FIELD_CODES]
+            detail = Message("event_changed_fields", fields=[Message(name) for name in names])
+            record(obj, Kind.RIGHTS_CHANGED, BY_OPERATOR, detail)
             _tell_of_form(before, obj, form)
         if change and "email" in form.changed_data:
             # The old address must not log in any more.

@@ -18,7 +18,7 @@ from unfold.admin import ModelAdmin
 
 from portal.audit import proposals
 from portal.audit.proposals import Proposal
-from portal.audit.steps import forecasts
+from portal.audit.steps import forecast_of
 from portal.audit.values import in_words, kept, lines_of
 from portal.models import Change
 
@@ -114,7 +114,7 @@ class AuditedAdmin(ModelAdmin):
         super().save_model(request, obj, form, change)
 
     def _proposal(self, obj: Any, form: Any) -> Proposal | None:
-        forecast = forecasts.get(self.model)
+        forecast = forecast_of(self.model)
         if forecast is None or not forecast.fields & set(form.changed_data):
             return None
         before = self.model._default_manager.get(pk=obj.pk)

@@ -13,7 +13,7 @@ from django.utils.translation import gettext
 from portal.audit import two_persons
 from portal.audit.proposals import Proposal
 from portal.audit.register import label_of
-from portal.audit.steps import forecasts, operations
+from portal.audit.steps import forecast_of, operation_named
 from portal.audit.values import Line, in_words, kept, restored
 from portal.audit.who import changes_by
 from portal.models import Change, User
@@ -36,7 +36,7 @@ def carry_out(proposal: Proposal, person: User | None, reason: str) -> Change:
     ``person`` None: a command does it. Locks what the operation says, then the row.
     """
     model = proposal.model_class()
-    operation = operations[proposal.operation] if proposal.operation else None
+    operation = operation_named(proposal.operation)
     undone = Change.objects.filter(pk=proposal.undoes).first() if proposal.undoes else None
     with transaction.atomic(), changes_by(person, reason, undone) as made:
         if operation is not None:
@@ -54,8 +54,8 @@ def carry_out(proposal: Proposal, person: User | None, reason: str) -> Change:
             _save(row, proposal)
         if not made:
             raise NothingToDo
-        if model in forecasts:
-            forecasts[model].remember(made[0], proposal)
+        if forecast := forecast_of(model):
+            forecast.remember(made[0], proposal)
     return made[0]
 
 

@@ -19,7 +19,7 @@ class Proposal:
     """What is to become of a row.
 
     ``changes``: {field: [before, after]} as a change keeps values. ``operation``: something else than fields, by its
-    name in `portal.audit.steps.operations`, with ``subject``, what it needs to know. ``undoes``: the change whose
+    name in `portal.extras.SiteApp.operations`, with ``subject``, what it needs to know. ``undoes``: the change whose
     values are put back. ``preview``: the last preview that was asked for.
     """
 

@@ -8,10 +8,12 @@ from django.db.models import Model
 
 from portal.audit.register import hide
 from portal.audit.values import kept
+from portal.languages.messages import Message
+from portal.languages.sentences import packed
 from portal.models import Change
 
 
-def record(row: Model, words: str, before: Model | None, after: Model | None, secret: Iterable[str] = ()) -> None:
+def record(row: Model, words: Message, before: Model | None, after: Model | None, secret: Iterable[str] = ()) -> None:
     """Keep what differs, secrets without their values; ``before`` None: it was added, ``after`` None: deleted.
 
     ``words`` stand for the row. Such a change is shown, and not undone: the row is the volunteer's.
@@ -28,4 +30,4 @@ def record(row: Model, words: str, before: Model | None, after: Model | None, se
     if before is None or after is None:
         action = Change.Action.CREATE if before is None else Change.Action.DELETE
     if changes:
-        Change.objects.log_create(row, action=action, changes=changes, object_repr=words)
+        Change.objects.log_create(row, action=action, changes=changes, object_repr=packed(words))

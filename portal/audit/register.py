@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from auditlog.registry import auditlog
 from django.core.exceptions import FieldDoesNotExist
@@ -11,28 +11,30 @@ from django.db.models import Model
 from django.utils.text import capfirst
 from django.utils.translation import gettext_noop
 
-if TYPE_CHECKING:
-    from django_stubs_ext import StrOrPromise
-
 HIDDEN = gettext_noop("(not shown)")
 NOTHING = gettext_noop("(none)")
-row_words: list[str] = []
-"""Marked texts that stand for rows in `portal.audit.record`, which stores them in English. Apps append theirs."""
 
 
-def audit(model: type[Model], secret: Iterable[str] = (), labels: Mapping[str, StrOrPromise] | None = None) -> None:
-    """Keep changes of the model's editable fields, and that ``secret`` ones changed, without their values.
+class Audited(NamedTuple):
+    """A table of settings: changes of its editable fields are kept.
 
     State that the site itself writes is in fields that cannot be edited: it is left out. Bulk writes and ``update()``
-    leave no change, so they are for state. ``labels``: of fields whose form does not call them by their model's name.
+    leave no change, so they are for state. ``secret``: fields of which it is kept that they changed, without their
+    values. ``signed``: fields whose changes come into the signed log, too.
     """
-    secret = list(secret)
-    fields = [field.name for field in model._meta.concrete_fields if field.editable and not field.primary_key]
+
+    model: type[Model]
+    secret: Sequence[str] = ()
+    signed: Sequence[str] = ()
+
+
+def audit(table: Audited) -> None:
+    """Have the changes kept, from now on."""
+    fields = [field.name for field in table.model._meta.concrete_fields if field.editable and not field.primary_key]
     auditlog.register(
-        model,
-        include_fields=[*fields, *secret],
-        mapping_fields=dict(labels or {}),
-        mask_fields=secret,
+        table.model,
+        include_fields=[*fields, *table.secret],
+        mask_fields=list(table.secret),
         mask_callable=f"{__name__}.hide",
     )
 
@@ -48,12 +50,6 @@ def is_audited(model: type[Model]) -> bool:
 
 def label_of(model: type[Model] | None, name: str) -> str:
     """What a field is called on its form; of one that is gone from the site, its name."""
-    if (
-        model is not None
-        and is_audited(model)
-        and (label := auditlog.get_model_fields(model)["mapping_fields"].get(name))
-    ):
-        return str(label)
     try:
         field: Any = model._meta.get_field(name) if model is not None else None
     except FieldDoesNotExist:

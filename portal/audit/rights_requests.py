@@ -9,8 +9,8 @@ from django.contrib.auth.models import Group, Permission
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from portal.audit import two_persons
 from portal.audit.two_persons import Kind, Payload, StepRefused
+from portal.languages.messages import Message
 from portal.models import User
 from portal.people.change_mails import tell_of_rights
 from portal.people.security_events import BY_OPERATOR, record
@@ -56,7 +56,7 @@ def _carry_out(payload: Payload, asked_by: User) -> None:
     user.save(update_fields=list(_SWITCHES))
     user.groups.set(Group.objects.filter(pk__in=after["groups"]))
     user.user_permissions.set(Permission.objects.filter(pk__in=after["permissions"]))
-    record(user, Event.RIGHTS_CHANGED, BY_OPERATOR, "confirmed by a second one")
+    record(user, Event.RIGHTS_CHANGED, BY_OPERATOR, Message("event_rights_confirmed"))
     tell_of_rights(user, _("An operator asked for other rights, and another one confirmed them."), BY_OPERATOR)
 
 
@@ -75,6 +75,4 @@ def _words(rights: Payload) -> str:
     return ", ".join(found) or "–"
 
 
-def register() -> None:
-    """Called once, when the app is ready."""
-    two_persons.kinds[KIND] = Kind(_("Rights of a person"), "", _carry_out, _lines)
+STEPS: Final = {KIND: Kind(_("Rights of a person"), "", _carry_out, _lines)}

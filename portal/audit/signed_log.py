@@ -18,11 +18,11 @@ import structlog
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Model
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from portal.audit.who import person_now
+from portal.extras import site_apps
 from portal.maintenance.jobs import Job
 from portal.models import Change, SignedEntry
 from portal.wire import statements
@@ -31,8 +31,6 @@ from portal.wire.statements import Statement
 log = structlog.get_logger("signed_log")
 TOLD_DIGITS: Final = 16
 """Of a digest: the site's ordinary log hides what is as long as a key."""
-_followed: Final[dict[type[Model], tuple[str, ...]]] = {}
-"""Models whose changes come into the log as addresses, with the fields that are told."""
 
 
 @transaction.atomic
@@ -84,16 +82,12 @@ def public_key_text() -> str:
     return statements.public_key_text(_key())
 
 
-def follow(model: type[Model], fields: Iterable[str]) -> None:
-    """Have changes of these fields, which are audited, come into the log. Apps call it in `ready()`."""
-    _followed[model] = tuple(fields)
-
-
 def take_change(sender: type[Change], instance: Change, created: bool, **_: Any) -> None:
     """After a change of settings was kept: whether it belongs into the log."""
     model = instance.content_type.model_class()
     changes: Mapping[str, Any] = instance.changes or {}
-    told = {name: changes[name] for name in _followed.get(model, ()) if name in changes} if model else {}
+    signed = [name for app in site_apps() for table in app.audited() if table.model is model for name in table.signed]
+    told = {name: changes[name] for name in signed if name in changes}
     if not created or not told:
         return
     content: Statement = {"row": f"{instance.content_type.model} {instance.object_pk}", "name": instance.object_repr}

@@ -21,7 +21,7 @@ from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldBooleanWidget
 from portal.audit import proposals, undo
 from portal.audit.carry_out import ChangedMeanwhile, NothingToDo, carry_out, differences
 from portal.audit.proposals import Proposal
-from portal.audit.steps import RefusedPreviewError, forecasts, operations
+from portal.audit.steps import RefusedPreviewError, forecast_of, operation_named
 from portal.audit.values import Line, kept, lines
 from portal.models import MAX_REASON_LENGTH, Change
 from portal.people.access import signed_in
@@ -61,7 +61,8 @@ def may_change(request: HttpRequest, row: Model) -> bool:
 
 
 def _may_carry_out(request: HttpRequest, proposal: Proposal, row: Model) -> bool:
-    permission = operations[proposal.operation].permission if proposal.operation else ""
+    operation = operation_named(proposal.operation)
+    permission = operation.permission if operation is not None else ""
     return request.user.has_perm(permission) if permission else may_change(request, row)
 
 
@@ -121,7 +122,7 @@ def _act(request: HttpRequest, key: str, proposal: Proposal, row: Model, form: R
 
 
 def _ask(request: HttpRequest, key: str, proposal: Proposal, row: Model) -> HttpResponse:
-    forecast = forecasts.get(type(row))
+    forecast = forecast_of(type(row))
     if forecast is None or forecast.why_no_preview(proposal):
         raise PermissionDenied
     if not request.user.has_perm(forecast.permission):
@@ -145,7 +146,7 @@ def _save(request: HttpRequest, key: str, proposal: Proposal, form: ReasonForm) 
         for message in error.messages:
             form.add_error(None, gettext("Not saved: %(reason)s") % {"reason": message})
     except IntegrityError:
-        form.add_error(None, gettext("Not saved: these values do not go together. Change them on the form."))
+        form.add_error(None, gettext("Not saved: these values can’t be combined. Change them on the form."))
     except DatabaseError as error:
         form.add_error(None, gettext("Not saved: the database refused it (%(reason)s). Try again.") % {"reason": error})
     else:
@@ -161,8 +162,8 @@ def _page(
     request: HttpRequest, key: str, proposal: Proposal, row: Model, form: ReasonForm, again: list[Line]
 ) -> HttpResponse:
     model = type(row)
-    operation = operations[proposal.operation] if proposal.operation else None
-    forecast = forecasts.get(model)
+    operation = operation_named(proposal.operation)
+    forecast = forecast_of(model)
     preview = forecast.show(proposal.preview) if forecast is not None and proposal.preview else None
     why_no_preview = forecast.why_no_preview(proposal) if forecast is not None else ""
     if forecast is not None and not request.user.has_perm(forecast.permission):

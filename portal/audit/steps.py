@@ -1,6 +1,6 @@
 """The step between "Save" and a change: what it may show, and what else than fields it may carry out.
 
-Apps add theirs in `ready()`: a forecast for their models, and operations by name.
+Apps have theirs (`portal.extras`): a forecast for their models, operations by name, and sections of a change's page.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from django.db.models import Model
 
 from portal.audit.proposals import Proposal
 from portal.audit.values import Line
+from portal.extras import site_apps
 from portal.models import Change, User
 
 
@@ -75,6 +76,14 @@ class Operation:
     permission: str = ""
 
 
-forecasts: dict[type[Model], Forecast] = {}
-operations: dict[str, Operation] = {}
-sections: list[Callable[[Change], Section | None]] = []
+def forecast_of(model: type[Model]) -> Forecast | None:
+    return next((found for app in site_apps() if (found := app.forecasts().get(model))), None)
+
+
+def operation_named(name: str) -> Operation | None:
+    """None for no name, and for that of an operation that is gone from the site."""
+    return next((found for app in site_apps() if (found := app.operations().get(name))), None)
+
+
+def sections_of(change: Change) -> list[Section]:
+    return [section for app in site_apps() if (section := app.change_section(change)) is not None]

@@ -1,7 +1,7 @@
 """Steps for which one operator asks and another one confirms, where TWO_PERSONS is on.
 
-Apps add their kinds in `ready()`. A page that is about to do such a step asks instead (`ask`); what it would have done
-is done by `confirm`, with the rights of both.
+Apps have their kinds (`portal.extras`). A page that is about to do such a step asks instead (`ask`); what it would have
+done is done by `confirm`, with the rights of both.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from django.utils.translation import gettext
 
 from portal.audit.proposals import Proposal
 from portal.audit.who import changes_by
+from portal.extras import site_apps
 from portal.models import ConfirmationRequest, User
 
 if TYPE_CHECKING:
@@ -46,9 +47,8 @@ class Kind:
     lines: Callable[[Payload], list[tuple[str, str]]]
 
 
-kinds: Final[dict[str, Kind]] = {}
-guards: Final[dict[type[Model], Callable[[Any, Proposal], bool]]] = {}
-"""By model: whether a change that was proposed in another way is such a step, and is refused there."""
+def kind_named(name: str) -> Kind | None:
+    return next((found for app in site_apps() if (found := app.two_person_steps().get(name))), None)
 
 
 def is_on() -> bool:
@@ -57,12 +57,11 @@ def is_on() -> bool:
 
 def is_guarded(row: Model, proposal: Proposal) -> bool:
     """Whether a proposed change has to go another way, because two persons are needed for it."""
-    guard = guards.get(type(row))
-    return is_on() and guard is not None and guard(row, proposal)
+    return is_on() and any(app.needs_two_persons(row, proposal) for app in site_apps())
 
 
 def may_decide(person: User, kind: str) -> bool:
-    found = kinds.get(kind)
+    found = kind_named(kind)
     if found is None or not person.is_active:
         return False
     return person.has_perm(found.permission) if found.permission else bool(person.is_superuser)
@@ -98,12 +97,13 @@ def confirm(pk: int, person: User, now: dt.datetime) -> ConfirmationRequest:
         raise StepRefused(gettext("It was asked for too long ago. It has to be asked for again."))
     if asked_by == person:
         raise StepRefused(gettext("You asked for this yourself: another operator has to confirm it."))
-    if not may_decide(person, found.kind):
+    kind = kind_named(found.kind)
+    if kind is None or not may_decide(person, found.kind):
         raise StepRefused(gettext("Your role does not cover this step."))
     if not may_decide(asked_by, found.kind):
         raise StepRefused(gettext("The person who asked for it may not do this any more."))
     with changes_by(person, f"Asked for by person {asked_by.pk}, confirmed by person {person.pk}"):
-        kinds[found.kind].carry_out(found.payload, asked_by)
+        kind.carry_out(found.payload, asked_by)
     return _decide(found, person, now, is_confirmed=True)
 
 

@@ -12,7 +12,7 @@ from django.utils.translation import gettext
 
 from portal.audit.proposals import Proposal
 from portal.audit.register import fields_of, is_audited, label_of
-from portal.audit.steps import operations
+from portal.audit.steps import operation_named
 from portal.audit.values import Line, in_words, kept
 from portal.models import Change
 
@@ -21,8 +21,8 @@ OPERATION = "operation"
 
 
 def operation_of(change: Change) -> str:
-    name = (change.additional_data or {}).get(OPERATION, "")
-    return name if name in operations else ""
+    name = str((change.additional_data or {}).get(OPERATION, ""))
+    return name if operation_named(name) else ""
 
 
 def row_of(change: Change) -> Model | None:
@@ -36,8 +36,9 @@ def proposal_of(change: Change, row: Model) -> Proposal | None:
 
     Fields that are gone from the site and secrets, whose values are not kept, are left out.
     """
-    if undo := operations[name].undo if (name := operation_of(change)) else None:
-        return undo(change)
+    operation = operation_named(operation_of(change))
+    if operation is not None and operation.undo:
+        return operation.undo(change)
     if change.action != Change.Action.UPDATE or not is_audited(type(row)):
         return None
     known = {field.name for field in fields_of(type(row))}

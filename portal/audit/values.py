@@ -12,8 +12,8 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from portal.audit.register import HIDDEN, NOTHING, label_of, row_words
-from portal.languages.stored import translated
+from portal.audit.register import HIDDEN, NOTHING, label_of
+from portal.languages.sentences import unpacked
 from portal.models import Change
 from portal.templatetags.display import localised
 
@@ -94,8 +94,8 @@ def lines_of(change: Change) -> list[Line]:
 
 
 def row_words_of(change: Change) -> str:
-    """The words for the row that was changed, in the active language where they are our own."""
-    return translated(change.object_repr, row_words)
+    """The words for the row that was changed."""
+    return unpacked(change.object_repr)
 
 
 def _line(model: type[Model] | None, name: str, before: Any, after: Any) -> Line:

@@ -32,7 +32,7 @@ def rename_host(host: Host, name: str) -> str:
     """
     name = " ".join(name.split())
     if any(unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Cn") for character in name):
-        raise HostChangeRefused("name", gettext("The name has an invisible character in it. Type it again without."))
+        raise HostChangeRefused("name", gettext("The name has an invisible character in it. Remove it and try again."))
     if len(name) > MAX_NAME_CHARS:
         raise HostChangeRefused(
             "name",

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any, Final
 
 from portal.languages.messages import Message
 from portal.wire.hardware import Hardware
 
 MAX_FAULTS: Final = 20
-_SAME_NAME: Final = (
-    "p_vendor", "p_model", "p_features", "p_fpops", "p_iops", "p_membw", "m_nbytes", "m_cache", "m_swap", "d_total",
-    "os_name", "os_version", "product_name", "virtualbox_version",
-)  # fmt: skip
+_OTHERWISE: Final = {"timezone", "ncpus", "p_calculated", "d_free", "containers", "coprocs", "faults"}
+_SAME_NAME: Final = tuple(field.name for field in fields(Hardware) if field.name not in _OTHERWISE)
 HOST_COLUMNS: Final = (
     *_SAME_NAME,
     "ncpus", "timezone_secs", "benchmarked_at", "coprocs", "docker_version", "wsl", "hardware_faults",

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from django.db import connection
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from portal.dashboard.rules import Points, Trouble
 from portal.extras import apps_in_use
-from portal.languages.stored import translated
+from portal.languages.sentences import unpacked
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -77,9 +78,13 @@ Rows = list[list[object]]
 
 
 def label_text(label: str) -> str:
-    """A label or cell, as it was kept in English, in the page's language; names of things as they are."""
-    words = [word for part in parts() for word in part.words]
-    return translated(label, [label] if label in words else words)
+    """A label or cell, as it was kept in English, in the page's language; names of things as they are.
+
+    Words of ours may also be the end of a label, behind a name.
+    """
+    name, comma, last = label.rpartition(", ")
+    is_ours = any(last in part.words for part in parts())
+    return f"{name}{comma}{gettext(last)}" if is_ours else unpacked(label)
 
 
 @dataclass(frozen=True, slots=True)

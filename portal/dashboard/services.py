@@ -83,7 +83,7 @@ FIGURES: Final = (
     ),
     Figure(
         "services.free_share",
-        _("Storage: free part"),
+        _("Free space (%)"),
         Unit.PERCENT,
         combine=Combine.MIN,
         series=_("folder"),
@@ -93,7 +93,7 @@ FIGURES: Final = (
     ),
     Figure(
         "services.requested_waiting",
-        _("Requested work that waits"),
+        _("Queued requests"),
         link=_WORK_LIST,
         about=_("Runs of the emulator, uploads to it and copies of data."),
         trouble=grows(_("More and more requested work waits. Start more workers of the queue “requested”.")),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import models
-from django.utils.translation import gettext
+from django.utils.functional import Promise
+from django.utils.translation import gettext, override
 
 from portal.languages.messages import Message
 from portal.languages.numbers import localised
@@ -15,6 +17,26 @@ from portal.languages.numbers import localised
 def sentence(message: Message | str | None) -> str:
     """The message in the active language, with its numbers; a text as it is; empty if there is none."""
     return message.words(gettext, localised) if isinstance(message, Message) else message or ""
+
+
+def packed(message: Message) -> str:
+    """The message for a column of text, as the logs of the admin have."""
+    return json.dumps(message.to_json(), ensure_ascii=False)
+
+
+def unpacked(text: str) -> str:
+    """The sentence of a message that was packed; another text as it is."""
+    try:
+        data = json.loads(text) if text.startswith('{"code"') else None
+    except ValueError:
+        data = None
+    return sentence(text if data is None else Message.from_json(data))
+
+
+def in_english(text: Promise | str) -> str:
+    """A marked text as logs and figures keep it, whoever causes it to be written."""
+    with override(None):
+        return str(text)
 
 
 class _Shown(DjangoJSONEncoder):

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from functools import cache
 
+from django.utils.translation import gettext
+
 from portal.extras import site_apps
-from portal.languages.stored import translated
 
 
 @cache
-def texts() -> tuple[str, ...]:
+def texts() -> frozenset[str]:
     """The marked texts of all apps."""
-    return tuple(text for app in site_apps() for text in app.supplied_texts())
+    return frozenset(text for app in site_apps() for text in app.supplied_texts())
 
 
 def shown(text: str) -> str:
     """A supplied text in the page's language; another text as it is."""
-    return translated(text, texts())
+    return gettext(text) if text in texts() else text

@@ -535,7 +535,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("kind", models.CharField(max_length=16)),
-                ("detail", models.CharField(blank=True, max_length=200)),
+                ("detail", portal.languages.sentences.MessageField(blank=True, editable=False, null=True)),
                 ("address", models.CharField(blank=True, max_length=45)),
                 ("user_agent", models.CharField(blank=True, max_length=200)),
                 ("at", models.DateTimeField(default=django.utils.timezone.now)),

@@ -6,6 +6,7 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from portal.languages.sentences import MessageField
 from portal.models.people import User
 
 
@@ -40,7 +41,7 @@ class SecurityEvent(models.Model):
 
     user = models.ForeignKey(User, models.CASCADE, related_name="security_events", db_index=False)
     kind = models.CharField(max_length=16, choices=Kind)
-    detail = models.CharField(max_length=200, blank=True)
+    detail = MessageField()
     # Empty if it did not come over the network
     address = models.CharField(_("IP address"), max_length=45, blank=True)
     user_agent = models.CharField(max_length=200, blank=True)

@@ -25,10 +25,10 @@ from django.views.decorators.http import require_POST
 from unfold.admin import ModelAdmin
 from unfold.widgets import UnfoldAdminTextInputWidget
 
-from portal.languages.stored import in_english
+from portal.languages.messages import VERBATIM, Message, at_place
+from portal.languages.sentences import packed, unpacked
 from portal.models import Account, AccountBlock, SupportAction, User
 from portal.operators import support
-from portal.operators.log_texts import LOOKED, helped, log_text
 from portal.people.access import signed_in
 from portal.people.fresh_login import needs_fresh_login
 from portal.people.security_events import source_of
@@ -42,9 +42,12 @@ _SESSION: Final = "support_looks"
 
 @dataclass(frozen=True, slots=True)
 class Help:
-    """Something that support can do: its permission, its words, the use case, and whether it fits the account now."""
+    """Something that support can do: its permission, its code in the log, its words, the use case, and whether it fits
+    the account now.
+    """
 
     permission: str
+    code: str
     title: StrOrPromise
     text: StrOrPromise
     do: Callable[[User, User, str], bool]
@@ -54,6 +57,7 @@ class Help:
 HELP: Final[dict[str, Help]] = {
     "remove-factors": Help(
         "portal.remove_factors_account",
+        "support_factor_removed",
         _("Remove the second factor"),
         _("For somebody who lost it: removes authenticator app, passkeys and recovery codes. They are told by mail."),
         support.remove_factors,
@@ -61,6 +65,7 @@ HELP: Final[dict[str, Help]] = {
     ),
     "block": Help(
         "portal.block_account",
+        "support_blocked",
         _("Block the account"),
         _("Nobody can sign in, and its computers are refused, until it is unblocked. Only operators see the reason."),
         support.block,
@@ -68,6 +73,7 @@ HELP: Final[dict[str, Help]] = {
     ),
     "unblock": Help(
         "portal.block_account",
+        "support_unblocked",
         _("Unblock the account"),
         _("Everything works as before: password, client keys and tokens."),
         support.unblock,
@@ -75,6 +81,7 @@ HELP: Final[dict[str, Help]] = {
     ),
     "copy-data": Help(
         "portal.copy_data_account",
+        "support_data_copied",
         _("Request a copy of the data"),
         _("Only the person can download it, on their data page. They are told by mail."),
         support.copy_data,
@@ -82,8 +89,9 @@ HELP: Final[dict[str, Help]] = {
     ),
     "erase": Help(
         "portal.erase_account",
+        "support_erased",
         _("Delete the account"),
-        _("All of it is erased in two weeks, unless the person signs in before. They are told by mail."),
+        _("All of it is erased in two weeks, unless the person signs in before then. They are told by mail."),
         support.erase,
         lambda seen: seen.account.deletion_asked_at is None,
     ),
@@ -138,7 +146,7 @@ class SupportActionAdmin(_ReadAdmin):
 
     @admin.display(description=_("what"))
     def what(self, row: Any) -> str:
-        return log_text(str(row.get_change_message()))
+        return unpacked(row.change_message)
 
     @admin.display(description=_("account number"))
     def account_number(self, row: Any) -> str:
@@ -185,7 +193,7 @@ class AccountAdmin(_ReadAdmin):
         if request.method == "POST" and form.is_valid():
             reason = form.cleaned_data["reason"]
             support.look(account, reason)
-            self._log(request, account, LOOKED % {"reason": reason})
+            self._log(request, account, packed(Message("support_looked", reason=reason)))
             request.session[_SESSION] = {**_looks(request), str(account.pk): [reason, time.time()]}
             return redirect("admin:portal_account_change", account.pk)
         context: dict[str, Any] = {
@@ -215,7 +223,7 @@ class AccountAdmin(_ReadAdmin):
             return redirect("admin:portal_account_change", object_id)
         found: TemplateResponse = super().history_view(request, object_id, extra_context)
         for entry in (found.context_data or {}).get("action_list", ()):
-            entry.change_message = log_text(entry.change_message)
+            entry.change_message = unpacked(entry.change_message)
         return found
 
     @needs_fresh_login(keeps_form=True)
@@ -242,7 +250,7 @@ class AccountAdmin(_ReadAdmin):
         except support.Refused as refused:
             messages.error(request, gettext("Not done. %(reason)s") % {"reason": refused})
             return
-        self._log(request, account, helped(in_english(help_.title), reason))
+        self._log(request, account, packed(at_place(Message(help_.code), Message(VERBATIM, text=reason))))
         messages.success(request, gettext("Done: %(what)s.") % {"what": help_.title})
         if not is_told:
             messages.warning(request, gettext("The mail to the person could not be sent. Contact them another way."))

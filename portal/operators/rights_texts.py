@@ -26,8 +26,6 @@ _ACTIONS: Final[dict[str, StrOrPromise]] = {
     "delete": _("%(table)s: delete"),
     "view": _("%(table)s: view"),
 }
-more: Final[dict[str, StrOrPromise]] = {}
-"""Permissions that code asks for though no page of the admin and no role has them. Apps add theirs in `ready()`."""
 
 
 def role_text(group: Group) -> str:
@@ -39,8 +37,6 @@ def permission_text(permission: Permission) -> str:
     """What may be done to which table of which app."""
     kind = permission.content_type
     model = kind.model_class()
-    if words := more.get(f"{kind.app_label}.{permission.codename}"):
-        return str(words)
     action, _separator, name = permission.codename.partition("_")
     if model is None or action not in _ACTIONS or name != kind.model:
         return gettext(permission.name)
@@ -51,7 +47,7 @@ def permission_text(permission: Permission) -> str:
 def useful_to(person: User) -> QuerySet[Permission]:
     """The permissions that something asks for, and those that the person has; Django makes four for each table."""
     of_pages = [kind.pk for kind in ContentType.objects.all() if kind.model_class() in admin.site._registry]
-    asked_for = [permission for role in ROLES for permission in role.permissions] + list(more)
+    asked_for = [permission for role in ROLES for permission in role.permissions]
     wanted = reduce(or_, map(named, asked_for), Q(content_type__in=of_pages))
     if person.pk:
         wanted |= Q(user=person)

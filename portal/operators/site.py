@@ -1,4 +1,4 @@
-"""The admin's site: django-unfold's, with a search whose words are those of who asks."""
+"""The admin's site: django-unfold's, with a search in the operator's language."""
 
 from __future__ import annotations
 

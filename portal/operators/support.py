@@ -23,9 +23,9 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext, gettext_lazy
 
 from portal.extras import site_apps
-from portal.languages.sentences import sentence
+from portal.languages.messages import Message
+from portal.languages.sentences import packed, sentence
 from portal.models import Account, AccountBlock, ApiToken, ClientKey, Host, SecurityEvent, User
-from portal.operators.log_texts import SEARCHED, SEARCHED_FOR, SOMETHING
 from portal.people import deletion
 from portal.people.key_mails import send_words
 from portal.people.security_events import BY_SUPPORT, FAILURES, Kind, Source, log, record
@@ -102,22 +102,22 @@ def note_search(by: User, term: str, nfound: int, source: Source) -> None:
         user=by,
         content_type=ContentType.objects.get_for_model(Account, for_concrete_model=False),
         action_flag=CHANGE,
-        change_message=SEARCHED % {"what": _kind_of(term.strip()), "count": nfound},
+        change_message=packed(Message("support_searched", what=Message(_kind_of(term.strip())), count=nfound)),
     )
     log.info("security_event", kind="support_searched", user=by.pk, address=source.address)
 
 
 def _kind_of(term: str) -> str:
-    """What it seems to be, in words that do not repeat it."""
+    """The code of what it seems to be."""
     if "@" in term:
-        return SEARCHED_FOR["email"]
+        return "searched_email"
     if term.isdecimal():
-        return SEARCHED_FOR["number"]
+        return "searched_number"
     if term.startswith("cobble_"):
-        return SEARCHED_FOR["token"]
+        return "searched_token"
     if re.fullmatch(r"[0-9a-fA-F]{32}", term):
-        return SEARCHED_FOR["id"]
-    return SOMETHING
+        return "searched_id"
+    return "searched_something"
 
 
 def look(user: User, reason: str) -> None:

@@ -21,10 +21,9 @@ from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.utils import timezone
 
-from portal.languages.stored import in_english
+from portal.languages.messages import Message
 from portal.models import CLIENT_PASSWORD_FIELDS, MAX_NAME_CHARS, AccountBlock, ClientKey, Host, User
 from portal.people import key_rules, login_tokens
-from portal.people.event_texts import ALL_KEYS, key_detail
 from portal.people.key_mails import ask_for_confirmation
 from portal.people.security_events import NOWHERE, Kind, Source, log_event, record
 from portal.people.staff import second_factors
@@ -36,6 +35,12 @@ MAX_EMAIL_CHARS: Final = 254
 _PASSWORD_HASH = re.compile(r"[0-9a-fA-F]{32}")
 _HINT_CHARS: Final = 6
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+_ORIGINS: Final = {
+    ClientKey.Origin.ATTACH: "key_origin_attach",
+    ClientKey.Origin.LOOKUP: "key_origin_lookup",
+    ClientKey.Origin.JOIN: "key_origin_join",
+}
 
 
 class ClientAuthError(Exception):
@@ -205,7 +210,12 @@ def make_client_key(user: User, origin: ClientKey.Origin, host: Host | None, *, 
         # The token was an event; a room of computers is none for each of them.
         log_event(Kind.KEY_MADE, source, user.pk)
     else:
-        record(user, Kind.KEY_MADE, source, key_detail(issued.hint, in_english(issued.get_origin_display())))
+        record(
+            user,
+            Kind.KEY_MADE,
+            source,
+            Message("event_key", hint=issued.hint, origin=Message(_ORIGINS[ClientKey.Origin(issued.origin)])),
+        )
     return key
 
 
@@ -233,7 +243,7 @@ def revoke_all_client_keys(user: User, source: Source = NOWHERE) -> int:
     """Revoke all of the user's keys for good; how many there were."""
     number = ClientKey.objects.filter(user=user, revoked_at=None).update(revoked_at=timezone.now())
     if number:
-        record(user, Kind.KEY_REVOKED, source, ALL_KEYS)
+        record(user, Kind.KEY_REVOKED, source, Message("event_all_keys"))
     return number
 
 

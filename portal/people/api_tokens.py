@@ -12,9 +12,9 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from portal.languages.messages import Message
 from portal.models import ApiToken, User
 from portal.people.accounts import lock_unchanged
-from portal.people.event_texts import ALL_TOKENS
 from portal.people.security_events import NOWHERE, Kind, Source, record
 from portal.wire import credentials
 
@@ -105,5 +105,5 @@ def revoke_all_tokens(user: User, source: Source = NOWHERE) -> int:
     """Revoke all of the user's tokens for good; how many valid ones there were."""
     number = valid_tokens().filter(user=user).update(revoked_at=timezone.now())
     if number:
-        record(user, Kind.TOKEN_REVOKED, source, ALL_TOKENS)
+        record(user, Kind.TOKEN_REVOKED, source, Message("event_all_tokens"))
     return number

@@ -16,9 +16,9 @@ from django.db.models import Case, F, Q, QuerySet, Sum, When
 from django.utils import timezone
 from django.utils.translation import gettext
 
+from portal.languages.messages import Message
 from portal.models import JoinToken, User
 from portal.people.accounts import ClientAuthError, check_password_hash, lock_unchanged, refuse_if_blocked
-from portal.people.event_texts import ALL_TOKENS
 from portal.people.security_events import NOWHERE, Kind, Source, record
 from portal.sign_in import throttle
 from portal.wire import boinc_errors, credentials
@@ -106,7 +106,7 @@ def revoke_all_join_tokens(user: User, source: Source = NOWHERE) -> int:
     """Revoke all of the user's tokens for good; how many usable ones there were."""
     number = usable_tokens(timezone.now()).filter(user=user).update(revoked_at=timezone.now())
     if number:
-        record(user, Kind.JOIN_TOKEN_REVOKED, source, ALL_TOKENS)
+        record(user, Kind.JOIN_TOKEN_REVOKED, source, Message("event_all_tokens"))
     return number
 
 

@@ -3,7 +3,7 @@ end of older logins when a second factor is added."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from allauth.account import signals as account_signals
 from allauth.mfa import signals as mfa_signals
@@ -14,11 +14,10 @@ from django.dispatch import receiver
 from django.http import HttpRequest
 from django.utils.translation import gettext
 
-from portal.languages.stored import in_english
+from portal.languages.messages import Message
 from portal.models import LoginToken, User
 from portal.people.api_tokens import revoke_all_tokens
 from portal.people.deletion import cancel_deletion
-from portal.people.event_texts import FACTOR_MADE_ANEW
 from portal.people.security_events import Kind, log_event, record, source_of
 from portal.people.staff import is_operator, second_factors
 from portal.sign_in.sessions import end_sessions, note_browser
@@ -62,7 +61,7 @@ def _email_changed(request: HttpRequest, user: User, **_: Any) -> None:
 @receiver(mfa_signals.authenticator_added)
 def _factor_added(request: HttpRequest, user: User, authenticator: Authenticator, **_: Any) -> None:
     source = source_of(request)
-    record(user, Kind.FACTOR_ADDED, source, _stored_name(authenticator))
+    record(user, Kind.FACTOR_ADDED, source, _factor(authenticator))
     if not second_factors(user).filter(pk=authenticator.pk).exists():
         return
     # Whoever knew only the password, and signed in before, must not go on as if the factor had been asked for.
@@ -74,12 +73,12 @@ def _factor_added(request: HttpRequest, user: User, authenticator: Authenticator
 
 @receiver(mfa_signals.authenticator_reset)
 def _factor_reset(request: HttpRequest, user: User, authenticator: Authenticator, **_: Any) -> None:
-    record(user, Kind.FACTOR_ADDED, source_of(request), FACTOR_MADE_ANEW % {"factor": _stored_name(authenticator)})
+    record(user, Kind.FACTOR_ADDED, source_of(request), Message("event_factor_again", factor=_factor(authenticator)))
 
 
 @receiver(mfa_signals.authenticator_removed)
 def _factor_removed(request: HttpRequest, user: User, authenticator: Authenticator, **_: Any) -> None:
-    record(user, Kind.FACTOR_REMOVED, source_of(request), _stored_name(authenticator))
+    record(user, Kind.FACTOR_REMOVED, source_of(request), _factor(authenticator))
 
 
 @receiver(mfa_signals.authentication_failed)
@@ -87,6 +86,12 @@ def _factor_failed(request: HttpRequest, user: User, **_: Any) -> None:
     record(user, Kind.FACTOR_FAILED, source_of(request))
 
 
-def _stored_name(authenticator: Authenticator) -> str:
-    """The kind of a second factor, in English (portal/people/event_texts.py)."""
-    return in_english(authenticator.get_type_display())
+_FACTORS: Final = {
+    Authenticator.Type.TOTP: "factor_totp",
+    Authenticator.Type.RECOVERY_CODES: "factor_recovery_codes",
+    Authenticator.Type.WEBAUTHN: "factor_webauthn",
+}
+
+
+def _factor(authenticator: Authenticator) -> Message:
+    return Message(_FACTORS[Authenticator.Type(authenticator.type)])

@@ -7,10 +7,10 @@ from allauth.mfa.models import Authenticator
 from django.db import transaction
 from django.utils import timezone
 
+from portal.languages.messages import Message
 from portal.models import CLIENT_PASSWORD_FIELDS, User
 from portal.people.accounts import revoke_all_client_keys
 from portal.people.api_tokens import revoke_all_tokens
-from portal.people.event_texts import RIGHTS_HELD
 from portal.people.join_tokens import revoke_all_join_tokens
 from portal.people.security_events import Kind, Source, record
 from portal.people.staff import is_operator, lacks_second_factor
@@ -47,7 +47,7 @@ def reset_password(user: User, password: str, source: Source, *, session_key: st
         locked.set_password(password)
         if lacks_second_factor(locked):
             locked.rights_held_at = timezone.now()
-            record(locked, Kind.RIGHTS_CHANGED, source, RIGHTS_HELD)
+            record(locked, Kind.RIGHTS_CHANGED, source, Message("event_rights_held"))
         locked.save(update_fields=["password", "rights_held_at", *CLIENT_PASSWORD_FIELDS])
         verified = EmailAddress.objects.filter(user=locked, email=locked.email, verified=True)
         if not is_operator(locked) and not verified.exists():

@@ -14,6 +14,7 @@ import structlog
 from django.http import HttpRequest
 from django.utils import timezone
 
+from portal.languages.messages import VERBATIM, Message
 from portal.models import SecurityEvent, User
 
 log = structlog.get_logger("security")
@@ -46,14 +47,14 @@ def source_of(request: HttpRequest | None) -> Source:
     return Source(request.META.get("REMOTE_ADDR", ""), request.META.get("HTTP_USER_AGENT", ""))
 
 
-def record(user: User, kind: SecurityEvent.Kind, source: Source, detail: str = "") -> None:
-    """Store and log an event of this account."""
+def record(user: User, kind: SecurityEvent.Kind, source: Source, detail: Message | str = "") -> None:
+    """Store and log an event of this account. ``detail``: a text is one that a person wrote."""
     address = source.address[:_ADDRESS_CHARS].replace("\0", "")
     SecurityEvent.objects.create(
         user=user,
         kind=kind,
         at=timezone.now(),
-        detail=detail[:_TEXT_CHARS],
+        detail=Message(VERBATIM, text=detail) if detail and isinstance(detail, str) else detail or None,
         address=address,
         user_agent=source.user_agent[:_TEXT_CHARS].replace("\0", ""),
     )

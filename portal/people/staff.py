@@ -11,9 +11,9 @@ from django.conf import settings
 from django.db.models import QuerySet
 from django.utils.translation import gettext_lazy as _
 
+from portal.languages.messages import Message
 from portal.models import User
 from portal.people.change_mails import tell_of_rights
-from portal.people.event_texts import RIGHTS_ALLOWED
 from portal.people.security_events import Kind, Source, record
 
 _FACTORS = (Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN)
@@ -44,5 +44,5 @@ def allow_rights(user: User, source: Source) -> None:
     """Somebody has made sure that it was the operator who set the new password."""
     user.rights_held_at = None
     user.save(update_fields=["rights_held_at"])
-    record(user, Kind.RIGHTS_CHANGED, source, RIGHTS_ALLOWED)
+    record(user, Kind.RIGHTS_CHANGED, source, Message("event_rights_allowed"))
     tell_of_rights(user, _("The rights that were withheld after a reset of the password were restored."), source)

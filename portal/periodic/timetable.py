@@ -36,6 +36,7 @@ _EMULATOR: Final = {
 }
 _PROJECT: Final = {
     "feed": ("credit.tasks.feed", 600),
+    "settle-parts": ("credit.tasks.settle_parts", 600),
     "count-pairs": ("credit.tasks.count_pairs", 3600),
     "thin-snapshots": ("credit.tasks.thin_snapshots", 24 * 3600),
     "measure-changes": ("credit.tasks.measure_changes", 24 * 3600),

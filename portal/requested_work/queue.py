@@ -130,7 +130,7 @@ def put_back(kind: str, subjects: Iterable[int]) -> set[int]:
         return {subject for subject, is_given_up in cursor.fetchall() if is_given_up}
 
 
-def look_after(now: dt.datetime) -> None:
+def requeue_lost(now: dt.datetime) -> None:
     """Put back what lost workers had, tell workers of what waits, forget what was over long ago. Safe to repeat."""
     lost = RequestedWork.objects.filter(finished_at=None, started_at__lt=now - LOST_AFTER)
     for kind in lost.values_list("kind", flat=True).distinct():
@@ -145,7 +145,7 @@ def _waiting() -> QuerySet[RequestedWork]:
 
 
 def _tell_workers(nmessages: int) -> None:
-    """Messages that something waits; if the broker cannot be reached, `look_after` sends others within a minute."""
+    """Messages that something waits; if the broker cannot be reached, `requeue_lost` sends others within a minute."""
     try:
         for _ in range(nmessages):
             app.send_task(TASK, queue=QUEUE, retry=False)

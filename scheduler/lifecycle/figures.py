@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 
 from portal.dashboard.registry import Daemon, Figure, Metric, Part, Query
 from portal.dashboard.rules import above, grows
-from portal.languages.stored import in_english
+from portal.languages.sentences import in_english
 from scheduler.models import Step
 
 FIGURES: Final = (

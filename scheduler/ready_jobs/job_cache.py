@@ -18,9 +18,9 @@ import threading
 import time
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-import orjson
+import msgspec
 
 from portal.clients.wants import Once, Step, fetch
 from scheduler.engine.facts import Job, JobDetails, JobQuery
@@ -213,14 +213,44 @@ class JobCache:
                 self._jobs.pop(job.id, None)
 
 
-class _Leased(NamedTuple):
-    """``workunits`` as JSON's text; ends are places."""
+class _Copy(msgspec.Struct, forbid_unknown_fields=True):
+    """A leased job and its place in the queue."""
+
+    id: int
+    rank: int
+    place: int
+    name: str
+
+
+class _Workunit(msgspec.Struct, forbid_unknown_fields=True):
+    """Whose copies are leased; ``holders``: as `ReadyJob` has them."""
+
+    id: int
+    copies: list[_Copy]
+    holders: list[int]
+    fpops_est: float
+    fpops_bound: float
+    memory_bytes: int
+    disk_bytes: int
+    delay_bound_secs: int
+    min_quorum: int
+    name: str
+    command_line: str
+    input_files: list[dict[str, Any]]
+    output_files: list[dict[str, Any]]
+
+
+class _Leased(msgspec.Struct, forbid_unknown_fields=True):
+    """What `LEASE_JOBS` returns, as JSON; ends are places."""
 
     nlooked_at: int
-    end: list[int] | None
+    end: Place | None
     nfree: int
-    last_free: list[int] | None
-    workunits: str | None
+    last_free: Place | None
+    workunits: list[_Workunit] | None
+
+
+_LEASED: Final = msgspec.json.Decoder(_Leased)
 
 
 async def lease_jobs(
@@ -240,20 +270,32 @@ async def lease_jobs(
         "looked_at": str(MAX_LOOKED_AT),
         "lease_secs": str(lease_secs),
     }
-    row = _Leased(*(await fetch(Step(LEASE_JOBS, values)))[0])
-    jobs = [job for workunit in orjson.loads(row.workunits or "[]") for job in _jobs(app_id, workunit)]
+    [(text,)] = await fetch(Step(LEASE_JOBS, values))
+    row = _LEASED.decode(text)
+    jobs = [job for workunit in row.workunits or () for job in _jobs(app_id, workunit)]
     jobs.sort(key=lambda job: job.place)
     last = row.last_free if row.nfree == most else row.end if row.nlooked_at == MAX_LOOKED_AT else None
     return jobs, None if last is None else (last[0], last[1] + 1), row.nlooked_at < MAX_LOOKED_AT
 
 
-def _jobs(app_id: int, workunit: list[Any]) -> Iterator[ReadyJob]:
+def _jobs(app_id: int, workunit: _Workunit) -> Iterator[ReadyJob]:
     """The copies of a workunit."""
-    copies, holders, id_, *facts = workunit
-    details = JobDetails(*facts[6:])
-    for result_id, rank, place, name in copies:
-        job = Job(*[result_id, id_, app_id, name, *facts[:6], details])
-        yield ReadyJob(job, (rank, place), set(holders))
+    details = JobDetails(workunit.name, workunit.command_line, workunit.input_files, workunit.output_files)
+    for copy in workunit.copies:
+        job = Job(
+            id=copy.id,
+            workunit_id=workunit.id,
+            app_id=app_id,
+            name=copy.name,
+            fpops_est=workunit.fpops_est,
+            fpops_bound=workunit.fpops_bound,
+            memory_bytes=workunit.memory_bytes,
+            disk_bytes=workunit.disk_bytes,
+            delay_bound_secs=workunit.delay_bound_secs,
+            min_quorum=workunit.min_quorum,
+            details=details,
+        )
+        yield ReadyJob(job, (copy.rank, copy.place), set(workunit.holders))
 
 
 _caches: dict[int, JobCache] = {}

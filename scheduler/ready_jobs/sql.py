@@ -37,15 +37,18 @@ expired AS (
      WHERE app_id = %(app_id)s::bigint AND until < now() - interval '1 minute'
        AND block NOT IN (SELECT block FROM free) FOR UPDATE SKIP LOCKED)),
 jobs AS (
-  SELECT workunit_id, json_agg(json_build_array(id, rank, place, name)) AS copies
+  SELECT workunit_id, json_agg(json_build_object('id', id, 'rank', rank, 'place', place, 'name', name)) AS copies
     FROM free WHERE block IN (SELECT block FROM leased) GROUP BY workunit_id)
-SELECT (SELECT count(*) FROM head), (SELECT max(ARRAY[rank, place]) FROM head),
-       (SELECT count(*) FROM free), (SELECT max(ARRAY[rank, place]) FROM free),
-       (SELECT json_agg(json_build_array(c.copies, ARRAY(
-                 SELECT unnest(o.ties || coalesce(o.user_id, 0)) FROM credit_result o WHERE o.workunit_id = w.id),
-                 w.id, w.fpops_est, w.fpops_bound, w.memory_bound_bytes, w.disk_bound_bytes, w.delay_bound_secs,
-                 w.min_quorum, w.name, w.command_line, w.input_files, w.output_files))::text
-          FROM jobs c JOIN credit_workunit w ON w.id = ANY (ARRAY[c.workunit_id]))
+SELECT json_build_object(
+         'nlooked_at', (SELECT count(*) FROM head), 'end', (SELECT max(ARRAY[rank, place]) FROM head),
+         'nfree', (SELECT count(*) FROM free), 'last_free', (SELECT max(ARRAY[rank, place]) FROM free),
+         'workunits', (
+           SELECT json_agg(workunit) FROM (
+             SELECT w.id, c.copies, ARRAY(SELECT unnest(o.ties || coalesce(o.user_id, 0)) FROM credit_result o
+                                           WHERE o.workunit_id = w.id) AS holders,
+                    w.fpops_est, w.fpops_bound, w.memory_bound_bytes AS memory_bytes, w.disk_bound_bytes AS disk_bytes,
+                    w.delay_bound_secs, w.min_quorum, w.name, w.command_line, w.input_files, w.output_files
+               FROM jobs c JOIN credit_workunit w ON w.id = ANY (ARRAY[c.workunit_id])) workunit))::text
 """.replace("{is_over}", "s.until NOT BETWEEN now() AND now() + interval '1 minute'")
 )
 """The first jobs of an app's queue in blocks of places that nobody else has leased.

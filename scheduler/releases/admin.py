@@ -15,7 +15,7 @@ from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
-from django.utils.translation import gettext, override
+from django.utils.translation import gettext, gettext_lazy, override
 from unfold.admin import ModelAdmin
 
 from credit.models import AppVersion
@@ -27,7 +27,7 @@ from scheduler.engine.release_states import NotPossible, ReleaseAction
 from scheduler.models import PlanClass, ReleaseDraft
 from scheduler.programs import catalogue, code_signing
 from scheduler.programs.release import ReleaseError
-from scheduler.releases import drafts, rollout, second_person, steps, texts
+from scheduler.releases import drafts, rollout, second_person, steps
 from scheduler.releases.audience import read_audience, version_of
 from scheduler.releases.forms import FileForm, SignaturesForm, VersionForm, initial_of
 
@@ -201,7 +201,7 @@ class ReleasePages(ModelAdmin):
             version = drafts.store(draft, action, signed_in(request), timezone.now(), with_volunteers=with_volunteers)
             self.log_change(request, draft, _in_english(version, action))
 
-        if self._try(request, store, texts.done(str(draft), action)):
+        if self._try(request, store, _done(str(draft), action)):
             return redirect("admin:scheduler_releasedraft_changelist")
         return self._to_draft(pk)
 
@@ -234,7 +234,7 @@ class ReleasePages(ModelAdmin):
         if proposal is not None:
             return redirect("admin:portal_change_step", proposals.keep(request.session, proposal))
         assert wanted is not None  # a roll-back withdraws
-        said = texts.done(version, wanted)
+        said = _done(version, wanted)
 
         @transaction.atomic
         def act() -> None:
@@ -304,10 +304,24 @@ def _action(name: str) -> ReleaseAction:
     return ACTIONS[name]
 
 
+_DONE: Final = {
+    ReleaseAction.TEST: gettext_lazy("%(version)s is being tested: only testers’ computers get it."),
+    ReleaseAction.RELEASE: gettext_lazy("%(version)s is released to all computers."),
+    ReleaseAction.WITHDRAW: gettext_lazy(
+        "%(version)s is withdrawn: computers no longer get it. Running jobs continue."
+    ),
+}
+
+
+def _done(version: AppVersion | str, action: ReleaseAction) -> str:
+    """What has been done with a version."""
+    return str(_DONE[action]) % {"version": version}
+
+
 def _in_english(version: AppVersion, action: ReleaseAction) -> str:
     """For the log, whoever reads it."""
     with override("en"):
-        return texts.done(version, action)
+        return _done(version, action)
 
 
 def _signatures(form: SignaturesForm) -> dict[str, str]:

@@ -17,15 +17,15 @@ from django.db.models import QuerySet
 from credit.models import AppVersion
 from portal.audit import signed_log
 from portal.languages.messages import Message
+from portal.languages.sentences import sentence
 from portal.models import SignedEntry, User
 from scheduler.engine import release_states
-from scheduler.engine.release_states import NotPossible, ReleaseAction, ReleaseState
+from scheduler.engine.release_states import STATE_CODES, NotPossible, ReleaseAction, ReleaseState
 from scheduler.models import BetaTest
 from scheduler.programs import catalogue
-from scheduler.releases import texts
 
 if TYPE_CHECKING:
-    from django_stubs_ext import StrOrPromise
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,8 @@ class VersionRow:
     before: AppVersion | None
 
     @property
-    def state_label(self) -> StrOrPromise:
-        return texts.STATES[self.state]
+    def state_label(self) -> str:
+        return sentence(Message(STATE_CODES[self.state]))
 
 
 def state_of(version: AppVersion) -> ReleaseState:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from hashlib import sha256
-from typing import Any, Final
+from typing import Final
 
+from django.db.models import Model
 from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from credit.models import AppVersion
-from portal.audit import two_persons
 from portal.audit.proposals import Proposal
 from portal.audit.two_persons import Kind, Payload, StepRefused
 from portal.languages.sentences import sentence
@@ -91,14 +91,16 @@ def _key_lines(payload: Payload) -> list[tuple[str, str]]:
     ]
 
 
-def _guard(version: Any, proposal: Proposal) -> bool:
+def is_release(row: Model, proposal: Proposal) -> bool:
+    """Whether a change that was proposed in another way is a release to all, and is refused there."""
+    if not isinstance(row, AppVersion):
+        return False
     return proposal.operation in ("release:release", "release:roll_back_to_withdrawn") or (
         not proposal.operation and proposal.changes.get("is_deprecated", [None, None])[1] is False
     )
 
 
-def register() -> None:
-    """Called once, when the app is ready."""
-    two_persons.kinds[RELEASE] = Kind(_("Release to all"), "scheduler.release_appversion", _release, _release_lines)
-    two_persons.kinds[NEW_KEY] = Kind(_("New code-signing key"), "scheduler.add_keychange", _take_key, _key_lines)
-    two_persons.guards[AppVersion] = _guard
+STEPS: Final = {
+    RELEASE: Kind(_("Release to all"), "scheduler.release_appversion", _release, _release_lines),
+    NEW_KEY: Kind(_("New code-signing key"), "scheduler.add_keychange", _take_key, _key_lines),
+}

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from credit.models import AppVersion
 from portal.audit.proposals import Proposal
-from portal.audit.steps import Operation, operations
+from portal.audit.steps import Operation
 from portal.audit.values import Line, lines
 from portal.languages.sentences import sentence
 from portal.models import Change, User
@@ -128,6 +128,4 @@ def _operation(action: str) -> Operation:
     )
 
 
-def register() -> None:
-    """Called once, when the app is ready."""
-    operations.update({_PREFIX + action: _operation(action) for action in TITLES})
+OPERATIONS: Final = {_PREFIX + action: _operation(action) for action in TITLES}

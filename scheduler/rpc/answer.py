@@ -44,9 +44,10 @@ from scheduler.ready_jobs import job_cache
 from scheduler.ready_jobs.job_cache import TakenJobs
 from scheduler.rpc import dispatch, host_record, identify, preferences, queue, reply, reports, store, trickles, writes
 from scheduler.rpc.dispatch import Dispatch
-from scheduler.rpc.queue import DiagnosisQuery, Waiting
+from scheduler.rpc.queue import DiagnosisQuery
 from scheduler.rpc.reports import Report
-from scheduler.rpc.store import Account, JobsOfDay, KnownHost, KnownResult, StoredRecords
+from scheduler.rpc.rows import KnownResult, Waiting
+from scheduler.rpc.store import Account, JobsOfDay, KnownHost, StoredRecords
 from scheduler.rpc.writes import Changes
 from scheduler.wire.replies import Notice, SchedulerReply, render_reply
 

@@ -26,8 +26,8 @@ from scheduler.engine.selection import Limits, Selection, jobs_by_app_weight, jo
 from scheduler.engine.ties import Separation, ties_of
 from scheduler.engine.versions import Choices
 from scheduler.programs.catalogue import BEFORE_ALL, Catalogue
-from scheduler.rpc.queue import Waiting
-from scheduler.rpc.store import Account, KnownResult
+from scheduler.rpc.rows import KnownResult, Waiting
+from scheduler.rpc.store import Account
 
 NO_LIMIT: Final = 1e300
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
 
 import orjson
 
 from portal.clients.wants import Query, Row, Step, fetch
-from scheduler.engine.facts import Job, JobDetails, JobQuery
+from scheduler.engine.facts import Job, JobQuery
 from scheduler.rpc import sql as rpc_sql
+from scheduler.rpc.rows import ELSEWHERE, PICKED, WAITING, Waiting
 
 
 def _as_json(queries: Sequence[JobQuery]) -> str:
@@ -36,23 +36,10 @@ async def pick(user_id: int, queries: Sequence[JobQuery]) -> tuple[list[Job], di
     [(picked,)] = await fetch(Step(rpc_sql.pick(len(queries)), values))
     jobs: list[Job] = []
     heads: dict[int, tuple[int, int]] = {}
-    for *facts, rank, begin in orjson.loads(picked or "[]"):
-        jobs.append(_job(facts))
-        heads[jobs[-1].app_id] = rank, begin
+    for each in PICKED.decode(picked or "null") or ():
+        jobs.append(each.job)
+        heads[each.job.app_id] = each.rank, each.place
     return jobs, heads
-
-
-def _job(facts: Sequence[Any]) -> Job:
-    return Job(*[*facts[:10], JobDetails(*facts[10:])])
-
-
-class Waiting(NamedTuple):
-    """How many jobs wait, of those that are looked at, and how many need more memory, disk or time than there is."""
-
-    njobs: int
-    memory: int
-    disk: int
-    deadline: int
 
 
 async def pick_elsewhere(
@@ -65,8 +52,9 @@ async def pick_elsewhere(
         "apps": _as_json(queries),
         "found": f"{{{','.join(str(job.id) for job in found)}}}",
     }
-    [(picked, waiting)] = await fetch(Step(rpc_sql.PICK_ELSEWHERE, values))
-    return [_job(facts) for facts in orjson.loads(picked or "[]")], Waiting(*waiting)
+    [(text,)] = await fetch(Step(rpc_sql.PICK_ELSEWHERE, values))
+    row = ELSEWHERE.decode(text)
+    return row.jobs or [], row.waiting
 
 
 @dataclass(slots=True, eq=False)
@@ -91,5 +79,5 @@ class DiagnosisQuery(Query[Waiting]):
 
     @staticmethod
     def results(several: Sequence[DiagnosisQuery], rows: Sequence[Row]) -> list[Waiting]:
-        [(waiting,)] = rows
-        return [Waiting(*waiting)]
+        [(text,)] = rows
+        return [WAITING.decode(text)]

@@ -22,7 +22,8 @@ from scheduler.files.certificates import size_key, upload_certificate
 from scheduler.programs.catalogue import Catalogue
 from scheduler.programs.code_signing import KeyStep
 from scheduler.rpc.dispatch import Dispatch
-from scheduler.rpc.store import Account, Credit, KnownHost, KnownResult
+from scheduler.rpc.rows import KnownResult
+from scheduler.rpc.store import Account, Credit, KnownHost
 from scheduler.wire.replies import HostCard, JobCard, Notice, Person, SchedulerReply, VersionCard
 
 _PUBLISHED: Final = Rules.published()

@@ -23,7 +23,8 @@ from scheduler.engine import copies, outputs, versions
 from scheduler.engine.facts import AppFacts, Computer, Records, Version
 from scheduler.engine.request import ReportedResult, SchedulerRequest
 from scheduler.files.certificates import is_size_key
-from scheduler.rpc.store import Account, JobsOfDay, KnownHost, KnownResult
+from scheduler.rpc.rows import KnownResult
+from scheduler.rpc.store import Account, JobsOfDay, KnownHost
 
 CLIENT_DONE: Final = 5
 CLIENT_ABORTED: Final = 6

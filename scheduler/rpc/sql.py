@@ -11,6 +11,7 @@ from typing import Final
 
 from credit.engine.states import AssimilateState, Outcome, ServerState, ValidateState
 from credit.models.work import MAX_RESULTS_PER_WORKUNIT
+from portal.clients.sql_files import statement
 from portal.clients.wants import Statement
 from portal.computers.host_columns import HOST_COLUMNS
 from scheduler.ready_jobs.sql import PLACE, RANK
@@ -21,66 +22,15 @@ A request that nothing suits must not read the whole queue."""
 
 LOCK: Final = Statement("SELECT id FROM portal_host WHERE id = %(host_id)s::bigint FOR NO KEY UPDATE")
 _RECORDS: Final = """
-SELECT json_agg(json_build_array(v.id, v.app_id, coalesce(v.app_version_id, 0), v.processor_type, v.et_n, v.et_avg,
-       v.scale_probation, date_part('epoch', v.host_scale_at), v.error_rate, v.consecutive_valid,
-       v.max_jobs_per_day, v.failing_share))::text
+SELECT json_agg(record) FROM (
+  SELECT v.id, v.app_id, coalesce(v.app_version_id, 0) AS version_id, v.processor_type, v.et_n, v.et_avg,
+         v.scale_probation, date_part('epoch', v.host_scale_at) AS host_scale_at, v.error_rate, v.consecutive_valid,
+         v.max_jobs_per_day, v.failing_share FROM v) record
 """
 # The planner expects a hundred rows of a list, and would rather read a small table as a whole than look up so many rows
 # by their key. This condition is always true, and makes the planner expect one row.
 _IS_ONE_ROW: Final = "{0} = {0} + 0"
-# The read for several requests, by their numbers in the batch. Locks nothing.
-# Joins by "= ANY (ARRAY[key])" look each row up by its key when it is wanted. With "=" small tables would be hashed as
-# a whole, and all jobs that are looked at would be joined before the first is picked, which takes 1,000 µs.
-# There are no more joins than needed, each by a key: most of a statement's cost is in starting and ending it.
-_READ: Final = f"""
-SELECT u.id, u.name, u.email, u.cross_project_id, date_part('epoch', u.created_at), k.id,
-       date_part('epoch', k.last_used_at), c.total_credit, c.expavg_credit, date_part('epoch', c.expavg_at),
-       h.id, date_part('epoch', h.created_at), h.venue, s.rpc_seqno, encode(s.hardware_digest, 'hex'),
-       d.total_credit, d.expavg_credit, date_part('epoch', d.expavg_at),
-       (SELECT json_agg(json_build_array(r.id, r.name, r.host_id, r.workunit_id, r.app_id, r.app_version_id,
-               r.processor_type, r.server_state, r.outcome, date_part('epoch', r.sent_at),
-               date_part('epoch', r.deadline_at), r.projected_flops, r.peak_flops, w.error_mask,
-               w.canonical_result_id IS NOT NULL OR w.assimilate_state > {AssimilateState.INIT}, w.delay_bound_secs,
-               CASE WHEN r.name <> ALL (q.names) THEN json_build_array(w.name, w.command_line, w.input_files,
-                    w.output_files, w.fpops_est, w.fpops_bound, w.memory_bound_bytes, w.disk_bound_bytes,
-                    w.min_quorum) END,
-               CASE WHEN r.name = ANY (q.reported) THEN w.output_files END,
-               CASE WHEN r.name = ANY (q.reported) THEN
-                    (SELECT json_agg(json_build_array(f.name, f.path, f.nbytes, f.md5))
-                       FROM scheduler_upload f WHERE f.result_id = r.id AND f.completed_at IS NOT NULL) END))::text
-          FROM credit_result r JOIN credit_workunit w ON w.id = ANY (ARRAY[r.workunit_id])
-         -- As one array, so that each part is looked up in its own index, whatever statistics say.
-         WHERE r.id = ANY (ARRAY(
-                 SELECT i.id FROM credit_result i
-                  WHERE i.host_id = q.host_id AND i.server_state = {ServerState.IN_PROGRESS}
-                  UNION ALL
-                 SELECT i.id FROM credit_result i WHERE i.name = ANY (q.names)))),
-       ({_RECORDS} FROM credit_hostappversion v WHERE v.host_id = h.id),
-       p.mod_time, CASE WHEN p.mod_time > q.preferences_at THEN p.text END, s.jobs_day, s.jobs_of_day::text,
-       array_to_json(s.cpids)::text, date_part('epoch', s.named_jobs_until), s.repeated_seqno,
-       s.repeated_times, date_part('epoch', s.work_asked_at),
-       h.xmin::text, date_part('epoch', k.created_at), q.n
-  FROM jsonb_to_recordset(%(askers)s::jsonb) AS q(n integer, {{asker}}, host_id bigint, names text[], reported text[],
-       preferences_at float8)
-  JOIN portal_clientkey k ON {{key}}
-  JOIN portal_user u ON u.id = ANY (ARRAY[k.user_id]) AND u.is_active
-  -- "+ 0": by the computer's number, not through all of its owner's computers.
-  LEFT JOIN portal_host h
-         ON h.id = ANY (ARRAY[q.host_id]) AND h.owner_id + 0 = u.id AND h.merged_into_id IS NULL
-  LEFT JOIN scheduler_hostrecord s ON s.host_id = ANY (ARRAY[h.id])
-  LEFT JOIN scheduler_userpreferences p ON p.user_id = ANY (ARRAY[u.id])
-  LEFT JOIN credit_usercredit c ON c.user_id = ANY (ARRAY[u.id])
-  LEFT JOIN credit_hostcredit d ON d.host_id = ANY (ARRAY[h.id])
- WHERE k.revoked_at IS NULL AND {_IS_ONE_ROW.format("q.host_id")}
-"""
-READ_BY_KEY: Final = Statement(_READ.format(asker="key_hash bytea", key="k.key_hash = ANY (ARRAY[q.key_hash])"))
-# The weak form of a key: the account's number, and a digest that only this site can make (portal/wire/credentials.py).
-READ_BY_WEAK_KEY: Final = Statement(
-    _READ.format(
-        asker="weak_user bigint, weak_digest text, pepper text",
-        key="k.user_id = ANY (ARRAY[q.weak_user]) AND md5(encode(k.key_hash, 'hex') || q.pepper) = q.weak_digest",
-    )
-)
+READ: Final = statement(__file__, "read", IN_PROGRESS=ServerState.IN_PROGRESS, NOT_ASSIMILATED=AssimilateState.INIT)
 
 _OWNER: Final = "(SELECT owner_id FROM portal_host WHERE id = %(host_id)s::bigint)"
 # No longer than it has run, nor longer than the workunit is there.
@@ -133,7 +83,7 @@ v AS MATERIALIZED (
   -- Locked last, as they are by all others.
   SELECT * FROM credit_hostappversion
    WHERE host_id = %(host_id)s::bigint AND (SELECT count(*) FROM done) > 0 ORDER BY id FOR NO KEY UPDATE)
-SELECT ARRAY(SELECT id FROM done), ({_RECORDS} FROM v)
+SELECT json_build_object('counted', ARRAY(SELECT id FROM done), 'records', ({_RECORDS}))::text
 """)
 
 # Of the copies of a workunit from the beginning on, only the first is looked at, as one person gets one. Who
@@ -163,9 +113,11 @@ _PICKED: Final = f"""
           ORDER BY c.rank, c.place LIMIT a.most
             FOR NO KEY UPDATE OF r, w SKIP LOCKED
 """
-_JOBS: Final = """json_agg(json_build_array(p.id, p.workunit_id, a.app_id, p.name, p.fpops_est, p.fpops_bound,
-       p.memory_bound_bytes, p.disk_bound_bytes, p.delay_bound_secs, p.min_quorum, p.workunit_name, p.command_line,
-       p.input_files, p.output_files"""
+_JOB: Final = """json_build_object('id', p.id, 'workunit_id', p.workunit_id, 'app_id', a.app_id, 'name', p.name,
+       'fpops_est', p.fpops_est, 'fpops_bound', p.fpops_bound, 'memory_bytes', p.memory_bound_bytes,
+       'disk_bytes', p.disk_bound_bytes, 'delay_bound_secs', p.delay_bound_secs, 'min_quorum', p.min_quorum,
+       'details', json_build_object('workunit_name', p.workunit_name, 'command_line', p.command_line,
+       'input_files', p.input_files, 'output_files', p.output_files))"""
 JOB_QUERY: Final = {
     "app_id": "bigint",
     "most": "integer",
@@ -192,7 +144,7 @@ def pick(nqueries: int) -> Statement:
         for number in range(nqueries)
     )
     return Statement(f"""
-SELECT {_JOBS}, f.rank, f.place))::text
+SELECT json_agg(json_build_object('job', {_JOB}, 'rank', f.rank, 'place', f.place))::text
   FROM (VALUES {rows}) AS a({", ".join(JOB_QUERY)})
  CROSS JOIN LATERAL (
        SELECT {RANK} AS rank, {PLACE} AS place FROM credit_result
@@ -230,9 +182,9 @@ RESERVE_UNCHANGED: Final = Statement(
 rows are as they were read. Their owners are locked as the foreign keys of results will lock them, which would wait."""
 
 _DIAGNOSIS: Final = f"""
-SELECT ARRAY[count(*), count(*) FILTER (WHERE w.memory_bound_bytes > a.memory_bytes),
-       count(*) FILTER (WHERE w.disk_bound_bytes > a.disk_bytes),
-       count(*) FILTER (WHERE w.fpops_est > a.flops * (w.delay_bound_secs - a.delay_secs))]
+SELECT json_build_object('njobs', count(*), 'memory', count(*) FILTER (WHERE w.memory_bound_bytes > a.memory_bytes),
+       'disk', count(*) FILTER (WHERE w.disk_bound_bytes > a.disk_bytes),
+       'deadline', count(*) FILTER (WHERE w.fpops_est > a.flops * (w.delay_bound_secs - a.delay_secs)))
   FROM jsonb_to_recordset(%(apps)s::jsonb) AS a(app_id bigint, flops float8, delay_secs float8, memory_bytes float8,
        disk_bytes float8)
  CROSS JOIN LATERAL (SELECT workunit_id FROM credit_result
@@ -240,15 +192,15 @@ SELECT ARRAY[count(*), count(*) FILTER (WHERE w.memory_bound_bytes > a.memory_by
                       ORDER BY {RANK}, {PLACE} LIMIT {WINDOW}) c
   JOIN credit_workunit w ON w.id = c.workunit_id
 """
-DIAGNOSE: Final = Statement(_DIAGNOSIS)
+DIAGNOSE: Final = Statement(f"SELECT ({_DIAGNOSIS})::text")
 _NOT_FOUND: Final = " AND r.id <> ALL (%(found)s::bigint[])"
 PICK_ELSEWHERE: Final = Statement(f"""
-SELECT (SELECT {_JOBS}))::text
+SELECT json_build_object('jobs', (SELECT json_agg({_JOB})
           FROM jsonb_to_recordset(%(short)s::jsonb) AS a(app_id bigint, most integer, flops float8, delay_secs float8,
                memory_bytes float8, disk_bytes float8, one_per_user boolean, rank integer, begin bigint,
                ties bigint[], avoids_ties boolean)
          CROSS JOIN LATERAL ({_PICKED.format(begin="a.rank, a.begin", more=_NOT_FOUND)}) p),
-       ({_DIAGNOSIS})
+       'waiting', ({_DIAGNOSIS}))::text
 """)
 """If the heads have too few: at a random place, with possible reasons for the client if it finds nothing."""
 
@@ -352,13 +304,14 @@ _PARTS: Final = {
   INSERT INTO credit_hostappversion (host_id, app_id, app_version_id, processor_type, scale_probation, host_scale_at,
          error_rate, consecutive_valid, max_jobs_per_day, pfc_n, pfc_avg, et_n, et_avg, et_var, et_q,
          turnaround_n, turnaround_avg, turnaround_var, turnaround_q, clean_pfc_n, clean_pfc_avg,
-         recent_pfc_n, recent_pfc_avg, waiting_pfc_n, waiting_pfc_avg, samples_at, failing_share, instance_flops)
+         recent_pfc_n, recent_pfc_avg, waiting_pfc_n, waiting_pfc_avg, samples_at, failing_share, peak_flops,
+         lead_jobs)
   SELECT n.host_id, n.app_id, n.app_version_id, n.processor_type, n.scale_probation, n.host_scale_at,
          n.error_rate, n.consecutive_valid, n.max_jobs_per_day, coalesce(o.pfc_n, 0), o.pfc_avg, coalesce(o.et_n, 0),
          o.et_avg, o.et_var, coalesce(o.et_q, 0), coalesce(o.turnaround_n, 0), o.turnaround_avg, o.turnaround_var,
          coalesce(o.turnaround_q, 0), coalesce(o.clean_pfc_n, 0), o.clean_pfc_avg,
          coalesce(o.recent_pfc_n, 0), o.recent_pfc_avg, coalesce(o.waiting_pfc_n, 0), o.waiting_pfc_avg, o.samples_at,
-         greatest(n.failing_share, o.failing_share), o.instance_flops
+         greatest(n.failing_share, o.failing_share), o.peak_flops, coalesce(o.lead_jobs, 0)
     FROM {given}
     LEFT JOIN credit_hostappversion o ON o.host_id = ANY (ARRAY[n.host_id]) AND o.app_version_id = n.inherits
   ON CONFLICT DO NOTHING""",

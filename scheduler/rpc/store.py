@@ -17,12 +17,11 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from credit.engine import probation
-from credit.engine.averages import Average, AverageWithVariance
-from credit.engine.facts import HostVersionFacts
 from portal.clients.wants import Query, Row, Step, fetch
 from scheduler.engine.copies import Repeats
-from scheduler.engine.facts import Job, JobDetails, RecordKey, Records
+from scheduler.engine.facts import RecordKey, Records
 from scheduler.rpc import sql as rpc_sql
+from scheduler.rpc.rows import READ, REPORT, KnownResult, ReadRow, RecordRow
 
 
 @dataclass(slots=True)
@@ -53,50 +52,6 @@ class KnownHost:
     named_jobs_until: float
     repeats: Repeats
     work_asked_at: float
-
-
-@dataclass(slots=True)
-class UploadRow:
-    """An output that is here (`outputs.Uploaded`)."""
-
-    name: str
-    path: str
-    nbytes: int
-    md5: str
-    is_complete: bool = True
-
-
-@dataclass(slots=True)
-class KnownResult:
-    """A result that the computer has, reports, or names. Times in Unix seconds.
-
-    ``is_decided``: its workunit has its canonical result, or ended otherwise. ``output_files`` and ``uploads`` are
-    read for reported ones only, and ``job``, to send it again, only for those that the client does not name.
-    """
-
-    id: int
-    name: str
-    host_id: int | None
-    workunit_id: int
-    app_id: int
-    version_id: int | None
-    processor_type: str
-    server_state: int
-    outcome: int
-    sent_at: float | None
-    deadline_at: float | None
-    projected_flops: float | None
-    peak_flops: float | None
-    error_mask: int
-    is_decided: bool
-    delay_bound_secs: int
-    job: Job | None
-    output_files: list[dict[str, Any]]
-    uploads: list[UploadRow]
-
-    @property
-    def key(self) -> RecordKey:
-        return RecordKey(self.app_id, self.version_id or 0, self.processor_type)
 
 
 class StoredRecords(NamedTuple):
@@ -157,60 +112,6 @@ FEW_NAMES: Final = 200
 """The most results that a request may report or name; one with more is read separately."""
 
 
-class ReadRow(NamedTuple):
-    """The row read for one request; JSON as its text, times in Unix seconds. ``number``: its place in the batch."""
-
-    user_id: int
-    user_name: str
-    email: str
-    cross_project_id: str
-    user_created_at: float
-    key_id: int
-    key_used_at: float | None
-    user_credit: float | None
-    user_expavg: float | None
-    user_expavg_at: float | None
-    host_id: int | None
-    host_created_at: float | None
-    venue: str | None
-    rpc_seqno: int | None
-    hardware_digest: str | None
-    host_credit: float | None
-    host_expavg: float | None
-    host_expavg_at: float | None
-    results: str | None
-    records: str | None
-    preferences_at: float | None
-    preferences: str | None
-    jobs_day: dt.date | None
-    jobs_of_day: str | None
-    cpids: str | None
-    named_jobs_until: float | None
-    repeated_seqno: int | None
-    repeated_times: int | None
-    work_asked_at: float | None
-    host_version: str | None
-    key_created_at: float
-    number: int
-
-    def host(self) -> KnownHost | None:
-        if self.host_id is None:
-            return None
-        return KnownHost(
-            self.host_id,
-            self.host_created_at or 0.0,
-            self.venue or "",
-            self.rpc_seqno,
-            self.hardware_digest or "",
-            Credit(self.host_credit or 0.0, self.host_expavg or 0.0, self.host_expavg_at),
-            self.host_version or "",
-            orjson.loads(self.cpids or "[]"),
-            self.named_jobs_until or 0.0,
-            Repeats(self.repeated_seqno, self.repeated_times or 0),
-            self.work_asked_at or 0.0,
-        )
-
-
 @dataclass(slots=True, eq=False)
 class ReadQuery(Query["ReadRow | None"]):
     """The read of one request; ``asker``: its row of the statement's list. Locks nothing."""
@@ -219,8 +120,8 @@ class ReadQuery(Query["ReadRow | None"]):
     is_write = False
 
     @property
-    def kind(self) -> tuple[str, ...]:
-        return "read", *self.asker
+    def kind(self) -> str:
+        return "read"
 
     @property
     def is_slow(self) -> bool:
@@ -228,14 +129,13 @@ class ReadQuery(Query["ReadRow | None"]):
 
     @staticmethod
     def steps(several: Sequence[ReadQuery], *, apart: bool) -> list[Step]:
-        statement = rpc_sql.READ_BY_KEY if "key_hash" in several[0].asker else rpc_sql.READ_BY_WEAK_KEY
         askers = [{"n": number, **reading.asker} for number, reading in enumerate(several)]
-        return [Step(statement, {"askers": orjson.dumps(askers).decode()})]
+        return [Step(rpc_sql.READ, {"askers": orjson.dumps(askers).decode()})]
 
     @staticmethod
     def results(several: Sequence[ReadQuery], rows: Sequence[Row]) -> list[ReadRow | None]:
         """The row of each; None for a key that is not valid."""
-        by_number = {row.number: row for row in map(ReadRow._make, rows)}
+        by_number = {row.n: row for (text,) in rows for row in (READ.decode(text),)}
         return [by_number.get(number) for number in range(len(several))]
 
 
@@ -274,7 +174,8 @@ async def read(
 
 
 def _account(row: ReadRow) -> Account:
-    account = Account(
+    jobs_of_day = _jobs_of_day(row.jobs_day, row.jobs_of_day or ())
+    return Account(
         user_id=row.user_id,
         user_name=row.user_name or row.email.split("@")[0],
         email=row.email,
@@ -283,55 +184,43 @@ def _account(row: ReadRow) -> Account:
         key_id=row.key_id,
         key_created_at=row.key_created_at,
         key_used_at=row.key_used_at,
-        credit=Credit(row.user_credit or 0.0, row.user_expavg or 0.0, row.user_expavg_at),
-        host=row.host(),
+        credit=Credit(row.user_total or 0.0, row.user_expavg or 0.0, row.user_expavg_at),
+        host=None if row.host_id is None else _host(row.host_id, row),
+        results={result.name: result for result in row.results or ()},
+        records=_records(row.records or (), jobs_of_day),
+        jobs_of_day=jobs_of_day,
+        preferences_at=row.preferences_at or 0.0,
+        preferences=row.preferences or "",
     )
-    for *values, details, files, uploads in orjson.loads(row.results or "[]"):
-        uploaded = [UploadRow(*upload) for upload in uploads or ()]
-        job = _job_again(values, details) if details else None
-        known = KnownResult(*[*values, job, files or [], uploaded])
-        account.results[known.name] = known
-    account.jobs_of_day = _jobs_of_day(row.jobs_day, row.jobs_of_day)
-    account.records = _records(row.records, account.jobs_of_day)
-    account.preferences_at, account.preferences = row.preferences_at or 0.0, row.preferences or ""
-    return account
 
 
-def _job_again(values: Sequence[Any], details: Sequence[Any]) -> Job:
-    id_, name, _, workunit_id, app_id = values[:5]
-    fpops_est, fpops_bound, memory, disk, quorum = details[4:]
-    rest = JobDetails(*details[:4])
-    return Job(id_, workunit_id, app_id, name, fpops_est, fpops_bound, memory, disk, values[15], quorum, rest)
+def _host(id_: int, row: ReadRow) -> KnownHost:
+    return KnownHost(
+        id=id_,
+        created_at=row.host_created_at or 0.0,
+        venue=row.venue or "",
+        rpc_seqno=row.rpc_seqno,
+        hardware_digest=row.hardware_digest or "",
+        credit=Credit(row.host_total or 0.0, row.host_expavg or 0.0, row.host_expavg_at),
+        version=row.host_version or "",
+        cpids=row.cpids or [],
+        named_jobs_until=row.named_jobs_until or 0.0,
+        repeats=Repeats(row.repeated_seqno, row.repeated_times or 0),
+        work_asked_at=row.work_asked_at or 0.0,
+    )
 
 
-def _jobs_of_day(day: dt.date | None, counts: str | None) -> JobsOfDay:
+def _jobs_of_day(day: dt.date | None, counts: Iterable[Sequence[Any]]) -> JobsOfDay:
     if day is None:
         return JobsOfDay()
-    rows = [(RecordKey(*row[:3]), *row[3:]) for row in orjson.loads(counts or "[]")]
+    rows = [(RecordKey(*row[:3]), *row[3:]) for row in counts]
     undone = {key: nundone[0] for key, _, *nundone in rows if nundone}
     return JobsOfDay(day, {key: njobs for key, njobs, *_ in rows}, undone)
 
 
-def _records(text: str | None, jobs: JobsOfDay) -> StoredRecords:
-    records: Records = {}
-    ids: dict[RecordKey, int] = {}
-    for id_, app_id, version_id, type_, et_n, et_avg, *rest in orjson.loads(text or "[]"):
-        probation, scale_at, error_rate, valid, quota, failing_share = rest
-        key = RecordKey(app_id, version_id, type_)
-        ids[key] = id_
-        records[key] = HostVersionFacts(
-            pfc=Average(),
-            et=AverageWithVariance(et_n, et_avg),
-            scale_probation=probation,
-            host_scale_time=scale_at,
-            error_rate=error_rate,
-            consecutive_valid=valid,
-            max_jobs_per_day=quota,
-            n_jobs_today=jobs.counts.get(key, 0),
-            jobs_day=jobs.day,
-            failing_share=failing_share,
-        )
-    return StoredRecords(records, ids)
+def _records(rows: Iterable[RecordRow], jobs: JobsOfDay) -> StoredRecords:
+    records = {row.key: row.facts(jobs.counts.get(row.key, 0), jobs.day) for row in rows}
+    return StoredRecords(records, {row.key: row.id for row in rows})
 
 
 async def report(
@@ -345,5 +234,6 @@ async def report(
     """
     before = [Step(rpc_sql.LOCK_WORKUNITS, {"workunits": list(claimed)})] if claimed else []
     values = {"rows": orjson.dumps(rows).decode(), "host_id": str(host_id), "now": now.isoformat()}
-    [(counted, records)] = await fetch(*before, Step(rpc_sql.REPORT, values))
-    return set(counted), _records(records, jobs)
+    [(text,)] = await fetch(*before, Step(rpc_sql.REPORT, values))
+    row = REPORT.decode(text)
+    return row.counted, _records(row.records or (), jobs)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from credit.engine.averages import Average, AverageWithVariance
+from credit.engine.averages import Average
 from credit.engine.claims.published import default_pfc
 from credit.engine.decisions import Decision, decide_set
 from credit.engine.explanation import DEFAULT_RULES, ClaimRule, Explanation
@@ -43,7 +43,7 @@ def record(n: int = 0, avg: float | None = None, **fields: Any) -> HostVersionFa
     fields.setdefault("scale_probation", False)
     if not fields["scale_probation"]:
         fields.setdefault("clean_pfc", Average(n, avg))
-    return HostVersionFacts(Average(n, avg), AverageWithVariance(), AverageWithVariance(), **fields)
+    return HostVersionFacts(Average(n, avg), **fields)
 
 
 def workunit(**fields: Any) -> WorkunitFacts:

@@ -10,9 +10,11 @@ from collections.abc import Sequence
 from math import inf
 from typing import Final
 
+from credit.engine.averages import Average
 from credit.engine.explanation import ClaimRule, Explanation
 from credit.engine.facts import AppFacts, HostVersionFacts, ResultFacts, VersionFacts, WorkunitFacts
-from credit.engine.peaks import follow_peak, peak_ratio
+from credit.engine.lead import count_lead, room_jobs, usual_pfc
+from credit.engine.peaks import follow_peak, peak_ratio, pfc_at_peak
 from credit.engine.probation import fails_often, is_on_probation
 from credit.engine.rules import CREDIT_PER_DAY, GFLOP_DAY, MIN_ELAPSED_SECS, Rules, credit_of, pfc_of
 
@@ -79,36 +81,39 @@ def published_claim(app: AppFacts, workunit: WorkunitFacts, result: ResultFacts,
     if result.partial_elapsed_secs:
         raw = max(0.0, elapsed - result.partial_elapsed_secs) * peak
     ratio = peak_ratio(record, result, app.rules)
+    pfc = pfc_at_peak(record, ratio)
     if version is None:
-        claim = _anonymous(app, workunit, result, record, raw, ratio, on_probation)
+        claim = _anonymous(app, workunit, result, record, pfc, raw, ratio, on_probation)
     elif version.pfc_scale is None and app.min_avg_pfc is not None and app.rules.prices_unscaled_by_average:
         claim = default_claim(ClaimRule.UNSCALED_VERSION, app, workunit, result, raw, on_probation)
     else:
-        claim = _normalised(app, record, version, raw, ratio, on_probation)
+        claim = _normalised(app, record, version, pfc, raw, ratio, on_probation)
     claim.elapsed_secs = elapsed
+    if claim.host_scale is not None:
+        claim.room_jobs = room_jobs(record, app.rules)
     claim.fails_often = on_probation and fails_often(record, app.rules)
     if result.partial_credit:
         add_partial_credit(claim, result)
     if is_cut:
         return _capped_at_default(ClaimRule.OVERLONG, app, workunit, result, claim)
     if claim.claim_rule is _VERSION_ONLY and app.rules.caps_first_claims:
-        return _capped_at_default(ClaimRule.FIRST_JOBS, app, workunit, result, claim)
+        is_other_peak = pfc.n < app.rules.min_host_samples <= record.et.n
+        return _capped_at_default(ClaimRule.FIRST_JOBS, app, workunit, result, claim, is_other_peak)
     return claim
 
 
 def set_apart_far_claims(workunit: WorkunitFacts, claims: Sequence[Explanation], rules: Rules) -> None:
-    """Make claims approximate that are far above what the host's own average makes of such a job.
+    """Make claims approximate that exceed a usual job's by more than their records may be ahead.
 
-    A host's average follows longer run times by a hundredth a job. Until then others' claims say what the job is worth.
-    A job that is long for all is still paid: then all claims are approximate, and their mean is granted.
+    Others' claims say what the job is worth. A job that is long for all is still paid: then all claims are approximate,
+    and their mean is granted.
     """
-    above = rules.look_again_factor
-    if above is None or len(claims) < 2:
+    if len(claims) < 2:
         return
     for claim in claims:
-        raw, average = claim.raw_pfc, claim.host_pfc_avg
-        if claim.host_scale is not None and raw is not None and average:
-            claim.is_approximate |= raw > above * average * workunit.fpops_est
+        if claim.room_jobs is not None:
+            most = usual_pfc(claim, workunit) * (1 + claim.room_jobs)
+            claim.is_approximate |= (claim.claimed_pfc or 0.0) > most * (1 + 1e-9)
 
 
 def _whole_elapsed_secs(app: AppFacts, result: ResultFacts) -> float:
@@ -128,13 +133,17 @@ def add_partial_credit(claim: Explanation, result: ResultFacts) -> None:
 
 
 def _normalised(
-    app: AppFacts, record: HostVersionFacts, version: VersionFacts, raw: float, ratio: float, on_probation: bool
+    app: AppFacts,
+    record: HostVersionFacts,
+    version: VersionFacts,
+    pfc_of_host: Average,
+    raw: float,
+    ratio: float,
+    on_probation: bool,
 ) -> Explanation:
-    """Scaled by version and by host, if enough is known of each. ``ratio``: see ``peaks.peak_ratio``."""
+    """Scaled by version and by host, if enough is known of each. ``pfc_of_host``, ``ratio``: see ``peaks``."""
     rules = app.rules
-    host_n, host_avg = record.pfc.n, record.pfc.avg
-    if host_avg is not None:
-        host_avg *= ratio
+    host_n, host_avg = pfc_of_host.n, pfc_of_host.avg
     version_n, version_avg = version.pfc.n, version.pfc.avg
     pfc = raw
     host_scale = None
@@ -191,14 +200,14 @@ def _anonymous(
     workunit: WorkunitFacts,
     result: ResultFacts,
     record: HostVersionFacts,
+    used: Average,
     raw: float,
     ratio: float,
     on_probation: bool,
 ) -> Explanation:
     """A host's own program: there is no version, so the app's least average is used instead."""
     rules = app.rules
-    used = record.pfc
-    least, host_avg = app.min_avg_pfc, used.avg and used.avg * ratio
+    least, host_avg = app.min_avg_pfc, used.avg
     if least is None or used.n < rules.min_host_samples or not host_avg or on_probation:
         return default_claim(ClaimRule.ANONYMOUS_DEFAULT, app, workunit, result, raw, on_probation)
     host_scale = least / host_avg
@@ -215,15 +224,21 @@ def _anonymous(
 
 
 def _capped_at_default(
-    rule: ClaimRule, app: AppFacts, workunit: WorkunitFacts, result: ResultFacts, claim: Explanation
+    rule: ClaimRule,
+    app: AppFacts,
+    workunit: WorkunitFacts,
+    result: ResultFacts,
+    claim: Explanation,
+    is_other_peak: bool = False,
 ) -> Explanation:
     """The claim, which is approximate, or the default by this rule if that is less: nothing has normalised it by host.
 
     A run time longer than the job was out gives no sample, so nothing ever would. A host's first jobs are not
-    normalised yet, and whoever exaggerates may leave for a new record after them.
+    normalised yet, and whoever exaggerates may leave for a new record after them. The first at another peak claim the
+    default in any case: that is what the host's jobs claimed on average before.
     """
     claim.is_approximate = True
-    if not (claim.claimed_pfc or 0.0) > default_pfc(app, workunit):
+    if not is_other_peak and not (claim.claimed_pfc or 0.0) > default_pfc(app, workunit):
         return claim
     lower = default_claim(rule, app, workunit, result, claim.raw_pfc, claim.on_probation)
     lower.elapsed_secs = claim.elapsed_secs
@@ -238,6 +253,8 @@ def add_published_samples(app: AppFacts, workunit: WorkunitFacts, result: Result
     check failed, they are impossible or zero, or the run time was cut; nor if the project calls it an outlier. A job of
     devices of unknown speed gives samples of its times only.
     """
+    if result.host_version is not None:
+        count_lead(result.host_version, claim, workunit, app.rules)
     if result.is_runtime_outlier and app.rules.skips_runtime_outliers:
         return
     elapsed = _whole_elapsed_secs(app, result)

@@ -193,7 +193,7 @@ def _no_advice(stored: Mapping[str, Any]) -> str:
         return gettext("No setting of the client would change that.")
     text = ngettext(
         "%(number)s change was tried. It does not clearly help, or makes something else worse.",
-        "%(number)s changes were tried. Each of them does not clearly help, or makes something else worse.",
+        "%(number)s changes were tried. None clearly helps without making something else worse.",
         number,
     )
     return text % {"number": number}

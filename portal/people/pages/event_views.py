@@ -10,9 +10,9 @@ from django.shortcuts import render
 from django.utils.translation import gettext
 from django.views.decorators.http import require_safe
 
+from portal.languages.sentences import sentence
 from portal.models import SecurityEvent, User
 from portal.people.access import signed_in
-from portal.people.event_texts import detail_text
 from portal.people.security_events import EVENTS_KEPT, of_account
 
 EVENTS_SHOWN: Final = 100
@@ -36,4 +36,4 @@ def events(request: HttpRequest) -> HttpResponse:
 
 def _lines(user: User, kinds_of_failure: bool) -> list[tuple[SecurityEvent, str]]:
     """Events, each with its detail in the reader's language."""
-    return [(event, detail_text(event)) for event in of_account(user, kinds_of_failure, EVENTS_SHOWN)]
+    return [(event, sentence(event.detail)) for event in of_account(user, kinds_of_failure, EVENTS_SHOWN)]

@@ -96,8 +96,8 @@ class ChangePasswordForm(SiteLabels, allauth_forms.ChangePasswordForm):
         initial=True,
         help_text=_(
             "Anybody who knew the old password could have created some. You then have to attach each of your computers "
-            "again, and a change of your e-mail address that is not yet confirmed is cancelled. Clear the tick if "
-            "nobody else knew it."
+            "again, and a change of your e-mail address that is not yet confirmed is cancelled. Uncheck the "
+            "box if nobody else knew it."
         ),
     )
 

@@ -252,7 +252,7 @@ def test_a_copy_whose_worker_was_killed_is_made_by_another(alice: User, browser:
     assert queue._take(timezone.now() - queue.LOST_AFTER - dt.timedelta(seconds=1))
     DataCopy.objects.update(state="working", percent=42)
     assert "being made" in Page(browser.get(DATA).content.decode()).words
-    queue.look_after(timezone.now())
+    queue.requeue_lost(timezone.now())
     tasks.look_after_copies()
     assert queue.carry_out_next() and not queue.carry_out_next()
     copy.refresh_from_db()
@@ -265,9 +265,9 @@ def test_a_copy_that_was_given_up_has_failed_for_good(alice: User, browser: Clie
     DataCopy.objects.update(state="working")
     for _ in range(queue.MAX_TRIES):
         RequestedWork.objects.update(started_at=timezone.now() - dt.timedelta(hours=1), ntries=F("ntries") + 1)
-        queue.look_after(timezone.now())
+        queue.requeue_lost(timezone.now())
     tasks.look_after_copies()
-    queue.look_after(timezone.now() + dt.timedelta(days=2))
+    queue.requeue_lost(timezone.now() + dt.timedelta(days=2))
     assert not RequestedWork.objects.exists()
     tasks.look_after_copies()
     assert not queue.carry_out_next()
@@ -281,7 +281,7 @@ def test_a_lost_worker_does_not_block_the_next_copy(browser: Client, alice: User
     DataCopy.objects.update(state="working")
     for _ in range(queue.MAX_TRIES):
         RequestedWork.objects.update(started_at=timezone.now() - dt.timedelta(hours=1), ntries=F("ntries") + 1)
-        queue.look_after(timezone.now())
+        queue.requeue_lost(timezone.now())
     assert "could not be made" in Page(browser.get(DATA).content.decode()).words
     again, is_new = copies.ask_copy(alice)
     assert is_new and again != copy

@@ -5,24 +5,26 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accounting.engine.granted import Kept, Said, after
+from accounting.engine.granted import ReportedCredit, StoredCredit, apply
 
 DAY = 86_400
 MADE = 5 * DAY
 
 
-def read(*said: Said, read_since: int | None = 0, known_since: int = 0) -> tuple[Kept | None, list[int]]:
+def read(
+    *said: ReportedCredit, read_since: int | None = 0, known_since: int = 0
+) -> tuple[StoredCredit | None, list[int]]:
     """What is kept after these exports, and what each granted."""
-    kept: Kept | None = None
+    kept: StoredCredit | None = None
     grants = []
     for each in said:
-        kept, grant = after(kept, each, read_since=read_since, known_since=known_since)
+        kept, grant = apply(kept, each, read_since=read_since, known_since=known_since)
         grants.append(grant)
     return kept, grants
 
 
-def said(total: int, day: int, made_at: int = MADE) -> Said:
-    return Said(total, made_at, day * DAY)
+def said(total: int, day: int, made_at: int = MADE) -> ReportedCredit:
+    return ReportedCredit(total, made_at, day * DAY)
 
 
 def test_what_was_granted_before_the_first_export_is_no_days() -> None:
@@ -34,7 +36,7 @@ def test_what_was_granted_before_the_first_export_is_no_days() -> None:
 
 def test_all_of_a_record_that_is_younger_than_our_reading_was_granted_since() -> None:
     kept, grants = read(said(100, 10), said(130, 11), read_since=MADE, known_since=MADE)
-    assert grants == [100, 30] and kept == Kept(130, 130, 130, MADE, 11 * DAY)
+    assert grants == [100, 30] and kept == StoredCredit(130, 130, 130, MADE, 11 * DAY)
 
 
 def test_what_was_taken_back_grants_nothing_until_it_is_there_again() -> None:
@@ -73,13 +75,15 @@ exports = st.lists(st.builds(said, st.integers(0, 1000), st.integers(6, 40)), ma
 
 
 @given(exports, st.none() | st.just(0))
-def test_grants_add_up_to_what_the_total_grew_and_repeating_adds_nothing(told: list[Said], since: int | None) -> None:
+def test_grants_add_up_to_what_the_total_grew_and_repeating_adds_nothing(
+    told: list[ReportedCredit], since: int | None
+) -> None:
     kept, grants = read(*told, read_since=since)
     assert all(grant >= 0 for grant in grants)
     if kept is not None:
         assert kept.counted == sum(grants) <= kept.highest
         assert kept.highest - kept.counted == (told[0].total if since is None else 0)
-        assert after(kept, said(kept.total, kept.as_of // DAY), read_since=since, known_since=0) == (kept, 0)
+        assert apply(kept, said(kept.total, kept.as_of // DAY), read_since=since, known_since=0) == (kept, 0)
 
 
 @given(st.lists(st.integers(0, 1000), min_size=1, max_size=10), st.data())

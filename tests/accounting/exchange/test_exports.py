@@ -184,7 +184,7 @@ def test_a_file_that_was_given_up_has_failed_and_can_be_asked_for_again(signed_i
     DataCopy.objects.update(state="working")
     for _ in range(queue.MAX_TRIES):
         RequestedWork.objects.update(started_at=timezone.now() - dt.timedelta(hours=1), ntries=F("ntries") + 1)
-        queue.look_after(timezone.now())
+        queue.requeue_lost(timezone.now())
     assert "could not be made" in page(signed_in).words
     tasks.look_after_copies()
     assert DataCopy.objects.get().state == DataCopy.State.FAILED

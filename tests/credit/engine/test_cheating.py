@@ -50,8 +50,8 @@ def test_a_host_that_exaggerates_from_its_start_has_a_factor_after_ten_jobs(rule
     assert credits[10:] == [pytest.approx(1)] * 490
 
 
-def test_a_host_that_turns_to_exaggerating_falls_back_to_its_honest_credit() -> None:
-    host, ran, facts = record(10, 1.0), settled(), app(min_avg_pfc=1.0)
+def test_to_the_letter_a_host_that_turns_to_exaggerating_falls_back_to_its_honest_credit() -> None:
+    host, ran, facts = record(10, 1.0), settled(), app(Rules.letter(), min_avg_pfc=1.0)
     credits = [credit(facts, host, ran, 10 * EST) for _ in range(500)]
     assert credits[0] == pytest.approx(10)
     assert credits == sorted(credits, reverse=True)

@@ -1,21 +1,25 @@
-"""A computer whose reported peak speed changes: its averages follow, and run times alone decide its credit."""
+"""A computer whose reported peak speed changes: what its averages were made of no longer holds."""
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
+from math import nan
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import pytest
 
-from credit.engine.averages import Average
-from credit.engine.facts import AppFacts
+from credit.engine.averages import Average, AverageWithVariance
+from credit.engine.explanation import ClaimRule
+from credit.engine.facts import AppFacts, HostVersionFacts
 from credit.engine.rules import Rules, credit_of
 from tests.support.credit_engine_facts import NOW, about, app, decide, record, result, version, workunit
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "credit"
 PEAK = 1e9
+USUAL = credit_of(1e12)
 
 
 def replay(name: str, facts: AppFacts, average: float, scale: float, case: str = "") -> Iterator[float]:
@@ -27,10 +31,8 @@ def replay(name: str, facts: AppFacts, average: float, scale: float, case: str =
                 continue
             est = float(row["fpops_est"])
             job = workunit(fpops_est=est, fpops_bound=100 * est)
-            given = result(
-                host, version(100_000, average, scale), float(row["elapsed_secs"]),
-                peak_flops=float(row["peak_flops"]), ninstances=1.0,
-            )  # fmt: skip
+            secs, peak = float(row["elapsed_secs"]), float(row["peak_flops"])
+            given = result(host, version(100_000, average, scale), secs, peak_flops=peak)
             yield decide(facts, given, job=job).grant.credit / credit_of((facts.min_avg_pfc or 1.0) * est)
 
 
@@ -54,76 +56,91 @@ def test_an_update_that_doubles_or_halves_a_gpus_peak_changes_no_credit(case: st
     assert 0.95 < fmean(credits[100:200]) / fmean(credits[10:100]) < 1.05
 
 
-def test_all_averages_of_pfc_follow_the_peak() -> None:
-    host = record(100, 1.0, recent_pfc=Average(3, 2.0), waiting_pfc=Average(4, 0.5), instance_flops=PEAK)
-    claim = decide(
-        app(min_avg_pfc=1.0), result(host, version(999, 1.0, 1.0), peak_flops=3 * PEAK, ninstances=1.0)
-    ).claims[0]
-    # Read at three times the peak: a job of 3 for a host of 3
-    assert (claim.host_pfc_avg, claim.claimed_pfc) == (about(3.0), about(1e12))
-    assert host.pfc.avg == about(3.0)
-    # The recent ones begin to wait, as none did yet; the sample is the first recent one.
-    assert (host.waiting_pfc.avg, host.recent_pfc.avg) == (about(6.0), about(3.0))
-    assert host.instance_flops == 3 * PEAK
+def settled(**fields: Any) -> HostVersionFacts:
+    """A record of a hundred samples of an average of 1, at ``PEAK``."""
+    return record(100, 1.0, et=AverageWithVariance(100, 1e-9), peak_flops=PEAK, **fields)
 
 
-def test_more_threads_are_no_faster_processor() -> None:
-    host = record(100, 1.0, instance_flops=PEAK)
-    decide(app(), result(host, version(), 250.0, peak_flops=4 * PEAK, ninstances=4.0))
-    assert (host.pfc.avg, host.instance_flops) == (about(1.0), PEAK)
+def fifty_jobs(host: HostVersionFacts, secs: float, times: float, *, is_anonymous: bool = False) -> float:
+    """The mean credit of the next jobs, of a usual job's, at so many times the peak."""
+    facts, job = app(min_avg_pfc=1.0), workunit(fpops_bound=1e15)
+    credits = []
+    for _ in range(50):
+        version_ = None if is_anonymous else version(100_000, 1.0, 1.0)
+        given = result(host, version_, secs, peak_flops=times * PEAK, is_anonymous=is_anonymous)
+        credits.append(decide(facts, given, job=job).grant.credit / USUAL)
+    return fmean(credits)
 
 
-@pytest.mark.parametrize("fields", [{}, {"ninstances": 0.0}, {"ninstances": 1.0, "peak_flops": 0.0}])
-def test_what_is_not_known_changes_no_average(fields: dict[str, float]) -> None:
-    host = record(100, 1.0, instance_flops=PEAK / 8)
-    decide(app(), result(host, version(), **fields))
-    assert host.pfc.avg == about(1.0)
-    assert host.instance_flops == PEAK / 8
+@pytest.mark.parametrize("is_anonymous", [False, True])
+@pytest.mark.parametrize(
+    ("secs", "times"),
+    [
+        (1e3, 10.0),  # ten times the processors, or the benchmark, in the same time
+        (1e2, 10.0),  # ten times as many that do a job in a tenth of the time
+        (2e2, 10.0),  # half as efficient on ten times as many
+        (1e4, 0.1),  # a tenth of the processors
+        (1e3, 0.5),  # a driver that reports half of the speed
+        (1e3, 1.04),  # the next benchmark
+    ],
+)
+def test_other_processors_change_no_credit(secs: float, times: float, is_anonymous: bool) -> None:
+    """Ten default claims, and then a factor of its own samples; a little change moves the average at once."""
+    assert fifty_jobs(settled(), secs, times, is_anonymous=is_anonymous) == about(1.0, rel=1e-3)
+
+
+def test_replicas_at_another_peak_set_no_others_credit() -> None:
+    cheat, honest = settled(), settled()
+    used = version(100_000, 1.0, 1.0)
+    given = decide(app(min_avg_pfc=1.0), result(cheat, used, peak_flops=10 * PEAK), result(honest, used, 1100.0))
+    assert [claim.is_approximate for claim in given.claims] == [True, False]
+    assert given.grant.credit == about(1.1 * USUAL)
+
+
+def test_an_average_of_pfc_begins_again_at_another_peak() -> None:
+    host = settled(recent_pfc=Average(3, 2.0), waiting_pfc=Average(4, 0.5))
+    facts = app(min_avg_pfc=2.0)
+    [claim] = decide(facts, result(host, version(999, 1.0, 2.0), 500.0, peak_flops=3 * PEAK)).claims
+    assert (claim.claim_rule, claim.claimed_pfc) == (ClaimRule.FIRST_JOBS, about(2e12))
+    assert (host.pfc, host.peak_flops) == (Average(1, about(1.5)), 3 * PEAK)
+    # These limit a factor above 1, and are read at three times the peak. The recent ones begin to wait, as none did.
+    assert (host.waiting_pfc.avg, host.recent_pfc.avg) == (about(6.0), about(1.5))
+
+
+def test_a_little_change_moves_all_averages() -> None:
+    host = settled(clean_pfc=Average(50, 0.5))
+    [claim] = decide(app(min_avg_pfc=1.0), result(host, version(999, 1.0, 1.0), peak_flops=1.02 * PEAK)).claims
+    assert (claim.host_pfc_avg, claim.claimed_pfc) == (about(1.02), about(1e12))
+    assert (host.pfc.n, host.pfc.avg, host.clean_pfc.avg) == (101, about(1.02), about(0.51))
+
+
+def test_a_new_computers_first_jobs_claim_less_than_the_default_if_they_took_less() -> None:
+    claims = [decide(app(min_avg_pfc=1.0), result(record(), version(999, 1.0, 1.0), 500.0)).claims[0] for _ in "ab"]
+    assert {claim.claim_rule for claim in claims} == {ClaimRule.VERSION_ONLY}
+    assert claims[0].claimed_pfc == about(5e11)
+
+
+@pytest.mark.parametrize("peak", [0.0, nan, 1e-50, 1e50])
+def test_a_peak_that_is_not_known_changes_no_average(peak: float) -> None:
+    host = settled()
+    decide(app(), result(host, version(), peak_flops=peak))
+    assert (host.pfc.n >= 100, host.pfc.avg, host.peak_flops) == (True, about(1.0, abs=0.011), PEAK)
 
 
 @pytest.mark.parametrize("rules", [Rules.letter(), Rules.deployed()])
 def test_other_rule_sets_know_no_peak(rules: Rules) -> None:
     host = record(100, 1.0)
-    decide(app(rules), result(host, version(999, 1.0, 1.0), peak_flops=3 * PEAK, ninstances=1.0), now=NOW)
-    assert host.instance_flops is None
+    decide(app(rules), result(host, version(999, 1.0, 1.0), peak_flops=3 * PEAK), now=NOW)
+    assert (host.peak_flops, host.pfc.n) == (None, 101)
 
 
-@pytest.mark.parametrize("is_anonymous", [False, True])
-@pytest.mark.parametrize("which", ["processors", "run time"])
-def test_more_processors_in_the_same_time_gain_as_much_as_a_longer_run_time_and_no_more(
-    which: str, is_anonymous: bool
-) -> None:
-    """The limits that the explanation states: 10 / (10 - 9 * 0.99^n), n from 0 to 49, is 4.1 on average."""
-    host = record(100, 1.0, instance_flops=PEAK)
-    facts = app(min_avg_pfc=1.0)
-    job = workunit(fpops_est=1e12, fpops_bound=1e14)
-    secs, ncpus = (1e3, 10.0) if which == "processors" else (1e4, 1.0)
-    credits = []
-    for _ in range(50):
-        used = None if is_anonymous else version(100_000, 1.0, 1.0)
-        given = result(host, used, secs, peak_flops=ncpus * PEAK, ninstances=ncpus, is_anonymous=is_anonymous)
-        credits.append(decide(facts, given, job=job).grant.credit / credit_of(1e12))
-    assert 4.0 < fmean(credits) < 4.2
-
-
-@pytest.mark.parametrize("ninstances", [0.0, 5e-324, 1e-280, 65_535.0, float("nan"), float("inf")])
+@pytest.mark.parametrize("peak", [5e-324, 1e-280, 1e40, float("nan"), float("inf")])
 @pytest.mark.parametrize("check", [False, True])
-def test_no_number_of_processors_makes_an_average_overflow_or_stops_a_pass(ninstances: float, check: bool) -> None:
-    host = record(100, 1e149, clean_pfc=Average(100, 1e-100), instance_flops=PEAK)
+def test_no_peak_makes_an_average_overflow_or_stops_a_pass(peak: float, check: bool) -> None:
+    host = record(100, 1e149, clean_pfc=Average(100, 1e-100), peak_flops=PEAK)
     facts = app(min_avg_pfc=1.0, host_scale_check=check)
-    for number in (ninstances, 1.0, ninstances, 1.0):
-        decide(facts, result(host, version(999, 1.0, 1.0), peak_flops=PEAK, ninstances=number))
+    for number in (peak, 1.0, peak, 1.0):
+        decide(facts, result(host, version(999, 1.0, 1.0), peak_flops=number))
         assert 0 <= (host.pfc.avg or 0.0) < 1e300
         assert 0 < (host.clean_pfc.avg or 0.0) < 1e300
-        assert 0 < (host.instance_flops or 0.0) < 1e300
-
-
-def test_rare_claims_of_many_processors_count_no_more_than_their_samples() -> None:
-    host = record(100, 1.0, instance_flops=PEAK)
-    credits = []
-    for number in range(2_000):
-        ncpus = 64.0 if number % 50 == 49 else 1.0
-        given = result(host, version(100_000, 1.0, 1.0), 1e3, peak_flops=ncpus * PEAK, ninstances=ncpus)
-        job = workunit(fpops_est=1e12, fpops_bound=1e15)
-        credits.append(decide(app(min_avg_pfc=1.0), given, job=job).grant.credit / credit_of(1e12))
-    assert fmean(credits) < 1.02
+        assert 0 < (host.peak_flops or 0.0) < 1e300

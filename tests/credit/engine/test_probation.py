@@ -232,16 +232,16 @@ def test_a_single_result_of_a_host_on_probation_has_to_be_confirmed_where_probat
     facts = AppFacts(1, RULES, host_scale_check=True)
     record = settled_record(clean=2.0)
     record.failing_share = 0.05
-    assert not needs_confirmation(facts, 2.0, 1.0, record, None, NOW)
+    assert not needs_confirmation(facts, 2.0, record, record.pfc, None, NOW)
     count_error(record, NOW, WEEK, RULES)
-    assert needs_confirmation(facts, 2.0, 1.0, record, None, NOW)
-    assert not needs_confirmation(AppFacts(1, RULES), 2.0, 1.0, record, None, NOW)
-    assert not needs_confirmation(AppFacts(1, LETTER, host_scale_check=True), 2.0, 1.0, record, None, NOW)
+    assert needs_confirmation(facts, 2.0, record, record.pfc, None, NOW)
+    assert not needs_confirmation(AppFacts(1, RULES), 2.0, record, record.pfc, None, NOW)
+    assert not needs_confirmation(AppFacts(1, LETTER, host_scale_check=True), 2.0, record, record.pfc, None, NOW)
 
 
 def test_so_has_one_of_a_host_of_which_too_little_is_known() -> None:
     record = HostVersionFacts(Average(50, 2.0), clean_pfc=Average(9, 2.0), **SETTLED)
-    assert needs_confirmation(AppFacts(1, RULES, host_scale_check=True), 2.0, 1.0, record, None, NOW)
+    assert needs_confirmation(AppFacts(1, RULES, host_scale_check=True), 2.0, record, record.pfc, None, NOW)
 
 
 @pytest.mark.parametrize(
@@ -318,14 +318,14 @@ def test_a_trusted_host_that_begins_to_make_up_outputs_is_found() -> None:
 
 @pytest.mark.parametrize(("sample", "odd"), [(0.19, True), (0.21, False), (2.0, False), (19.9, False), (20.1, True)])
 def test_a_sample_ten_times_off_the_hosts_or_the_versions_average_is_odd(sample: float, odd: bool) -> None:
-    host = HostVersionFacts(Average(10, 2.0))
-    assert is_odd(sample, 1.0, host, None, RULES) is odd
-    assert is_odd(sample, 1.0, None, Average(100, 2.0), RULES) is odd
-    assert is_odd(sample, 1.0, host, Average(100, 50.0), RULES) is (odd or sample < 5)
-    assert is_odd(nan, 1.0, host, None, RULES)
+    host = Average(10, 2.0)
+    assert is_odd(sample, host, None, RULES) is odd
+    assert is_odd(sample, None, Average(100, 2.0), RULES) is odd
+    assert is_odd(sample, host, Average(100, 50.0), RULES) is (odd or sample < 5)
+    assert is_odd(nan, host, None, RULES)
     # Too few samples, or rules that do not look again
-    assert not is_odd(sample, 1.0, HostVersionFacts(Average(9, 2.0)), Average(99, 2.0), RULES)
-    assert not is_odd(sample, 1.0, host, None, LETTER)
+    assert not is_odd(sample, Average(9, 2.0), Average(99, 2.0), RULES)
+    assert not is_odd(sample, host, None, LETTER)
 
 
 def test_the_quota_starts_at_the_apps_times_the_instances() -> None:

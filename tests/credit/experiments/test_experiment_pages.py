@@ -435,7 +435,7 @@ def test_one_whose_worker_was_lost_begins_again(alice: User) -> None:
     kept = asked(alice)
     CreditExperiment.objects.filter(pk=kept.pk).update(progress=0.5)
     RequestedWork.objects.update(started_at=timezone.now() - queue.LOST_AFTER * 2, ntries=1)
-    queue.look_after(timezone.now())
+    queue.requeue_lost(timezone.now())
     assert queue.carry_out_next()
     kept.refresh_from_db()
     assert kept.results is not None and kept.progress == 1.0

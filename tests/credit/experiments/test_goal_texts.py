@@ -6,10 +6,10 @@ import pytest
 from django.utils.translation import override
 
 from credit.experiments import texts
+from credit.experiments.texts import translated
 from credit.laboratory.experiment import Variant
 from credit.laboratory.goals import _PICKING, WAYS
 from credit.laboratory.parameters import CHEATS, PARAMETERS
-from portal.languages.stored import translated
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from credit.laboratory.collusion import Group, bound, collude
+from credit.laboratory.collusion import Group, bound, collude, honest_pairs
 
 
 @pytest.mark.parametrize(("ncolluders", "nhosts"), [(2, 100), (5, 100), (20, 100), (20, 400)])
@@ -34,3 +34,10 @@ def test_pairs_that_are_believed_no_more_lose_what_they_had_even_then() -> None:
 def test_the_same_seed_gives_the_same_gain() -> None:
     group = Group(5, 100)
     assert collude(group, 7) == collude(group, 7) != collude(group, 8)
+
+
+def test_honest_pairs_are_rarely_listed_and_hardly_ever_have_to_wait_for_a_third() -> None:
+    """Thirty lists of a hundred computers that ask at the same time each day, some for twenty times as many jobs."""
+    listed = honest_pairs(100, 30, 1)
+    assert listed.nlisted <= 3
+    assert listed.nbelow == 0

@@ -72,7 +72,7 @@ records = st.builds(
     scale_probation=st.booleans(),
     host_scale_time=st.one_of(st.none(), st.just(NOW - WEEK), st.just(NOW + WEEK)),
     consecutive_valid=st.integers(0, 20),
-    instance_flops=st.one_of(st.none(), st.floats(1e-9, 1e27)),
+    peak_flops=st.one_of(st.none(), st.floats(1e-9, 1e27)),
 )
 versions = st.builds(VersionFacts, st.just(1), averages(), st.one_of(st.none(), st.floats(1e-6, 1e29)))
 results = st.builds(
@@ -89,7 +89,6 @@ results = st.builds(
     p_fpops=wild,
     fpops_cumulative=wild,
     fpops_per_cpu_sec=wild,
-    ninstances=wild,
 )
 
 
@@ -286,14 +285,14 @@ def test_stored_rule_numbers_never_change() -> None:
         "RUN_TIME": 33,
         "ASSIGNED": 34,
     }
-    assert [rule.value for rule in GrantRule] == [*range(1, 9), 10, 11, 9]
+    assert [rule.value for rule in GrantRule] == [*range(1, 9), 10, 11, 12, 9]
 
 
 def test_the_explanations_fields_are_columns_of_the_result() -> None:
     from credit.models import Result
 
     columns = {field.name for field in Result._meta.get_fields()}
-    assert {field.name for field in fields(Explanation)} - {"elapsed_secs", "fails_often"} <= columns
+    assert {field.name for field in fields(Explanation)} - {"elapsed_secs", "fails_often", "room_jobs"} <= columns
     assert "grant_rule" in columns
 
 

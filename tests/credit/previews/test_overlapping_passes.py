@@ -26,13 +26,13 @@ def logged(number: int, version_n: int, version_avg: float, record_n: int = 0, *
         **{"id": 3, "host": 5, "version": 7, "type": 1, "pfc_n": record_n, "pfc_avg": SAMPLE if record_n else nan},
         **{
             name: nan
-            for name in ("clean_avg", "recent_avg", "waiting_avg", "samples_at", "host_scale_at", "instance_flops")
+            for name in ("clean_avg", "recent_avg", "waiting_avg", "samples_at", "host_scale_at", "peak_flops")
         },
         **{"scale_probation": 1.0, **record},
     }.items():
         records[name] = value
     workunits = np.array([(number, EST, 1e15, 1, 1, 86400.0, 0, nan, nan)], WORKUNITS)
-    numbers = (SECS, PEAK, 0.0, 9000.0, SECS, 4e9, nan, nan, 0.0, 0.0, 27.8, nan, nan)
+    numbers = (SECS, PEAK, 0.0, 9000.0, SECS, 4e9, nan, nan, 0.0, 0.0, 27.8, nan)
     results = np.array([(number, 0, 0, 7, 1, 0, 0, *numbers)], RESULTS)
     return PassFacts(10_000.0 + number, False, None, versions, records, workunits, results)
 

@@ -7,19 +7,22 @@ from functools import partial
 from typing import Any
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import F
 
 from credit.models import (
     App,
     AppVersion,
+    Comparison,
     CreditSystem,
     HostAppVersion,
     ReplicaRule,
+    Result,
     RuleSet,
     VersionAverage,
 )
 from credit.previews.replay import Outcome
+from credit.validator.comparison import Delivered, Fit
 from tests.support.preview_site import make_site, same
 
 pytestmark = pytest.mark.django_db
@@ -69,10 +72,40 @@ def test_a_preview_grants_what_the_validator_grants_of_the_same_reports_under_th
 
 def reset(version: AppVersion) -> None:
     AppVersion.objects.filter(pk=version.pk).update(pfc_n=0, pfc_avg=None, pfc_scale=None, is_counted=False)
-    averages: dict[str, Any] = {}
+    averages: dict[str, Any] = {"et_n": 0, "et_avg": None, "et_var": None, "et_q": 0, "lead_jobs": 0}
     for name in ("pfc", "clean_pfc", "recent_pfc", "waiting_pfc"):
         averages |= {f"{name}_n": 0, f"{name}_avg": None}
-    HostAppVersion.objects.filter(app_version=version).update(samples_at=None, **averages)
+    HostAppVersion.objects.filter(app_version=version).update(samples_at=None, peak_flops=None, **averages)
+
+
+def by_run_time(first: Delivered, second: Delivered) -> bool | Fit:
+    """Outputs agree if they are equal; a result is worth something of its own, the same whenever the site works."""
+    if first is not second:
+        return first.digest == second.digest
+    return Fit(credit=1 + (Result.objects.get(pk=first.result_id).elapsed_secs or 0.0) % 50)
+
+
+@pytest.mark.usefixtures("registered_functions")
+def test_credit_that_is_given_with_jobs_or_assigned_to_outputs_is_replayed_as_granted() -> None:
+    site = make_site(1, comparison=Comparison.CUSTOM, comparison_function=f"{__name__}.{by_run_time.__name__}")
+    with connection.cursor() as cursor:
+        # As a submission gives it, a different one to each job.
+        cursor.execute("""
+            CREATE FUNCTION pg_temp.give() RETURNS trigger LANGUAGE plpgsql
+                AS $$ BEGIN NEW.credit = NEW.fpops_est / 1e12; RETURN NEW; END $$;
+            CREATE TRIGGER give BEFORE INSERT ON credit_workunit FOR EACH ROW EXECUTE FUNCTION pg_temp.give()""")
+    point = transaction.savepoint()
+    first = site.work()
+    systems = CreditSystem.GIVEN, CreditSystem.ASSIGNED
+    previews = [site.replay(app={"credit_system": [site.app.credit_system, system]})[0] for system in systems]
+    for number, (system, outcomes) in enumerate(zip(systems, previews, strict=True)):
+        transaction.savepoint_rollback(point)
+        point = transaction.savepoint()
+        App.objects.filter(pk=site.app.pk).update(credit_system=system)
+        second = site.work()
+        assert min(second) > 0
+        assert len(set(second)) > 1
+        compare(number, outcomes, first, second)
 
 
 def test_single_results_that_would_wait_are_those_that_the_validator_lets_wait() -> None:

@@ -8,7 +8,8 @@ from itertools import combinations
 import pytest
 from pytest_django import Settings
 
-from credit.models import App, AppVersion, ConfirmingPair, UserCredit, ValidateState, Workunit
+from credit.engine.explanation import GrantRule
+from credit.models import App, AppVersion, ConfirmingPair, Outcome, UserCredit, ValidateState, Workunit
 from credit.statistics import pairs
 from portal.models import Host
 from scheduler.lifecycle import transitioner
@@ -113,11 +114,36 @@ def test_what_a_pair_agrees_on_is_paid_when_a_third_agrees(
     workunit.refresh_from_db()
     assert (workunit.min_quorum, workunit.target_nresults, workunit.results.count()) == (3, 3, 3)
     workunit.results.filter(host=None).delete()
+    assert validate(app).nworkunits == 0
     report(workunit, version, third, output_digest=output)
-    Workunit.objects.filter(pk=workunit.pk).update(need_validate=True)
+    Workunit.objects.filter(pk=workunit.pk).update(transition_at=LATER)
+    transitioner.run(LATER)
     assert validate(app).nvalid == nvalid
     assert UserCredit.objects.filter(total_credit__gt=0).count() == nvalid
     assert differences() == []
+
+
+def test_a_pair_that_nobody_confirms_in_time_gets_the_smaller_claim(
+    app: App, version: AppVersion, settings: Settings
+) -> None:
+    one, other = volunteers(2)
+    listed(app, one, other)
+    workunit = done(app, version, one)
+    report(workunit, version, other, elapsed_secs=2000.0)
+    Workunit.objects.update(min_quorum=2, target_nresults=2)
+    validate(app)
+    transitioner.run(LATER)
+    late = LATER + settings.PAIR_WAIT
+    assert validate(app, late - dt.timedelta(seconds=1)).nworkunits == 0
+    assert validate(app, late).nvalid == 2
+    rows = workunit.results.exclude(granted_credit=None)
+    assert {row.grant_rule for row in rows} == {GrantRule.UNCONFIRMED_PAIR}
+    # 2,000 s at 4 GFLOPS, without any factor yet
+    assert [row.granted_credit for row in rows] == pytest.approx([8e12 * 200 / 86400e9] * 2)
+    assert differences() == []
+    # The third one is not needed any more.
+    transitioner.run(late)
+    assert set(workunit.results.filter(host=None).values_list("outcome", flat=True)) == {Outcome.DIDNT_NEED}
 
 
 def test_others_are_paid_as_ever_and_a_pass_has_as_many_statements(app: App, version: AppVersion) -> None:

@@ -17,6 +17,7 @@ from credit.models import (
     HostAppVersion,
     HostCredit,
     Outcome,
+    PartState,
     Result,
     ResultPart,
     RuleSet,
@@ -29,9 +30,10 @@ from credit.models import (
 from credit.pages.explanation import explain, stored_explanation
 from credit.statistics.facts import workunit_facts
 from credit.validator.partial_grants import grant_part
+from credit.validator.settled_parts import settle_parts
 from portal.models import Host
 from tests.support.credit_engine_facts import recomputed_credit
-from tests.support.credit_factories import NOON, make_result, make_version, make_workunit
+from tests.support.credit_factories import NOON, make_result, make_success, make_version, make_workunit
 from tests.support.validator_runs import LATER, RIGHT, differences, record, validate, volunteers
 
 pytestmark = pytest.mark.django_db
@@ -181,8 +183,8 @@ def test_processors_and_gpus_have_their_own_time(app: App, version: AppVersion, 
 
 
 def test_a_job_of_all_processors_uses_the_time_of_all(app: App, version: AppVersion, host: Host) -> None:
-    Host.objects.update(ncpus=8)
-    first, second = jobs(app, version, host, 2, ninstances=8.0)
+    Host.objects.update(ncpus=4)
+    first, second = jobs(app, version, host, 2, ninstances=4.0)
     assert grant_part(first.pk, 3600.0, NOON) == pytest.approx(100 / 3)
     assert grant_part(second.pk, 3600.0, NOON) == 0
 
@@ -281,3 +283,81 @@ def test_times_that_cannot_be_are_refused(app: App, version: AppVersion, host: H
     for text in ("infinity", "-infinity"):
         with pytest.raises(IntegrityError), transaction.atomic(), connection.cursor() as cursor:
             cursor.execute("UPDATE credit_hostcredit SET cpus_credited_until = %s", [text])
+
+
+# --- processors that nobody has seen, and parts that are not confirmed yet ---
+
+
+def test_processors_that_a_computer_only_claims_earn_as_four(app: App, version: AppVersion, host: Host) -> None:
+    """The case of 68 jobs on "1,024 processors": each names 20 s, and all are given back."""
+    Host.objects.update(ncpus=1024)
+    sent_at = NOON - dt.timedelta(seconds=40)
+    for job in jobs(app, version, host, 68, sent_at=sent_at):
+        grant_part(job.pk, 20.0, NOON)
+    # 4 processors × 40 s at 4e9 FLOPS
+    assert HostCredit.objects.get().total_credit == pytest.approx(4 * 40 * CREDIT_PER_SEC)
+    Result.objects.update(server_state=ServerState.OVER, outcome=Outcome.CLIENT_ERROR)
+    assert settle_parts(LATER).credit_taken_back == pytest.approx(4 * 40 * CREDIT_PER_SEC)
+    assert HostCredit.objects.get().total_credit == UserCredit.objects.get().total_credit == pytest.approx(0)
+    assert set(ResultPart.objects.values_list("state", "settled_at")) == {(PartState.TAKEN_BACK, LATER)}
+    assert differences() == []
+
+
+def test_as_many_processors_count_as_valid_jobs_have_shown_to_run_at_once(
+    app: App, version: AppVersion, host: Host
+) -> None:
+    Host.objects.update(ncpus=1024)
+    in_progress = jobs(app, version, host, 30, sent_at=NOON)
+    for _ in range(10):
+        # Sent together, out for an hour, of which each ran 50 minutes: 10 × 50 / 60 processors at least
+        make_success(make_workunit(app), host, app_version=version, validate_state=ValidateState.VALID)
+    for job in in_progress:
+        grant_part(job.pk, 60.0, NOON + dt.timedelta(seconds=60))
+    assert HostCredit.objects.get().total_credit == pytest.approx(10 * 5 / 6 * 60 * CREDIT_PER_SEC)
+
+
+@pytest.mark.parametrize(
+    ("ending", "state"),
+    [
+        ({"outcome": Outcome.SUCCESS, "validate_state": ValidateState.INIT}, PartState.PROVISIONAL),
+        ({"outcome": Outcome.SUCCESS, "validate_state": ValidateState.VALID}, PartState.CONFIRMED),
+        ({"outcome": Outcome.SUCCESS, "validate_state": ValidateState.INVALID}, PartState.TAKEN_BACK),
+        ({"outcome": Outcome.VALIDATE_ERROR}, PartState.TAKEN_BACK),
+        ({"outcome": Outcome.NO_REPLY}, PartState.TAKEN_BACK),
+    ],
+)
+def test_parts_of_a_record_on_probation_are_settled_when_the_job_has_ended(
+    ending: dict[str, int], state: int, app: App, version: AppVersion, host: Host
+) -> None:
+    job = running(app, version, host)
+    part = grant_part(job.pk, 1000.0, NOON)
+    settle_parts(NOON)
+    assert ResultPart.objects.get().state == PartState.PROVISIONAL
+    Result.objects.update(server_state=ServerState.OVER, received_at=NOON, elapsed_secs=1.0, cpu_secs=1.0, **ending)
+    settle_parts(LATER)
+    settle_parts(LATER)
+    assert ResultPart.objects.get().state == state
+    is_back = state == PartState.TAKEN_BACK
+    assert UserCredit.objects.get().total_credit == pytest.approx(0 if is_back else part)
+    assert UserCredit.objects.get().expavg_credit >= 0
+
+
+def test_a_late_report_brings_what_was_taken_back(app: App, version: AppVersion, host: Host) -> None:
+    job = running(app, version, host)
+    grant_part(job.pk, 1000.0, NOON)
+    Result.objects.update(server_state=ServerState.OVER, outcome=Outcome.NO_REPLY)
+    settle_parts(NOON)
+    assert differences() == []
+    finish(job, 3000.0)
+    assert validate(app).credit == pytest.approx(3000 * CREDIT_PER_SEC)
+    assert UserCredit.objects.get().total_credit == pytest.approx(3000 * CREDIT_PER_SEC)
+    assert differences() == []
+
+
+def test_parts_of_a_computer_off_probation_are_granted_for_good(app: App, version: AppVersion, host: Host) -> None:
+    job = running(app, version, host)
+    HostAppVersion.objects.update(clean_pfc_n=10, clean_pfc_avg=1.2)
+    part = grant_part(job.pk, 1000.0, NOON)
+    Result.objects.update(server_state=ServerState.OVER, outcome=Outcome.CLIENT_ERROR)
+    settle_parts(LATER)
+    assert (ResultPart.objects.get().state, UserCredit.objects.get().total_credit) == (PartState.KEPT, part)

@@ -227,7 +227,7 @@ def test_what_is_not_used_is_listed_with_the_reason() -> None:
     found = read_folder(AT_WORK)
     rows = {(row.file, row.element): (row.count, row.why) for row in found.unused}
     assert rows["client_state.xml", "project/user_name"] == (2, "unused_person")
-    assert rows["client_state.xml", "workunit/rsc_disk_bound"] == (10, "disk space and swapped memory are not emulated")
+    assert rows["client_state.xml", "workunit/rsc_disk_bound"] == (10, "unused_space")
     assert rows["client_state.xml", "client_state/file"][0] == 22
     assert ("cc_config.xml", "cc_config/log_flags") in rows
     used = {"project/resource_share", "result/report_deadline", "active_task_set/active_task/result_name", "app/name"}

@@ -15,6 +15,7 @@ from accounting.models import Project, UserProject
 from credit.models import App, Platform, ProcessorType
 from portal.audit.undo import proposal_of
 from portal.audit.values import lines_of
+from portal.languages.sentences import unpacked
 from portal.models import Change, User
 from scheduler.models import PlanClass
 from tests.support.admin_forms import form_values, post_form
@@ -126,7 +127,7 @@ def test_an_undo_that_the_database_would_refuse_says_why(operator: Client) -> No
     PlanClass.objects.filter(pk=plan_class.pk).update(processor_type=ProcessorType.CPU, gpu_usage=0)
     response = undo(operator, change)
     assert response.status_code == 200
-    assert "These values do not go together" in response.content.decode().replace("these", "These")
+    assert "These values can’t be combined" in response.content.decode().replace("these", "These")
     plan_class.refresh_from_db()
     assert plan_class.avg_ncpus == 1
 
@@ -182,7 +183,7 @@ def test_what_an_operator_does_to_a_volunteers_account_is_kept_without_the_volun
     assert post_form(operator, choice, new_account_key="volunteers_key", resource_share="20").status_code == 302
     change = last_change()
     assert change.changes == {"resource_share": [50.0, 20.0], "account_key": ["(none)", "(not shown)"]}
-    assert change.object_repr == f"account of person {mara.pk} at Rosetta"
+    assert unpacked(change.object_repr) == f"account of person {mara.pk} at Rosetta"
     assert "Undo" not in operator.get(f"/admin/portal/change/{change.pk}/change/").content.decode()
     operator.post(f"/admin/accounting/userproject/{choice.pk}/delete/", {"post": "yes"})
     assert last_change().action == Change.Action.DELETE

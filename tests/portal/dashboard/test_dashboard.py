@@ -13,7 +13,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from portal.dashboard import reads, record, registry
-from portal.dashboard.registry import Figure, Marker, Panel
+from portal.dashboard.registry import Figure, Marker, Part
 from portal.models import OperatingFigure, User
 from portal.ops import heartbeats, metrics
 from tests.support.sessions import sign_in_lately
@@ -124,7 +124,7 @@ def test_a_series_without_a_new_value_is_not_added_to_the_others(db: None, runni
     put("jobs.failed", 40, "exit status 195", 1, now)
     tile = tile_of("jobs.failed", now)
     assert tile.value == 40
-    assert tile.parts == [("exit status 195", 40)]
+    assert tile.parts == [("exit status 195 (a program started by the task failed)", 40)]
 
 
 def test_the_last_day_shows_series_that_have_ended_since(db: None, running: None) -> None:
@@ -229,7 +229,7 @@ def test_markers_are_drawn_and_listed(operators: Client, monkeypatch: pytest.Mon
     put("x.y", 1)
     at = timezone.now() - dt.timedelta(hours=1)
     figure = Figure("x.y", "X", markers=lambda since, until: [Marker(at, "probation on", "/admin/credit/app/1/")])
-    monkeypatch.setattr(registry, "panels", lambda: {"services": Panel("Services", [figure])})
+    monkeypatch.setattr(registry, "parts", lambda: [Part("services", [figure])])
     text = page(operators, "/admin/portal/operatingfigure/history/x.y/")
     assert re.search(
         rf'<time[^>]* datetime="{at:%Y-%m-%dT%H:%M}.*</time> <a href="/admin/credit/app/1/">probation on</a>', text

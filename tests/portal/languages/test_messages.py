@@ -109,8 +109,8 @@ def test_a_code_has_one_sentence() -> None:
                 "account_not_asked", why=at_place("a.example.org", Message("fetch_body_limit", limit_nbytes=2097152))
             ),
             "The project could not be asked: a.example.org: sent more than the limit of 2,097,152 bytes.",
-            "Das Projekt konnte nicht abgefragt werden: a.example.org: hat mehr als die erlaubten 2\u202f097\u202f152 "
-            "Bytes geschickt.",
+            "Das Projekt konnte nicht abgefragt werden: a.example.org: hat mehr als die erlaubten "
+            "2\u202f097\u202f152 Bytes gesendet.",
         ),
         # What the project itself says stays as it is.
         (
@@ -141,6 +141,7 @@ def test_what_a_column_cannot_hold_is_cut() -> None:
     assert Message("ask_error", host=["ä" * 300] * 50, words="").to_json() == {"code": "ask_error", "args": {}}
 
 
+@pytest.mark.system
 @pytest.mark.django_db
 def test_a_column_holds_a_message_or_nothing() -> None:
     row = StatisticsImport.objects.create(project=make_project("Alpha"))

@@ -6,53 +6,70 @@ import pytest
 from django.test import Client
 from django.utils.translation import override
 
+from portal.languages.messages import VERBATIM, Message, at_place
+from portal.languages.sentences import packed, sentence, unpacked
 from portal.models import SecurityEvent, User
-from portal.operators.log_texts import LOOKED, SEARCHED, SEARCHED_FOR, helped, log_text
-from portal.people.event_texts import ALL_KEYS, FACTOR_MADE_ANEW, RIGHTS_HELD, detail_text, key_detail
 from portal.people.security_events import Kind, Source, record
 
 
+@pytest.mark.django_db
 @pytest.mark.parametrize(
-    ("kind", "detail", "german"),
+    ("detail", "english", "german"),
     [
-        (Kind.KEY_REVOKED, ALL_KEYS, "alle Schlüssel"),
-        (Kind.RIGHTS_CHANGED, RIGHTS_HELD, "ausgesetzt, weil das Passwort ohne zweiten Faktor zurückgesetzt wurde"),
-        (Kind.RIGHTS_CHANGED, "e-mail address, time zone", "E-Mail-Adresse, Zeitzone"),
-        (Kind.FACTOR_ADDED, FACTOR_MADE_ANEW % {"factor": "Recovery codes"}, "Wiederherstellungscodes, neu erstellt"),
-        (Kind.KEY_MADE, key_detail("3fa8c1", "computer attached"), "3fa8c1…, Computer angebunden"),
+        (Message("event_all_keys"), "all keys", "alle Schlüssel"),
+        (
+            Message("event_changed_fields", fields=[Message("account_email"), Message("account_groups")]),
+            "e-mail address, groups",
+            "E-Mail-Adresse, Gruppen",
+        ),
+        (
+            Message("event_factor_again", factor=Message("factor_recovery_codes")),
+            "Recovery codes, created again",
+            "Wiederherstellungscodes, neu erstellt",
+        ),
+        (
+            Message("event_key", hint="3fa8c1", origin=Message("key_origin_attach")),
+            "3fa8c1…, computer attached",
+            "3fa8c1…, Computer angebunden",
+        ),
         # Words of people stay as they are, even if the site has a text like them.
-        (Kind.TOKEN_MADE, "cobble_1…, all keys", "cobble_1…, all keys"),
-        (Kind.SUPPORT_LOOKED, "all keys", "all keys"),
-        (Kind.LOGIN, "", ""),
+        ("all keys", "all keys", "all keys"),
+        ("", "", ""),
     ],
 )
-def test_the_detail_of_an_event_is_in_the_readers_language(kind: Kind, detail: str, german: str) -> None:
-    event = SecurityEvent(kind=kind, detail=detail)
+def test_the_detail_of_an_event_is_in_the_readers_language(
+    alice: User, detail: Message | str, english: str, german: str
+) -> None:
+    record(alice, Kind.TOKEN_MADE, Source(), detail)
+    stored = SecurityEvent.objects.get().detail
+    assert str(stored or "") == english
     with override("de"):
-        assert detail_text(event) == german
-    with override("en"):
-        assert detail_text(event) == detail
+        assert sentence(stored) == german
 
 
 @pytest.mark.django_db
 def test_the_page_of_events_is_german_for_german_readers(signed_in: Client, alice: User) -> None:
-    record(alice, Kind.KEY_REVOKED, Source(), ALL_KEYS)
+    record(alice, Kind.KEY_REVOKED, Source(), Message("event_all_keys"))
     page = signed_in.get("/account/events/", headers={"accept-language": "de"}).content.decode()
-    assert "alle Schlüssel" in page and ALL_KEYS not in page
+    assert "alle Schlüssel" in page and "all keys" not in page
 
 
 @pytest.mark.parametrize(
     ("stored", "german"),
     [
-        (LOOKED % {"reason": "a number"}, "Konto angesehen: a number"),
+        (packed(Message("support_looked", reason="a number")), "Konto angesehen: a number"),
         (
-            SEARCHED % {"what": SEARCHED_FOR["number"], "count": 3},
+            packed(Message("support_searched", what=Message("searched_number"), count=3)),
             "Gesucht nach: eine Zahl. Gefundene Konten: 3.",
         ),
-        (helped("Block the account", "spam: again"), "Konto sperren: spam: again"),
+        (
+            packed(at_place(Message("support_blocked"), Message(VERBATIM, text="spam: again"))),
+            "Konto sperren: spam: again",
+        ),
         ("something else", "something else"),
+        ('{"code" is not JSON', '{"code" is not JSON'),
     ],
 )
 def test_the_log_of_support_is_in_the_readers_language(stored: str, german: str) -> None:
     with override("de"):
-        assert log_text(stored) == german
+        assert unpacked(stored) == german

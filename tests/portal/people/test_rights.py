@@ -89,7 +89,7 @@ def test_only_superusers_give_roles(helper: User, operator: User, alice: User, c
     assert change(client, alice, groups=str(role.pk)) == 200
     assert change(client, alice, groups=str(role.pk), is_staff="on") == 302
     assert list(alice.groups.all()) == [role]
-    assert "groups" in alice.security_events.get(kind="rights").detail
+    assert "groups" in str(alice.security_events.get(kind="rights").detail)
 
 
 def test_conditions_in_an_address_find_out_no_secret(operator: User, alice: User, client: Client) -> None:

@@ -15,6 +15,7 @@ from django.test import Client
 from django.utils import timezone
 
 from portal import tasks
+from portal.languages.messages import Message
 from portal.models import ClientKey, SecurityEvent, User
 from portal.people import accounts
 from portal.people.api_tokens import issue_token
@@ -72,7 +73,8 @@ def test_what_an_operator_changes_is_noted_as_an_operators(alice: User, operator
     password = {"usable_password": "true", "password1": "tulips in may", "password2": "tulips in may"}
     assert client.post(f"/admin/portal/user/{alice.pk}/password/", password).status_code == 302
     events = SecurityEvent.objects.filter(user=alice).order_by("pk").values_list("kind", "detail", "user_agent")
-    assert list(events) == [("rights", "display name", "an operator"), ("password", "", "an operator")]
+    changed = Message("event_changed_fields", fields=[Message("account_name")])
+    assert list(events) == [("rights", changed, "an operator"), ("password", None, "an operator")]
 
 
 def test_the_page_shows_ones_own_events_and_failures_apart(alice: User, bob: User) -> None:

@@ -18,6 +18,7 @@ from structlog.testing import capture_logs
 
 from accounting.models import DataCopy, Note, Project
 from portal.languages.messages import VERBATIM, Message
+from portal.languages.sentences import unpacked
 from portal.models import AccountBlock, ClientKey, Host, User
 from portal.people.accounts import issue_client_key
 from portal.people.api_tokens import find_valid_token, issue_token
@@ -100,7 +101,10 @@ class TestSearchesAreNoted:
         found(desk, term)
         (row,) = LogEntry.objects.all()
         nfound = int(term == alice.email)
-        assert (row.user, row.change_message) == (supporter, f"Searched for {kind}. Accounts found: {nfound}.")
+        assert (row.user, unpacked(row.change_message)) == (
+            supporter,
+            f"Searched for {kind}. Accounts found: {nfound}.",
+        )
         assert row.object_id is None and term not in row.object_repr
 
     def test_it_is_a_line_of_the_log(self, desk: Client, supporter: User, alice: User) -> None:
@@ -193,7 +197,7 @@ class TestHelp:
         assert "Done: Remove the second factor" in help_with(desk, alice, "remove-factors", "Lost phone, ticket 7")
         assert not Authenticator.objects.exists()
         event = alice.security_events.get(kind="factor_removed")
-        assert (event.detail, event.user_agent) == ("Lost phone, ticket 7", "support")
+        assert (str(event.detail), event.user_agent) == ("Lost phone, ticket 7", "support")
         (message,) = mail.outbox
         assert message.to == [alice.email] and "second factor" in message.subject
         assert "Lost phone, ticket 7" in message.body

@@ -25,7 +25,7 @@ def pieces(alice: User, bob: User, monkeypatch: pytest.MonkeyPatch) -> None:
     now = timezone.now()
     long_ago = now - queue.LOST_AFTER - dt.timedelta(minutes=1)
     RequestedWork.objects.create(user=alice, kind="test", subject=1, started_at=long_ago, ntries=queue.MAX_TRIES)
-    queue.look_after(now)
+    queue.requeue_lost(now)
     queue.ask(alice.pk, "test", [2])
     assert queue.carry_out_next()
     RequestedWork.objects.create(user=alice, kind="test", subject=3, started_at=now, ntries=1)

@@ -202,7 +202,7 @@ def test_what_is_put_back_may_be_taken_at_once(alice: User) -> None:
 def test_what_a_lost_worker_had_comes_again(alice: User, begun: list[int]) -> None:
     running(alice, 1, NOW - queue.LOST_AFTER - dt.timedelta(seconds=1))
     running(alice, 2, NOW - queue.LOST_AFTER + dt.timedelta(seconds=1))
-    queue.look_after(NOW)
+    queue.requeue_lost(NOW)
     while queue.carry_out_next():
         pass
     assert begun == [1]
@@ -221,15 +221,15 @@ def own_queue(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def test_messages_that_no_worker_takes_do_not_pile_up(alice: User, own_queue: str) -> None:
     RequestedWork.objects.bulk_create(RequestedWork(user=alice, kind="test", subject=each) for each in range(40))
     for _ in range(5):
-        queue.look_after(NOW)
+        queue.requeue_lost(NOW)
     assert queue_length(own_queue) == 40
 
 
 def test_what_was_over_a_day_ago_is_forgotten(alice: User) -> None:
     finished(alice, 1, 10)
-    queue.look_after(NOW + dt.timedelta(hours=22))
+    queue.requeue_lost(NOW + dt.timedelta(hours=22))
     assert RequestedWork.objects.count() == 1
-    queue.look_after(NOW + dt.timedelta(hours=24))
+    queue.requeue_lost(NOW + dt.timedelta(hours=24))
     assert RequestedWork.objects.count() == 0
 
 
@@ -266,7 +266,7 @@ def test_no_other_task_waits_for_requested_work(signed_in: Client, tmp_path: Pat
     queue._tell_workers(40)
 
     def all_done() -> bool:
-        # As `look_after` does each minute: the messages above may be too old by then.
+        # As `requeue_lost` does each minute: the messages above may be too old by then.
         queue._tell_workers(1)
         return not Run.objects.exclude(state=RunState.DONE).exists()
 

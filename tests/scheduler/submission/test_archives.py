@@ -65,7 +65,7 @@ def test_a_bomb_is_refused_before_it_is_unpacked() -> None:
     assert bomb.getbuffer().nbytes < 1_000_000
     tracemalloc.start()
     # 9 × 64 MiB
-    assert faults(bomb) == [f"unpacked they have {9 * 2**26} bytes; the limit is {2**29}"]
+    assert faults(bomb) == [f"unpacked they have {9 * 2**26:,} bytes; the limit is {2**29:,}"]
     assert tracemalloc.get_traced_memory()[1] < 10_000_000
     tracemalloc.stop()
     assert "the limit is 67108864" in faults(packed(("in", zeros + b"\0")))[0]

@@ -59,8 +59,8 @@ def test_a_repeated_submission_does_no_harm(app: App, headers: dict[str, str]) -
     ("change", "answer"),
     [
         ({"app": "beta"}, {"app": ["There is no app of this name."]}),
-        ({"jobs": []}, {"jobs": ["a list of 1 to 100000 jobs"]}),
-        ({"jobs": [{"priority": 1e9}]}, {"jobs[0].priority": ["not a whole number from -30000 to 30000"]}),
+        ({"jobs": []}, {"jobs": ["a list of 1 to 100,000 jobs"]}),
+        ({"jobs": [{"priority": 1e9}]}, {"jobs[0].priority": ["not a whole number from -30,000 to 30,000"]}),
         ({"jobs": "many"}, {"jobs": ['Expected a list of items but got type "str".']}),
         ({"defaults": []}, {"defaults": ['Expected a dictionary of items but got type "list".']}),
         ({"request_id": "x" * 65}, {"request_id": ["Ensure this field has no more than 64 characters."]}),

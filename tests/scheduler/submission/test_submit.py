@@ -166,7 +166,7 @@ def test_an_app_that_trusts_reliable_computers_sends_single_results() -> None:
         ({"delay_bound_secs": 0}, "delay_bound_secs", "not a whole number from 1"),
         ({"delay_bound_secs": 1.5}, "delay_bound_secs", "not a whole number from 1"),
         ({"memory_bound_bytes": -1}, "memory_bound_bytes", "not a whole number from 0"),
-        ({"priority": 40_000}, "priority", "not a whole number from -30000"),
+        ({"priority": 40_000}, "priority", "not a whole number from -30,000"),
         ({"credit": -1}, "credit", "not a number from 0 to 1e+15"),
         ({"credit": float("inf")}, "credit", "not a number from 0 to 1e+15"),
         ({"command_line": "a\0b"}, "command_line", "not a line of at most 2000"),
@@ -197,7 +197,7 @@ def test_a_stored_file_that_is_not_there_is_named(app: App) -> None:
 def test_sizes_and_kinds_of_submissions_are_limited(app: App) -> None:
     unusable: list[Any] = [[], {}, None, "jobs", [{}] * 100_001]
     for jobs in unusable:
-        with pytest.raises(JobError, match="jobs: a list of 1 to 100000 jobs"):
+        with pytest.raises(JobError, match="jobs: a list of 1 to 100,000 jobs"):
             send(app, jobs)
     app.is_deprecated = True
     with pytest.raises(JobError, match="alpine takes no more jobs"):

@@ -92,7 +92,7 @@ def fill(store: Store, computers: list[Computer], now_us: int, key_used_at: obje
         workunit = 1000 + number // (1 if number < NJOBS // 2 else 2)
         store.add(
             "workunit", workunit, app_id=1, name=f"work{workunit}", fpops_est=4e10, fpops_bound=4e12,
-            memory_bytes=1e6, disk_bytes=1e6, delay_bound_secs=86_400, min_quorum=2,
+            memory_bytes=1_000_000, disk_bytes=1_000_000, delay_bound_secs=86_400, min_quorum=2,
         )  # fmt: skip
         store.add(
             "result", 5000 + number, workunit_id=workunit, name=f"work{workunit}_{number}", host_id=None, user_id=None,

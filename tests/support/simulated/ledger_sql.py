@@ -50,10 +50,10 @@ class Ledger:
         self._guards = guards
 
     def handles(self, step: Step) -> bool:
-        return step.statement is rpc_sql.READ_BY_KEY or "n_host_id" in step.statement.names
+        return step.statement is rpc_sql.READ or "n_host_id" in step.statement.names
 
     async def handle(self, transaction: Transaction, step: Step) -> list[SqlRow]:
-        if step.statement is rpc_sql.READ_BY_KEY:
+        if step.statement is rpc_sql.READ:
             return self._read(transaction, dict(step.params))
         return await self._write(transaction, dict(step.params), waits=b"SKIP LOCKED" not in step.statement.text)
 
@@ -73,23 +73,40 @@ class Ledger:
     def _account(self, transaction: Transaction, number: int, key: Row, id_: int, host: Row) -> SqlRow:
         ledger = transaction.get("ledger", id_)
         assert ledger is not None
+        no_wishes = dict.fromkeys(
+            ("suspended", "told_suspended", "no_new_work", "excluded", "update_asked", "drop_waiting"), False
+        )
+        ledger_columns = ("reported", "earlier", "handed", "credited", "pending", "dropped", "listed")
         projects = [
-            [project, *(row[name] for name in ("reported", "earlier", "handed", "credited", "pending", "dropped")),
-             row["listed"], False, False, False, False, [], False, False,
-             *(row["state"].get(name) for name in ("troubles", "at", "hostid", "by_owner", "faulty", "unsummed")),
-             row["restart"], row["broken"]]
+            {"project_id": project, "no_rsc": [], "listed_at": row["state"].get("at"), **no_wishes}
+            | {name: row[name] for name in (*ledger_columns, "restart", "broken")}
+            | {name: row["state"].get(name) for name in ("troubles", "hostid", "by_owner", "faulty", "unsummed")}
             for (owner, project), row in transaction.rows("project")
             if owner == id_
-        ]  # fmt: skip
-        return (
-            number, host["owner"], f"user {host['owner']}", f"u{host['owner']}@example.org", id_, host["token"],
-            host["ncpus"], host["p_fpops"], "", json.dumps(host["coprocs"]),
-            host["hardware_digest"].removeprefix("\\x"), "", ledger["last_at_us"], ledger["client_now"],
-            json.dumps(ledger["level"]), ledger["contacts"],
-            host["platform_name"], "[]", ledger["answer_digest"], ledger["answers_logged"], ledger["same_answers"],
-            host["host_cpid"], True, key["id"], id_, key["used_at"], json.dumps(projects) if projects else None,
-            None, None,
-        )  # fmt: skip
+        ]
+        account = {
+            "n": number,
+            "user_id": host["owner"],
+            "user_name": f"user {host['owner']}",
+            "email": f"u{host['owner']}@example.org",
+            "host_id": id_,
+            "p_model": "",
+            "hardware_digest": host["hardware_digest"].removeprefix("\\x"),
+            "venue": "",
+            "platform": host["platform_name"],
+            "excluded_types": [],
+            "cpid": host["host_cpid"],
+            "key_id": key["id"],
+            "key_used_at": None if key["used_at"] is None else key["used_at"].isoformat(),
+            "may_have_keys": True,
+            "projects": projects or None,
+            "choices": None,
+            "settings": None,
+        }
+        account |= {name: host[name] for name in ("token", "ncpus", "p_fpops", "coprocs")}
+        of_ledger = ("last_at_us", "client_now", "level", "contacts", "answer_digest", "answers_logged", "same_answers")
+        account |= {name: ledger[name] for name in of_ledger}
+        return (json.dumps(account),)
 
     async def _write(self, transaction: Transaction, params: dict[str, Any], *, waits: bool) -> list[SqlRow]:
         columns = ("host_id", "contacts", "client_now", "level", "contact", "answer_digest")

@@ -15,6 +15,7 @@ from portal.clients.wants import Row as SqlRow
 from portal.clients.wants import Step
 from scheduler.ready_jobs.sql import BLOCK, LEASE_JOBS
 from scheduler.rpc import sql as rpc_sql
+from scheduler.rpc.rows import ReadRow
 from tests.support.simulated.store import Row, Transaction
 
 LATE = (Outcome.NO_REPLY, Outcome.CLIENT_DETACHED)
@@ -23,6 +24,12 @@ DETAILS = ("fpops_est", "fpops_bound", "memory_bytes", "disk_bytes", "delay_boun
 
 def _secs(moment: str | None) -> float | None:
     return None if moment is None else dt.datetime.fromisoformat(moment).timestamp()
+
+
+def _job(id_: int, row: Row, work: Row) -> Row:
+    details = {"workunit_name": work["name"], "command_line": "", "input_files": [], "output_files": []}
+    facts = {"id": id_, "workunit_id": row["workunit_id"], "app_id": work["app_id"], "name": row["name"]}
+    return facts | {name: work[name] for name in DETAILS} | {"details": details}
 
 
 class Queue:
@@ -38,7 +45,7 @@ class Queue:
 
     async def handle(self, transaction: Transaction, step: Step) -> list[SqlRow]:
         statement, params = step.statement, dict(step.params)
-        if statement is rpc_sql.READ_BY_KEY:
+        if statement is rpc_sql.READ:
             return self._read(transaction, json.loads(params["askers"]))
         if statement is rpc_sql.LOCK:
             await transaction.lock("host", int(params["host_id"]))
@@ -57,22 +64,23 @@ class Queue:
                 for query in json.loads(params["short"])
                 for job in await self._pick(transaction, query, int(params["user_id"]), found)
             ]
-            return [(json.dumps(picked), [len(picked), 0, 0, 0])]
+            waiting = {"njobs": len(picked), "memory": 0, "disk": 0, "deadline": 0}
+            return [(json.dumps({"jobs": picked, "waiting": waiting}),)]
         if statement is rpc_sql.DIAGNOSE:
-            return [([0, 0, 0, 0],)]
+            return [(json.dumps({"njobs": 0, "memory": 0, "disk": 0, "deadline": 0}),)]
         if "app_id_0" in statement.names:
             return await self._pick_all(transaction, params)
         return self._write(transaction, params, only_locked=b"cobblestone.locked" in statement.text)
 
-    def _records(self, transaction: Transaction, host_id: int) -> str:
-        names = ("probation", "host_scale_at", "error_rate", "consecutive_valid", "max_jobs_per_day", "failing_share")
-        return json.dumps(
-            [
-                [id_, *row["key"], 0.0, None, *(row[name] for name in names)]
-                for id_, row in transaction.rows("version")
-                if row["host_id"] == host_id
-            ]
-        )
+    def _records(self, transaction: Transaction, host_id: int) -> list[Row]:
+        names = ("host_scale_at", "error_rate", "consecutive_valid", "max_jobs_per_day", "failing_share")
+        return [
+            dict(zip(("app_id", "version_id", "processor_type"), row["key"], strict=True))
+            | {"id": id_, "et_n": 0, "et_avg": None, "scale_probation": row["probation"]}
+            | {name: row[name] for name in names}
+            for id_, row in transaction.rows("version")
+            if row["host_id"] == host_id
+        ]
 
     def _read(self, transaction: Transaction, askers: list[Row]) -> list[SqlRow]:
         rows = []
@@ -91,32 +99,39 @@ class Queue:
                 if (result["host_id"] == id_ and result["server_state"] == ServerState.IN_PROGRESS)
                 or result["name"] in asker["names"]
             ]
-            own: SqlRow = (None,) * 7
+            account = {
+                "n": asker["n"], "user_id": user, "user_name": f"user {user}", "email": f"u{user}@example.org",
+                "cross_project_id": "c" * 32, "user_created_at": 1.0, "key_id": key["id"], "key_created_at": 1.0,
+                "key_used_at": self._now().timestamp(), "records": self._records(transaction, id_), "results": results,
+                "hardware_digest": record.get("hardware_digest", "").removeprefix("\\x"),
+                "jobs_day": record.get("jobs_day"), "jobs_of_day": record.get("jobs_of_day"),
+                "cpids": record.get("cpids"), "named_jobs_until": _secs(record.get("named_jobs_until")),
+                "work_asked_at": _secs(record.get("work_asked_at")),
+            }  # fmt: skip
+            account |= {name: record.get(name) for name in ("rpc_seqno", "repeated_seqno", "repeated_times")}
             if host is not None:
-                digest = record.get("hardware_digest", "").removeprefix("\\x")
-                own = (id_, 1.0, "", record.get("rpc_seqno"), digest, None, None)
-            rows.append(
-                (user, f"user {user}", f"u{user}@example.org", "c" * 32, 1.0, key["id"], self._now().timestamp(),
-                 None, None, None, *own, None, json.dumps(results), self._records(transaction, id_), None, None,
-                 dt.date.fromisoformat(record["jobs_day"]) if record.get("jobs_day") else None,
-                 json.dumps(record.get("jobs_of_day") or []), json.dumps(record.get("cpids") or []),
-                 _secs(record.get("named_jobs_until")), record.get("repeated_seqno"), record.get("repeated_times"),
-                 _secs(record.get("work_asked_at")), str(host["version"]) if host is not None else None, 1.0,
-                 asker["n"])
-            )  # fmt: skip
+                account |= {"host_id": id_, "host_created_at": 1.0, "venue": "", "host_version": str(host["version"])}
+            rows.append((json.dumps(dict.fromkeys(ReadRow.__struct_fields__) | account),))
         self._rng.shuffle(rows)
         return rows
 
-    def _result(self, transaction: Transaction, id_: int, row: Row, asker: Row) -> list[Any]:
+    def _result(self, transaction: Transaction, id_: int, row: Row, asker: Row) -> Row:
         work = transaction.get("workunit", row["workunit_id"])
         assert work is not None
-        details = [work["name"], "", [], [], *(work[name] for name in DETAILS if name != "delay_bound_secs")]
-        return [
-            id_, row["name"], row["host_id"], row["workunit_id"], work["app_id"], row["app_version_id"],
-            row["processor_type"], row["server_state"], row["outcome"], _secs(row["sent_at"]),
-            _secs(row["deadline_at"]), row["projected_flops"], row["peak_flops"], 0, False, work["delay_bound_secs"],
-            details if row["name"] not in asker["names"] else None, [], [],
-        ]  # fmt: skip
+        names = ("name", "host_id", "workunit_id", "processor_type", "server_state", "outcome")
+        return {name: row[name] for name in (*names, "projected_flops", "peak_flops")} | {
+            "id": id_,
+            "app_id": work["app_id"],
+            "version_id": row["app_version_id"],
+            "sent_at": _secs(row["sent_at"]),
+            "deadline_at": _secs(row["deadline_at"]),
+            "error_mask": 0,
+            "is_decided": False,
+            "delay_bound_secs": work["delay_bound_secs"],
+            "job": _job(id_, row, work) if row["name"] not in asker["names"] else None,
+            "output_files": [],
+            "uploads": [],
+        }
 
     async def _report(self, transaction: Transaction, rows: list[Row], host_id: int) -> list[SqlRow]:
         for workunit in sorted({row["workunit_id"] for row in rows}):
@@ -141,7 +156,8 @@ class Queue:
         for id_, version in transaction.rows("version"):
             if done and version["host_id"] == host_id:
                 await transaction.lock("version", id_)
-        return [(done, self._records(transaction, host_id) if done else None)]
+        records = self._records(transaction, host_id) if done else None
+        return [(json.dumps({"counted": done, "records": records}),)]
 
     async def _take(self, transaction: Transaction, id_: int) -> bool:
         """Lock a waiting job and its workunit, if nobody has them locked."""
@@ -185,8 +201,7 @@ class Queue:
             if query["one_per_user"] and any(each["user_id"] == user_id for _, each in copies):
                 continue
             if await self._take(transaction, id_):
-                facts = [id_, row["workunit_id"], work["app_id"], row["name"], *(work[name] for name in DETAILS)]
-                jobs.append([*facts, work["name"], "", [], []])
+                jobs.append(_job(id_, row, work))
         return jobs
 
     async def _pick_all(self, transaction: Transaction, params: dict[str, Any]) -> list[SqlRow]:
@@ -197,7 +212,7 @@ class Queue:
             query: Row = {name: int(params[f"{name}_{number}"]) for name in names}
             query["one_per_user"] = params[f"one_per_user_{number}"] == "True"
             jobs = await self._pick(transaction, query, int(params["user_id"]), set())
-            picked += [[*job, 0, jobs[0][0]] for job in jobs]
+            picked += [{"job": job, "rank": 0, "place": jobs[0]["id"]} for job in jobs]
             number += 1
         return [(json.dumps(picked),)]
 
@@ -221,14 +236,16 @@ class Queue:
         for id_, row in free:
             until = now + float(params["lease_secs"])
             transaction.put("lease", (app_id, id_ // BLOCK), {"holder": holder, "until": until})
-            copies.setdefault(row["workunit_id"], []).append([id_, 0, id_, row["name"]])
+            copies.setdefault(row["workunit_id"], []).append({"id": id_, "rank": 0, "place": id_, "name": row["name"]})
         workunits = [
-            [its, [row["user_id"] or 0 for _, row in transaction.rows("result") if row["workunit_id"] == id_], id_,
-             *(works[id_][name] for name in DETAILS), works[id_]["name"], "", [], []]
+            {name: works[id_][name] for name in (*DETAILS, "name")}
+            | {"id": id_, "copies": its, "command_line": "", "input_files": [], "output_files": []}
+            | {"holders": [row["user_id"] or 0 for _, row in transaction.rows("result") if row["workunit_id"] == id_]}
             for id_, its in copies.items()
-        ]  # fmt: skip
+        ]
         ends = [[0, each[-1][0]] if each else None for each in (head, free)]
-        return [(len(head), ends[0], len(free), ends[1], json.dumps(workunits) if workunits else None)]
+        leased = {"nlooked_at": len(head), "end": ends[0], "nfree": len(free), "last_free": ends[1]}
+        return [(json.dumps(leased | {"workunits": workunits or None}),)]
 
     def _write(self, transaction: Transaction, params: dict[str, Any], *, only_locked: bool) -> list[SqlRow]:
         locked = transaction.settings.get("locked") if only_locked else None

@@ -1,0 +1,43 @@
+"""How much more than usual jobs the claims of a record may bring in all.
+
+A host's average follows its claims by a hundredth a job, so a level that changes pays until the average is there: run
+times that are reported too long, and honest ones after the first were reported too short. A host that reports as it
+runs claims on average what usual jobs do, and its lead stays near 0. So a bound on the lead costs it nothing, and is
+all that anybody can gain (docs/explanation/credit.md, "Run times that change").
+"""
+
+from __future__ import annotations
+
+from credit.engine.explanation import Explanation
+from credit.engine.facts import HostVersionFacts, WorkunitFacts
+from credit.engine.rules import Rules
+
+
+def usual_pfc(claim: Explanation, workunit: WorkunitFacts) -> float:
+    """What a job of this size claims on average by the averages that the claim was made of, in FLOPs."""
+    if claim.version_pfc_avg is None:
+        return (claim.min_avg_pfc or 0.0) * workunit.fpops_est
+    scale = 1.0 if claim.version_scale is None else claim.version_scale
+    return claim.version_pfc_avg * scale * workunit.fpops_est
+
+
+def room_jobs(record: HostVersionFacts, rules: Rules) -> float | None:
+    """By how many usual jobs the record's next claim may exceed one; None: there is no bound."""
+    most = _most_lead_jobs(record, rules)
+    if most is None:
+        return None
+    room = max(0.0, most - record.lead_jobs)
+    return room if rules.look_again_factor is None else min(room, rules.look_again_factor - 1)
+
+
+def count_lead(record: HostVersionFacts, claim: Explanation, workunit: WorkunitFacts, rules: Rules) -> None:
+    """A claim with the host's factor was decided: ``lead_jobs``. What is above the bound was not granted for it."""
+    most = _most_lead_jobs(record, rules)
+    usual = usual_pfc(claim, workunit)
+    if most is not None and claim.host_scale is not None and usual:
+        record.lead_jobs = min(most, record.lead_jobs + (claim.claimed_pfc or 0.0) / usual - 1)
+
+
+def _most_lead_jobs(record: HostVersionFacts, rules: Rules) -> float | None:
+    most = rules.max_lead_jobs
+    return None if most is None else min(most, rules.max_lead_share * max(record.pfc.n, record.et.n))

@@ -1,0 +1,164 @@
+"""The rows that the statements of a scheduler request return: JSON objects with these fields. Times in Unix seconds."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any, Final
+
+import msgspec
+
+from credit.engine.averages import Average, AverageWithVariance
+from credit.engine.facts import HostVersionFacts
+from scheduler.engine.facts import Job, RecordKey
+
+
+class UploadRow(msgspec.Struct, forbid_unknown_fields=True):
+    """An output that is here (`outputs.Uploaded`)."""
+
+    name: str
+    path: str
+    nbytes: int
+    md5: str
+    is_complete: bool = True
+
+
+class KnownResult(msgspec.Struct, forbid_unknown_fields=True):
+    """A result that the computer has, reports, or names.
+
+    ``is_decided``: its workunit has its canonical result, or ended otherwise. ``output_files`` and ``uploads`` are
+    read for reported ones only, and ``job``, to send it again, only for those that the client does not name.
+    """
+
+    id: int
+    name: str
+    host_id: int | None
+    workunit_id: int
+    app_id: int
+    version_id: int | None
+    processor_type: str
+    server_state: int
+    outcome: int
+    sent_at: float | None
+    deadline_at: float | None
+    projected_flops: float | None
+    peak_flops: float | None
+    error_mask: int
+    is_decided: bool
+    delay_bound_secs: int
+    job: Job | None
+    output_files: list[dict[str, Any]]
+    uploads: list[UploadRow]
+
+    @property
+    def key(self) -> RecordKey:
+        return RecordKey(self.app_id, self.version_id or 0, self.processor_type)
+
+
+class RecordRow(msgspec.Struct, forbid_unknown_fields=True):
+    """A (host, version) record, as far as the scheduler uses it; ``version_id`` 0: of the host's own programs."""
+
+    id: int
+    app_id: int
+    version_id: int
+    processor_type: str
+    et_n: int
+    et_avg: float | None
+    scale_probation: bool
+    host_scale_at: float | None
+    error_rate: float
+    consecutive_valid: int
+    max_jobs_per_day: int
+    failing_share: float
+
+    @property
+    def key(self) -> RecordKey:
+        return RecordKey(self.app_id, self.version_id, self.processor_type)
+
+    def facts(self, n_jobs_today: int, jobs_day: dt.date | None) -> HostVersionFacts:
+        return HostVersionFacts(
+            pfc=Average(),
+            et=AverageWithVariance(self.et_n, self.et_avg),
+            scale_probation=self.scale_probation,
+            host_scale_time=self.host_scale_at,
+            error_rate=self.error_rate,
+            consecutive_valid=self.consecutive_valid,
+            max_jobs_per_day=self.max_jobs_per_day,
+            n_jobs_today=n_jobs_today,
+            jobs_day=jobs_day,
+            failing_share=self.failing_share,
+        )
+
+
+class ReadRow(msgspec.Struct, forbid_unknown_fields=True):
+    """One request's row of `scheduler/rpc/read.sql`; ``n``: its place in the batch. ``host_id`` None: no such computer
+    of this account.
+    """
+
+    n: int
+    user_id: int
+    user_name: str
+    email: str
+    cross_project_id: str
+    user_created_at: float
+    key_id: int
+    key_created_at: float
+    key_used_at: float | None
+    user_total: float | None
+    user_expavg: float | None
+    user_expavg_at: float | None
+    host_id: int | None
+    host_created_at: float | None
+    venue: str | None
+    host_version: str | None
+    host_total: float | None
+    host_expavg: float | None
+    host_expavg_at: float | None
+    rpc_seqno: int | None
+    hardware_digest: str | None
+    jobs_day: dt.date | None
+    jobs_of_day: list[list[Any]] | None
+    cpids: list[str] | None
+    named_jobs_until: float | None
+    repeated_seqno: int | None
+    repeated_times: int | None
+    work_asked_at: float | None
+    preferences_at: float | None
+    preferences: str | None
+    records: list[RecordRow] | None
+    results: list[KnownResult] | None
+
+
+class ReportRow(msgspec.Struct, forbid_unknown_fields=True):
+    """Which results a report ended, and the computer's records, locked, if there were any."""
+
+    counted: set[int]
+    records: list[RecordRow] | None
+
+
+class PickedJob(msgspec.Struct, forbid_unknown_fields=True):
+    """A job from the head of its app's queue, and where that begins now."""
+
+    job: Job
+    rank: int
+    place: int
+
+
+class Waiting(msgspec.Struct, forbid_unknown_fields=True):
+    """How many jobs wait, of those that are looked at, and how many need more memory, disk or time than there is."""
+
+    njobs: int
+    memory: int
+    disk: int
+    deadline: int
+
+
+class ElsewhereRow(msgspec.Struct, forbid_unknown_fields=True):
+    jobs: list[Job] | None
+    waiting: Waiting
+
+
+READ: Final = msgspec.json.Decoder(ReadRow)
+REPORT: Final = msgspec.json.Decoder(ReportRow)
+PICKED: Final = msgspec.json.Decoder(list[PickedJob] | None)
+ELSEWHERE: Final = msgspec.json.Decoder(ElsewhereRow)
+WAITING: Final = msgspec.json.Decoder(Waiting)
