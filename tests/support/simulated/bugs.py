@@ -91,7 +91,7 @@ BUGS = [
         "if not future.done():\n            future.set_exception(error)",
         "pass",
     ),
-    Bug("a turn is never over", f"{_BATCHER}.run", "for release in held.values():\n            release()", "pass"),
+    Bug("a turn is never over", f"{_BATCHER}.run", "for release in held.values():\n                release()", "pass"),
     Bug(
         "who stops waiting for a turn never ends it",
         f"{_BATCHER}._take_turn",
