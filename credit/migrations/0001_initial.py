@@ -519,7 +519,7 @@ class Migration(migrations.Migration):
                 ("asked_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
                 ("finished_at", models.DateTimeField(blank=True, null=True)),
                 ("progress", models.FloatField(default=0)),
-                ("failure", models.CharField(blank=True, max_length=500)),
+                ("failure", portal.languages.sentences.MessageField(blank=True, editable=False, null=True)),
                 ("results", models.JSONField(blank=True, null=True)),
                 ("share_token", models.CharField(blank=True, editable=False, max_length=32, null=True, unique=True)),
             ],
@@ -1475,7 +1475,7 @@ class Migration(migrations.Migration):
                 ("changes", models.JSONField()),
                 ("progress", models.FloatField(default=0)),
                 ("finished_at", models.DateTimeField(blank=True, null=True)),
-                ("failure", models.TextField(blank=True, default="")),
+                ("failure", portal.languages.sentences.MessageField(blank=True, editable=False, null=True)),
                 ("result", models.JSONField(blank=True, null=True)),
             ],
             options={
