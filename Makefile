@@ -5,7 +5,7 @@ PY := .venv/bin/python
 PIP := $(PY) -m pip install -qq --no-cache-dir --disable-pip-version-check
 # For tools that only import the settings: addresses nobody connects to, so no embedded server is started.
 NO_SERVERS := DATABASE_URL=postgresql://nobody@127.0.0.1:1/none BROKER_URL=redis://127.0.0.1:1/0 CACHE_URL=redis://127.0.0.1:1/1
-PRODUCTION := SITE_URL=https://portal.example.org/ SECRET_KEY=lint-only-0123456789-abcdefghijklmnopqrstuvwxyz-ABCDEFGHIJ EMAIL_URL=smtp+tls://mail.example.org:587 BEHIND_PROXY=1 SILENCED_SYSTEM_CHECKS=cobblestone.W011,cobblestone.W013
+PRODUCTION := SITE_URL=https://portal.example.org/ SECRET_KEY=lint-only-0123456789-abcdefghijklmnopqrstuvwxyz-ABCDEFGHIJ EMAIL_URL=smtp+tls://mail.example.org:587 BEHIND_PROXY=1 DEMO=no SILENCED_SYSTEM_CHECKS=cobblestone.W011,cobblestone.W013
 
 # Some machines forbid this. The tests start hundreds of processes, and each would compile all modules anew.
 unexport PYTHONDONTWRITEBYTECODE

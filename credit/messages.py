@@ -11,5 +11,10 @@ MESSAGES: Final = declare(
     {
         # A cell of the dashboard's tables (credit/figures/table.py)
         "unnamed_computer": _("computer %(number)s"),
+        # Why a preview has no result (credit/previews/worker.py)
+        "preview_nothing_kept": _(
+            "Nothing can be replayed yet: no pass of the validator has granted credit since this site began to keep "
+            "the data for a replay. Request the preview again when jobs have been validated."
+        ),
     }
 )

@@ -163,7 +163,7 @@ def database(url: str, name: str = "DATABASE_URL") -> dict[str, Any]:
         ) from None
     keys = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST": "host", "PORT": "port"}
     read = {part: str(options.pop(key, "")) for part, key in keys.items()}
-    return {"ENGINE": "django.db.backends.postgresql", **read, "OPTIONS": options}
+    return {"ENGINE": "portal.databases.postgresql", **read, "OPTIONS": options}
 
 
 def _is_port(text: str) -> bool:

@@ -129,7 +129,7 @@ def computer_of(host: Host, ledger: HostLedger | None, rows: Mapping[int, HostPr
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ProjectWork:
     """The work of the volunteer's computers for a project: micro-credits, micro-seconds of run time, jobs."""
 
     credit: int
@@ -137,7 +137,7 @@ class Part:
     jobs: int
 
 
-def read_parts(user: User) -> dict[int, Part]:
+def read_parts(user: User) -> dict[int, ProjectWork]:
     """The volunteer's part by project, from the ledger's totals; one statement."""
     rows = (
         HostProject.objects.filter(host__owner=user)
@@ -148,4 +148,4 @@ def read_parts(user: User) -> dict[int, Part]:
             jobs=Cast(Sum(F("credited__4") + F("credited__5")), BigIntegerField()),
         )
     )
-    return {row["project_id"]: Part(row["credit"], row["run_time"], row["jobs"]) for row in rows}
+    return {row["project_id"]: ProjectWork(row["credit"], row["run_time"], row["jobs"]) for row in rows}

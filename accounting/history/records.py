@@ -30,7 +30,7 @@ _LEAST_MILESTONE: Final = 100 * 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Week:
+class LatestWeek:
     """The credit of the seven days before today, and the median of the ``before`` weeks before them; None: too few."""
 
     first: dt.date
@@ -68,7 +68,7 @@ class Records:
     best_month: tuple[dt.date, int]
     best_year: tuple[int, int]
     milestones: list[Milestone]
-    week: Week
+    week: LatestWeek
 
 
 def read_records(user: User, today: dt.date) -> Records | None:
@@ -106,7 +106,7 @@ def read_records(user: User, today: dt.date) -> Records | None:
     )
 
 
-def read_week(user: User, first: dt.date, today: dt.date) -> Week:
+def read_week(user: User, first: dt.date, today: dt.date) -> LatestWeek:
     """The last seven days beside the weeks before; ``first``: the first day with work. One statement."""
     begin = today - WEEK_DAYS * _ONE_DAY
     before = min(USUAL_WEEKS, (begin - first).days // WEEK_DAYS) if first < begin else 0
@@ -115,7 +115,7 @@ def read_week(user: User, first: dt.date, today: dt.date) -> Week:
         weeks[(today - _ONE_DAY - day).days // WEEK_DAYS] += ec
     this, *others = weeks
     usual = int(statistics.median(others)) if before >= LEAST_USUAL_WEEKS else None
-    return Week(begin, today - _ONE_DAY, this, before, usual)
+    return LatestWeek(begin, today - _ONE_DAY, this, before, usual)
 
 
 def _days(user: User, ranges: Sequence[tuple[dt.date, dt.date]]) -> list[tuple[dt.date, int]]:

@@ -57,7 +57,7 @@ class ProjectPart:
 
 
 @dataclass(frozen=True, slots=True)
-class HostLine:
+class HomeHost:
     """A computer with its credit of today and of the last seven days."""
 
     host: Host
@@ -78,7 +78,7 @@ class Overview:
     usual_day_ec: int | None
     days: list[tuple[dt.date, int]]
     projects: list[ProjectPart]
-    hosts: list[HostLine]
+    hosts: list[HomeHost]
     hosts_active: int
     hosts_total: int
     # If there are many silent computers, they are shown together in one line.
@@ -103,7 +103,7 @@ def read_overview(user: User, now: dt.datetime) -> Overview:
     sums = _read_sums(user, today)
     hosts = list(own_hosts(user).filter(retired_at=None).order_by("-last_contact_at", "pk"))
     lines = [
-        HostLine(
+        HomeHost(
             host=host,
             today_ec=sums.today_by_host.get(host.pk, 0),
             week_ec=sums.week_by_host.get(host.pk, 0),

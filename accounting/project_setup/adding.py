@@ -11,7 +11,7 @@ from django.db import IntegrityError, transaction
 from django.utils.translation import gettext as _
 
 from accounting.models import Project, ProjectAddress, ProjectProfile
-from accounting.project_setup.asking import Answer
+from accounting.project_setup.asking import ConfigAnswer
 from accounting.project_setup.contents import set_keywords, set_versions
 from accounting.projects import signing_key
 from accounting.projects.addresses import learn
@@ -42,7 +42,7 @@ class NewProject:
 
 
 @transaction.atomic
-def add_project(chosen: NewProject, found: Answer, now: dt.datetime) -> Project:
+def add_project(chosen: NewProject, found: ConfigAnswer, now: dt.datetime) -> Project:
     """Add it, signed if the private key is here. No computer is attached yet: that is the last step of the set-up.
 
     Raises AlreadyThere if somebody else was faster.

@@ -51,14 +51,14 @@ class AskFailed(MessageError):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ConfigAnswer:
     """``config`` is None if nothing changed since ``version`` was asked for."""
 
     config: ProjectConfig | None
     version: Version
 
 
-def ask(url: str, known: Version | None = None) -> Answer:
+def ask(url: str, known: Version | None = None) -> ConfigAnswer:
     """What the project at this master URL says. Blocks. Raises AskFailed."""
     try:
         found = fetch(f"{url}get_project_config.php", known=known)
@@ -72,7 +72,7 @@ def ask(url: str, known: Version | None = None) -> Answer:
         what = ", ".join(filter(None, [str(config.error_num or ""), config.error_msg]))
         message = Message("ask_error", host=urlsplit(url).hostname, words=what)
         raise AskFailed(message, says_down=config.error_num == ERR_PROJECT_DOWN)
-    return Answer(config, found.version)
+    return ConfigAnswer(config, found.version)
 
 
 def ask_status(url: str) -> ServerStatus | None:
@@ -162,7 +162,7 @@ def _note_answer(
     profile: ProjectProfile,
     now: dt.datetime,
     *,
-    answer: Answer,
+    answer: ConfigAnswer,
     status: ServerStatus | None,
     stated: str,
 ) -> _Said:

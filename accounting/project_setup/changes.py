@@ -54,7 +54,7 @@ _NEGATED: Final = frozenset({"account_creation_disabled", "client_account_creati
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ConfigChange:
     """A field of a project's configuration, before and now, in words."""
 
     field: str
@@ -67,23 +67,23 @@ class Change:
         return self.field in TAKEN_OVER
 
 
-def changes(seen: dict[str, Any], said: dict[str, Any]) -> list[Change]:
+def changes(seen: dict[str, Any], said: dict[str, Any]) -> list[ConfigChange]:
     """What changed between two stored answers."""
     if not seen or not said:
         return []
     before, now = from_json(seen), from_json(said)
     return [
-        Change(field, label, in_words(before, field), in_words(now, field))
+        ConfigChange(field, label, in_words(before, field), in_words(now, field))
         for field, label in _LABELS.items()
         if getattr(before, field) != getattr(now, field)
     ]
 
 
-def unseen(profile: ProjectProfile) -> list[Change]:
+def unseen(profile: ProjectProfile) -> list[ConfigChange]:
     """All that changed at a project since an operator looked."""
     found = changes(profile.seen, profile.said)
     if profile.code_key != profile.code_key_seen:
-        found.append(Change(CODE_KEY, CODE_KEY_LABEL, profile.code_key_seen, profile.code_key))
+        found.append(ConfigChange(CODE_KEY, CODE_KEY_LABEL, profile.code_key_seen, profile.code_key))
     return found
 
 

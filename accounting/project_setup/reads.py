@@ -18,7 +18,7 @@ from accounting.engine.states import NoteKind
 from accounting.models import Project, ProjectProfile
 from accounting.project_setup import said_history, sql
 from accounting.project_setup.accounts import web_rpc_base
-from accounting.project_setup.changes import Change, described, fingerprint, master_url_problem, states, unseen
+from accounting.project_setup.changes import ConfigChange, described, fingerprint, master_url_problem, states, unseen
 from accounting.project_setup.steps import StepRefused, account_key, is_signed, obstacles
 from accounting.projects import signing_key
 from accounting.wire.project_config import ProjectConfig, from_json
@@ -100,7 +100,7 @@ class ProjectLine:
 
     project: Project
     profile: ProjectProfile | None
-    changes: list[Change]
+    changes: list[ConfigChange]
     # What the project itself says is wrong, or what is wrong with what it says
     warnings: list[str]
     troubles: list[tuple[str, dt.datetime, str]]

@@ -88,7 +88,7 @@ def found(request: HttpRequest) -> HttpResponse:
     config = from_json(asked["said"])
     form = FoundForm(config, asked["typed"], request.POST or None)
     if request.method == "POST" and not config.account_manager and form.is_valid():
-        answer = asking.Answer(config, Version(asked["etag"], asked["last_modified"]))
+        answer = asking.ConfigAnswer(config, Version(asked["etag"], asked["last_modified"]))
         try:
             project = add_project(form.chosen(), answer, dt.datetime.fromisoformat(asked["at"]))
         except AlreadyThere as problem:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from django.utils.translation import gettext
 
 from accounting.choosing.keyword_names import keyword_name
-from accounting.choosing.reads import Part, Selection, fractions, read_computers, read_parts, read_selection
+from accounting.choosing.reads import ProjectWork, Selection, fractions, read_computers, read_parts, read_selection
 from accounting.choosing.texts import explain, trouble_text, types_text
 from accounting.engine.choice.facts import Trouble, TroubleKind
 from accounting.models import PROCESSOR_TYPES, AccountTotal, OwnAccount, Project, ProjectProfile, UserProject
@@ -40,7 +40,7 @@ def read_across(user: User) -> Across:
     return Across(list(found))
 
 
-def read_settled_parts(user: User) -> dict[int, Part]:
+def read_settled_parts(user: User) -> dict[int, ProjectWork]:
     """The volunteer's part by project, with the total that other pages have for its credit; two statements."""
     totals: Counter[int] = Counter()
     for standing in read_standings(user):

@@ -33,7 +33,7 @@ _TOKENS: Final = ("--accent-fill", "--data-other", "--accent-fill")
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ReconciledHost:
     """A computer at a project: all that was estimated, and what its statistics say; None: they never had it.
 
     ``compared``: what was estimated in the time in which grants are known. ``low`` and ``high``: the expected ratio.
@@ -102,7 +102,7 @@ class Reconciled:
         return self.has_grants and bool(sums.granted or sums.provisional)
 
 
-def read_standings(user: User) -> list[Standing]:
+def read_standings(user: User) -> list[ReconciledHost]:
     """Every computer at every project; one statement, and one more for the days on which statistics first had them."""
     with connection.cursor() as cursor:
         cursor.execute(sql.STANDINGS, {"user": user.pk})
@@ -115,7 +115,7 @@ def read_standings(user: User) -> list[Standing]:
     return [_with_seen_day(each, days) for each in found]
 
 
-def _with_seen_day(each: Standing, days: Mapping[tuple[int, int, dt.date], int]) -> Standing:
+def _with_seen_day(each: ReconciledHost, days: Mapping[tuple[int, int, dt.date], int]) -> ReconciledHost:
     """With what was estimated on the day on which it was first seen."""
     seen = each.seen
     if seen is None:
@@ -136,19 +136,19 @@ def _standing(
     compared: int,
     median: float | None,
     computers: int | None,
-) -> Standing:
+) -> ReconciledHost:
     if seen_on is None:
-        return Standing(host_id, project_id, credited, None)
+        return ReconciledHost(host_id, project_id, credited, None)
     seen = Seen(seen_on, read_on, estimated, granted, is_whole)
-    return Standing(host_id, project_id, credited, seen, compared, *expected_range(median, computers or 0))
+    return ReconciledHost(host_id, project_id, credited, seen, compared, *expected_range(median, computers or 0))
 
 
-def total_of(standings: Iterable[Standing]) -> int:
+def total_of(standings: Iterable[ReconciledHost]) -> int:
     """The total, which never goes down."""
     return sum(each.settled for each in standings)
 
 
-def ratio_of(standings: Iterable[Standing]) -> Ratio | None:
+def ratio_of(standings: Iterable[ReconciledHost]) -> Ratio | None:
     """The long-run ratio over projects; what is expected is weighed by what was estimated at each."""
     compared = [each for each in standings if each.seen is not None and each.compared]
     estimated = sum(each.compared for each in compared)
@@ -210,7 +210,7 @@ def _read_settled(
     params: dict[str, Any],
     ranges: Sequence[tuple[dt.date, dt.date]],
     months: Sequence[dt.date],
-    standings: Iterable[Standing],
+    standings: Iterable[ReconciledHost],
 ) -> Iterator[tuple[dt.date, int, int]]:
     """Day or month, granted and estimated credit; a statement for days, and one for months."""
     if ranges:
@@ -236,7 +236,7 @@ def _add(steps: list[DayStand], begins: Sequence[dt.date], day: dt.date, more: D
     steps[place] = steps[place].plus(more)
 
 
-def _read_open(user: User, standings: Iterable[Standing], today: dt.date) -> Iterable[tuple[dt.date, DayStand]]:
+def _read_open(user: User, standings: Iterable[ReconciledHost], today: dt.date) -> Iterable[tuple[dt.date, DayStand]]:
     """What of each open day no grant has paid, of each computer at each project; one statement."""
     seen = {(each.host_id, each.project_id): each.seen for each in standings if each.seen is not None}
     closed = {key: each.closed_through(today) for key, each in seen.items()}

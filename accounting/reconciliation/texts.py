@@ -17,7 +17,7 @@ CREDITS_PER: Final = {"day": _("credits per day"), "week": _("credits per week")
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class CreditStep:
     """A step from the estimated to the granted credit, in credits."""
 
     label: str
@@ -25,14 +25,14 @@ class Step:
     sentence: str
 
 
-def steps_of(found: CreditDifferences) -> list[Step]:
+def steps_of(found: CreditDifferences) -> list[CreditStep]:
     """The steps that change anything, from what was estimated to what was granted; empty without jobs."""
     if not found.jobs:
         return []
     between = [
-        Step(gettext("Not validated yet"), -found.unchecked, _unchecked(found.unchecked_jobs)),
-        Step(gettext("Failed"), -found.failed, _failed(found.failed_jobs)),
-        Step(
+        CreditStep(gettext("Not validated yet"), -found.unchecked, _unchecked(found.unchecked_jobs)),
+        CreditStep(gettext("Failed"), -found.failed, _failed(found.failed_jobs)),
+        CreditStep(
             gettext("GPUs counted in full"),
             found.gpu,
             gettext(
@@ -40,31 +40,31 @@ def steps_of(found: CreditDifferences) -> list[Step]:
             )
             % {"percent": round(100 * CLIENTS_COUNT_OF_GPU)},
         ),
-        Step(
+        CreditStep(
             gettext("App version scale"),
             found.version,
             gettext("Makes all versions of an app grant the same credit for the same work."),
         ),
-        Step(
+        CreditStep(
             gettext("Computer scale"),
             found.host,
             gettext("Makes all computers get the same credit for the same work."),
         ),
-        Step(
+        CreditStep(
             gettext("Limits and defaults"),
             found.rest,
             gettext("Claims beyond a task’s limits are replaced by its usual credit."),
         ),
-        Step(
+        CreditStep(
             gettext("Agreed with others"),
             found.agreed,
             gettext("All computers that worked on the same workunit get the same: the average of their claims."),
         ),
     ]
     return [
-        Step(gettext("Estimated"), found.estimated, _estimated(found.jobs)),
+        CreditStep(gettext("Estimated"), found.estimated, _estimated(found.jobs)),
         *(step for step in between if abs(step.credit) >= 0.0005),
-        Step(gettext("Granted"), found.granted, gettext("What the project granted for these tasks.")),
+        CreditStep(gettext("Granted"), found.granted, gettext("What the project granted for these tasks.")),
     ]
 
 

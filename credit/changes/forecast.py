@@ -15,6 +15,7 @@ from credit.previews.request import TooManyPreviewsError, ask
 from credit.previews.settings import UnknownSettingError
 from portal.audit import steps
 from portal.audit.proposals import Proposal
+from portal.languages.sentences import sentence
 from portal.models import Change, User
 
 PERMISSION: Final = "credit.change_app"
@@ -57,7 +58,7 @@ def _show(number: int) -> steps.Preview | None:
     if preview is None:
         return None
     words = (
-        [gettext("The preview failed: %(reason)s") % {"reason": gettext(preview.failure)}] if preview.failure else []
+        [gettext("The preview failed: %(reason)s") % {"reason": sentence(preview.failure)}] if preview.failure else []
     )
     result: dict[str, Any] | None = preview.result
     return steps.Preview(

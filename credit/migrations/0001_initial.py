@@ -1444,7 +1444,7 @@ class Migration(migrations.Migration):
                 ("changes", models.JSONField()),
                 ("progress", models.FloatField(default=0)),
                 ("finished_at", models.DateTimeField(blank=True, null=True)),
-                ("failure", models.TextField(blank=True, default="")),
+                ("failure", portal.languages.sentences.MessageField(blank=True, editable=False, null=True)),
                 ("result", models.JSONField(blank=True, null=True)),
             ],
             options={

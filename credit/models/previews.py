@@ -9,6 +9,7 @@ from django.db.models import CheckConstraint, Q
 from django.utils.translation import gettext_lazy as _
 
 from credit.models.apps import App, AppVersion
+from portal.languages.sentences import MessageField
 from portal.models import User
 
 
@@ -30,7 +31,7 @@ class Preview(models.Model):
     changes: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(_("changes"))
     progress = models.FloatField(_("progress"), default=0)
     finished_at = models.DateTimeField(_("finished"), null=True, blank=True)
-    failure = models.TextField(_("failure"), blank=True, default="")
+    failure = MessageField(_("failure"))
     result: models.JSONField[dict[str, Any] | None, dict[str, Any] | None] = models.JSONField(
         _("result"), null=True, blank=True
     )

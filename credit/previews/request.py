@@ -36,10 +36,10 @@ def ask(user: User, app: App, changes: Changes, now: dt.datetime, *, changed_at:
     with transaction.atomic():
         # One person's requests wait for each other, so that the limit holds and nothing is asked for twice.
         User.objects.select_for_update(no_key=True).get(pk=user.pk)
-        fresh = Preview.objects.filter(app=app, changes=wanted, asked_at__gte=since, failure="").first()
+        fresh = Preview.objects.filter(app=app, changes=wanted, asked_at__gte=since, failure__isnull=True).first()
         if fresh is not None:
             return fresh
-        if Preview.objects.filter(asked_by=user, finished_at=None, failure="").count() >= MAX_UNFINISHED:
+        if Preview.objects.filter(asked_by=user, finished_at=None, failure__isnull=True).count() >= MAX_UNFINISHED:
             raise TooManyPreviewsError(
                 gettext("You have %(number)s unfinished previews. Wait until one of them is finished.")
                 % {"number": MAX_UNFINISHED}

@@ -9,7 +9,6 @@ from typing import Any, Final
 import structlog
 from django.conf import settings
 from django.utils import timezone
-from django.utils.translation import gettext_noop
 
 from credit.models import App, AppVersion, Preview
 from credit.models.apps import PROCESSOR_TYPES
@@ -18,17 +17,13 @@ from credit.previews.figures import figures
 from credit.previews.replay import Outcome, Replay
 from credit.previews.texts import NO_GPU, OTHER_GPU
 from credit.statistics import pass_log
+from portal.languages.messages import VERBATIM, Message
 from portal.models import Host
 
 REPORT_SECS: Final = 1.0
 """How often the progress is stored."""
 _REPLAYED: Final = 0.9
 """The part of the progress that the replay is; the rest are the figures."""
-NOTHING_KEPT: Final = gettext_noop(
-    "Nothing can be replayed yet: no pass of the validator has granted credit since this site began to keep the data "
-    "for a replay. Request the preview again when jobs have been validated."
-)
-"""Stored in English; the page translates it."""
 
 log = structlog.get_logger(__name__)
 
@@ -45,7 +40,7 @@ def carry_out(preview_id: int) -> None:
     preview = Preview.objects.select_related("app").filter(pk=preview_id, finished_at=None).first()
     if preview is None:
         return
-    _store(preview, progress=0.0, failure="")
+    _store(preview, progress=0.0, failure=None)
     try:
         found = _found(preview)
     except _GoneError:
@@ -53,10 +48,10 @@ def carry_out(preview_id: int) -> None:
     except Exception as error:
         # Whatever it is, the operator who asked is told.
         log.exception("preview_failed", preview=preview_id)
-        _store(preview, failure=f"{type(error).__name__}: {error}"[:1000])
+        _store(preview, failure=Message(VERBATIM, text=f"{type(error).__name__}: {error}"))
         raise
     if found is None:
-        _store(preview, failure=NOTHING_KEPT, finished_at=timezone.now())
+        _store(preview, failure=Message("preview_nothing_kept"), finished_at=timezone.now())
     else:
         _store(preview, result=found, progress=1.0, finished_at=timezone.now())
 

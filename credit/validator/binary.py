@@ -29,6 +29,8 @@ _TYPES: Final[dict[str, tuple[int, int, np.dtype[Any]]]] = {
     "float8": (701, 1022, np.dtype(">f8")),
     "timestamptz": (1184, 1185, np.dtype(">i8")),
 }
+_OF_ARRAY: Final = {array: name for name, (_, array, _) in _TYPES.items()}
+_BYTEA_ARRAY: Final = 1001
 _HEADER: Final = struct.Struct(">iiIii")  # dimensions, NULLs or none, type, length, first index
 _DONE: Final = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
 # PostgreSQL counts microseconds from 2000.
@@ -107,6 +109,15 @@ def decode_bytes(data: bytes | None) -> list[bytes | None]:
     return values
 
 
+def _decoded(data: bytes | None, array_oid: int) -> Column | list[bytes | None]:
+    return decode_bytes(data) if array_oid == _BYTEA_ARRAY else decode(data, _OF_ARRAY[array_oid])
+
+
+def _text(name: bytes | None) -> str:
+    assert name is not None  # there is such a column
+    return name.decode()
+
+
 class Statement:
     """A statement on Django's own connection, in the transaction that has begun there; prepared at its first use.
 
@@ -121,10 +132,22 @@ class Statement:
 
     def run(self, *values: Any) -> list[bytes | None]:
         """Run the statement. Returns the columns of its first row, or nothing if there is no row."""
+        result = self._result(values)
+        return [result.get_value(0, column) for column in range(result.nfields)] if result.ntuples else []
+
+    def read(self, *values: Any) -> dict[str, Any]:
+        """Run a statement that returns a row of arrays: these, by the names of the columns."""
+        result = self._result(values)
+        return {
+            _text(result.fname(column)): _decoded(result.get_value(0, column), result.ftype(column))
+            for column in range(result.nfields)
+        }
+
+    def _result(self, values: Sequence[Any]) -> pq.abc.PGresult:
         raw = self.prepare()
         result = raw.pgconn.exec_prepared(self.name, self._encoded(values), self._formats, pq.Format.BINARY)
         _check(raw, result)
-        return [result.get_value(0, column) for column in range(result.nfields)] if result.ntuples else []
+        return result
 
     def prepare(self) -> psycopg.Connection[Any]:
         """Prepare the statement on the connection if necessary; return the connection."""

@@ -1,4 +1,5 @@
-"""The statements of a validator's pass: each takes or returns all rows at once, one array for each column.
+"""The statements of a validator's pass: each takes or returns all rows at once, one array for each column. Columns that
+are returned have names, those of the fields of `credit.validator.reads`.
 
 Locks are taken in this order (docs/explanation/validator.md): workunits, (host, version) records, volunteers' credit,
 computers' credit, versions. All locks of one kind are taken in key order, so passes wait for each other but never in a
@@ -26,9 +27,12 @@ LOCK_WORKUNITS: Final = Statement(
     FROM credit_workunit
    WHERE app_id >= $1 AND app_id <= $1 AND need_validate AND (validate_after IS NULL OR validate_after <= $3)
    ORDER BY app_id, id LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED)
-SELECT array_agg(id), array_agg(fpops_est), array_agg(fpops_bound), array_agg(min_quorum), array_agg(target_nresults),
-       array_agg(coalesce(canonical_result_id, 0)), array_agg(coalesce(canonical_credit, 'NaN')),
-       array_agg(delay_bound_secs::int8), array_agg(coalesce(credit, 'NaN')), array_agg(has_waited)
+SELECT array_agg(id) AS id, array_agg(fpops_est) AS fpops_est, array_agg(fpops_bound) AS fpops_bound,
+       array_agg(min_quorum) AS min_quorum, array_agg(target_nresults) AS target_nresults,
+       array_agg(coalesce(canonical_result_id, 0)) AS canonical_id,
+       array_agg(coalesce(canonical_credit, 'NaN')) AS canonical_credit,
+       array_agg(delay_bound_secs::int8) AS delay_bound_secs, array_agg(coalesce(credit, 'NaN')) AS given_credit,
+       array_agg(has_waited) AS has_waited
   FROM batch""",
     "int8 int8 timestamptz",
 )
@@ -38,15 +42,17 @@ _UNDECIDED_OR_VALID: Final = ", ".join(
     str(state.value) for state in (ValidateState.INIT, ValidateState.VALID, ValidateState.INCONCLUSIVE)
 )
 READ_RESULTS: Final = Statement(
-    f"""SELECT array_agg(id), array_agg(workunit_id), array_agg(coalesce(host_id, 0)), array_agg(coalesce(user_id, 0)),
-       array_agg(coalesce(app_version_id, 0)), array_agg({_TYPE_NUMBER.format("processor_type")}),
-       array_agg(validate_state),
-       array_agg(coalesce(peak_flops, 'NaN')), array_agg(coalesce(sent_at, received_at)), array_agg(received_at),
-       array_agg(coalesce(elapsed_secs, 'NaN')), array_agg(coalesce(cpu_secs, 'NaN')),
-       array_agg(coalesce(fpops_cumulative, 'NaN')), array_agg(coalesce(fpops_per_cpu_sec, 'NaN')),
-       array_agg(is_runtime_outlier), array_agg(coalesce(p_fpops, 'NaN')),
-       array_agg(partial_elapsed_secs), array_agg(partial_credit),
-       array_agg(output_digest)
+    f"""SELECT array_agg(id) AS id, array_agg(workunit_id) AS workunit_id, array_agg(coalesce(host_id, 0)) AS host_id,
+       array_agg(coalesce(user_id, 0)) AS user_id, array_agg(coalesce(app_version_id, 0)) AS version_id,
+       array_agg({_TYPE_NUMBER.format("processor_type")}) AS type, array_agg(validate_state) AS validate_state,
+       array_agg(coalesce(peak_flops, 'NaN')) AS peak_flops, array_agg(coalesce(sent_at, received_at)) AS sent_at,
+       array_agg(received_at) AS received_at, array_agg(coalesce(elapsed_secs, 'NaN')) AS elapsed_secs,
+       array_agg(coalesce(cpu_secs, 'NaN')) AS cpu_secs,
+       array_agg(coalesce(fpops_cumulative, 'NaN')) AS fpops_cumulative,
+       array_agg(coalesce(fpops_per_cpu_sec, 'NaN')) AS fpops_per_cpu_sec,
+       array_agg(is_runtime_outlier) AS is_runtime_outlier, array_agg(coalesce(p_fpops, 'NaN')) AS p_fpops,
+       array_agg(partial_elapsed_secs) AS partial_elapsed_secs, array_agg(partial_credit) AS partial_credit,
+       array_agg(output_digest) AS digest
   FROM credit_result
  WHERE workunit_id = ANY ($1) AND outcome = {Outcome.SUCCESS.value}
    AND validate_state IN ({_UNDECIDED_OR_VALID})""",
@@ -64,23 +70,28 @@ LOCK_RECORDS: Final = Statement(
     JOIN credit_hostappversion h ON h.host_id = k.host AND h.app_id = $4 AND h.app_version_id IS NULL
      AND h.processor_type = (ARRAY{list(PROCESSOR_TYPES)}::varchar[])[k.type]
    WHERE k.version = 0)
-SELECT array_agg(place), array_agg(id), array_agg(pfc_n), array_agg(coalesce(pfc_avg, 'NaN')),
-       array_agg(et_n), array_agg(coalesce(et_avg, 'NaN')), array_agg(coalesce(et_var, 'NaN')), array_agg(et_q),
-       array_agg(turnaround_n), array_agg(coalesce(turnaround_avg, 'NaN')), array_agg(coalesce(turnaround_var, 'NaN')),
-       array_agg(turnaround_q), array_agg(scale_probation), array_agg(coalesce(host_scale_at, '-infinity')),
-       array_agg(error_rate), array_agg(consecutive_valid::int8), array_agg(max_jobs_per_day::int8),
-       array_agg(clean_pfc_n), array_agg(coalesce(clean_pfc_avg, 'NaN')),
-       array_agg(recent_pfc_n), array_agg(coalesce(recent_pfc_avg, 'NaN')),
-       array_agg(waiting_pfc_n), array_agg(coalesce(waiting_pfc_avg, 'NaN')),
-       array_agg(coalesce(samples_at, '-infinity')), array_agg(failing_share),
-       array_agg(coalesce(peak_flops, 'NaN')), array_agg(lead_jobs)
+SELECT array_agg(place) AS place, array_agg(id) AS id, array_agg(pfc_n) AS pfc_n,
+       array_agg(coalesce(pfc_avg, 'NaN')) AS pfc_avg, array_agg(et_n) AS et_n,
+       array_agg(coalesce(et_avg, 'NaN')) AS et_avg, array_agg(coalesce(et_var, 'NaN')) AS et_var,
+       array_agg(et_q) AS et_q, array_agg(turnaround_n) AS turnaround_n,
+       array_agg(coalesce(turnaround_avg, 'NaN')) AS turnaround_avg,
+       array_agg(coalesce(turnaround_var, 'NaN')) AS turnaround_var, array_agg(turnaround_q) AS turnaround_q,
+       array_agg(scale_probation) AS scale_probation,
+       array_agg(coalesce(host_scale_at, '-infinity')) AS host_scale_at, array_agg(error_rate) AS error_rate,
+       array_agg(consecutive_valid::int8) AS consecutive_valid,
+       array_agg(max_jobs_per_day::int8) AS max_jobs_per_day, array_agg(clean_pfc_n) AS clean_n,
+       array_agg(coalesce(clean_pfc_avg, 'NaN')) AS clean_avg, array_agg(recent_pfc_n) AS recent_n,
+       array_agg(coalesce(recent_pfc_avg, 'NaN')) AS recent_avg, array_agg(waiting_pfc_n) AS waiting_n,
+       array_agg(coalesce(waiting_pfc_avg, 'NaN')) AS waiting_avg,
+       array_agg(coalesce(samples_at, '-infinity')) AS samples_at, array_agg(failing_share) AS failing_share,
+       array_agg(coalesce(peak_flops, 'NaN')) AS peak_flops, array_agg(lead_jobs) AS lead_jobs
   FROM (SELECT h.*, w.place FROM credit_hostappversion h JOIN wanted w ON w.id = h.id
          ORDER BY h.id FOR NO KEY UPDATE OF h) locked""",
     "int8[] int8[] int2[] int8",
 )
 # Locks nothing. For each of these results, the records of its host for newer versions of its program.
 READ_NEWER: Final = Statement(
-    """SELECT array_agg(r.host_id), array_agg(r.app_version_id)
+    """SELECT array_agg(r.host_id) AS host_id, array_agg(r.app_version_id) AS version_id
   FROM unnest($1, $2) k(host, version)
   JOIN credit_appversion o ON o.id = k.version
   JOIN credit_appversion n ON n.app_id = o.app_id AND n.platform_id = o.platform_id AND n.plan_class = o.plan_class
@@ -90,15 +101,15 @@ READ_NEWER: Final = Statement(
 )
 # Locks volunteers' credit by volunteer.
 LOCK_USERS: Final = Statement(
-    """SELECT array_agg(user_id), array_agg(total_credit), array_agg(expavg_credit),
-       array_agg(coalesce(expavg_at, '-infinity'))
+    """SELECT array_agg(user_id) AS id, array_agg(total_credit) AS total, array_agg(expavg_credit) AS expavg,
+       array_agg(coalesce(expavg_at, '-infinity')) AS expavg_at
   FROM (SELECT * FROM credit_usercredit WHERE user_id = ANY ($1) ORDER BY user_id FOR NO KEY UPDATE) locked""",
     "int8[]",
 )
 # Locks computers' credit by computer.
 LOCK_HOSTS: Final = Statement(
-    """SELECT array_agg(host_id), array_agg(total_credit), array_agg(expavg_credit),
-       array_agg(coalesce(expavg_at, '-infinity')), array_agg(p_fpops)
+    """SELECT array_agg(host_id) AS id, array_agg(total_credit) AS total, array_agg(expavg_credit) AS expavg,
+       array_agg(coalesce(expavg_at, '-infinity')) AS expavg_at, array_agg(p_fpops) AS p_fpops
   FROM (SELECT c.*, coalesce(h.p_fpops, 'NaN') AS p_fpops
           FROM credit_hostcredit c JOIN portal_host h ON h.id = c.host_id
          WHERE c.host_id = ANY ($1) ORDER BY c.host_id FOR NO KEY UPDATE OF c) locked""",
@@ -161,8 +172,9 @@ UPDATE_HOSTS: Final = Statement(_ACCOUNTS.format("host"), _ACCOUNT_TYPES)
 
 # Locks versions by id.
 LOCK_VERSIONS: Final = Statement(
-    """SELECT array_agg(id), array_agg(pfc_n), array_agg(coalesce(pfc_avg, 'NaN')), array_agg(expavg_credit),
-       array_agg(coalesce(expavg_at, '-infinity')), array_agg(total_credit), array_agg(ngranted)
+    """SELECT array_agg(id) AS id, array_agg(pfc_n) AS pfc_n, array_agg(coalesce(pfc_avg, 'NaN')) AS pfc_avg,
+       array_agg(expavg_credit) AS expavg, array_agg(coalesce(expavg_at, '-infinity')) AS expavg_at,
+       array_agg(total_credit) AS total, array_agg(ngranted) AS ngranted
   FROM (SELECT * FROM credit_appversion WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE) locked""",
     "int8[]",
 )

@@ -16,7 +16,7 @@ from credit.engine.passes import PassDecisions, add_samples
 from credit.engine.recent_credit import add_credit, add_credit_as_deployed
 from credit.engine.rules import MAX_CREDIT, Rules
 from credit.validator import sql
-from credit.validator.binary import NO_TIME, Column, Statement, decode
+from credit.validator.binary import NO_TIME, Column, Statement
 from credit.validator.reads import Accounts
 
 Send = Callable[..., None]
@@ -26,7 +26,7 @@ _STORED: Final = len(fields(Explanation)) - 3
 _CLAIM: Final = attrgetter(*(field.name for field in fields(Explanation)[:_STORED]))
 _NO_CLAIM: Final = (None,) * _STORED
 
-_VERSION_TYPES: Final = ("int8", "int8", "float8", "float8", "timestamptz", "float8", "int8")
+_VERSION_COLUMNS: Final = ("id", "pfc_n", "pfc_avg", "expavg", "expavg_at", "total", "ngranted")
 _MAX_VERSION_CREDIT: Final = 1e29
 
 
@@ -149,10 +149,10 @@ def update_versions(
     """
     rules = app.rules
     changed = sorted({v.id for v in versions.values() if v.samples or v.grants} | granted.keys())
-    locked = sql.LOCK_VERSIONS.run(changed)
-    columns = [decode(column, type_) for column, type_ in zip(locked, _VERSION_TYPES, strict=True)]
+    locked = sql.LOCK_VERSIONS.read(changed)
+    columns = (locked[name].tolist() for name in _VERSION_COLUMNS)
     rows = []
-    for id_, n, average, expavg, at_us, total, count in zip(*(c.tolist() for c in columns), strict=True):
+    for id_, n, average, expavg, at_us, total, count in zip(*columns, strict=True):
         version = versions.get(id_) or VersionFacts(id_)
         pfc = Average(n, None if average != average else average)
         add_samples(app, version, pfc)
@@ -165,7 +165,7 @@ def update_versions(
         expavg = min(max(expavg, 0.0), _MAX_VERSION_CREDIT)
         rows.append((id_, pfc.n, pfc.avg, expavg, at_us, total + more.credit, count + more.nresults))
     sql.UPDATE_VERSIONS.run(
-        *(list(column) for column in zip(*rows, strict=True)) if rows else ([],) * len(_VERSION_TYPES)
+        *(list(column) for column in zip(*rows, strict=True)) if rows else ([],) * len(_VERSION_COLUMNS)
     )
 
 

@@ -36,7 +36,7 @@ class Setting(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SettingChange:
     """A change of one setting. Buffers are (minimum, additional) in days; other values have one number."""
 
     setting: Setting
@@ -63,7 +63,7 @@ FIGURES: Final = ("late", "short", "idle")
 class Trial:
     """A change and what came of it."""
 
-    change: Change
+    change: SettingChange
     measures: Measures
 
 
@@ -98,7 +98,7 @@ def measure(result: Result, shares: Sequence[float]) -> Measures:
     )
 
 
-def candidates(scenario: Scenario, findings: Findings, result: Result) -> list[tuple[Change, Scenario]]:
+def candidates(scenario: Scenario, findings: Findings, result: Result) -> list[tuple[SettingChange, Scenario]]:
     """The changes worth trying for what was found, at most TRIALS_MAX: those for different figures in turn."""
     groups = []
     if findings.nlate:
@@ -107,45 +107,45 @@ def candidates(scenario: Scenario, findings: Findings, result: Result) -> list[t
         groups.append([*_shares(scenario, result), *_limits(scenario, result)])
     if findings.idle:
         groups.append([*_without_limits(scenario), *list(_buffers(scenario, larger=True))[:3]])
-    found: list[tuple[Change, Scenario]] = []
+    found: list[tuple[SettingChange, Scenario]] = []
     for place in range(max(map(len, groups), default=0)):
         found += [group[place] for group in groups if place < len(group)]
     return found[:TRIALS_MAX]
 
 
-def _buffers(scenario: Scenario, *, larger: bool) -> Iterable[tuple[Change, Scenario]]:
+def _buffers(scenario: Scenario, *, larger: bool) -> Iterable[tuple[SettingChange, Scenario]]:
     known = scenario.preferences
     before = (known.work_buf_min_days, known.work_buf_additional_days)
     for after in _LARGER if larger else _SMALLER:
         if sum(after) > sum(before) + 1e-9 if larger else sum(after) < sum(before) - 1e-9:
             preferences = replace(known, work_buf_min_days=after[0], work_buf_additional_days=after[1])
-            yield Change(Setting.BUFFER, before, after), replace(scenario, preferences=preferences)
+            yield SettingChange(Setting.BUFFER, before, after), replace(scenario, preferences=preferences)
 
 
-def _shares(scenario: Scenario, result: Result) -> Iterable[tuple[Change, Scenario]]:
+def _shares(scenario: Scenario, result: Result) -> Iterable[tuple[SettingChange, Scenario]]:
     """Larger shares for projects that got something, but too little."""
     for row in [row for row in result.projects if is_short(row) and row.got_fraction > 0][:2]:
         project = scenario.project(row.name)
         share = round(project.share * min(row.share / row.got_fraction, _SHARE_FACTOR_MAX), 2)
-        change = Change(Setting.SHARE, (project.share,), (share,), project.name)
+        change = SettingChange(Setting.SHARE, (project.share,), (share,), project.name)
         yield change, _with(scenario, replace(project, share=share))
 
 
-def _limits(scenario: Scenario, result: Result) -> Iterable[tuple[Change, Scenario]]:
+def _limits(scenario: Scenario, result: Result) -> Iterable[tuple[SettingChange, Scenario]]:
     """A limit on the jobs at once of the project that got most beyond its share."""
     cpus = scenario.preferences.usable_cpus(scenario.host.processors[0].instances)
     most = max(result.projects, key=lambda row: row.got_fraction - row.share)
     limit = max(1, round(most.share * cpus))
     project = scenario.project(most.name)
     if limit < cpus and not project.max_concurrent and most.got_fraction > most.share:
-        change = Change(Setting.MAX_CONCURRENT, (0,), (limit,), project.name)
+        change = SettingChange(Setting.MAX_CONCURRENT, (0,), (limit,), project.name)
         yield change, _with(scenario, replace(project, max_concurrent=limit))
 
 
-def _without_limits(scenario: Scenario) -> Iterable[tuple[Change, Scenario]]:
+def _without_limits(scenario: Scenario) -> Iterable[tuple[SettingChange, Scenario]]:
     limited = [project for project in scenario.projects if project.max_concurrent]
     for project in limited[:2]:
-        change = Change(Setting.MAX_CONCURRENT, (project.max_concurrent,), (0,), project.name)
+        change = SettingChange(Setting.MAX_CONCURRENT, (project.max_concurrent,), (0,), project.name)
         yield change, _with(scenario, replace(project, max_concurrent=0))
 
 

@@ -10,7 +10,7 @@ from typing import Final
 from emulator.engine.scenario import DAY_SECS, MAX_INSTANCES, DayHours, Hours, Preferences
 from emulator.files.client_state import gpu_kind
 from emulator.files.owner import NOTHING_EXCLUSIVE, Exclusive
-from emulator.files.sections import SETTINGS_BYTES_MAX, Schema, Section, Source, read_sections
+from emulator.files.sections import SETTINGS_BYTES_MAX, Schema, Section, SourceFile, read_sections
 from emulator.files.unused import Tally
 from portal.languages.messages import Message
 
@@ -51,7 +51,7 @@ class CcConfig:
 class AppConfig:
     """One project's app_config.xml. Usage: by application (GPUs, CPUs), and by (application, plan class)."""
 
-    source: Source
+    source: SourceFile
     project_max_concurrent: int = 0
     max_concurrent: dict[str, int] = field(default_factory=dict)
     gpu_usage: dict[str, tuple[float | None, float | None]] = field(default_factory=dict)
@@ -74,7 +74,7 @@ def read_preferences(
     general: Section | None = None
     days: list[Section] = []
     sections: list[Section] = []
-    for section in read_sections(Source(file, data), "global_preferences", _PREFERENCES, SETTINGS_BYTES_MAX):
+    for section in read_sections(SourceFile(file, data), "global_preferences", _PREFERENCES, SETTINGS_BYTES_MAX):
         sections.append(section)
         if section.name == "venue":
             if venue and section.attribute("name") == venue:
@@ -138,7 +138,7 @@ def _hours(section: Section, days: list[Section], tags: tuple[str, str], before:
 def read_cc_config(data: bytes, file: str = "cc_config.xml", tally: Tally | None = None) -> CcConfig:
     """Return the options of cc_config.xml that the emulator models. Raises ScenarioFileError."""
     config = CcConfig()
-    for section in read_sections(Source(file, data), "cc_config", _CC_CONFIG, SETTINGS_BYTES_MAX):
+    for section in read_sections(SourceFile(file, data), "cc_config", _CC_CONFIG, SETTINGS_BYTES_MAX):
         if section.name == "options":
             config = _options(section)
         if tally is not None:
@@ -173,7 +173,7 @@ def _options(section: Section) -> CcConfig:
 
 def read_app_config(data: bytes, file: str, tally: Tally | None = None) -> AppConfig:
     """Return the settings of a project's app_config.xml. Raises ScenarioFileError."""
-    source = Source(file, data)
+    source = SourceFile(file, data)
     config = AppConfig(source)
     for section in read_sections(source, "app_config", _APP_CONFIG, SETTINGS_BYTES_MAX):
         if section.name == "app_config":

@@ -33,7 +33,7 @@ from emulator.engine.scenario import (
     Version,
 )
 from emulator.files.present_tasks import ActiveTask, StateJob, read_active_task, read_task
-from emulator.files.sections import STATE_BYTES_MAX, ScenarioFileError, Schema, Section, Source, read_sections
+from emulator.files.sections import STATE_BYTES_MAX, ScenarioFileError, Schema, Section, SourceFile, read_sections
 from emulator.files.unused import Tally
 
 STATE_FILE: Final = "client_state.xml"
@@ -148,7 +148,7 @@ def read_state(data: bytes, file: str = STATE_FILE, tally: Tally | None = None) 
     state = ClientState()
     tasks: list[ActiveTask] = []
     last: Section | None = None
-    for section in read_sections(Source(file, data), "client_state", _SCHEMA, STATE_BYTES_MAX):
+    for section in read_sections(SourceFile(file, data), "client_state", _SCHEMA, STATE_BYTES_MAX):
         last = section
         if section.name == "host_info":
             _read_host(state, section)

@@ -47,7 +47,7 @@ class ScenarioFileError(ScenarioError):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceFile:
     """A file's name and bytes, for the positions in errors."""
 
     file: str
@@ -68,7 +68,7 @@ class Section:
     The readers raise ScenarioFileError, with the child's line, for an invalid number or one out of range.
     """
 
-    source: Source
+    source: SourceFile
     name: str
     at: int
     leaves: dict[str, tuple[bytes, int]] = field(default_factory=dict)
@@ -143,7 +143,7 @@ class Section:
         return found[1].decode(errors="replace") if found else ""
 
 
-def read_sections(source: Source, root: str, schema: Schema, bytes_max: int) -> Iterator[Section]:
+def read_sections(source: SourceFile, root: str, schema: Schema, bytes_max: int) -> Iterator[Section]:
     """Yield the sections of the schema that are direct children of the root element, then the root itself.
 
     The root comes last, with its own plain children and no sections. Raises ScenarioFileError when the file is
@@ -165,7 +165,7 @@ def read_sections(source: Source, root: str, schema: Schema, bytes_max: int) -> 
         raise source.error(error.field, scanner.start, VERBATIM, text=error.limit_or_reason) from None
 
 
-def _top_sections(scanner: TagScanner, source: Source, root: str, schema: Schema) -> Iterator[Section]:
+def _top_sections(scanner: TagScanner, source: SourceFile, root: str, schema: Schema) -> Iterator[Section]:
     if scanner.next() != root.encode():
         raise source.error(root, 0, "other_kind_of_file", tag=root)
     whole = Section(source, root, scanner.start)
@@ -179,7 +179,7 @@ def _top_sections(scanner: TagScanner, source: Source, root: str, schema: Schema
     yield whole
 
 
-def _section(scanner: TagScanner, source: Source, name: str, schema: Schema) -> Section:
+def _section(scanner: TagScanner, source: SourceFile, name: str, schema: Schema) -> Section:
     """The section whose opening tag was just read. Recursion is as deep as the schema, whatever the file."""
     section = Section(source, name, scanner.start)
     if scanner.text is not None:

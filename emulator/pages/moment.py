@@ -37,7 +37,7 @@ class Lane:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class TimeMark:
     """A time on the picture: in per cent of its width, and in hours."""
 
     left: float
@@ -54,7 +54,7 @@ def shown_moment(moment: dict[str, Any], packed: Packed, palette: list[int]) -> 
         "lanes": _lanes(moment, names, palette, end_secs),
         "ticks": _ticks(end_secs),
         "marks": [
-            Mark(min(100.0, 100 * moment[name] / end_secs), moment_texts.hours(moment[name]))
+            TimeMark(min(100.0, 100 * moment[name] / end_secs), moment_texts.hours(moment[name]))
             for name in ("buffer_min_secs", "buffer_total_secs")
         ],
         "ends_early": any(row[2] > end_secs + 1 for row in moment["stretches"]),
@@ -97,7 +97,7 @@ def _lanes(moment: dict[str, Any], names: list[str], palette: list[int], end_sec
     return lanes
 
 
-def _ticks(end_secs: float) -> list[Mark]:
+def _ticks(end_secs: float) -> list[TimeMark]:
     hours = end_secs / 3600
     step = next(step for step in TICKS if hours / step <= TICKS_MAX or step == TICKS[-1])
-    return [Mark(100 * at * step / hours, f"{at * step:g}") for at in range(int(hours / step) + 1)]
+    return [TimeMark(100 * at * step / hours, f"{at * step:g}") for at in range(int(hours / step) + 1)]

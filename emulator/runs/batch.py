@@ -19,7 +19,7 @@ Report = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RunOutcome:
     """A run's figures of merit, all data of its projects, and the timeline if it was wanted."""
 
     figures: dict[str, float | None]
@@ -28,16 +28,16 @@ class Outcome:
     timeline: bytes | None
 
 
-def run_order(order: dict[str, Any]) -> Outcome:
+def run_order(order: dict[str, Any]) -> RunOutcome:
     """One run. Raises ScenarioError and PolicyError."""
     began = process_time()
     result = execute(order)
     packed = pack(result) if order["timeline"] else None
     answer = answer_of(result)
-    return Outcome(answer["figures_of_merit"], answer["projects"], process_time() - began, packed)
+    return RunOutcome(answer["figures_of_merit"], answer["projects"], process_time() - began, packed)
 
 
-def run_all(orders: Sequence[dict[str, Any]], processes: int, report: Report) -> list[Outcome]:
+def run_all(orders: Sequence[dict[str, Any]], processes: int, report: Report) -> list[RunOutcome]:
     """All runs. `report` is called with the number of those that are done. The first that fails ends all: it raises
     ScenarioError or PolicyError."""
     if processes == 1 or len(orders) == 1:

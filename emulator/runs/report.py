@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from emulator.runs.batch import Outcome
+from emulator.runs.batch import RunOutcome
 from emulator.runs.comparison import CONFIDENCE, FIGURES, Compared, compare
 from emulator.runs.variants import Variant
 
@@ -29,7 +29,7 @@ class Experiment:
     days: float
     seeds: Sequence[int]
     variants: Sequence[Variant]
-    outcomes: Sequence[Sequence[Outcome]]
+    outcomes: Sequence[Sequence[RunOutcome]]
 
     def names(self) -> list[str]:
         """Of the figures that all runs have."""
@@ -43,7 +43,7 @@ class Experiment:
         ]
         return compare(figures, [variant.value for variant in self.variants], self.names())
 
-    def rows(self) -> Iterator[tuple[Variant, int, Outcome]]:
+    def rows(self) -> Iterator[tuple[Variant, int, RunOutcome]]:
         for variant, runs in zip(self.variants, self.outcomes, strict=True):
             for seed, run in zip(self.seeds, runs, strict=True):
                 yield variant, seed, run
@@ -113,7 +113,7 @@ def as_csv(found: Experiment) -> str:
     return out.getvalue()
 
 
-def run_table(outcome: Outcome, days: float) -> str:
+def run_table(outcome: RunOutcome, days: float) -> str:
     """The figures of a single run, and its projects."""
     lines = [
         f"{name:<28}{'not calculated' if value is None else f'{value:.6f}'}" for name, value in outcome.figures.items()

@@ -44,7 +44,7 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ProcessAnswer:
     """The process's answer: ``ok`` and the bytes that came with it, or ``fault``, why there is none."""
 
     ok: Any
@@ -92,7 +92,7 @@ def execute_run(run_id: int) -> None:
     try:
         answer = _answer_of(run)
     except ScenarioError as error:
-        answer = Answer(None, b"", error.message)
+        answer = ProcessAnswer(None, b"", error.message)
     except RunCancelledError:
         Run.objects.filter(pk=run_id, state=RunState.RUNNING).update(
             state=RunState.CANCELLED, finished_at=timezone.now()
@@ -105,7 +105,7 @@ def execute_run(run_id: int) -> None:
     _keep(run_id, answer)
 
 
-def _answer_of(run: Run) -> Answer:
+def _answer_of(run: Run) -> ProcessAnswer:
     order = {"do": "run", **order_for(run), "tries": run.number == 1}
     return run_process(order, b"", settings.EMULATOR_RUN_SECS_MAX, lambda progress: _report_progress(run.pk, progress))
 
@@ -124,7 +124,7 @@ def _report_progress(run_id: int, progress: float) -> None:
         raise RunCancelledError
 
 
-def _keep(run_id: int, answer: Answer) -> None:
+def _keep(run_id: int, answer: ProcessAnswer) -> None:
     with transaction.atomic():
         run = Run.objects.select_for_update().filter(pk=run_id, state=RunState.RUNNING).first()
         if run is None:
@@ -167,7 +167,7 @@ def requeue_lost(now: dt.datetime) -> None:
         Upload.objects.filter(pk__in=not_read).delete()
 
 
-def run_process(order: dict[str, Any], data: bytes, secs_max: int, report: Callable[[float], None]) -> Answer:
+def run_process(order: dict[str, Any], data: bytes, secs_max: int, report: Callable[[float], None]) -> ProcessAnswer:
     """Start the process, send it the order, and wait for its answer; ``report`` is called about every second."""
     order = {**order, "secs_max": secs_max, "bytes_max": settings.EMULATOR_RUN_BYTES_MAX}
     program, environment = [sys.executable, "-m", "emulator.runs.process"], {**os.environ, **_ONE_THREAD}
@@ -196,7 +196,7 @@ def run_process(order: dict[str, Any], data: bytes, secs_max: int, report: Calla
     return answer
 
 
-def _read_answer(process: subprocess.Popen[bytes], secs_max: int, report: Callable[[float], None]) -> Answer:
+def _read_answer(process: subprocess.Popen[bytes], secs_max: int, report: Callable[[float], None]) -> ProcessAnswer:
     """Reads its output until it ends; wall-clock time is limited to twice its processor time."""
     assert process.stdout is not None and process.stderr is not None
     out, errors = bytearray(), bytearray()
@@ -216,7 +216,7 @@ def _read_answer(process: subprocess.Popen[bytes], secs_max: int, report: Callab
                 report(max(progress, 0.0))
                 report_at = now + POLL_SECS
             if now >= ends_at or len(out) > ANSWER_BYTES_MAX:
-                return Answer(None, b"", _too_long(secs_max))
+                return ProcessAnswer(None, b"", _too_long(secs_max))
     return _answer(process, bytes(out), bytes(errors), secs_max)
 
 
@@ -231,19 +231,19 @@ def _take_progress(out: bytearray, progress: float) -> float:
     return progress
 
 
-def _answer(process: subprocess.Popen[bytes], out: bytes, errors: bytes, secs_max: int) -> Answer:
+def _answer(process: subprocess.Popen[bytes], out: bytes, errors: bytes, secs_max: int) -> ProcessAnswer:
     code = process.wait()
     line, _, data = out.partition(b"\n")
     if code == 0 and line:
         said = json.loads(line)
         if "fault" in said:
-            return Answer(None, b"", Message.from_json(said["fault"]))
+            return ProcessAnswer(None, b"", Message.from_json(said["fault"]))
         if len(data) == said["nbytes"]:
-            return Answer(said["ok"], data, None)
+            return ProcessAnswer(said["ok"], data, None)
     if code in (-24, -9):  # SIGXCPU; SIGKILL by the hard limit
-        return Answer(None, b"", _too_long(secs_max))
+        return ProcessAnswer(None, b"", _too_long(secs_max))
     log.error("emulation_failed", code=code, stderr=errors[-2000:].decode(errors="replace"))
-    return Answer(None, b"", _OUR_FAULT)
+    return ProcessAnswer(None, b"", _OUR_FAULT)
 
 
 def _too_long(secs_max: int) -> Message:

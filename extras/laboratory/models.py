@@ -7,6 +7,7 @@ from django.db.models import CheckConstraint, Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from portal.languages.sentences import MessageField
 from portal.models import User
 
 
@@ -22,7 +23,7 @@ class CreditExperiment(models.Model):
     asked_at = models.DateTimeField(_("requested"), default=timezone.now, editable=False)
     finished_at = models.DateTimeField(_("finished"), null=True, blank=True)
     progress = models.FloatField(_("progress"), default=0)
-    failure = models.CharField(_("reason for the failure"), max_length=500, blank=True)
+    failure = MessageField(_("reason for the failure"))
     results = models.JSONField(_("results"), null=True, blank=True)
     share_token = models.CharField(_("share token"), max_length=32, null=True, blank=True, unique=True, editable=False)
 

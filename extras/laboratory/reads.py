@@ -13,6 +13,7 @@ from extras.laboratory.models import CreditExperiment
 from extras.laboratory.request import KIND, share_url
 from extras.laboratory.trials.experiment import Experiment
 from extras.laboratory.trials.parameters import PARAMETERS
+from portal.languages.sentences import sentence
 from portal.requested_work import queue
 from portal.templatetags.display import localised, significant
 
@@ -47,7 +48,7 @@ def page_of(kept: CreditExperiment, now: dt.datetime) -> dict[str, Any]:
     names = dict.fromkeys(goal["name"] for found in results for goal in found["goals"])
     return {
         "experiment": kept,
-        "failure": texts.failure(kept.failure),
+        "failure": sentence(kept.failure),
         "said": experiment,
         "unusual": [
             (texts.label(PARAMETERS[name]), significant(value)) for name, value in sorted(experiment.parameters.items())
@@ -95,5 +96,5 @@ def download(kept: CreditExperiment) -> dict[str, Any]:
         "finished_at": kept.finished_at and kept.finished_at.isoformat(),
         "settings": kept.settings,
         "results": kept.results,
-        "failure": kept.failure,
+        "failure": str(kept.failure or ""),
     }

@@ -14,11 +14,6 @@ from portal.languages.numbers import localised_within
 from portal.templatetags.display import localised
 
 WAYS: Final = (gettext_noop("single results"), gettext_noop("adaptive replication"), gettext_noop("two replicas"))
-FAULT: Final = gettext_noop("The experiment failed because of a fault of this site. The operators can see why.")
-TOO_LONG: Final = gettext_noop(
-    "It took more than %(secs)s s of processor time, or %(clock)s s by the clock. Try fewer jobs, populations or rules."
-)
-_FAILURES: Final = (FAULT, TOO_LONG, gettext_noop("It needs more than %(number)s MiB of memory. Try fewer jobs."))
 _ERRORS: Final = (
     gettext_noop("cheats: %(number)s of %(hosts)s computers would cheat, and there may be %(most)s"),
     gettext_noop("variants: the choices make %(number)s, and there may be %(most)s. Choose fewer."),
@@ -107,10 +102,6 @@ def goal(name: str) -> str:
 def variant(label: str) -> str:
     """A variant's label: rule set, way, check and limits."""
     return ", ".join(gettext(part) if part in WAYS else part for part in label.split(", "))
-
-
-def failure(stored: str) -> str:
-    return translated(stored, _FAILURES)
 
 
 def error(raised: ValueError) -> str:

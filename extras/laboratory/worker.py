@@ -13,8 +13,8 @@ import structlog
 from django.conf import settings
 from django.utils import timezone
 
-from extras.laboratory import texts
 from extras.laboratory.models import CreditExperiment
+from portal.languages.messages import Message, MessageError
 
 BYTES_MAX: Final = 1024**3
 CLOCK_SECS_MAX: Final = 850
@@ -27,8 +27,8 @@ class GoneError(Exception):
     """The experiment was deleted."""
 
 
-class FailedError(Exception):
-    """It cannot be measured; the message says why."""
+class FailedError(MessageError):
+    """It cannot be measured, and why."""
 
 
 def carry_out(experiment_id: int) -> None:
@@ -41,11 +41,11 @@ def carry_out(experiment_id: int) -> None:
         found = measure_in_process(
             experiment.settings, lambda part: _store(experiment_id, progress=min(max(part, 0.0), 1.0))
         )
-        _store(experiment_id, results=found, progress=1.0, failure="", finished_at=timezone.now())
+        _store(experiment_id, results=found, progress=1.0, failure=None, finished_at=timezone.now())
     except GoneError:
         return
     except FailedError as error:
-        CreditExperiment.objects.filter(pk=experiment_id).update(failure=str(error)[:500], finished_at=timezone.now())
+        CreditExperiment.objects.filter(pk=experiment_id).update(failure=error.message, finished_at=timezone.now())
 
 
 def _store(experiment_id: int, **columns: Any) -> None:
@@ -80,8 +80,8 @@ def measure_in_process(said: dict[str, Any], report: Callable[[float], None]) ->
     if kind == "found" and process.returncode == 0:
         return list(json.loads(rest))
     if kind == "fault":
-        raise FailedError(rest)
+        raise FailedError(Message.from_json(json.loads(rest)))
     if process.returncode in (-24, -9):  # SIGXCPU; SIGKILL by the hard limit, or by the alarm
-        raise FailedError(texts.TOO_LONG % {"secs": secs_max, "clock": CLOCK_SECS_MAX})
+        raise FailedError(Message("experiment_time_limit", secs=secs_max, clock_secs=CLOCK_SECS_MAX))
     log.error("credit_experiment_failed", code=process.returncode)
-    raise FailedError(texts.FAULT)
+    raise FailedError(Message("experiment_site_fault"))

@@ -38,6 +38,9 @@ from portal.clients.wants import (
     Turn,
     Value,
 )
+from portal.databases import deadline
+from portal.databases.deadline import Deadline
+from portal.databases.errors import has_no_connection
 
 Pool = AsyncConnectionPool[Connection]
 ReadPart = Callable[[int], Awaitable[bytes]]
@@ -55,7 +58,7 @@ BATCH_SECS: Final = 45.0
 MAX_WAITING_APART: Final = 200
 """Transactions and slow queries that wait for a connection at most; more are refused."""
 CONNECT_SECS: Final = 1.4
-"""How long a request waits for a connection. One that needs two, as the first was lost, is still answered in 3 s."""
+"""How long a connection is waited for, by all who need one; a thread waits as long as the request's deadline."""
 RECONNECT_SECS: Final = 2.0
 """A pool that tries to connect waits longer after each attempt; after this long it starts again with a short wait."""
 THREADS: Final = 8
@@ -70,6 +73,9 @@ _CONNECTION_IS_STALE: Final = (
 )
 """After a migration a statement that was prepared before may return other types, or may be gone. And a server that was
 the primary when the connection was made may not be it any more."""
+
+
+_OF_THE_DATABASE: Final = (Query, Fetch, Transaction)
 
 
 class _QueryQueue:
@@ -207,7 +213,7 @@ class Batcher:
         self._threads = ThreadPoolExecutor(THREADS, "slow-call")
         self._thread_ended = thread_ended
         self._calls = threading.BoundedSemaphore(MAX_CALLS)
-        self._held: dict[Hashable, asyncio.Future[None]] = {}
+        self._held: dict[Hashable, asyncio.Future[bool]] = {}
         self._shared: dict[Hashable, asyncio.Task[Any]] = {}
         self._checking: asyncio.Task[None] | None = None
         self._is_open = False
@@ -234,17 +240,20 @@ class Batcher:
     async def run(self, steps: Steps[Value], read_part: ReadPart | None = None) -> Value:
         """Run the steps and return their result; ``read_part(n)`` returns up to n bytes of the request's body."""
         held: Held = {}
+        with deadline.of_request() as request:
 
-        def get(want: Any) -> Awaitable[Any]:
-            return self._query(want) if isinstance(want, Query) else self._get(want, held, read_part)
+            def get(want: Any) -> Awaitable[Any]:
+                if request.is_lost and isinstance(want, _OF_THE_DATABASE):
+                    raise request.give_up()
+                return self._query(want) if isinstance(want, Query) else self._get(want, held, read_part)
 
-        try:
-            await self._open()
-            return await _drive(steps, get)
-        finally:
-            steps.close()
-            for release in held.values():
-                release()
+            try:
+                await self._open()
+                return await _drive(steps, get, request)
+            finally:
+                steps.close()
+                for release in held.values():
+                    release()
 
     async def _open(self) -> None:
         if not self._is_open:
@@ -355,20 +364,26 @@ class Batcher:
             return
         before = self._held.get(key)
         mine = asyncio.get_running_loop().create_future()
+        request = deadline.current()
         self._held[key] = mine
 
         def release() -> None:
-            mine.set_result(None)
+            mine.set_result(request is not None and request.is_lost)
             if self._held.get(key) is mine:
                 del self._held[key]
 
         if before is not None:
             try:
-                await asyncio.shield(before)
+                is_lost = await asyncio.shield(before)
             except asyncio.CancelledError:
                 # The next request must still wait for the one before.
                 before.add_done_callback(lambda _: release())
                 raise
+            if is_lost and request is not None:
+                # Each of those who wait would wait as long for the database, one after the other.
+                error = request.give_up()
+                release()
+                raise error
         held[key] = release
 
     async def _share(self, key: Hashable, begin: Callable[[], Steps[Any]]) -> Any:
@@ -385,8 +400,8 @@ class Batcher:
             task.exception()  # otherwise asyncio logs it as lost if all requests that waited for it were cancelled
 
 
-async def _drive(steps: Steps[Value], get: Callable[[Any], Awaitable[Any]]) -> Value:
-    """Run the steps and return their result; ``get`` fetches what each of them wants."""
+async def _drive(steps: Steps[Value], get: Callable[[Any], Awaitable[Any]], request: Deadline | None = None) -> Value:
+    """Run the steps and return their result; ``get`` fetches what each of them wants, for the request if it is one."""
     sent: Any = None
     error: Exception | None = None
     try:
@@ -399,9 +414,13 @@ async def _drive(steps: Steps[Value], get: Callable[[Any], Awaitable[Any]]) -> V
             sent = error = None
             try:
                 sent = await get(want)
+                if request is not None:
+                    request.begin_again()
             except Exception as raised:
                 # Of whatever kind: it is raised in the use case, which asked for it.
                 error = raised
+                if request is not None and has_no_connection(raised):
+                    request.is_lost = True
     finally:
         # Its traceback refers to this frame, which refers to it: the server would keep the connection until the
         # garbage collector finds that.

@@ -14,7 +14,7 @@ from psycopg.generators import fetch as fetch_one
 from psycopg.generators import fetch_many
 from psycopg.waiting import Ready
 
-from portal.clients.wants import Row, Statement, Step
+from portal.clients.wants import Row, Statement, Step, Then
 
 Connection = psycopg.AsyncConnection[Row]
 Value = TypeVar("Value")
@@ -23,17 +23,21 @@ _LOST: Final = "the connection was lost"
 _DONE: Final = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
 
 
-async def fetch(connection: Connection, steps: Sequence[Step]) -> Sequence[Row]:
+async def fetch(connection: Connection, steps: Sequence[Step | Then]) -> Sequence[Row]:
     """The rows of the last statement. Several go in one round trip, which is one transaction."""
     if len(steps) == 1:
         return await (await _execute(connection, steps[0])).fetchall()
     # A transaction too: without it an error at the commit would be raised as an error of the pipeline.
     async with connection.transaction(), connection.pipeline():
-        cursors = [await _execute(connection, step) for step in steps]
-    return await cursors[-1].fetchall()
+        cursor = await _execute(connection, steps[0])
+        for step in steps[1:]:
+            if isinstance(step, Then):
+                step = step.step(await cursor.fetchall())
+            cursor = await _execute(connection, step)
+    return await cursor.fetchall()
 
 
-async def _execute(connection: Connection, step: Step) -> psycopg.AsyncRawCursor[Row]:
+async def _execute(connection: Connection, step: Any) -> psycopg.AsyncRawCursor[Row]:
     cursor = psycopg.AsyncRawCursor(connection)
     return await cursor.execute(step.statement.text, step.statement.values(step.params), prepare=True)
 
@@ -71,34 +75,56 @@ class BatchConnection:
         self._unwatch()
         return self.connection
 
-    async def fetch(self, steps: Sequence[Step]) -> Sequence[Row]:
-        """The rows of the last statement. Several go in one round trip, which is one transaction."""
+    async def fetch(self, steps: Sequence[Step | Then]) -> Sequence[Row]:
+        """The rows of the last statement. Several are one transaction, and go in one round trip, or in two if the
+        values of one are made of another's rows.
+        """
         for step in steps:
             await self._prepare(step.statement)
-        transformer = Transformer(self.connection)
+        if len(steps) > 1:
+            return self._rows(await self._pipelined(steps))
+        self._send(steps[0])
+        await self._flush()
+        return self._rows(await self._result())
+
+    async def _pipelined(self, steps: Sequence[Step | Then]) -> pq.abc.PGresult:
+        """The last statement's result, or that of the first that failed."""
         pgconn = self._pgconn
-        values = [step.statement.values(step.params) for step in steps]
-        texts = [transformer.dump_sequence(each, [PyFormat.TEXT] * len(each)) for each in values]
-        if len(steps) == 1:
-            pgconn.send_query_prepared(self._names[steps[0].statement], texts[0])
-            await self._flush()
-            result = await self._result()
-        else:
-            pgconn.enter_pipeline_mode()
-            for step, each in zip(steps, texts, strict=True):
-                pgconn.send_query_prepared(self._names[step.statement], each)
-            pgconn.pipeline_sync()
-            await self._flush()
-            results = [await self._result() for _ in steps]
-            # The transaction is committed only now, and deferred constraints are checked.
-            while (end := await self._wait(fetch_one(pgconn))) is None or end.status != pq.ExecStatus.PIPELINE_SYNC:
-                if end is not None:
-                    results.append(end)
-                elif pgconn.status != pq.ConnStatus.OK:
-                    raise psycopg.OperationalError(_LOST)
-            pgconn.exit_pipeline_mode()
-            result = _failed(results) or results[len(steps) - 1]
+        results: list[pq.abc.PGresult] = []
+        nsent = 0
+        pgconn.enter_pipeline_mode()
+        for step in steps:
+            if isinstance(step, Then):
+                # The server answers, and commits nothing.
+                pgconn.send_flush_request()
+                await self._flush()
+                results += [await self._result() for _ in range(nsent - len(results))]
+                if _failed(results):
+                    break
+                step = step.step(self._rows(results[-1]))
+            self._send(step)
+            nsent += 1
+        pgconn.pipeline_sync()
+        await self._flush()
+        results += [await self._result() for _ in range(nsent - len(results))]
+        last = results[-1]
+        # The transaction is committed only now, and deferred constraints are checked.
+        while (end := await self._wait(fetch_one(pgconn))) is None or end.status != pq.ExecStatus.PIPELINE_SYNC:
+            if end is not None:
+                results.append(end)
+            elif pgconn.status != pq.ConnStatus.OK:
+                raise psycopg.OperationalError(_LOST)
+        pgconn.exit_pipeline_mode()
+        return _failed(results) or last
+
+    def _send(self, step: Any) -> None:
+        values = step.statement.values(step.params)
+        texts = Transformer(self.connection).dump_sequence(values, [PyFormat.TEXT] * len(values))
+        self._pgconn.send_query_prepared(self._names[step.statement], texts)
+
+    def _rows(self, result: pq.abc.PGresult) -> Sequence[Row]:
         self._check(result)
+        transformer = Transformer(self.connection)
         transformer.set_pgresult(result)
         return transformer.load_rows(0, result.ntuples, tuple)
 

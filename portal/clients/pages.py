@@ -16,6 +16,7 @@ from a2wsgi import WSGIMiddleware
 
 from portal.clients.bodies import Body, CutOff, MemoryLimit, Message, Receive, Scope, Send, TooSlow
 from portal.clients.page_replies import PageReply
+from portal.databases import deadline
 
 THREADS: Final = 16
 BUSY: Final = b"The site is busy. Please try again in a minute.\n"
@@ -59,7 +60,9 @@ class Pages:
             sending = asyncio.create_task(reply.send_all())
             self._nunder_way += 1
             try:
-                await self._site(scope, receive, reply.put)
+                # It begins before the wait for a thread, which gets a copy of this context.
+                with deadline.of_request():
+                    await self._site(scope, receive, reply.put)
             except BaseException:
                 sending.cancel()
                 raise

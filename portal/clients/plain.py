@@ -6,12 +6,27 @@ It is slower than the event loop (`portal.clients.batching`); the results are th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, cast
 
 import psycopg
 from django.db import DEFAULT_DB_ALIAS, OperationalError, connections, transaction
 
-from portal.clients.wants import APART, Call, Fetch, Once, Query, ReadBody, Row, Step, Steps, Transaction, Turn, Value
+from portal.clients.wants import (
+    APART,
+    Call,
+    Fetch,
+    Once,
+    Query,
+    ReadBody,
+    Row,
+    Step,
+    Steps,
+    Then,
+    Transaction,
+    Turn,
+    Value,
+)
 
 if TYPE_CHECKING:
     from django.db.backends.postgresql.base import DatabaseWrapper
@@ -66,17 +81,17 @@ def _django() -> DatabaseWrapper:
     return cast("DatabaseWrapper", connections[DEFAULT_DB_ALIAS])
 
 
-def fetch(steps: Sequence[Step]) -> Sequence[Row]:
+def fetch(steps: Sequence[Step | Then]) -> Sequence[Row]:
     """The rows of the last statement; several go in one round trip and are one transaction."""
     connection = _django()
     connection.ensure_connection()
     try:
         with connection.wrap_database_errors:
-            if len(steps) == 1:
-                return _execute(connection, steps[0]).fetchall()
-            with connection.connection.pipeline():
-                cursors = [_execute(connection, step) for step in steps]
-            return cursors[-1].fetchall()
+            with connection.connection.pipeline() if len(steps) > 1 else nullcontext():
+                cursor = _execute(connection, steps[0])
+                for step in steps[1:]:
+                    cursor = _execute(connection, step.step(cursor.fetchall()) if isinstance(step, Then) else step)
+            return cursor.fetchall()
     except OperationalError:
         if connection.connection.closed and connection.pool is not None:
             # After a restart of the database the other connections of the pool are lost too: none of them must fail a
@@ -87,7 +102,7 @@ def fetch(steps: Sequence[Step]) -> Sequence[Row]:
         raise
 
 
-def _execute(connection: DatabaseWrapper, step: Step) -> psycopg.RawCursor[Row]:
+def _execute(connection: DatabaseWrapper, step: Any) -> psycopg.RawCursor[Row]:
     # Not Django's cursor, which returns other types. Not prepared: after a rollback psycopg drops all prepared
     # statements of the connection, those of `credit.validator.binary` too.
     statement = step.statement

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from portal.clients.wants import Once, in_thread
+from portal.databases import deadline
 
 Value = TypeVar("Value")
 WAIT_SECS: Final = 3.0
@@ -71,7 +72,8 @@ class TimedCache(Generic[Value]):
 
     def _read_again(self, before: _Kept[Value] | None) -> Value:
         """Read it, unless another thread did just before."""
-        is_ours = self._reading.acquire(timeout=WAIT_SECS)
+        request = deadline.current()
+        is_ours = self._reading.acquire(timeout=WAIT_SECS if request is None else min(WAIT_SECS, request.left_secs()))
         try:
             while True:
                 kept, nforgotten = self._kept, self._nforgotten

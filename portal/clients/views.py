@@ -24,6 +24,7 @@ from portal.clients import plain, request_handler
 from portal.clients.bodies import MAX_DROPPED_NBYTES
 from portal.clients.messages import ClientReply, ClientRequest, cut_off, refused_by_head
 from portal.clients.paths import ClientPath
+from portal.databases import deadline
 
 _PART_BYTES: Final = 256 * 1024
 
@@ -81,7 +82,8 @@ def _answered(route: ClientPath, request: HttpRequest) -> HttpResponse:
     id_ = request_handler.request_id(request.headers.get("X-Request-ID") if settings.BEHIND_PROXY else None)
     structlog.contextvars.bind_contextvars(request_id=id_)
     length = content_length(request)
-    reply = _reply(route, request, length)
+    with deadline.of_request():
+        reply = _reply(route, request, length)
     request_handler.record(
         route,
         reply,

@@ -47,6 +47,16 @@ class Step(NamedTuple):
     params: Params
 
 
+class Then(NamedTuple):
+    """A statement whose values are made of the rows of the step before it, in the same transaction."""
+
+    statement: Statement
+    params_of: Callable[[Sequence[Row]], Params]
+
+    def step(self, rows: Sequence[Row]) -> Step:
+        return Step(self.statement, self.params_of(rows))
+
+
 class Busy(Exception):
     """Too many requests are waiting: the client is told to try again later."""
 
@@ -94,7 +104,7 @@ class Query(Want[Value], ABC):
 
     @staticmethod
     @abstractmethod
-    def steps(several: Sequence[Any], *, apart: bool) -> Sequence[Step]:
+    def steps(several: Sequence[Any], *, apart: bool) -> Sequence[Step | Then]:
         """The statements of a batch, all of one kind. ``apart``: of a single query, which may wait for locks."""
 
     @staticmethod
@@ -107,7 +117,7 @@ class Query(Want[Value], ABC):
 class Fetch(Want[Sequence[Row]]):
     """The rows of the last of these statements, which are not batched. Within a transaction they are part of it."""
 
-    steps: Sequence[Step]
+    steps: Sequence[Step | Then]
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +177,6 @@ async def in_thread(function: Callable[..., Value], *args: Any, **options: Any) 
     return await call
 
 
-async def fetch(*steps: Step) -> Sequence[Row]:
+async def fetch(*steps: Step | Then) -> Sequence[Row]:
     """The rows of the last of these statements."""
     return await Fetch(steps)

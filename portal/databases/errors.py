@@ -29,8 +29,13 @@ def is_worth_repeating(error: BaseException) -> bool:
     """Whether the connection was lost in the middle. If none could be had, another try would wait as long; and a full
     disk stays full for longer.
     """
-    vain = (PoolTimeout, DiskFull)
-    return is_database_lost(error) and not any(isinstance(each, vain) for each in _causes(error))
+    is_vain = has_no_connection(error) or any(isinstance(each, DiskFull) for each in _causes(error))
+    return is_database_lost(error) and not is_vain
+
+
+def has_no_connection(error: BaseException) -> bool:
+    """Whether none could be had in the time that there was."""
+    return any(isinstance(each, PoolTimeout) for each in _causes(error))
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

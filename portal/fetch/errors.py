@@ -1,4 +1,4 @@
-"""Why something could not be fetched, for operators and for everybody else."""
+"""Why something could not be fetched."""
 
 from __future__ import annotations
 
@@ -16,11 +16,6 @@ class FetchError(MessageError):
     def __init__(self, host: str, code: str, /, **args: Any) -> None:
         super().__init__(at_place(host, Message(code, **args)))
         self.host = host
-
-    @property
-    def public_text(self) -> str:
-        """A sentence for people who are no operators: nothing in it tells what is inside this site's network."""
-        return f"{self.host or 'The address'} could not be asked."
 
 
 class AddressRefused(FetchError):

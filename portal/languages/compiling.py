@@ -5,6 +5,7 @@ Needs no settings, so that who installs a release can do it, and no GNU gettext.
 
 from __future__ import annotations
 
+import datetime as dt
 import tempfile
 from pathlib import Path
 from typing import Final
@@ -38,6 +39,8 @@ def _compile(source: Path, compiled: Path) -> None:
 
     with source.open("rb") as file:
         catalog = read_po(file, abort_invalid=True)
+    # Else the header has the time of this run, and two images of one commit differ.
+    catalog.creation_date = dt.datetime.fromtimestamp(0, dt.UTC)
     # Several processes may do this at the same time, as those of the tests: each reader gets a whole file.
     with tempfile.NamedTemporaryFile(dir=compiled.parent, delete=False) as made:
         write_mo(made, catalog)

@@ -51,7 +51,7 @@ class Help:
     title: StrOrPromise
     text: StrOrPromise
     do: Callable[[User, User, str], bool]
-    fits: Callable[[support.Overview], bool]
+    fits: Callable[[support.AccountOverview], bool]
 
 
 HELP: Final[dict[str, Help]] = {

@@ -55,7 +55,7 @@ class HostLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Overview:
+class AccountOverview:
     """All that support sees of an account."""
 
     account: User
@@ -125,7 +125,7 @@ def look(user: User, reason: str) -> None:
     record(user, Kind.SUPPORT_LOOKED, BY_SUPPORT, reason)
 
 
-def read_overview(user: User, now: dt.datetime) -> Overview:
+def read_overview(user: User, now: dt.datetime) -> AccountOverview:
     """What support sees. Six statements, and those of other apps."""
     problems: dict[int, list[str]] = {}
     for each in (problem for app in site_apps() for problem in app.host_problems(user, now)):
@@ -134,7 +134,7 @@ def read_overview(user: User, now: dt.datetime) -> Overview:
     hosts = Host.objects.filter(owner=user, merged_into=None).order_by("-last_contact_at", "pk")
     failed = SecurityEvent.objects.filter(user=user, kind__in=FAILURES, at__gte=now - FAILURES_SHOWN_FOR)
     counts = failed.values_list("kind").annotate(count=Count("pk")).order_by("kind")
-    return Overview(
+    return AccountOverview(
         account=user,
         block=AccountBlock.objects.select_related("blocked_by").filter(user=user).first(),
         is_confirmed=EmailAddress.objects.filter(user=user, email=user.email, verified=True).exists(),

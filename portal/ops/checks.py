@@ -164,12 +164,20 @@ def check_production(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[
                 id="cobblestone.W014",
             )
         )
+    if settings.DEMO:
+        found.append(
+            checks.Warning(
+                "DEMO is on: a site without accounts gets a volunteer whose password is in the sources.",
+                hint="Set DEMO=no.",
+                id="cobblestone.W032",
+            )
+        )
     if settings.CLIENT_PASSWORD_ALONE:
         found.append(
             checks.Warning(
                 "CLIENT_PASSWORD_ALONE is on: a BOINC client gets a key of an account with a second factor.",
                 hint="Leave CLIENT_PASSWORD_ALONE out: people with a second factor then use login tokens in BOINC.",
-                id="cobblestone.W030",
+                id="cobblestone.W031",
             )
         )
     if {"*", "localhost", "127.0.0.1"} & {*settings.ALLOWED_HOSTS}:

@@ -16,13 +16,12 @@ from django.db.backends.postgresql.base import DatabaseWrapper
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
+from portal.databases import deadline
 from portal.databases.clocks import WARN_SECS, WORST_SECS, ahead_secs
 from portal.ops.cache import valkey
 
 log = structlog.get_logger(__name__)
 
-# A load balancer gives up after a few seconds.
-DATABASE_LIMIT_SECS = 3.0
 WRITE_EVERY_SECS: Final = 5.0
 """Each process tries to write this often at most, and says in between what came of it."""
 _WRITTEN_NBYTES: Final = 256 * 1024
@@ -95,7 +94,8 @@ def _session() -> Any:
     assert isinstance(database, DatabaseWrapper)  # as the settings have it
     pool = database.pool
     pool.open()
-    return pool.connection(timeout=DATABASE_LIMIT_SECS)
+    with deadline.of_request() as request:
+        return pool.connection(timeout=request.left_secs())
 
 
 def _write_to_database() -> None:

@@ -12,6 +12,7 @@ from django.template import loader
 from django.utils.translation import gettext
 from django.views import defaults
 
+from portal.databases import deadline
 from portal.databases.dropping import drop_connection
 from portal.databases.errors import is_database_lost, is_worth_repeating
 
@@ -29,6 +30,10 @@ class DatabaseMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
+        with deadline.of_request():
+            return self._answer(request)
+
+    def _answer(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
         if request.method in ("GET", "HEAD") and getattr(response, _REPEATABLE, False):
             response = self.get_response(request)

@@ -1,14 +1,14 @@
 """The scheduler RPC as one use case: identify the client, take reports, send jobs.
 
-Most requests read, are given ready jobs (`scheduler.ready_jobs.job_cache`), and write: three statements in two round
-trips, of which the second is the transaction. Requests that come at the same time may be read, and written, together
+Most requests read, are given ready jobs (`scheduler.ready_jobs.job_cache`), lock and write: three statements, of which
+the last two are the transaction. Requests that come at the same time may be read, and written, together
 (`portal.clients.batching`), so nothing here may block.
 
 The transaction locks the computers and the jobs first. It leaves out a request whose computer is locked or was written
 since it was read, or one of whose jobs cannot be had any more. Such a request is answered once more, with the computer
 locked before it is read. A request that reports jobs, or for which no jobs are ready, is answered so from the start.
-This way has at most eight statements, whatever the number of jobs: begin, lock, read, report, pick, pick elsewhere or
-diagnose, write, commit. If a ready job is gone then, too, all is done a third time, without ready jobs.
+This way has at most nine statements, whatever the number of jobs: begin, lock, read, report, lock the ready jobs, pick
+if others have them, pick elsewhere or diagnose, write, commit.
 
 Locks are taken in the order of the whole project server: the computer; workunits of reported results by id, then these
 results; with reports the computer's (host, version) records; jobs, with SKIP LOCKED.
@@ -22,7 +22,8 @@ from __future__ import annotations
 import datetime as dt
 import random
 from collections import Counter
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
 
 from credit.engine import probation
 from credit.engine.facts import HostVersionFacts
@@ -46,15 +47,35 @@ from scheduler.rpc import dispatch, host_record, identify, preferences, queue, r
 from scheduler.rpc.dispatch import Dispatch
 from scheduler.rpc.queue import DiagnosisQuery
 from scheduler.rpc.reports import Report
-from scheduler.rpc.rows import KnownResult, Waiting
-from scheduler.rpc.store import Account, JobsOfDay, KnownHost, StoredRecords
-from scheduler.rpc.writes import Changes
-from scheduler.wire.replies import Notice, SchedulerReply, render_reply
+from scheduler.rpc.rows import KnownResult, Waiting, WrittenRow
+from scheduler.rpc.store import Account, JobsOfDay, KnownHost
+from scheduler.rpc.writes import Changes, RecordChanges
+from scheduler.wire.replies import SchedulerReply, render_reply
 
 KEY_USE_NOTED_EVERY_SECS: Final = 86_400.0
 TOO_LONG: Final = "The request was too long to be read at once; what it reports is being taken in parts"
 KEY_FOLLOWS: Final = "This project's code-signing key has changed more than once, and BOINC gets one change at a time"
+MAX_ATTEMPTS: Final = 5
 _DRAW: Final = random.Random()
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """One attempt at an answer. ``is_locked``: its transaction locks the computer before it reads."""
+
+    request: SchedulerRequest
+    catalogue: Catalogue
+    taken: TakenJobs
+    now: dt.datetime
+    draw: random.Random
+    is_locked: bool
+
+
+class _Served(NamedTuple):
+    """What is answered, once what was reported, and what is sent, is stored; and to whom."""
+
+    account: Account
+    answered: SchedulerReply
 
 
 async def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Random = _DRAW) -> bytes:
@@ -63,29 +84,31 @@ async def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Ra
         # With the key, as anybody can name a computer's number.
         await Turn(("scheduler", request.hostid, request.authenticator))
     known = await catalogue.suiting(request.code_sign_key)
-    host_id, taken = request.hostid, TakenJobs(known)
+    host_id, is_enrolled = request.hostid, False
     # A request that reports jobs writes before everything is known. One that finds no ready job searches the queue.
-    locks, noutdated, is_enrolled = bool(request.results), 0, False
+    is_locked = bool(request.results)
     if request.wants_work:
         await job_cache.fill(known)
-        locks = locks or not job_cache.has_jobs(known)
-    # Each try draws the same: another draw would fall on apps that have ready jobs more often than on the others.
+        is_locked = is_locked or not job_cache.has_jobs(known)
+    # Each attempt draws the same: another draw would fall on apps that have ready jobs more often than on the others.
     seed = draw.random() if len(known.apps) > 1 else None
-    for _ in range(5):
+    for _ in range(MAX_ATTEMPTS):
+        drawn = draw if seed is None else random.Random(seed)
+        taken = TakenJobs(known)
+        attempt = _Attempt(request, known, taken, now, drawn, is_locked)
         try:
-            drawn = draw if seed is None else random.Random(seed)
-            steps = _steps(request, host_id, known, taken, now, drawn, locks=locks, is_enrolled=is_enrolled)
-            account, answered = await (Transaction(steps) if locks else steps)
-            break
-        except identify.UnknownHost as unknown:
-            host_id = await in_thread(identify.enrol, unknown, request, now)
-            is_enrolled = True
-        except writes.Outdated:
-            taken.release()
-            noutdated += 1
-            locks, taken = True, TakenJobs(known, takes=noutdated < 2)
+            steps = _serve(attempt, host_id, is_enrolled=is_enrolled)
+            served = await (Transaction(steps) if is_locked else steps)
         finally:
             taken.release()
+        match served:
+            case _Served(account, answered):
+                break
+            case identify.UnknownHost():
+                host_id = await in_thread(identify.enrol, served, request, now)
+                is_enrolled = True
+            case None:
+                is_locked = True
     else:
         raise ClientAuthError(ERR_GENERIC, "This computer's record keeps changing. Try again in a minute.")
     await best_effort(_note_key_use(account, host_id, now))
@@ -94,85 +117,62 @@ async def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Ra
     return render_reply(answered)
 
 
-async def _steps(
-    request: SchedulerRequest,
-    host_id: int,
-    known: Catalogue,
-    taken: TakenJobs,
-    now: dt.datetime,
-    draw: random.Random,
-    *,
-    locks: bool,
-    is_enrolled: bool,
-) -> tuple[Account, SchedulerReply]:
-    """The requesting client, and the answer to it."""
-    account = await identify.find_account(request, host_id, locks=locks, is_enrolled=is_enrolled)
-    answered = await _answer(request, account, known, taken, now, draw, is_locked=locks)
-    return account, answered
+async def _serve(attempt: _Attempt, host_id: int, *, is_enrolled: bool) -> _Served | identify.UnknownHost | None:
+    """Identify the client, take its reports, choose jobs, send them, and reply.
 
+    None, and nothing is stored, if the computer has to be locked for that, or was written since it was read.
+    """
+    request, known, now = attempt.request, attempt.catalogue, attempt.now
+    identified = await identify.find_account(request, host_id, locks=attempt.is_locked, is_enrolled=is_enrolled)
+    if isinstance(identified, identify.UnknownHost):
+        return identified
+    account, host = identified
 
-async def _answer(
-    request: SchedulerRequest,
-    account: Account,
-    known: Catalogue,
-    taken: TakenJobs,
-    now: dt.datetime,
-    draw: random.Random,
-    *,
-    is_locked: bool,
-) -> SchedulerReply:
-    """What is answered, once what was reported, and what is sent, is stored."""
-    host = account.host
-    assert host is not None  # identify.find_account sees to that
-    reported = reports.judge(account, host.id, request, now)
     key_step = known.code_keys.step(request.code_sign_key)
     if not (key_step.reaches_current or request.is_anonymous):
         # It would refuse all programs: they are signed with the key in force.
         request.sends_no_work = True
-    work, stays = _begin(request, account, host, known, reported, now, draw)
-    changes = Changes(trickles=trickles.rows(request, account, host.id))
-    counted, records = await _store_reports(account, host, work, reported, now, is_locked=is_locked)
-    queries = _queries(work, draw)
-    jobs, waiting = await _jobs(account.user_id, queries, work, taken, draw, is_locked=is_locked)
-    judged = _count_reports(work, reported, counted, records, account.jobs_of_day, now)
-    began = _send(work, jobs, changes, account.jobs_of_day, now)
-    _add_records(work, changes, records.ids, judged, began)
-    reasons_given = await _reasons(request, key_step, work, queries, waiting)
-    named_until = reports.named_until(account, host, request, now)
-    repeats = reports.repeats(account, host, request)
-    is_looked_for = request.asks_for_jobs and not dispatch.asks_too_soon(request, account, now)
-    asked_at = now.timestamp() if is_looked_for else host.work_asked_at
-    host_record.fill_host_record(request, host, named_until, repeats, asked_at, reasons_given, changes)
-    changes.record |= writes.jobs_of_day_columns(account.jobs_of_day)
-    ready = taken.keep({each.job.id for each in work.selection.sent})
-    written = await writes.write(host, account.user_id, changes, ready, now, is_locked=is_locked)
-    answered = reply.reply_to(request, account, host, reasons_given, now)
+    reported = reports.judge(account, host.id, request, now)
+    work, stays = _begin(attempt, account, host, reported)
+    if (reported or work.lost) and not attempt.is_locked:
+        return None
+    reports_taken = await _take_reports(account, host, work, reported, now)
+
+    queries = _queries(work, attempt.draw)
+    chosen = await _choose(attempt, account.user_id, queries, work)
+    if chosen is None:
+        return None
+    sending = _send(work, chosen.jobs, account.jobs_of_day, now)
+    reasons = await _reasons(request, key_step, work, queries, chosen.waiting)
+
+    changes = Changes(
+        jobs=sending.rows,
+        records=_record_changes(work, reports_taken, sending.began),
+        trickles=trickles.rows(request, account, host.id),
+        host=host_record.changes(request, account, host, reasons, now),
+    )
+    ready = attempt.taken.keep({each.job.id for each in work.selection.sent})
+    if attempt.is_locked:
+        written: WrittenRow | None = await writes.write_locked(host, account.user_id, changes, now)
+    else:
+        written = await writes.write(host, account.user_id, changes, ready, now)
+    if written is None:
+        return None
+
+    answered = reply.reply_to(request, account, host, reasons, now)
     answered.about_project_xml = known.gui_urls_xml if request.is_anonymous else known.about_project_xml
     reply.add_key(answered, key_step, stays, known, request.is_anonymous)
-    reply.add_jobs(answered, work, written.sent, now)
-    # One acknowledgement is for all of them, also for what was dropped: without it the client would send all again, and
-    # more each time, until its requests are too long.
-    answered.acks_messages = bool(request.trickles) or request.has_unread_trickles
-    if request.has_unread_trickles:
-        trickles.log.warning("trickles_unread", host=host.id, nmessages=len(request.trickles))
-        answered.notices.append(Notice(trickles.SOME_UNREAD, is_notice=True))
-    if not written.has_all_trickles:
-        trickles.log.warning("trickles_dropped", host=host.id, nmessages=len(request.trickles))
-        answered.notices.append(Notice(trickles.SOME_DROPPED, is_notice=True))
+    reply.add_jobs(answered, work, written.sent or {}, now)
+    reply.acknowledge_messages(answered, request, host.id, has_dropped=written.has_dropped_trickles)
     answered.aborts, answered.aborts_if_not_started = reports.unneeded(account, host.id, request, known.generation, now)
-    return answered
+    return _Served(account, answered)
 
 
 def _begin(
-    request: SchedulerRequest,
-    account: Account,
-    host: KnownHost,
-    known: Catalogue,
-    reported: list[Report],
-    now: dt.datetime,
-    draw: random.Random,
+    attempt: _Attempt, account: Account, host: KnownHost, reported: list[Report]
 ) -> tuple[Dispatch, list[KnownResult]]:
     """What fits the computer, and which lost jobs go out again; the jobs that stay on the computer."""
+    request, now = attempt.request, attempt.now
     lost = reports.lost(account, host.id, request)
     gone = {report.known.id for report in reported} | {each.id for each in lost}
     stays = [
@@ -180,7 +180,7 @@ def _begin(
         for each in account.results.values()
         if each.host_id == host.id and each.server_state == ServerState.IN_PROGRESS and each.id not in gone
     ]
-    work = dispatch.begin(request, account, known, stays, now, draw)
+    work = dispatch.begin(request, account, attempt.catalogue, stays, now, attempt.draw)
     if host.id == request.hostid:
         dispatch.send_again(work, request, account.user_id, lost, now)
     else:
@@ -188,38 +188,33 @@ def _begin(
     return work, stays
 
 
-async def _store_reports(
-    account: Account, host: KnownHost, work: Dispatch, reported: list[Report], now: dt.datetime, *, is_locked: bool
-) -> tuple[set[int], StoredRecords]:
-    """Which of the results that were reported or lost count; the (host, version) records, locked if any does."""
+class _ReportsTaken(NamedTuple):
+    """The rows of the computer's (host, version) records, and the keys of those that the reports changed."""
+
+    ids: dict[RecordKey, int]
+    judged: set[RecordKey]
+
+
+async def _take_reports(
+    account: Account, host: KnownHost, work: Dispatch, reported: list[Report], now: dt.datetime
+) -> _ReportsTaken:
+    """Store the results that were reported or lost. If some of them count, go on with the locked records, in which
+    they are counted.
+    """
     rows = [report.row for report in reported] + [reports.lost_row(each) for each in work.lost]
     if not rows:
-        return set(), account.records
-    if not is_locked:
-        raise writes.Outdated
+        return _ReportsTaken(account.records.ids, set())
     claimed = [report.known.workunit_id for report in reported if report.known.host_id is None]
-    counted, locked = await store.report(host.id, rows, claimed, account.jobs_of_day, now)
-    return counted, locked if counted else account.records
-
-
-def _count_reports(
-    work: Dispatch,
-    reported: list[Report],
-    counted: set[int],
-    records: StoredRecords,
-    jobs_of_day: JobsOfDay,
-    now: dt.datetime,
-) -> set[RecordKey]:
-    """Continue with the locked records, in which reports and lost jobs count; the keys of those that changed."""
+    counted, records = await store.report(host.id, rows, claimed, account.jobs_of_day, now)
     if not counted:
-        return set()
+        return _ReportsTaken(account.records.ids, set())
     dispatch.renew_records(work, records.records)
     ended = reports.endings(reported, work.lost, counted)
-    reports.count_undone(ended, jobs_of_day, work.selection.records, work.selection.today)
+    reports.count_undone(ended, account.jobs_of_day, work.selection.records, work.selection.today)
     known, own = work.catalogue, work.selection.records
     judged = reports.count(ended, known.apps, known.versions_by_app, own, work.computer, now)
     # A new version's record is stored when a job of it is sent, and not before.
-    return judged & records.ids.keys()
+    return _ReportsTaken(records.ids, judged & records.ids.keys())
 
 
 def _queries(work: Dispatch, draw: random.Random) -> list[JobQuery]:
@@ -230,20 +225,26 @@ def _queries(work: Dispatch, draw: random.Random) -> list[JobQuery]:
     return dispatch.job_queries(work, draw)
 
 
-async def _jobs(
-    user_id: int, queries: list[JobQuery], work: Dispatch, taken: TakenJobs, draw: random.Random, *, is_locked: bool
-) -> tuple[list[Job], Waiting | None]:
-    """Ready jobs or, if there are too few of an app, from the queues, for which the computer has to be locked."""
+class _Chosen(NamedTuple):
+    """Jobs that may be sent; ``waiting``: the counts of jobs in the queues, if these were searched."""
+
+    jobs: list[Job]
+    waiting: Waiting | None
+
+
+async def _choose(attempt: _Attempt, user_id: int, queries: list[JobQuery], work: Dispatch) -> _Chosen | None:
+    """Ready jobs or, if there are too few of an app, from the queues; None: for these the computer has to be locked."""
+    taken = attempt.taken
     if taken.take(queries, user_id):
-        return taken.jobs, None
-    if not is_locked:
-        raise writes.Outdated
-    return await _picked(user_id, queries, work, draw)
+        jobs = taken.jobs
+        if not (attempt.is_locked and jobs) or await writes.reserve([job.id for job in jobs]):
+            return _Chosen(jobs, None)
+        # Others have some of them.
+        taken.release()
+    return await _picked(user_id, queries, work, attempt.draw) if attempt.is_locked else None
 
 
-async def _picked(
-    user_id: int, queries: list[JobQuery], work: Dispatch, draw: random.Random
-) -> tuple[list[Job], Waiting | None]:
+async def _picked(user_id: int, queries: list[JobQuery], work: Dispatch, draw: random.Random) -> _Chosen:
     """Jobs from the heads of the queues and, if those have too few, from elsewhere, with counts of waiting jobs.
 
     Last of all come copies that are kept for others: if nothing else suits, nobody has to go without.
@@ -266,19 +267,24 @@ async def _picked(
     for query in queries:
         known.note_head(query.app_id, heads.get(query.app_id) if found[query.app_id] >= query.most else None)
     job_cache.forget(jobs, work.ties)
-    return jobs, waiting
+    return _Chosen(jobs, waiting)
 
 
-def _send(
-    work: Dispatch, jobs: list[Job], changes: Changes, jobs_of_day: JobsOfDay, now: dt.datetime
-) -> set[RecordKey]:
-    """Choose the jobs to send; the records that begin a spell of probation or get a quota."""
+class _Sending(NamedTuple):
+    """The rows of the jobs that are sent, and the records that begin a spell of probation or get a quota."""
+
+    rows: list[dict[str, Any]]
+    began: set[RecordKey]
+
+
+def _send(work: Dispatch, jobs: list[Job], jobs_of_day: JobsOfDay, now: dt.datetime) -> _Sending:
+    """Choose the jobs to send."""
     selection = work.selection
     for job in jobs:
         selection.offer(job)
-    began = set()
     if selection.sent:
         jobs_of_day.begin(selection.today)
+    rows, began = [], set()
     for each in selection.sent:
         key = each.choice.key
         record = selection.records.get(key) or selection.records.setdefault(key, HostVersionFacts())
@@ -291,7 +297,7 @@ def _send(
         jobs_of_day.counts[key] = record.n_jobs_today
         if record.host_scale_time != since:
             began.add(key)
-        changes.jobs.append(
+        rows.append(
             writes.job_row(
                 each.job,
                 each.choice,
@@ -302,19 +308,19 @@ def _send(
                 must_replicate=each.must_replicate,
             )
         )
-    return began
+    return _Sending(rows, began)
 
 
-def _add_records(
-    work: Dispatch, changes: Changes, ids: dict[RecordKey, int], judged: set[RecordKey], began: set[RecordKey]
-) -> None:
+def _record_changes(work: Dispatch, taken: _ReportsTaken, began: set[RecordKey]) -> RecordChanges:
     """The values to store for the records that reports or jobs changed."""
-    selection = work.selection
-    new = {each.choice.key for each in selection.sent if each.choice.key not in ids}
+    selection, changes = work.selection, RecordChanges()
+    new = {each.choice.key for each in selection.sent if each.choice.key not in taken.ids}
     # In the order in which all others lock them.
-    for key in sorted(judged | began | new, key=lambda key: ids.get(key, 0)):
-        row = writes.record_row(key, selection.records[key], ids.get(key), work.inherited.get(key, 0))
-        (changes.added if key not in ids else changes.judged if key in judged else changes.begun).append(row)
+    for key in sorted(taken.judged | began | new, key=lambda key: taken.ids.get(key, 0)):
+        row = writes.record_row(key, selection.records[key], taken.ids.get(key), work.inherited.get(key, 0))
+        known_rows = changes.judged if key in taken.judged else changes.begun
+        (known_rows if key in taken.ids else changes.added).append(row)
+    return changes
 
 
 async def _reasons(

@@ -14,20 +14,19 @@ from portal.languages.messages import Message
 from portal.wire.hardware import Hardware, hardware_digest, names_containers, parse_hardware
 from scheduler.engine import copies
 from scheduler.engine.request import CPU, SchedulerRequest
-from scheduler.rpc.store import KnownHost
-from scheduler.rpc.writes import Changes
+from scheduler.rpc import dispatch, reports
+from scheduler.rpc.store import Account, KnownHost
+from scheduler.rpc.writes import HostChanges, jobs_of_day_columns
 
 
-def fill_host_record(
-    request: SchedulerRequest,
-    host: KnownHost,
-    named_jobs_until: float,
-    repeats: copies.Repeats,
-    work_asked_at: float,
-    reasons_given: list[str],
-    changes: Changes,
-) -> None:
-    """Fill in what `writes.write` keeps of the computer; ``reasons_given``: why nothing was sent."""
+def changes(
+    request: SchedulerRequest, account: Account, host: KnownHost, reasons_given: list[str], now: dt.datetime
+) -> HostChanges:
+    """What to keep of the computer; ``reasons_given``: why nothing was sent."""
+    named_until = reports.named_until(account, host, request, now)
+    repeats = reports.repeats(account, host, request)
+    is_looked_for = request.asks_for_jobs and not dispatch.asks_too_soon(request, account, now)
+    work_asked_at = now.timestamp() if is_looked_for else host.work_asked_at
     on, active, gpu_active = request.available_fractions
     digest = _digest(request)
     connected = request.time_stats.get("connected_frac")
@@ -37,15 +36,14 @@ def fill_host_record(
         "net_stats": request.net_stats,
         "disk_usage": request.disk_usage,
     }
-    changes.is_first = host.rpc_seqno is None
     # A client begins to count anew when it gets a number, and may then make a new CPID.
     is_new_number = host.id != request.hostid
     if is_new_number:
         repeats = copies.NO_REPEATS
-    changes.record = {
+    record = {
         "rpc_seqno": 0 if is_new_number else request.rpc_seqno,
         "cpids": [] if is_new_number else copies.seen(host.cpids, request.host.host_cpid),
-        "named_jobs_until": _moment(0.0 if is_new_number else named_jobs_until),
+        "named_jobs_until": _moment(0.0 if is_new_number else named_until),
         "repeated_seqno": repeats.seqno,
         "repeated_times": repeats.times,
         "work_asked_at": _moment(work_asked_at),
@@ -58,9 +56,10 @@ def fill_host_record(
         "statistics": statistics,
         "hardware_digest": f"\\x{digest}",
         "last_messages": reasons_given,
+        **jobs_of_day_columns(account.jobs_of_day),
     }
-    if digest != host.hardware_digest and request.host.raw:
-        changes.description = _columns(request)
+    is_described = digest != host.hardware_digest and bool(request.host.raw)
+    return HostChanges(record, host.rpc_seqno is None, _columns(request) if is_described else None)
 
 
 def _moment(secs: float) -> str | None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
 
 import structlog
 from django.conf import settings
@@ -36,16 +37,21 @@ log = structlog.get_logger("scheduler")
 _WEAK_KEY: Final = re.compile(r"([1-9]\d{0,17})_([0-9a-f]{32})")
 
 
-class UnknownHost(Exception):
-    """The client's number belongs to no computer of this account, or to another computer now.
+class Identified(NamedTuple):
+    """The client's account, and its computer."""
 
-    Raised to leave the transaction, and with it the lock on the wrong computer; `enrol` finds or makes the right one.
+    account: store.Account
+    host: store.KnownHost
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownHost:
+    """The client's number belongs to no computer of this account, or to another computer now; `enrol` finds or makes
+    the right one.
     """
 
-    def __init__(self, user_id: int, *, is_copy: bool) -> None:
-        super().__init__(user_id)
-        self.user_id = user_id
-        self.is_copy = is_copy
+    user_id: int
+    is_copy: bool
 
 
 class UnknownKey(ClientAuthError):
@@ -75,8 +81,8 @@ def refusal(unknown: UnknownKey) -> ClientAuthError:
 
 async def find_account(
     request: SchedulerRequest, host_id: int, *, locks: bool, is_enrolled: bool = False
-) -> store.Account:
-    """Find the account and the computer; with ``locks`` it is locked. Raises ClientAuthError and UnknownHost.
+) -> Identified | UnknownHost:
+    """Find the account and the computer; with ``locks`` it is locked. Raises ClientAuthError.
 
     ``is_enrolled``: `enrol` has just found ``host_id`` for this request.
     """
@@ -87,13 +93,13 @@ async def find_account(
     if account is None:
         raise UnknownKey(request.authenticator)
     if account.host is None:
-        raise UnknownHost(account.user_id, is_copy=False)
+        return UnknownHost(account.user_id, is_copy=False)
     if settings.CONFIRMED_EMAIL_FOR_PROJECTS and account.host.rpc_seqno is None and not is_enrolled:
         # The account manager's record of a computer, whose number anybody can read on the site's pages.
-        raise UnknownHost(account.user_id, is_copy=False)
+        return UnknownHost(account.user_id, is_copy=False)
     if request.hostid == host_id and _is_copy(request, account, account.host):
-        raise UnknownHost(account.user_id, is_copy=True)
-    return account
+        return UnknownHost(account.user_id, is_copy=True)
+    return Identified(account, account.host)
 
 
 async def check_key(authenticator: str) -> None:

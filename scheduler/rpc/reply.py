@@ -24,6 +24,7 @@ from scheduler.programs.code_signing import KeyStep
 from scheduler.rpc.dispatch import Dispatch
 from scheduler.rpc.rows import KnownResult
 from scheduler.rpc.store import Account, Credit, KnownHost
+from scheduler.rpc.trickles import SOME_DROPPED, SOME_UNREAD, log
 from scheduler.wire.replies import HostCard, JobCard, Notice, Person, SchedulerReply, VersionCard
 
 _PUBLISHED: Final = Rules.published()
@@ -89,6 +90,19 @@ def add_key(
         reply.signed_anew_xml = [known.version_xml[id_] for id_ in versions if id_ is not None]
     elif not (step.reaches_current or is_anonymous):
         reply.notices.append(Notice(OTHER_KEY, is_notice=True))
+
+
+def acknowledge_messages(reply: SchedulerReply, request: SchedulerRequest, host_id: int, *, has_dropped: bool) -> None:
+    """One acknowledgement is for all trickle-up messages, also for what was dropped: without it the client would send
+    all again, and more each time, until its requests are too long.
+    """
+    reply.acks_messages = bool(request.trickles) or request.has_unread_trickles
+    if request.has_unread_trickles:
+        log.warning("trickles_unread", host=host_id, nmessages=len(request.trickles))
+        reply.notices.append(Notice(SOME_UNREAD, is_notice=True))
+    if has_dropped:
+        log.warning("trickles_dropped", host=host_id, nmessages=len(request.trickles))
+        reply.notices.append(Notice(SOME_DROPPED, is_notice=True))
 
 
 def add_jobs(reply: SchedulerReply, work: Dispatch, sent: Mapping[int, str], now: dt.datetime) -> None:

@@ -157,8 +157,19 @@ class ElsewhereRow(msgspec.Struct, forbid_unknown_fields=True):
     waiting: Waiting
 
 
+class WrittenRow(msgspec.Struct, forbid_unknown_fields=True):
+    """What was written for a computer: the names of the jobs that were sent, by their ids, and whether some of its
+    trickle-up messages were not taken.
+    """
+
+    host_id: int
+    sent: dict[int, str] | None
+    has_dropped_trickles: bool
+
+
 READ: Final = msgspec.json.Decoder(ReadRow)
 REPORT: Final = msgspec.json.Decoder(ReportRow)
 PICKED: Final = msgspec.json.Decoder(list[PickedJob] | None)
 ELSEWHERE: Final = msgspec.json.Decoder(ElsewhereRow)
 WAITING: Final = msgspec.json.Decoder(Waiting)
+WRITTEN: Final = msgspec.json.Decoder(WrittenRow)

@@ -155,31 +155,8 @@ SELECT json_agg(json_build_object('job', {_JOB}, 'rank', f.rank, 'place', f.plac
 """)
 
 
-_ASKED: Final = "jsonb_to_recordset(%(requests)s::jsonb) AS q(host_id bigint, version xid, jobs bigint[])"
-_RESERVE: Final = f"""
-WITH computers AS MATERIALIZED ({{computers}}),
-jobs AS MATERIALIZED (
-  SELECT r.id FROM credit_result r JOIN credit_workunit w ON w.id = ANY (ARRAY[r.workunit_id])
-   WHERE r.id = ANY (ARRAY(SELECT unnest(jobs) FROM computers)) AND r.server_state = {ServerState.UNSENT}
-     FOR NO KEY UPDATE OF r, w SKIP LOCKED)
-SELECT set_config('cobblestone.locked', ARRAY(
-         SELECT host_id FROM computers WHERE jobs <@ ARRAY(SELECT id FROM jobs))::text, true)
-"""
-RESERVE: Final = Statement(_RESERVE.format(computers=f"SELECT q.host_id, q.jobs FROM {_ASKED}"))
-"""Lock the jobs of each request and their workunits, and note the computers of the requests that got all of theirs:
-others have none of these rows locked, and all of the jobs wait. `write` then leaves the others out."""
-RESERVE_UNCHANGED: Final = Statement(
-    _RESERVE.format(
-        computers=f"""
-  SELECT q.host_id, q.jobs
-    FROM {_ASKED}
-    JOIN portal_host h ON h.id = ANY (ARRAY[q.host_id]) AND h.xmin = q.version AND {_IS_ONE_ROW.format("q.host_id")}
-    JOIN portal_user u ON u.id = ANY (ARRAY[h.owner_id])
-     FOR NO KEY UPDATE OF h SKIP LOCKED FOR KEY SHARE OF u SKIP LOCKED"""
-    )
-)
-"""The same of computers that are not locked yet: before their jobs they are, if nobody else has them locked, and their
-rows are as they were read. Their owners are locked as the foreign keys of results will lock them, which would wait."""
+RESERVE: Final = statement(__file__, "reserve", UNSENT=ServerState.UNSENT)
+RESERVE_JOBS: Final = statement(__file__, "reserve_jobs", UNSENT=ServerState.UNSENT)
 
 _DIAGNOSIS: Final = f"""
 SELECT json_build_object('njobs', count(*), 'memory', count(*) FILTER (WHERE w.memory_bound_bytes > a.memory_bytes),
@@ -211,7 +188,8 @@ _DESCRIBED: Final = f""",
 _HOST: Final = """
   UPDATE portal_host h SET last_contact_at = n.now, retired_at = NULL{described}
     FROM {{given}}
-   WHERE h.id = ANY (ARRAY[n.host_id])"""
+   WHERE h.id = ANY (ARRAY[n.host_id])
+  RETURNING h.id AS host_id"""
 _RECORD: Final = {
     "rpc_seqno": "bigint",
     "cpids": "text[]",
@@ -275,7 +253,7 @@ _PARTS: Final = {
      AND NOT (n.is_strict AND EXISTS (
               SELECT FROM credit_result o WHERE o.workunit_id = r.workunit_id
                  AND (o.ties && n.ties OR o.user_id = n.user_id)))
-  RETURNING r.id, r.name, r.workunit_id, r.sent_at, n.must_replicate""",
+  RETURNING r.id, r.name, r.host_id, r.workunit_id, r.sent_at, n.must_replicate""",
     "replicated": f"""
   UPDATE credit_workunit w
      SET transition_at = sent.sent_at, min_quorum = greatest(w.min_quorum, 2),
@@ -346,30 +324,25 @@ _PARTS: Final = {
 }
 
 
-# Evaluated once, as a sub-select is.
-_IS_LOCKED: Final = " AND n.host_id = ANY ((SELECT current_setting('cobblestone.locked')::bigint[])::bigint[])"
-
-
-def _part(part: str, *, only_locked: bool) -> str:
+def _part(part: str) -> str:
     if part not in _COLUMNS:
         return _PARTS[part]
     rows = f"jsonb_to_recordset(%({part})s::jsonb) AS n({_COLUMNS[part]}) WHERE {_IS_ONE_ROW.format('n.host_id')}"
-    return _PARTS[part].format(given=f"(SELECT * FROM {rows}{_IS_LOCKED if only_locked else ''}) n")
+    return _PARTS[part].format(given=f"(SELECT * FROM {rows}) n")
 
 
 @cache
-def write(*parts: str, only_locked: bool) -> Statement:
+def write(*parts: str) -> Statement:
     """Write these of the ``_PARTS``, each from a list of rows: one with nothing to do costs as much as one that has.
 
-    ``only_locked``: only for the computers that `RESERVE` has noted, just before and in the same transaction.
-    The result: the names of the jobs that were sent, by their ids; with ``only_locked`` these computers, and those some
-    of whose messages were dropped.
+    For computers and jobs that are locked. The result: JSON of `scheduler.rpc.rows.WrittenRow` for each computer.
     """
-    named = ",\n".join(f"{part} AS ({_part(part, only_locked=only_locked)})" for part in parts)
-    sent = "(SELECT jsonb_object_agg(id, name)::text FROM sent)" if "sent" in parts else "NULL"
-    locked = "current_setting('cobblestone.locked')::bigint[]" if only_locked else "NULL"
-    dropped = "ARRAY(SELECT host_id FROM weighed WHERE is_dropped)" if "weighed" in parts else "'{}'::bigint[]"
-    return Statement(f"WITH {named}\nSELECT {sent}, {locked}, {dropped}")
+    named = ",\n".join(f"{part} AS ({_part(part)})" for part in parts)
+    touched = "described_host" if "described_host" in parts else "host"
+    sent = "(SELECT json_object_agg(id, name) FROM sent WHERE sent.host_id = c.host_id)" if "sent" in parts else "NULL"
+    dropped = "EXISTS (SELECT FROM weighed WHERE is_dropped AND host_id = c.host_id)" if "weighed" in parts else "false"
+    row = f"json_build_object('host_id', c.host_id, 'sent', {sent}, 'has_dropped_trickles', {dropped})"
+    return Statement(f"WITH {named}\nSELECT {row}::text FROM {touched} c")
 
 
 _MOVED: Final = f"""

@@ -6,63 +6,68 @@ The order of locks is in `scheduler.rpc.store`.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import orjson
 from django.conf import settings
 
 from credit.engine.facts import HostVersionFacts
-from portal.clients.wants import Query, Row, Step
+from portal.clients.wants import Params, Query, Row, Step, Then, fetch
 from scheduler.engine.facts import Choice, Job, RecordKey
 from scheduler.engine.ties import Separation
 from scheduler.rpc import sql as rpc_sql
+from scheduler.rpc.rows import WRITTEN, WrittenRow
 from scheduler.rpc.store import JobsOfDay, KnownHost
+
+Rows = dict[str, list[dict[str, Any]]]
+"""The rows that a request writes, by the statement's parts."""
 
 
 @dataclass(slots=True)
-class Changes:
-    """A request's changes besides reported results; lists of rows as in the statement's JSON.
-
-    Of the (host, version) records: ``begun`` those with the first job of a spell of probation, or their first quota,
-    ``judged`` those that reports changed, ``added`` new ones. ``record``: what the scheduler knows of the computer;
-    ``is_first``: nothing until now.
+class RecordChanges:
+    """Rows of (host, version) records: ``begun`` those with the first job of a spell of probation, or their first
+    quota, ``judged`` those that reports changed, ``added`` new ones.
     """
 
-    jobs: list[dict[str, Any]] = field(default_factory=list)
     begun: list[dict[str, Any]] = field(default_factory=list)
     judged: list[dict[str, Any]] = field(default_factory=list)
     added: list[dict[str, Any]] = field(default_factory=list)
-    trickles: list[dict[str, Any]] = field(default_factory=list)
-    record: dict[str, Any] = field(default_factory=dict)
-    is_first: bool = False
-    description: dict[str, Any] | None = None
 
 
-class Outdated(Exception):
-    """The read data or the ready jobs are outdated, or the computer must be locked first. Nothing was written."""
+@dataclass(frozen=True, slots=True)
+class HostChanges:
+    """What the scheduler knows of the computer now; ``is_first``: nothing until now. ``description``: if it is new."""
+
+    record: dict[str, Any]
+    is_first: bool
+    description: dict[str, Any] | None
 
 
-class Written(NamedTuple):
-    """The names of the jobs that were sent, by their ids, and whether all trickle-up messages were taken."""
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """A request's changes besides reported results; lists of rows as in the statement's JSON."""
 
-    sent: dict[int, str]
-    has_all_trickles: bool
+    jobs: list[dict[str, Any]]
+    records: RecordChanges
+    trickles: list[dict[str, Any]]
+    host: HostChanges
 
 
 @dataclass(slots=True, eq=False)
-class WriteQuery(Query["Written | None"]):
-    """The write of one request: the rows of each part of the statement (`scheduler.rpc.sql.write`).
+class WriteQuery(Query["WrittenRow | None"]):
+    """The write of a request whose computer and jobs nobody has locked yet. None, and nothing is written, if they
+    cannot be had: another request has the computer or one of the jobs, or has written them since they were read.
 
-    ``owner_id``: whose computer it is. ``version``: of the computer's row as it was read; None: the computer is locked.
-    ``ready_jobs``: those of its jobs that nobody has locked yet.
+    ``owner_id``: whose computer it is. ``version``: of its row as it was read. ``rows``: those of each part of the
+    statement (`scheduler.rpc.sql.write`). ``ready_jobs``: the jobs among them.
     """
 
     host_id: int
     owner_id: int
-    version: str | None
-    rows: dict[str, list[dict[str, Any]]]
+    version: str
+    rows: Rows
     ready_jobs: Sequence[int]
     is_write = True
 
@@ -81,74 +86,70 @@ class WriteQuery(Query["Written | None"]):
         return not _NEVER_WAITS.issuperset(self.rows)
 
     @staticmethod
-    def steps(several: Sequence[WriteQuery], *, apart: bool) -> list[Step]:
-        """Write all of these, ordered by computer, but for those whose computer or jobs are locked or gone."""
+    def steps(several: Sequence[WriteQuery], *, apart: bool) -> list[Step | Then]:
+        """Lock, ordered by computer; then write those that are locked, by a statement that sees nothing older."""
         by_host = sorted(several, key=lambda writing: writing.host_id)
-        is_locked = several[0].version is None
-        only_locked = not is_locked or any(each.ready_jobs for each in several)
-        rows = {part: [row for each in by_host for row in each.rows[part]] for part in several[0].rows}
-        write = Step(
-            rpc_sql.write(*rows, only_locked=only_locked),
-            {part: orjson.dumps(its).decode() for part, its in rows.items()},
-        )
-        if not only_locked:
-            return [write]
         requests = [{"host_id": each.host_id, "version": each.version, "jobs": each.ready_jobs} for each in by_host]
-        reserve = rpc_sql.RESERVE if is_locked else rpc_sql.RESERVE_UNCHANGED
-        # A separate statement takes the locks, so that the next one sees nothing older than the locks.
-        return [Step(reserve, {"requests": orjson.dumps(requests).decode()}), write]
+
+        def of_locked(locked: Sequence[Row]) -> Params:
+            host_ids = {host_id for (host_id,) in locked}
+            return _params([each.rows for each in by_host if each.host_id in host_ids], several[0].rows)
+
+        reserve = Step(rpc_sql.RESERVE, {"requests": orjson.dumps(requests).decode()})
+        return [reserve, Then(rpc_sql.write(*several[0].rows), of_locked)]
 
     @staticmethod
-    def results(several: Sequence[WriteQuery], rows: Sequence[Row]) -> list[Written | None]:
-        """What was written for each; None if nothing was, as what was read or is ready is outdated."""
-        [(sent, locked, dropped)] = rows
-        names = {int(id_): name for id_, name in orjson.loads(sent or "{}").items()}
-        return [
-            Written(
-                {job["id"]: names[job["id"]] for job in each.rows.get("sent", ()) if job["id"] in names},
-                each.host_id not in dropped,
-            )
-            if locked is None or each.host_id in locked
-            else None
-            for each in several
-        ]
+    def results(several: Sequence[WriteQuery], rows: Sequence[Row]) -> list[WrittenRow | None]:
+        written = {row.host_id: row for (text,) in rows for row in (WRITTEN.decode(text),)}
+        return [written.get(each.host_id) for each in several]
 
 
 _NEVER_WAITS: Final = frozenset({"sent", "record", "host"})
 
 
 async def write(
-    host: KnownHost, user_id: int, changes: Changes, ready_jobs: Sequence[int], now: dt.datetime, *, is_locked: bool
-) -> Written:
-    """Store them.
-
-    ``ready_jobs``: those of them that are not locked yet. If the computer is not locked yet, it is locked, and all is
-    written in a transaction that may be shared with other requests. Raises Outdated if one of the jobs cannot be had
-    or, for a computer that was not locked, if another request has it or its row was written since it was read.
+    host: KnownHost, user_id: int, changes: Changes, ready_jobs: Sequence[int], now: dt.datetime
+) -> WrittenRow | None:
+    """Store them, together with other requests' changes, if nobody has locked the computer or these jobs, and the
+    computer is as it was read; else None.
     """
-    version = None if is_locked else host.version
     rows = _rows(host.id, user_id, changes, now.isoformat())
-    written = await WriteQuery(host.id, user_id, version, rows, ready_jobs)
-    if written is None:
-        raise Outdated
-    return written
+    return await WriteQuery(host.id, user_id, host.version, rows, ready_jobs)
 
 
-def _rows(host_id: int, user_id: int, changes: Changes, now: str) -> dict[str, list[dict[str, Any]]]:
+async def write_locked(host: KnownHost, user_id: int, changes: Changes, now: dt.datetime) -> WrittenRow:
+    """Store them, within the transaction that has locked the computer and the jobs."""
+    rows = _rows(host.id, user_id, changes, now.isoformat())
+    [(text,)] = await fetch(Step(rpc_sql.write(*rows), _params([rows], rows)))
+    return WRITTEN.decode(text)
+
+
+async def reserve(job_ids: Sequence[int]) -> bool:
+    """Lock these jobs, if nobody else has locked one of them and all of them wait."""
+    rows = await fetch(Step(rpc_sql.RESERVE_JOBS, {"jobs": f"{{{','.join(map(str, job_ids))}}}"}))
+    return len(rows) == len(job_ids)
+
+
+def _params(several: Sequence[Rows], parts: Iterable[str]) -> Params:
+    """The lists of the statement's parts, of all these requests."""
+    return {part: orjson.dumps([row for rows in several for row in rows[part]]).decode() for part in parts}
+
+
+def _rows(host_id: int, user_id: int, changes: Changes, now: str) -> Rows:
     """The parts of the statement that have something to do, and their rows."""
     whose = {"host_id": host_id, "user_id": user_id}
     rows = {
         "sent": [job | whose | {"sent_at": now} for job in changes.jobs],
-        "begun": [record | whose for record in changes.begun],
-        "judged": [record | whose for record in changes.judged],
-        "added": [record | whose for record in changes.added],
+        "begun": [record | whose for record in changes.records.begun],
+        "judged": [record | whose for record in changes.records.judged],
+        "added": [record | whose for record in changes.records.added],
         "weighed": [trickle | whose | {"received_at": now} for trickle in changes.trickles],
-        "first_record" if changes.is_first else "record": [changes.record | whose | {"last_rpc_at": now}],
+        "first_record" if changes.host.is_first else "record": [changes.host.record | whose | {"last_rpc_at": now}],
     }
-    if changes.description is None:
+    if changes.host.description is None:
         rows["host"] = [{"host_id": host_id, "now": now}]
     else:
-        rows["described_host"] = [{"host_id": host_id, "now": now, "description": changes.description}]
+        rows["described_host"] = [{"host_id": host_id, "now": now, "description": changes.host.description}]
     found = {part: its for part, its in rows.items() if its}
     if any(job["must_replicate"] for job in changes.jobs):
         found["replicated"] = []

@@ -21,7 +21,7 @@ from portal.languages.messages import Message, MessageError
 from portal.models import User
 from scheduler.models import SubmissionDraft
 from scheduler.submission import archives, submit
-from scheduler.wire.job_fields import FIELDS, Job, JobError
+from scheduler.wire.job_fields import FIELDS, JobError, SubmittedJob
 from scheduler.wire.job_table import MAX_TABLE_NBYTES, Fault, JobTable, read_table
 
 MAX_UPLOAD_NBYTES: Final = 60 * 1024 * 1024
@@ -80,7 +80,7 @@ def keep(
 def dry_run(draft: SubmissionDraft) -> DryRun:
     """What submitting this draft would make. Changes nothing."""
     with _table(draft, checks=True) as table:
-        jobs: list[Job] = []
+        jobs: list[SubmittedJob] = []
         faults = table.faults[:MAX_FAULTS]
         if not faults:
             jobs, found = submit.check(draft.app, draft.defaults, table.jobs, MAX_FAULTS)

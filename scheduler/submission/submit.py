@@ -20,7 +20,7 @@ from portal.object_storage.storage import sync
 from scheduler.files.store import removed_on_failure, save_content
 from scheduler.models import StoredFile
 from scheduler.submission.create_work import copy_workunits, create_results
-from scheduler.wire.job_fields import InputFile, Job, JobError, KeptContent, read_jobs
+from scheduler.wire.job_fields import InputFile, JobError, KeptContent, SubmittedJob, read_jobs
 
 RETRY: Final = "retry-"
 """Request ids of failed jobs that are submitted again begin so; the number of their first batch follows."""
@@ -65,7 +65,7 @@ def submit(
     return batch, is_new
 
 
-def check(app: App, defaults: object, jobs: object, most_faults: int = 1) -> tuple[list[Job], list[JobError]]:
+def check(app: App, defaults: object, jobs: object, most_faults: int = 1) -> tuple[list[SubmittedJob], list[JobError]]:
     """What `submit` would make of these, and what it would refuse: no more is looked at after this many faults."""
     parsed, faults = _read(app, defaults, jobs, most_faults)
     if not faults:
@@ -76,7 +76,7 @@ def check(app: App, defaults: object, jobs: object, most_faults: int = 1) -> tup
     return parsed, faults
 
 
-def _read(app: App, defaults: object, jobs: object, most_faults: int) -> tuple[list[Job], list[JobError]]:
+def _read(app: App, defaults: object, jobs: object, most_faults: int) -> tuple[list[SubmittedJob], list[JobError]]:
     if app.is_deprecated:
         return [], [JobError("app", Message("app_closed", app=app.name))]
     return read_jobs(defaults, jobs, _base(app), most_faults)
@@ -102,12 +102,12 @@ def _batch(
     return batch, is_new
 
 
-def _write(batch: Batch, jobs: Sequence[Job], now: dt.datetime) -> None:
+def _write(batch: Batch, jobs: Sequence[SubmittedJob], now: dt.datetime) -> None:
     with removed_on_failure() as paths:
         _write_rows(batch, jobs, _stored(batch, jobs, paths), now)
 
 
-def _write_rows(batch: Batch, jobs: Sequence[Job], stored: dict[_Key, StoredFile], now: dt.datetime) -> None:
+def _write_rows(batch: Batch, jobs: Sequence[SubmittedJob], stored: dict[_Key, StoredFile], now: dt.datetime) -> None:
     workunits = (
         Workunit(
             app_id=batch.app_id,
@@ -136,7 +136,7 @@ def _key(file: InputFile) -> _Key:
     return file.name, file.content
 
 
-def _stored_before(jobs: Sequence[Job]) -> dict[str, StoredFile]:
+def _stored_before(jobs: Sequence[SubmittedJob]) -> dict[str, StoredFile]:
     """The files that jobs name, by name; JobError if one is missing."""
     names = {file.name for job in jobs for file in job.inputs if file.content is None}
     found = {file.name: file for file in StoredFile.objects.filter(name__in=names, deleted_at=None)}
@@ -145,7 +145,7 @@ def _stored_before(jobs: Sequence[Job]) -> dict[str, StoredFile]:
     return found
 
 
-def _stored(batch: Batch, jobs: Sequence[Job], paths: list[str]) -> dict[_Key, StoredFile]:
+def _stored(batch: Batch, jobs: Sequence[SubmittedJob], paths: list[str]) -> dict[_Key, StoredFile]:
     """The files of all jobs; contents are stored for this batch, each once, and where is added to ``paths``."""
     wanted = {_key(file): None for job in jobs for file in job.inputs}
     found = _stored_before(jobs)

@@ -72,7 +72,7 @@ class InputFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class SubmittedJob:
     """A workunit to be made. ``fields``: columns of the table by name; ``name``: what its own name ends with."""
 
     name: str
@@ -82,7 +82,7 @@ class Job:
 
 def read_jobs(
     defaults: object, jobs: object, base: Mapping[str, Any], most_faults: int = 1
-) -> tuple[list[Job], list[JobError]]:
+) -> tuple[list[SubmittedJob], list[JobError]]:
     """The jobs of a submission, and what is wrong with others: no more is looked at after this many faults.
 
     ``base``: counts (but ``target_nresults``) and ``command_line`` where nobody says.
@@ -93,7 +93,7 @@ def read_jobs(
         common = {**base, **_checked(defaults, "defaults")}
     except JobError as error:
         return [], [error]
-    made: dict[str, Job] = {}
+    made: dict[str, SubmittedJob] = {}
     faults: list[JobError] = []
     for n, job in enumerate(jobs):
         if len(faults) >= most_faults:
@@ -108,7 +108,7 @@ def read_jobs(
     return list(made.values()), faults
 
 
-def _job(fields: dict[str, Any], where: str) -> Job:
+def _job(fields: dict[str, Any], where: str) -> SubmittedJob:
     for name in ("fpops_est", "output_files"):
         if name not in fields:
             raise JobError(f"{where}.{name}", Message("field_missing"))
@@ -124,7 +124,7 @@ def _job(fields: dict[str, Any], where: str) -> Job:
         if fields[low] > fields[high]:
             raise JobError(f"{where}.{high}", Message("less_than", value=fields[high], name=low, least=fields[low]))
     inputs = fields.pop("input_files", ())
-    return Job(fields.pop("name"), fields, inputs)
+    return SubmittedJob(fields.pop("name"), fields, inputs)
 
 
 def _checked(given: object, where: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections.abc import Iterator
 
 import pytest
 from django.conf import settings
@@ -31,17 +32,20 @@ from accounting.rpc import account_keys, catalogue
 from portal.models import Change, User
 from portal.wire import signing
 from tests.support.accounting_factories import make_host
+from tests.support.sessions import CommittingClient
 
 TABLES = ("addresses", "keywords", "versions")
 SECRET = "42_0123456789abcdef0123456789abcdef"
 
 
 @pytest.fixture
-def desk(client: Client, operator: User, signing_keys: None) -> Client:
+def desk(operator: User, signing_keys: None) -> Iterator[Client]:
     """An operator's browser."""
+    client = CommittingClient()
     client.force_login(operator)
     catalogue.forget()
-    return client
+    yield client
+    catalogue.forget()
 
 
 def form(**fields: object) -> dict[str, object]:
@@ -233,8 +237,7 @@ def test_a_share_that_is_none_is_refused(share: str, desk: Client) -> None:
     assert not Project.objects.exists()
 
 
-@pytest.mark.django_db(transaction=True)
-def test_replies_follow_a_change_at_once(transactional_db: None, desk: Client) -> None:
+def test_replies_follow_a_change_at_once(desk: Client) -> None:
     add(desk, new_account_key=SECRET)
     project = Project.objects.get()
     assert catalogue.current().by_id[project.pk].shared_account_key == SECRET
@@ -277,11 +280,8 @@ def test_preferences_that_are_none_are_refused_with_a_sentence(text: str, desk: 
     assert not AccountSettings.objects.exists()
 
 
-@pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("at_its_page", [True, False])
-def test_an_announcement_is_out_at_once_and_so_is_its_end(
-    transactional_db: None, desk: Client, at_its_page: bool
-) -> None:
+def test_an_announcement_is_out_at_once_and_so_is_its_end(desk: Client, at_its_page: bool) -> None:
     assert not catalogue.current().urgent
     fields = {
         "title": "Maintenance",
@@ -374,8 +374,7 @@ def with_row(desk: Client, project: Project, table: str, **row: object) -> HttpR
     return response
 
 
-@pytest.mark.django_db(transaction=True)
-def test_keywords_and_versions_reach_the_choice_at_once(transactional_db: None, desk: Client) -> None:
+def test_keywords_and_versions_reach_the_choice_at_once(desk: Client) -> None:
     add(desk)
     project = Project.objects.get()
     assert catalogue.current().by_id[project.pk].facts.keywords == {}
@@ -394,8 +393,7 @@ def test_a_keyword_that_is_none_and_a_weight_out_of_range_are_refused(keyword: i
     assert not project.keywords.exists()
 
 
-@pytest.mark.django_db(transaction=True)
-def test_a_project_that_is_down_is_so_at_once(transactional_db: None, desk: Client) -> None:
+def test_a_project_that_is_down_is_so_at_once(desk: Client) -> None:
     add(desk)
     project = Project.objects.get()
     change(desk, project, down_since_0="2026-03-01", down_since_1="08:00:00", down_reason="The disks are full.")

@@ -15,7 +15,7 @@ from emulator.files.scenario_json import from_json
 from emulator.models import Experiment
 from emulator.pages.drafts import ProjectFacts, draft
 from emulator.runs import process
-from emulator.runs.worker import Answer
+from emulator.runs.worker import ProcessAnswer
 from portal.requested_work import queue
 
 
@@ -44,11 +44,11 @@ def trial(experiment: Experiment, **changes: Any) -> dict[str, Any]:
     return {**fields, **changes}
 
 
-def run_here(order: dict[str, Any], data: bytes, secs_max: int, report: Callable[[float], None]) -> Answer:
+def run_here(order: dict[str, Any], data: bytes, secs_max: int, report: Callable[[float], None]) -> ProcessAnswer:
     """In place of `emulator.runs.worker.run_process`: what the process answers, without starting it, or limits."""
     said, packed = process.work({**order, "secs_max": secs_max}, io.BytesIO(data))
     said = json.loads(json.dumps(said))
-    return Answer(said.get("ok"), packed, said.get("fault", ""))
+    return ProcessAnswer(said.get("ok"), packed, said.get("fault", ""))
 
 
 def carry_out() -> int:

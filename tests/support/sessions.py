@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from allauth.account.models import EmailAddress
-from django.test import Client
+from django.test import Client, TestCase
 
 from portal.models import User
+
+
+class CommittingClient(Client):
+    """In a test that commits nothing: what is to follow the commit of a request follows each request."""
+
+    def request(self, **request: Any) -> Any:
+        with TestCase.captureOnCommitCallbacks(execute=True):
+            return super().request(**request)
 
 
 def sign_in_lately(client: Client, user: User) -> None:

@@ -25,7 +25,7 @@ from emulator.files.scenario_json import Document
 from emulator.pages import downloads
 from emulator.pages.texts import decision_texts, row_texts
 from emulator.runs import report
-from emulator.runs.batch import Outcome, run_all
+from emulator.runs.batch import RunOutcome, run_all
 from emulator.runs.execution import order_of, policy_of
 from emulator.runs.packed_timeline import unpack
 from emulator.runs.sources import read_source
@@ -227,7 +227,7 @@ class Command(BaseCommand):
         if options["explain"]:
             self._decisions(first, options["explain"])
 
-    def _decisions(self, outcome: Outcome, wanted: int) -> None:
+    def _decisions(self, outcome: RunOutcome, wanted: int) -> None:
         """The first decisions, one a line."""
         assert outcome.timeline is not None
         packed, sentences = unpack(outcome.timeline), decision_texts.english()
@@ -235,7 +235,7 @@ class Command(BaseCommand):
             row = row_texts.decision(packed, number, sentences)
             self.stdout.write(f"{row['at_secs']:14.1f} s  {row['why']}")
 
-    def _write_timeline(self, outcome: Outcome, path: Path) -> None:
+    def _write_timeline(self, outcome: RunOutcome, path: Path) -> None:
         assert outcome.timeline is not None
         packed = unpack(outcome.timeline)
         try:

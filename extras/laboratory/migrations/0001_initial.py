@@ -1,5 +1,6 @@
 import django.db.models.deletion
 import django.utils.timezone
+import portal.languages.sentences
 from django.conf import settings
 from django.db import migrations, models
 
@@ -34,7 +35,7 @@ class Migration(migrations.Migration):
                 ("asked_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
                 ("finished_at", models.DateTimeField(blank=True, null=True)),
                 ("progress", models.FloatField(default=0)),
-                ("failure", models.CharField(blank=True, max_length=500)),
+                ("failure", portal.languages.sentences.MessageField(blank=True, editable=False, null=True)),
                 ("results", models.JSONField(blank=True, null=True)),
                 ("share_token", models.CharField(blank=True, editable=False, max_length=32, null=True, unique=True)),
             ],

@@ -18,12 +18,13 @@ from pytest_django.fixtures import Settings
 
 from credit.models import App, Result
 from extras.laboratory import request as requests
-from extras.laboratory import texts, worker
+from extras.laboratory import worker
 from extras.laboratory.charts import goal_charts
 from extras.laboratory.models import CreditExperiment
 from extras.laboratory.own_results import measure_app
 from extras.laboratory.request import ExperimentRefusedError, ask
 from extras.laboratory.trials.experiment import Experiment, Variant, measure
+from portal.languages.messages import Message
 from portal.models import RequestedWork, User
 from portal.requested_work import queue
 from tests.support.page_text import text_of
@@ -189,7 +190,7 @@ def test_what_takes_too_long_is_told(alice: User, settings: Settings) -> None:
     kept = ask(alice, "Long", Experiment([Variant()], {}, 200_000, 10), is_operator=True)
     assert queue.carry_out_next()
     kept.refresh_from_db()
-    assert kept.failure.startswith("It took more than 1 s of processor time")
+    assert str(kept.failure).startswith("It took more than 1 s of processor time")
     assert kept.finished_at is not None and kept.results is None
 
 
@@ -452,7 +453,7 @@ def test_a_process_that_fails_is_told_as_a_fault_of_the_site(
     program.chmod(0o755)
     monkeypatch.setattr("extras.laboratory.worker.sys.executable", str(program))
     kept = done(alice)
-    assert kept.failure == texts.FAULT
+    assert kept.failure == Message("experiment_site_fault")
     assert kept.results is None
 
 

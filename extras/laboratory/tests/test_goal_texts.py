@@ -18,14 +18,8 @@ def german() -> object:
         yield
 
 
-def test_a_sentence_with_values_is_found_by_its_template() -> None:
-    stored = texts.TOO_LONG % {"secs": 120, "clock": 850}
-    shown = translated(stored, ["another text", texts.TOO_LONG])
-    assert shown.startswith("Es hat mehr als 120 s Prozessorzeit oder insgesamt mehr als 850 s gebraucht.")
-
-
 def test_a_sentence_that_nobody_marked_stays_as_it_is() -> None:
-    assert translated("50 % of (anything)+", [texts.TOO_LONG, texts.FAULT]) == "50 % of (anything)+"
+    assert translated("50 % of (anything)+", texts.GOALS) == "50 % of (anything)+"
 
 
 @pytest.mark.parametrize("cheat", [words for words, _ in CHEATS.values()])

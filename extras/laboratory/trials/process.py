@@ -1,7 +1,7 @@
 """A separate process that measures an experiment, with limits on its memory and processor time. No Django.
 
 Standard input: JSON, ``{"experiment": …, "secs_max": …, "bytes_max": …}``. Standard output: lines
-``progress <fraction>``, then one line, ``found <JSON>`` or ``fault <sentence>``.
+``progress <fraction>``, then one line, ``found <JSON>`` or ``fault <message as JSON>``.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import resource
 import sys
 import time
 from typing import Final
+
+from portal.languages.messages import Message
 
 PROGRESS_SECS: Final = 0.5
 
@@ -25,7 +27,7 @@ def main() -> None:
     try:
         found = _found(order["experiment"])
     except MemoryError:
-        _say(f"fault It needs more than {limit / 2**20:.0f} MiB of memory. Try fewer jobs.")
+        _say(f"fault {json.dumps(Message('experiment_memory_limit', mib=round(limit / 2**20)).to_json())}")
     else:
         _say(f"found {json.dumps(found)}")
 

@@ -42,7 +42,7 @@ def totals(site: Site, boss: User, changes: dict[str, Any]) -> dict[str, float]:
     preview = ask(boss, site.app, changes, NOON)
     make_preview(preview.pk)
     preview = Preview.objects.get(pk=preview.pk)
-    assert preview.failure == "" and preview.result is not None
+    assert preview.failure is None and preview.result is not None
     found: dict[str, float] = preview.result["total"]
     return found
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from emulator.advice.findings import Cause, Findings, find
-from emulator.advice.trials import TRIALS_MAX, Change, Measures, Setting, Trial, advise, trial_days, try_all
+from emulator.advice.trials import TRIALS_MAX, Measures, Setting, SettingChange, Trial, advise, trial_days, try_all
 from emulator.engine.policies.rec import Rec
 from emulator.engine.run import run
 from emulator.engine.scenario import (
@@ -164,7 +164,7 @@ def test_late_jobs_are_named_and_the_latest_come_first() -> None:
 # Advice -----------------------------------------------------------------------------------------------------------
 
 BEFORE = Measures(idle=0.2, late=0.1, short=0.1, rpcs_per_job=0.5)
-BUFFER = Change(Setting.BUFFER, (0.1, 0.5), (1.0, 1.0))
+BUFFER = SettingChange(Setting.BUFFER, (0.1, 0.5), (1.0, 1.0))
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_a_limit_that_lets_cpus_idle_is_found() -> None:
     result = ran(scenario)
     outcome = try_all(scenario, find(scenario, result), result, DAYS, ran)
     assert [(each.figure, each.trial.change) for each in outcome.advice] == [
-        ("idle", Change(Setting.MAX_CONCURRENT, (1,), (0,), "A"))
+        ("idle", SettingChange(Setting.MAX_CONCURRENT, (1,), (0,), "A"))
     ]
     assert len(outcome.trials) <= TRIALS_MAX
 

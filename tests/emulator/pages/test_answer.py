@@ -9,13 +9,13 @@ import pytest
 from django.utils.translation import override
 
 from emulator.advice.findings import Cause, Findings, IdleKind, LateJob, ShortProject
-from emulator.advice.trials import Advice, Change, Measures, Outcome, Setting, Trial
+from emulator.advice.trials import Advice, Measures, Outcome, Setting, SettingChange, Trial
 from emulator.pages.texts.answer import _WHY_IDLE, _WHY_SHORT, answer_of
 from emulator.pages.texts.durations import duration
 
 GOOD = Findings((), 0, 12, (), ())
 BEFORE = Measures(idle=0.2, late=0.0, short=0.0, rpcs_per_job=0.5)
-TRIAL = Trial(Change(Setting.BUFFER, (0.1, 0.5), (1.0, 1.0)), Measures(0.01, 0.0, 0.002, 0.25))
+TRIAL = Trial(SettingChange(Setting.BUFFER, (0.1, 0.5), (1.0, 1.0)), Measures(0.01, 0.0, 0.002, 0.25))
 
 
 def stored(findings: Findings, outcome: Outcome | None = None, **more: Any) -> dict[str, Any]:
@@ -74,12 +74,12 @@ def test_without_advice_it_says_why(outcome: Outcome | None, more: dict[str, boo
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (Change(Setting.SHARE, (20,), (80,), "Alpha"), "Set the share of Alpha to 80 (now 20)"),
-        (Change(Setting.MAX_CONCURRENT, (0,), (3,), "Alpha"), "Let at most 3 tasks of Alpha run at once"),
-        (Change(Setting.MAX_CONCURRENT, (2,), (0,), "Alpha"), "Remove the limit of 2 tasks of Alpha at once"),
+        (SettingChange(Setting.SHARE, (20,), (80,), "Alpha"), "Set the share of Alpha to 80 (now 20)"),
+        (SettingChange(Setting.MAX_CONCURRENT, (0,), (3,), "Alpha"), "Let at most 3 tasks of Alpha run at once"),
+        (SettingChange(Setting.MAX_CONCURRENT, (2,), (0,), "Alpha"), "Remove the limit of 2 tasks of Alpha at once"),
     ],
 )
-def test_each_change_has_words(change: Change, said: str) -> None:
+def test_each_change_has_words(change: SettingChange, said: str) -> None:
     outcome = Outcome(30, BEFORE, (Trial(change, BEFORE),), ())
     answer = answer_of(stored(Findings((), 1, 9, (), ()), outcome))
     assert answer is not None and answer.trials[1].change == said

@@ -29,11 +29,13 @@ from portal.clients.wants import (
     Statement,
     Step,
     Steps,
+    Then,
     Turn,
     in_thread,
 )
 from portal.models import User
 from tests.support.batch_queries import (
+    ADD,
     INVERT,
     NPREPARED,
     PATIENCE_SECS,
@@ -368,25 +370,32 @@ def _is_waited_for(pid: int) -> bool:
 
 
 INSERT = Statement("INSERT INTO batching_child SELECT unnest(%(values)s::integer[]) RETURNING parent")
-NOTHING = Statement("SELECT 1")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Insert(Query[Any]):
-    """A row that must have a parent when the transaction is committed; in one statement or in two."""
+    """A row that must have a parent when the transaction is committed. ``before``: the statement that comes first,
+    and whose rows the insert takes if it ``follows``.
+    """
 
     parent: int
-    nsteps: int
+    before: Statement | None = None
+    follows: bool = False
     is_write: ClassVar[bool] = True
 
     @property
     def kind(self) -> Hashable:
-        return self.nsteps
+        return self.before
 
     @staticmethod
-    def steps(several: Sequence[Insert], *, apart: bool) -> Sequence[Step]:
-        insert = Step(INSERT, {"values": [each.parent for each in several]})
-        return [Step(NOTHING, {}), insert] if several[0].nsteps == 2 else [insert]
+    def steps(several: Sequence[Insert], *, apart: bool) -> Sequence[Step | Then]:
+        numbers, first = [each.parent for each in several], several[0]
+        insert = Step(INSERT, {"values": numbers})
+        if first.before is None:
+            return [insert]
+        before = Step(first.before, {"numbers": numbers})
+        then = Then(INSERT, lambda rows: {"values": [number for number, *_ in rows]})
+        return [before, then if first.follows else insert]
 
     @staticmethod
     def results(several: Sequence[Insert], rows: Sequence[Row]) -> Sequence[Any]:
@@ -407,14 +416,20 @@ def parents() -> Iterator[None]:
         cursor.execute("DROP TABLE batching_child, batching_parent")
 
 
-@pytest.mark.parametrize("nsteps", [1, 2])
-def test_what_fails_at_the_commit_is_its_own_requests_alone(nsteps: int, parents: None) -> None:
+@pytest.mark.parametrize(("before", "follows"), [(None, False), (ADD, False), (ADD, True)])
+def test_what_fails_at_the_commit_is_its_own_requests_alone(
+    before: Statement | None, follows: bool, parents: None
+) -> None:
     async def work(made: Batcher) -> list[Any]:
         found: list[Any] = []
         for first in range(0, 60, 4):
-            batch = [Insert(first, nsteps), Insert(first + 1, nsteps), Insert(first + 2, 3 - nsteps)]
+            batch = [
+                Insert(first, before, follows),
+                Insert(first + 1, before, follows),
+                Insert(first + 2, None if before else ADD),
+            ]
             if first % 12 == 0:
-                batch.insert(1, Insert(100 + first, nsteps))
+                batch.insert(1, Insert(100 + first, before, follows))
             found += await asyncio.gather(*[made.run(once(each)) for each in batch], return_exceptions=True)
         return found
 
@@ -426,6 +441,17 @@ def test_what_fails_at_the_commit_is_its_own_requests_alone(nsteps: int, parents
     with connection.cursor() as cursor:
         cursor.execute("SELECT parent FROM batching_child ORDER BY parent")
         assert [parent for (parent,) in cursor.fetchall()] == expected
+
+
+@pytest.mark.parametrize("driver", ["loop", "plain"])
+def test_nothing_follows_a_statement_that_fails(driver: str, parents: None) -> None:
+    numbers = (1, 0, 2)  # by which twelve is divided
+    cases = [once(Insert(number, INVERT, follows=True)) for number in numbers]
+    found = all_at_once(*cases) if driver == "loop" else [_plainly(case) for case in cases]
+    assert [each if isinstance(each, int) else None for each in found] == [1, None, 2]
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT parent FROM batching_child ORDER BY parent")
+        assert cursor.fetchall() == [(1,), (2,)]
 
 
 def test_no_queue_is_changed_across_an_await() -> None:

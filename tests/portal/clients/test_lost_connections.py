@@ -17,7 +17,7 @@ from django.db import connection
 from psycopg_pool import PoolTimeout
 from psycopg_pool.base import AttemptWithBackoff
 
-from portal.clients import batching, timed_cache
+from portal.clients import batching
 from portal.clients.batching import Batcher
 from portal.clients.factory import connection_params
 from portal.clients.wants import (
@@ -84,16 +84,6 @@ def test_without_a_database_all_who_wait_are_told_so(monkeypatch: pytest.MonkeyP
             await made.close()
 
     assert [type(error) for error in asyncio.run(work())] == [PoolTimeout] * 3
-
-
-def test_without_a_database_a_client_is_told_so_within_five_seconds() -> None:
-    """It waits twice at most: in a thread, for what is read again after some seconds, and for its own queries."""
-    of_threads = settings.DATABASES["default"]["OPTIONS"]["pool"]["timeout"]
-    batcher = Batcher({})
-    for of_queries in (batcher._pool.timeout, batcher._batch_pool.timeout):
-        assert of_threads + of_queries < 5
-    # Whoever waits for another one's reading waits for its failure, and then reads too.
-    assert of_threads <= timed_cache.WAIT_SECS
 
 
 def test_a_connection_that_is_ended_under_a_query_holds_up_nobody() -> None:

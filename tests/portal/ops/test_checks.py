@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from ipaddress import ip_network
 from pathlib import Path
 
@@ -127,6 +128,7 @@ def test_a_production_site_has_nothing_to_complain_about(settings: Settings, key
     settings.SECRET_KEY, settings.ACCOUNT_KEY_SECRET = "s" * 32, "a" * 32
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
     settings.SECURE_SSL_REDIRECT = settings.BEHIND_PROXY = settings.STAFF_SECOND_FACTOR = True
+    settings.DEMO = False
     assert [*checks.check_production(None), *checks.check_services(None)] == []
 
 
@@ -140,7 +142,8 @@ def test_a_production_site_has_nothing_to_complain_about(settings: Settings, key
         ("AM_SIGNING_KEY_PUBLIC", Path("/nowhere/key"), "cobblestone.W011"),
         ("BEHIND_PROXY", False, "cobblestone.W012"),
         ("STAFF_SECOND_FACTOR", False, "cobblestone.W014"),
-        ("CLIENT_PASSWORD_ALONE", True, "cobblestone.W030"),
+        ("CLIENT_PASSWORD_ALONE", True, "cobblestone.W031"),
+        ("DEMO", True, "cobblestone.W032"),
         ("ALLOWED_HOSTS", ["portal.example.org", "localhost"], "cobblestone.W027"),
         ("STAFF_IDLE_SECS", 0, "cobblestone.W026"),
         ("BROKER_URL", "redis://127.0.0.1:6379/0", "cobblestone.W015"),
@@ -231,9 +234,16 @@ def test_every_message_says_what_to_do(settings: Settings, tmp_path: Path) -> No
     settings.SECRET_KEY = settings.ACCOUNT_KEY_SECRET = "short"
     settings.EMAIL_BACKEND = "django.core.mail.backends.dummy.EmailBackend"
     settings.AM_SIGNING_KEY_PUBLIC = tmp_path / "none"
-    settings.SECURE_SSL_REDIRECT = True
+    settings.SECURE_SSL_REDIRECT = settings.DEMO = True
     found = [*checks.check_site_url(None), *checks.check_production(None), *checks.check_services(None)]
     # An address without a dot, no TLS, no proxy, no second factor, a short secret that is used twice, no mail, no key,
-    # and names of one's own machine.
-    assert len(found) == 9
+    # the demo, and names of one's own machine.
+    assert len(found) == 10
     assert all(message.hint for message in found)
+
+
+def test_each_warning_has_a_number_of_its_own() -> None:
+    """Else who silences one silences another."""
+    source = Path(checks.__file__).read_text()
+    numbers = re.findall(r'id="(cobblestone\.[EW]\d+)"', source)
+    assert len(numbers) > 20 and len(numbers) == len({*numbers})

@@ -12,11 +12,11 @@ from django.db import transaction
 
 from credit.models import HostAppVersion, Result, ServerState
 from portal.clients import batching
-from portal.clients.wants import Query, Step
+from portal.clients.wants import Query, Step, Then
 from portal.models import Host, User
 from scheduler.programs import catalogue
-from scheduler.rpc import store
-from scheduler.rpc.store import ReadQuery
+from scheduler.rpc import store, writes
+from scheduler.rpc.store import KnownHost, ReadQuery
 from scheduler.rpc.writes import WriteQuery
 from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
 from tests.support.scheduler_clients import Computer, at_once, computer_of, elsewhere, fill_ready_jobs, key_of
@@ -51,14 +51,27 @@ def batches_of(
 ) -> list[list[Any]]:
     """The batches that are carried out from now on; ``before`` each is called with its number."""
     seen: list[list[Any]] = []
-    really_steps: Callable[..., Sequence[Step]] = query.steps
+    really_steps: Callable[..., Sequence[Step | Then]] = query.steps
 
-    def steps(several: Sequence[Any], *, apart: bool) -> Sequence[Step]:
+    def steps(several: Sequence[Any], *, apart: bool) -> Sequence[Step | Then]:
         before(len(seen))
         seen.append(list(several))
         return really_steps(several, apart=apart)
 
     monkeypatch.setattr(query, "steps", staticmethod(steps))
+    return seen
+
+
+def answered_anew(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The computers that are locked before they are read, from now on."""
+    seen: list[int] = []
+    really_write = writes.write_locked
+
+    async def write_locked(host: KnownHost, *args: Any) -> Any:
+        seen.append(host.id)
+        return await really_write(host, *args)
+
+    monkeypatch.setattr(writes, "write_locked", write_locked)
     return seen
 
 
@@ -99,9 +112,10 @@ def test_if_one_of_them_is_outdated_only_that_one_is_answered_anew(
         if not nbefore:
             elsewhere(lambda: Host.objects.filter(pk=changed).update(venue="home"))
 
-    written = batches_of(WriteQuery, monkeypatch, change)
+    written, again = batches_of(WriteQuery, monkeypatch, change), answered_anew(monkeypatch)
     all_ask_at_once(fleet)
-    assert hosts(written) == [sorted(computer.hostid for computer in fleet), [changed]]
+    assert hosts(written) == [sorted(computer.hostid for computer in fleet)]
+    assert again == [changed]
     for computer in fleet:
         assert len(computer.jobs) == 3
         assert sorted(sent(computer)) == sorted(computer.jobs)
@@ -113,10 +127,10 @@ def test_if_a_job_is_not_to_be_had_only_who_was_given_it_is_answered_anew(
 ) -> None:
     first = Result.objects.filter(server_state=ServerState.UNSENT).earliest("id")
     Result.objects.filter(pk=first.pk).update(server_state=ServerState.OVER, outcome=5)
-    written = batches_of(WriteQuery, monkeypatch)
+    written, again = batches_of(WriteQuery, monkeypatch), answered_anew(monkeypatch)
     all_ask_at_once(fleet)
-    assert [len(batch) for batch in written] == [FLEET, 1]
-    assert hosts(written)[1] == [fleet[0].hostid]
+    assert [len(batch) for batch in written] == [FLEET]
+    assert again == [fleet[0].hostid]
     for computer in fleet:
         assert len(computer.jobs) == 3
         assert sorted(sent(computer)) == sorted(computer.jobs)

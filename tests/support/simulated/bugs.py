@@ -91,7 +91,7 @@ BUGS = [
         "if not future.done():\n            future.set_exception(error)",
         "pass",
     ),
-    Bug("a turn is never over", f"{_BATCHER}.run", "for release in held.values():\n            release()", "pass"),
+    Bug("a turn is never over", f"{_BATCHER}.run", "for release in held.values():\n                release()", "pass"),
     Bug(
         "who stops waiting for a turn never ends it",
         f"{_BATCHER}._take_turn",
@@ -151,14 +151,14 @@ BUGS = [
     ),
     Bug(
         "a job is told to a computer though its row could not be had",
-        "scheduler.rpc.writes:write",
-        "raise Outdated",
-        "written = Written({job['id']: f\"work{job['workunit_id']}_{job['id'] - 5000}\" "
-        "for job in rows.get('sent', ())}, True)",
+        "scheduler.rpc.writes:WriteQuery.results",
+        "written.get(each.host_id)",
+        "written.get(each.host_id) or WrittenRow(each.host_id, {job['id']: "
+        "f\"work{job['workunit_id']}_{job['id'] - 5000}\" for job in each.rows.get('sent', ())}, False)",
     ),
     Bug(
         "a reported job is acknowledged and not stored",
-        "scheduler.rpc.answer:_store_reports",
+        "scheduler.rpc.answer:_take_reports",
         "await store.report(host.id, rows, claimed, account.jobs_of_day, now)",
         "(set(), account.records)",
     ),

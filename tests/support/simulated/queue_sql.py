@@ -52,9 +52,11 @@ class Queue:
             return [(int(params["host_id"]),)]
         if statement is rpc_sql.REPORT:
             return await self._report(transaction, json.loads(params["rows"]), int(params["host_id"]))
-        if statement in (rpc_sql.RESERVE, rpc_sql.RESERVE_UNCHANGED):
-            unchanged = statement is rpc_sql.RESERVE_UNCHANGED
-            return await self._reserve(transaction, json.loads(params["requests"]), unchanged=unchanged)
+        if statement is rpc_sql.RESERVE:
+            return await self._reserve(transaction, json.loads(params["requests"]))
+        if statement is rpc_sql.RESERVE_JOBS:
+            wanted = sorted(int(id_) for id_ in params["jobs"][1:-1].split(","))
+            return [(id_,) for id_ in wanted if await self._take(transaction, id_)]
         if statement is LEASE_JOBS:
             return self._lease(transaction, params)
         if statement is rpc_sql.PICK_ELSEWHERE:
@@ -70,7 +72,7 @@ class Queue:
             return [(json.dumps({"njobs": 0, "memory": 0, "disk": 0, "deadline": 0}),)]
         if "app_id_0" in statement.names:
             return await self._pick_all(transaction, params)
-        return self._write(transaction, params, only_locked=b"cobblestone.locked" in statement.text)
+        return self._write(transaction, params)
 
     def _records(self, transaction: Transaction, host_id: int) -> list[Row]:
         names = ("host_scale_at", "error_rate", "consecutive_valid", "max_jobs_per_day", "failing_share")
@@ -169,20 +171,17 @@ class Queue:
         now = transaction.get("result", id_)
         return not self._guards or (now is not None and now["server_state"] == ServerState.UNSENT)
 
-    async def _reserve(self, transaction: Transaction, requests: list[Row], *, unchanged: bool) -> list[SqlRow]:
+    async def _reserve(self, transaction: Transaction, requests: list[Row]) -> list[SqlRow]:
         computers = []
         for each in requests:
-            if unchanged:
-                host = transaction.get("host", each["host_id"])
-                if host is None or (self._guards and str(host["version"]) != each["version"]):
-                    continue
-                if not await transaction.lock("host", each["host_id"], waits=False):
-                    continue
-            computers.append(each)
+            host = transaction.get("host", each["host_id"])
+            if host is None or (self._guards and str(host["version"]) != each["version"]):
+                continue
+            if await transaction.lock("host", each["host_id"], waits=False):
+                computers.append(each)
         wanted = sorted({id_ for each in computers for id_ in each["jobs"]})
         taken = {id_ for id_ in wanted if await self._take(transaction, id_)}
-        transaction.settings["locked"] = [each["host_id"] for each in computers if taken.issuperset(each["jobs"])]
-        return [("",)]
+        return [(each["host_id"],) for each in computers if taken.issuperset(each["jobs"])]
 
     async def _pick(self, transaction: Transaction, query: Row, user_id: int, found: set[int]) -> list[Any]:
         jobs: list[Any] = []
@@ -247,13 +246,9 @@ class Queue:
         leased = {"nlooked_at": len(head), "end": ends[0], "nfree": len(free), "last_free": ends[1]}
         return [(json.dumps(leased | {"workunits": workunits or None}),)]
 
-    def _write(self, transaction: Transaction, params: dict[str, Any], *, only_locked: bool) -> list[SqlRow]:
-        locked = transaction.settings.get("locked") if only_locked else None
-        parts = {
-            part: [row for row in json.loads(text) if locked is None or row["host_id"] in locked]
-            for part, text in params.items()
-        }
-        sent: dict[int, str] = {}
+    def _write(self, transaction: Transaction, params: dict[str, Any]) -> list[SqlRow]:
+        parts = {part: json.loads(text) for part, text in params.items()}
+        sent: dict[int, dict[int, str]] = {}
         for row in parts.get("sent", ()):
             known = transaction.get("result", row["id"])
             assert known is not None
@@ -268,16 +263,20 @@ class Queue:
             transaction.update(
                 "result", row["id"], server_state=ServerState.IN_PROGRESS, nsent=known["nsent"] + 1, **said
             )
-            sent[row["id"]] = known["name"]
+            sent.setdefault(row["host_id"], {})[row["id"]] = known["name"]
         for part in ("added", "judged", "begun"):
             for row in parts.get(part, ()):
                 self._write_version(transaction, row)
         for row in (*parts.get("record", ()), *parts.get("first_record", ())):
             transaction.put("record", row["host_id"], row)
+        written: list[SqlRow] = []
         for row in (*parts.get("host", ()), *parts.get("described_host", ())):
+            id_ = row["host_id"]
             transaction.store.serial += 1
-            transaction.update("host", row["host_id"], version=transaction.store.serial)
-        return [(json.dumps(sent), locked, [])]
+            transaction.update("host", id_, version=transaction.store.serial)
+            written.append((json.dumps({"host_id": id_, "sent": sent.get(id_), "has_dropped_trickles": False}),))
+        self._rng.shuffle(written)
+        return written
 
     def _write_version(self, transaction: Transaction, row: Row) -> None:
         key = [row.get("app_id"), row.get("app_version_id") or 0, row.get("processor_type")]

@@ -16,7 +16,7 @@ import psycopg
 from psycopg_pool import PoolTimeout, TooManyRequests
 
 from portal.clients import batching
-from portal.clients.wants import Row, Step
+from portal.clients.wants import Row, Step, Then
 from tests.support.simulated.store import Store, Transaction
 
 Handler = Callable[[Transaction, Step], Awaitable[list[Row]]]
@@ -81,7 +81,7 @@ class Server:
         self.nfaults += 1
         return self.rng.choice(self._faults)
 
-    def send(self, connection: FakeConnection, steps: Sequence[Step] | None) -> asyncio.Future[list[Row]]:
+    def send(self, connection: FakeConnection, steps: Sequence[Step | Then] | None) -> asyncio.Future[list[Row]]:
         """What the server will answer; ``steps`` None: the end of a transaction."""
         answer: asyncio.Future[list[Row]] = asyncio.get_running_loop().create_future()
         task = asyncio.get_running_loop().create_task(self._serve(connection, steps, answer))
@@ -90,7 +90,7 @@ class Server:
         return answer
 
     async def _serve(
-        self, connection: FakeConnection, steps: Sequence[Step] | None, answer: asyncio.Future[list[Row]]
+        self, connection: FakeConnection, steps: Sequence[Step | Then] | None, answer: asyncio.Future[list[Row]]
     ) -> None:
         fault = self._fault()
         self.trace.append((asyncio.get_running_loop().time(), fault, len(steps or ())))
@@ -108,7 +108,7 @@ class Server:
                 await asyncio.sleep(self.rng.uniform(20, 90))
             rows: list[Row] = []
             for step in steps or ():
-                rows = await self._handle(transaction, step)
+                rows = await self._handle(transaction, step.step(rows) if isinstance(step, Then) else step)
             await self._delay()
             if fault == ROLLED_BACK:
                 raise connection.lose()
@@ -163,7 +163,7 @@ class FakeConnection:
         self.lose()
         self.closed = True
 
-    async def exchange(self, steps: Sequence[Step] | None) -> list[Row]:
+    async def exchange(self, steps: Sequence[Step | Then] | None) -> list[Row]:
         if self.closed:
             raise psycopg.OperationalError("the connection is closed")
         if self.unread is None:
@@ -213,11 +213,11 @@ class FakeBatchConnection:
     def release(self) -> FakeConnection:
         return self.connection
 
-    async def fetch(self, steps: Sequence[Step]) -> Sequence[Row]:
+    async def fetch(self, steps: Sequence[Step | Then]) -> Sequence[Row]:
         return await self.connection.exchange(steps)
 
 
-async def fetch(connection: FakeConnection, steps: Sequence[Step]) -> Sequence[Row]:
+async def fetch(connection: FakeConnection, steps: Sequence[Step | Then]) -> Sequence[Row]:
     """`portal.clients.connections.fetch`"""
     connection.server.napart += 1
     return await connection.exchange(steps)

@@ -42,8 +42,6 @@ class Transaction:
     def __init__(self, store: Store) -> None:
         self.store = store
         self.is_over = False
-        # As set_config(…, true) keeps them
-        self.settings: dict[str, Any] = {}
         self._changes: dict[Place, Row | None] = {}
         self._locks: list[Place] = []
         self._waiters: list[asyncio.Future[None]] = []

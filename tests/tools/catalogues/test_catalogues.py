@@ -174,6 +174,17 @@ def test_compiled_catalogues_follow_their_sources(tmp_path: Path) -> None:
     assert not compiled.exists()
 
 
+def test_a_compiled_catalogue_has_nothing_of_the_time_of_compiling(tmp_path: Path) -> None:
+    write(tmp_path, "credit/texts.py", 'a = _("Home")\n')
+    fill(tmp_path, "Start")
+    with compile_stale(tmp_path)[0].open("rb") as file:
+        header = gettext.GNUTranslations(file).info()
+    assert [value for name, value in header.items() if "date" in name] == [
+        "1970-01-01 00:00+0000",
+        "YEAR-MO-DA HO:MI+ZONE",
+    ]
+
+
 def test_there_is_a_place_for_each_app_and_domain() -> None:
     assert len(places()) == len(APPS) * len(DOMAINS)
     assert all((ROOT / app / "apps.py").exists() for app in APPS)
