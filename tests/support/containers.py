@@ -35,21 +35,21 @@ SITE, POSTGRES, VALKEY = 10001, 10002, 10003
 _PODMAN: Final = '[containers]\ndefault_ulimits = []\n[engine]\nruntime = "runc"\n'
 
 
-def missing() -> list[str]:
+def missing(programs: Sequence[str] = PROGRAMS) -> list[str]:
     """What has to be installed first."""
-    return [*([] if os.geteuid() == 0 else ["root"]), *(name for name in PROGRAMS if shutil.which(name) is None)]
+    return [*([] if os.geteuid() == 0 else ["root"]), *(name for name in programs if shutil.which(name) is None)]
 
 
-class Podman:
-    """podman with a store of its own."""
+class Builder:
+    """A store of its own, and the program that builds images into it: podman, or buildah, which podman has inside."""
 
-    def __init__(self) -> None:
+    def __init__(self, program: str) -> None:
         self._folder = Path(os.environ.get("CONTAINERS_DIR") or CHECKOUT / "var" / "containers")
         self._folder.mkdir(parents=True, exist_ok=True)
         (self._folder / "containers.conf").write_text(_PODMAN)
-        self.program = self._folder / "podman"
+        self.program = self._folder / program
         store = f"--root '{self._folder}/root' --runroot '{self._folder}/run'"
-        self.program.write_text(f'#!/bin/sh\nexec podman {store} "$@"\n')
+        self.program.write_text(f'#!/bin/sh\nexec {program} {store} "$@"\n')
         self.program.chmod(0o755)
         self.environment = os.environ | {
             "CONTAINERS_CONF": str(self._folder / "containers.conf"),
@@ -60,26 +60,23 @@ class Podman:
     def run(self, *arguments: str | Path) -> str:
         return _run([self.program, *arguments], self.environment, BUILD_SECS)
 
-    def build(self) -> None:
-        """All images. Packages come from where this machine's pip has them."""
-        self._make_base()
-        for target in TARGETS:
-            self._build(target, f"localhost/cobblestone/{target}")
-
     def build_anew(self, target: str, tag: str) -> str:
         """The digest of an image of which nothing was kept of a build before, with all files of one time."""
         self._make_base()
         options = ["--no-cache", "--timestamp", "0", "--build-arg", "SOURCE_DATE_EPOCH=0"]
-        self._build(target, f"localhost/cobblestone-anew/{target}:{tag}", *options)
-        found = self.run("image", "inspect", "--format", "{{.Digest}}", f"localhost/cobblestone-anew/{target}:{tag}")
-        return found.strip()
+        name = f"localhost/cobblestone-anew/{target}:{tag}"
+        self._build(target, name, *options)
+        # Two names of one image are two lines.
+        return self.run("images", "--format", "{{.Digest}}", name).split()[0]
 
     def _make_base(self) -> None:
-        if BASE not in self.run("images", "--format", "{{.Repository}}"):
-            tar = self._folder / "base.tar"
-            _run(["mmdebstrap", "--variant=minbase", "trixie", tar], self.environment, BUILD_SECS)
-            self.run("import", tar, BASE)
-            tar.unlink()
+        if BASE not in self.run("images"):
+            folder = self._folder / "base"
+            folder.mkdir(exist_ok=True)
+            _run(["mmdebstrap", "--variant=minbase", "trixie", folder / "base.tar"], self.environment, BUILD_SECS)
+            (folder / "Containerfile").write_text("FROM scratch\nADD base.tar /\n")
+            self.run("build", "--tag", BASE, "--file", folder / "Containerfile", folder)
+            shutil.rmtree(folder)
 
     def _build(self, target: str, tag: str, *more: str) -> None:
         options = ["--isolation", "chroot", "--network", "host", "--build-arg", f"BASE={BASE}"]
@@ -89,6 +86,19 @@ class Podman:
             options += ["--build-arg", f"PIP_INDEX_URL={index}"]
         names = ["--target", target, "--tag", tag]
         self.run("build", *options, *more, *names, "--file", FILES / "Containerfile", CHECKOUT)
+
+
+class Podman(Builder):
+    """podman, which also runs the images."""
+
+    def __init__(self) -> None:
+        super().__init__("podman")
+
+    def build(self) -> None:
+        """All images. Packages come from where this machine's pip has them."""
+        self._make_base()
+        for target in TARGETS:
+            self._build(target, f"localhost/cobblestone/{target}")
 
 
 class Machine:
