@@ -15,7 +15,7 @@ from tests.support.containers import Builder, Machine, Podman, machines, missing
 from tests.support.wait import wait_until
 from tools.simulation.client import SimulatedComputer
 
-pytestmark = pytest.mark.nightly
+pytestmark = [pytest.mark.nightly, pytest.mark.system]
 EMAIL, PASSWORD = "dora@example.org", "seven green boats"
 PROJECT = "https://project.example.org/"
 SITE_SERVICES = ("web", "clients", "worker", "requested", "beat")
