@@ -21,6 +21,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.utils import timezone
 
+from portal.languages.contact import operators
 from portal.languages.messages import Message
 from portal.models import CLIENT_PASSWORD_FIELDS, MAX_NAME_CHARS, AccountBlock, ClientKey, Host, User
 from portal.people import key_rules, login_tokens
@@ -305,7 +306,7 @@ def refuse_if_blocked(user_id: int) -> None:
     if AccountBlock.objects.filter(user=user_id).exists():
         raise ClientAuthError(
             boinc_errors.ERR_GENERIC,
-            f"This account is blocked. Write to those who run {settings.SITE_NAME}; your computers need no change.",
+            f"This account is blocked. Write to {operators()}; your computers need no change.",
         )
 
 
@@ -330,7 +331,7 @@ def _active(user: User) -> User:
     refuse_if_blocked(user.pk)
     raise ClientAuthError(
         boinc_errors.ERR_GENERIC,
-        f"This account is closed. If you did not ask for that, write to those who run {settings.SITE_NAME}.",
+        f"This account is closed. If you did not ask for that, write to {operators()}.",
     )
 
 

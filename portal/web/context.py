@@ -16,6 +16,8 @@ def site(request: HttpRequest) -> dict[str, object]:
         "site_url": settings.SITE_URL,
         "site_origin": "{0.scheme}://{0.netloc}".format(urlsplit(settings.SITE_URL)),
         "community_url": settings.COMMUNITY_URL,
+        "contact": settings.CONTACT,
+        "contact_link": settings.CONTACT_LINK,
         "signup_open": settings.SIGNUP_OPEN,
         # Read from the database only where a template uses it.
         "passkeys_unavailable": SimpleLazyObject(lambda: why_unavailable(request)),
