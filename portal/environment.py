@@ -13,7 +13,8 @@ from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
 import environ
-from django.core.exceptions import ImproperlyConfigured
+from django.core.exceptions import ImproperlyConfigured, ValidationError
+from django.core.validators import validate_email
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
@@ -78,6 +79,18 @@ def _is_address(text: str) -> bool:
         return False
     is_plain = is_plain and not (parts.query or parts.fragment or parts.username) and len(text) <= 200
     return is_plain and parts.scheme in ("http", "https") and text.endswith("/")
+
+
+def contact(name: str) -> str:
+    """The link by which somebody can be reached, of an e-mail address or a page with https; empty: none."""
+    given = text(name)
+    if not given or (given.startswith("https://") and _is_address(given)):
+        return given
+    try:
+        validate_email(given)
+    except ValidationError:
+        refuse(name, given, "give an e-mail address, or an address such as https://example.org/contact/")
+    return f"mailto:{given}"
 
 
 def switch(name: str, default: bool) -> bool:

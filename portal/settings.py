@@ -58,6 +58,9 @@ TERMS_OF_USE = env.text("TERMS_OF_USE")
 DEMO_ACCOUNT = env.text("DEMO_ACCOUNT").lower()
 # Where the community talks, elsewhere: a link on every page; empty: none.
 COMMUNITY_URL = "".join(env.addresses("COMMUNITY_URL", most=1))
+# How to reach those who run the site: a link to an e-mail address or a page; empty: nobody is named.
+CONTACT_LINK = env.contact("CONTACT")
+CONTACT = CONTACT_LINK.removeprefix("mailto:")
 # The parts of the site that this installation has.
 ROOMS = env.words_among("ROOMS", ["account_manager", "project", "emulator"])
 # What the site could do without, and has; "none" for nothing of it.

@@ -20,6 +20,7 @@ from portal.people.pages.login_token_views import login_token
 from portal.people.pages.token_views import replace, revoke, tokens
 from portal.people.pages.views import change_email, keys, profile, revoke_key, revoke_keys, sessions
 from portal.public_pages.views import enter, leave, site_text
+from portal.public_pages.well_known import change_password, favicon, robots, security, sitemap, web_app_manifest
 from portal.web.rest_api import unknown_address
 
 handler500 = "portal.web.unavailable.server_error"
@@ -27,6 +28,13 @@ urlpatterns = [
     path("healthz", healthz),
     path("readyz", readyz),
     path("metrics", metrics),
+    # Where browsers, search engines and finders of a weakness look
+    path("favicon.ico", favicon),
+    path("robots.txt", robots),
+    path("sitemap.xml", sitemap, name="sitemap"),
+    path("site.webmanifest", web_app_manifest, name="web_app_manifest"),
+    path(".well-known/security.txt", security),
+    path(".well-known/change-password", change_password),
     path("status/", status, name="status"),
     path("server_status.php", server_status, name="server_status"),
     # Two-factor login counts for operators too: the admin's own page for it leads to the site's.

@@ -71,6 +71,7 @@ class Overview:
     """All figures of the home page."""
 
     today: Work
+    yesterday: Work
     week: Work
     month: Work
     total_ec: int
@@ -85,6 +86,15 @@ class Overview:
     silent: list[Attention] = field(default_factory=list)
     attention: list[Attention] = field(default_factory=list)
     attention_left_out: int = 0
+
+    @property
+    def newest(self) -> Work:
+        """Today's work or, as clients report every few hours, yesterday's until something of today is reported."""
+        return self.yesterday if self.waits_for_today else self.today
+
+    @property
+    def waits_for_today(self) -> bool:
+        return self.today == Work() and self.yesterday != Work()
 
 
 @dataclass(slots=True)
@@ -120,6 +130,7 @@ def read_overview(user: User, now: dt.datetime) -> Overview:
     days = [today - dt.timedelta(days=back) for back in range(DAYS_SHOWN - 1, -1, -1)]
     return Overview(
         today=_work_of(sums, days[-1:]),
+        yesterday=_work_of(sums, days[-2:-1]),
         week=_work_of(sums, days[-WEEK_DAYS:]),
         month=_work_of(sums, days),
         total_ec=settled.settled,

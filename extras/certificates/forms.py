@@ -15,12 +15,13 @@ from accounting.history.periods import MAX_YEARS, earliest_for
 from extras.certificates.facts import ALL, SHOWN, CertificateRequest, Scopes
 from extras.certificates.models import MAX_SHOWN_NAME
 from extras.certificates.texts import SHOWN_LABELS
+from portal.wire.names import hides_something, on_one_line
 
 
 def clean_shown_name(text: str) -> str:
     """A name as it can be shown to others: one line, without characters that hide or turn round others."""
-    name = " ".join(text.split())
-    if not name.isprintable():
+    name = on_one_line(text)
+    if hides_something(name):
         raise ValidationError(_("The name contains invisible characters. Type it again."))
     return name
 

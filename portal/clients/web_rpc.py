@@ -14,6 +14,7 @@ from django.core.exceptions import TooManyFieldsSent
 from django.db import transaction
 from django.http import QueryDict
 
+from portal import __version__
 from portal.clients.messages import ClientReply, ClientRequest, document, xml_reply
 from portal.clients.wants import in_thread
 from portal.models import ClientKey, User
@@ -45,6 +46,8 @@ def site_config() -> dict[str, str | int | bool | None]:
         "web_stopped": 0,
         "sched_stopped": 0,
         "min_client_version": MIN_CLIENT_VERSION,
+        # Of the software; BOINC's clients skip elements that they do not have.
+        "cobblestone_version": __version__,
         "terms_of_use": settings.TERMS_OF_USE or None,
     }
 

@@ -5,7 +5,6 @@ A group is there while a computer is in it.
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Collection
 from typing import Final
 
@@ -14,6 +13,7 @@ from django.utils.translation import gettext as _
 
 from portal.computers.host_changes import HostChangeRefused
 from portal.models import Host
+from portal.wire.names import hides_something, on_one_line
 
 MAX_GROUPS: Final = 8
 """Of one computer."""
@@ -32,10 +32,10 @@ UPDATE portal_host SET groups = array_remove(groups, %(name)s)
 
 def group_name(text: str) -> str:
     """A group's name as kept: white space is one space; raises HostChangeRefused."""
-    name = " ".join(text.split())
+    name = on_one_line(text)
     if not name:
         raise HostChangeRefused("groups", _("Give the group a name."))
-    if "," in name or any(unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Cn") for character in name):
+    if "," in name or hides_something(name):
         raise HostChangeRefused("groups", _("The name of a group has no commas and no invisible characters."))
     if len(name) > MAX_GROUP_CHARS:
         raise HostChangeRefused(

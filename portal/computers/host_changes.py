@@ -6,7 +6,6 @@ Each function writes only its own columns, so a report of the computer at the sa
 from __future__ import annotations
 
 import datetime as dt
-import unicodedata
 from collections.abc import Collection
 
 from django.db import transaction
@@ -14,6 +13,7 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext
 
 from portal.models import MAX_NAME_CHARS, Host, Venue
+from portal.wire.names import hides_something, on_one_line
 
 
 class HostChangeRefused(ValueError):
@@ -30,8 +30,8 @@ def rename_host(host: Host, name: str) -> str:
     Runs of white space become one space. Returns the name as kept; raises HostChangeRefused for control
     characters (they could hide or reverse the text around them) and for more than 100 characters.
     """
-    name = " ".join(name.split())
-    if any(unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Cn") for character in name):
+    name = on_one_line(name)
+    if hides_something(name):
         raise HostChangeRefused("name", gettext("The name has an invisible character in it. Remove it and try again."))
     if len(name) > MAX_NAME_CHARS:
         raise HostChangeRefused(

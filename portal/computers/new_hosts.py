@@ -9,6 +9,7 @@ from typing import Final
 from django.conf import settings
 from django.db.models import Count, F, Q
 
+from portal.languages.contact import operators
 from portal.models import Host, JoinToken, User
 from portal.wire.boinc_errors import ERR_GENERIC
 from portal.wire.scanner import ProtocolError
@@ -92,4 +93,4 @@ def take_place(token_id: int, now: dt.datetime) -> JoinToken | None:
 def _ask_for_more() -> str:
     if "account_manager" in settings.ROOMS:
         return f"Ask for more, or make a join token, at {settings.SITE_URL}computers/joining/"
-    return f"To add more at once, write to those who run {settings.SITE_NAME}."
+    return f"To add more at once, write to {operators()}."

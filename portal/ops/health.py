@@ -16,6 +16,7 @@ from django.db.backends.postgresql.base import DatabaseWrapper
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
+from portal import __version__
 from portal.databases import deadline
 from portal.databases.clocks import WARN_SECS, WORST_SECS, ahead_secs
 from portal.ops.cache import valkey
@@ -38,8 +39,8 @@ class NotReady(Exception):
 
 
 def healthz(_request: HttpRequest) -> HttpResponse:
-    """200 as long as this process answers; it checks nothing else."""
-    return HttpResponse("ok\n", content_type="text/plain")
+    """200 and the version as long as this process answers; it checks nothing else."""
+    return HttpResponse(f"ok {__version__}\n", content_type="text/plain")
 
 
 def readyz(_request: HttpRequest) -> HttpResponse:

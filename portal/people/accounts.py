@@ -21,6 +21,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.utils import timezone
 
+from portal.languages.contact import operators
 from portal.languages.messages import Message
 from portal.models import CLIENT_PASSWORD_FIELDS, MAX_NAME_CHARS, AccountBlock, ClientKey, Host, User
 from portal.people import key_rules, login_tokens
@@ -29,12 +30,12 @@ from portal.people.security_events import NOWHERE, Kind, Source, log_event, reco
 from portal.people.staff import second_factors
 from portal.sign_in import known_devices, throttle
 from portal.wire import boinc_errors, credentials
+from portal.wire.names import hides_something
 
 MAX_EMAIL_CHARS: Final = 254
 
 _PASSWORD_HASH = re.compile(r"[0-9a-fA-F]{32}")
 _HINT_CHARS: Final = 6
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 _ORIGINS: Final = {
     ClientKey.Origin.ATTACH: "key_origin_attach",
@@ -305,7 +306,7 @@ def refuse_if_blocked(user_id: int) -> None:
     if AccountBlock.objects.filter(user=user_id).exists():
         raise ClientAuthError(
             boinc_errors.ERR_GENERIC,
-            f"This account is blocked. Write to those who run {settings.SITE_NAME}; your computers need no change.",
+            f"This account is blocked. Write to {operators()}; your computers need no change.",
         )
 
 
@@ -330,7 +331,7 @@ def _active(user: User) -> User:
     refuse_if_blocked(user.pk)
     raise ClientAuthError(
         boinc_errors.ERR_GENERIC,
-        f"This account is closed. If you did not ask for that, write to those who run {settings.SITE_NAME}.",
+        f"This account is closed. If you did not ask for that, write to {operators()}.",
     )
 
 
@@ -398,10 +399,11 @@ def _check_email(email: str) -> None:
 
 def check_name(name: str) -> None:
     """Raise ClientAuthError if this can be nobody's display name."""
-    if not name or len(name) > MAX_NAME_CHARS or _CONTROL.search(name):
+    if not name or len(name) > MAX_NAME_CHARS or hides_something(name):
         raise ClientAuthError(
             boinc_errors.ERR_BAD_USER_NAME,
-            f"Choose a user name of 1 to {MAX_NAME_CHARS} characters, without line breaks, and try again.",
+            f"Choose a user name of 1 to {MAX_NAME_CHARS} characters, none of them invisible, "
+            "without line breaks, and try again.",
         )
 
 

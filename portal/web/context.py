@@ -7,6 +7,7 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
 
+from portal import __version__
 from portal.people.pages.passkeys import why_unavailable
 
 
@@ -16,6 +17,9 @@ def site(request: HttpRequest) -> dict[str, object]:
         "site_url": settings.SITE_URL,
         "site_origin": "{0.scheme}://{0.netloc}".format(urlsplit(settings.SITE_URL)),
         "community_url": settings.COMMUNITY_URL,
+        "contact": settings.CONTACT,
+        "contact_link": settings.CONTACT_LINK,
+        "version": __version__,
         "signup_open": settings.SIGNUP_OPEN,
         # Read from the database only where a template uses it.
         "passkeys_unavailable": SimpleLazyObject(lambda: why_unavailable(request)),

@@ -23,6 +23,7 @@ from django.conf import settings
 from pytest_django import Settings
 
 from credit.export.run import export
+from portal import __version__
 from portal.clients.messages import refusal
 from portal.models import Host
 from portal.wire.boinc_errors import ERR_PROJECT_DOWN, ERR_XML_PARSE
@@ -322,7 +323,10 @@ def test_an_address_has_a_limit_and_is_told_so_in_boincs_words(deployment: Deplo
         for other in ("2001:db8:10a:3::1", "127.0.0.9"):
             assert ask(deployment, ADDRESS, size_query("none_0"), {ADDRESS_HEADER: other})[1] != told
         # Its pages have none.
-        assert ask(deployment, "/healthz", headers={ADDRESS_HEADER: "2001:db8:10a:2::1"}) == (200, b"ok\n")
+        assert ask(deployment, "/healthz", headers={ADDRESS_HEADER: "2001:db8:10a:2::1"}) == (
+            200,
+            f"ok {__version__}\n".encode(),
+        )
 
 
 def test_an_address_has_few_large_requests_at_once(deployment: Deployment) -> None:

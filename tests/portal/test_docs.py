@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 READERS = {
     "addresses",
+    "contact",
     "text",
     "words",
     "networks",

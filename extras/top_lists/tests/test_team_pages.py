@@ -23,6 +23,8 @@ def test_a_volunteer_founds_finds_and_leaves_a_team_on_the_pages(signed_in: Clie
     assert "team with this name already" in taken
     signed_in.post(f"/project/teams/{team.pk}/change/", {"leave": ""})
     assert reads.team_of(alice) is None
+    reversed_name = signed_in.post("/project/teams/new/", {"name": "Peaks\u202e", "type": "6"})
+    assert "invisible character" in reversed_name.content.decode()
     assert "No team found" in signed_in.get("/project/teams/?q=valley").content.decode()
     assert "No team found" in signed_in.get("/project/teams/?q=pe%00aks").content.decode()
 

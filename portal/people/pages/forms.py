@@ -24,6 +24,7 @@ from django.utils.translation import gettext_lazy as _
 
 from portal.models import CLIENT_PASSWORD_FIELDS, MAX_NAME_CHARS, User
 from portal.people.accounts import lock_unchanged
+from portal.people.name_field import NameField
 from portal.people.recovery import reset_password, revoke_access
 from portal.people.security_events import source_of
 
@@ -121,7 +122,7 @@ class SignUpForm(SiteLabels, allauth_forms.SignupForm):
     """E-mail address, password, a display name if wished, and consent where the site has terms of use."""
 
     field_order = ("email", "password1", "name", "terms")
-    name = forms.CharField(
+    name = NameField(
         label=_("Display name"),
         required=False,
         max_length=MAX_NAME_CHARS,
@@ -138,7 +139,7 @@ class SignUpForm(SiteLabels, allauth_forms.SignupForm):
             )
 
     def custom_signup(self, request: HttpRequest, user: User) -> None:
-        user.name = self.cleaned_data["name"].strip()
+        user.name = self.cleaned_data["name"]
         # Mails to who signs up in another language than the site's own are in that language, too.
         language = translation.get_language()
         user.language = language if language in settings.TRANSLATIONS else ""

@@ -23,6 +23,7 @@ from portal.languages import zones
 from portal.models import MAX_NAME_CHARS, ClientKey
 from portal.people.access import get_own_key, signed_in
 from portal.people.accounts import revoke_all_client_keys, revoke_client_key
+from portal.people.name_field import NameField
 from portal.people.security_events import source_of
 from portal.sign_in.sessions import end_sessions, signed_in_browsers, stored_key
 
@@ -92,7 +93,7 @@ change_email = login_required(ChangeEmailView.as_view())
 class ProfileForm(forms.Form):
     """The display name, and the language and time zone of pages and mails."""
 
-    name = forms.CharField(
+    name = NameField(
         label=_("Display name"),
         required=False,
         max_length=MAX_NAME_CHARS,
@@ -120,12 +121,6 @@ class ProfileForm(forms.Form):
         field = self.fields[name]
         assert isinstance(field, forms.ChoiceField)
         field.choices = choices
-
-    def clean_name(self) -> str:
-        name = " ".join(str(self.cleaned_data["name"]).split())
-        if not name.isprintable():
-            raise forms.ValidationError(gettext("The name has a character that cannot be shown. Leave it out."))
-        return name
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

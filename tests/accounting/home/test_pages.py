@@ -240,6 +240,17 @@ def test_retired_and_merged_computers_are_left_out_but_their_credit_stays(studio
     assert overview.today.ec == overview.total_ec == 5 * CREDIT
 
 
+def test_after_midnight_home_shows_yesterday_until_something_is_reported(signed_in: Client, studio: Host) -> None:
+    today, alpha = timezone.now().date(), make_project("Alpha")
+    credit(studio, alpha, str(today - dt.timedelta(days=1)), (12 * CREDIT, 0, 7200 * SEC, 0, 1, 0))
+    text = words(signed_in, "/home/")
+    assert "12 credits yesterday" in text and "Nothing of today is reported yet" in text
+    assert "credits today" not in text
+    credit(studio, alpha, str(today), (3 * CREDIT, 0, 60 * SEC, 0, 1, 0))
+    text = words(signed_in, "/home/")
+    assert "3 credits today" in text and "is reported yet" not in text
+
+
 def test_home_shows_the_computers_and_where_it_went(signed_in: Client, studio: Host) -> None:
     credit(studio, make_project("Alpha"), str(timezone.now().date()), (1234 * CREDIT, 0, 7200 * SEC, 0, 1, 0))
     text = words(signed_in, "/home/")

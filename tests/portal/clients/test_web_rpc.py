@@ -193,6 +193,7 @@ class TestCreate:
         [
             ({"email_addr": "no address"}, boinc_errors.ERR_BAD_EMAIL),
             ({"user_name": ""}, boinc_errors.ERR_BAD_USER_NAME),
+            ({"user_name": "Mara\u202etxt"}, boinc_errors.ERR_BAD_USER_NAME),
             ({"passwd_hash": "short"}, boinc_errors.ERR_GENERIC),
             ({"email_addr": "alice@example.org"}, boinc_errors.ERR_NOT_UNIQUE),
         ],

@@ -14,6 +14,7 @@ from django.db import connection
 from django.test import Client
 from pytest_django import Settings
 
+from portal import __version__
 from portal.databases.clocks import ahead_secs
 from portal.ops import health
 from tests.support.small_disk import small_disk
@@ -31,7 +32,7 @@ print(reply.status_code, reply.content.decode())
 def test_a_living_process_says_so_under_any_host_name_and_without_the_database(client: Client) -> None:
     # The test has no access to the database: a query would fail it.
     reply = client.get("/healthz", headers={"host": "10.0.0.7"})
-    assert (reply.status_code, reply.content) == (200, b"ok\n")
+    assert (reply.status_code, reply.content.decode()) == (200, f"ok {__version__}\n")
     assert not reply.cookies
 
 

@@ -73,7 +73,14 @@ class TestSigningUp:
         assert User.objects.get().email == "carol@example.org"
 
     @pytest.mark.parametrize(
-        "changed", [{"password1": "short"}, {"password1": "12345678"}, {"email": "carol"}, {"name": "n" * 101}]
+        "changed",
+        [
+            {"password1": "short"},
+            {"password1": "12345678"},
+            {"email": "carol"},
+            {"name": "n" * 101},
+            {"name": "Ma\u202era"},
+        ],
     )
     def test_what_cannot_be_taken_is_said_on_the_form(self, client: Client, changed: dict[str, str]) -> None:
         answer = sign_up(client, **changed)

@@ -95,6 +95,12 @@ PORTAL: Final = [
     public("readyz"),
     # The bearer of the token, or whoever asks from this machine, as tests do.
     public("metrics"),
+    public("favicon.ico", answer=ON),
+    public("robots.txt"),
+    public("sitemap.xml"),
+    public("site.webmanifest"),
+    public(".well-known/security.txt", answer=404),
+    public(".well-known/change-password", answer=ON),
     public("status/"),
     public("language/", answer=ON, method="POST", data={"language": "de"}),
     public("script-texts/<str:language>/<str:version>.js", "script-texts/de/old.js"),

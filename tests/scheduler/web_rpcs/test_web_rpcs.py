@@ -143,7 +143,8 @@ def test_am_set_info_changes_name_team_and_what_is_shown(published: User, key: s
 def test_am_set_info_changes_nothing_that_a_key_must_not(alice: User, key: str) -> None:
     for name in ("email_addr", "password_hash"):
         assert error("am_set_info", account_key=key, name="Mallory", **{name: "x"}) == ERR_GENERIC
-    assert error("am_set_info", account_key=key, name="two\nlines") == ERR_BAD_USER_NAME
+    for name in ("two\nlines", "Mara\u200bx"):
+        assert error("am_set_info", account_key=key, name=name) == ERR_BAD_USER_NAME
     assert error("am_set_info", account_key=key, name="Mallory", teamid=77) == ERR_ACCOUNT_NOT_FOUND
     assert User.objects.get().name == "Alice"
 

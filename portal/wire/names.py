@@ -1,0 +1,22 @@
+"""What a name that people see may be made of, by whichever door it comes."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Final
+
+# Controls, formats (what turns text round, and zero-width characters), surrogates, private and unassigned ones, and
+# separators of lines and paragraphs
+_UNSEEN: Final = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
+# Letters, marks and symbols by their category, of which nothing is seen
+_BLANKS: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+
+
+def on_one_line(text: str) -> str:
+    """The name as it is stored: no white space around it, and one space for each run of it."""
+    return " ".join(text.split())
+
+
+def hides_something(name: str) -> bool:
+    """Whether it has characters that are not seen, or that turn round or hide what stands beside them."""
+    return any(character in _BLANKS or unicodedata.category(character) in _UNSEEN for character in name)
