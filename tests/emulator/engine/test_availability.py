@@ -100,7 +100,7 @@ def test_jobs_run_only_while_the_trace_is_up() -> None:
         (((0, 5),), 0, "on.trace_secs: 0 is not a number from 1"),
         (((0, 5),), float("inf"), "on.trace_secs: inf"),
         (tuple((at / 4, at / 4 + 0.1) for at in range(100)), 25, "the limit is 0 to 25"),
-        (tuple((2 * at, 2 * at + 1) for at in range(20_001)), 1e6, "the limit is 0 to 20000"),
+        (tuple((2 * at, 2 * at + 1) for at in range(20_001)), 1e6, "the limit is 0 to 20,000"),
     ],
 )
 def test_a_trace_must_be_in_order_and_within_limits(trace: Trace, trace_secs: float, complaint: str) -> None:

@@ -114,7 +114,7 @@ def test_it_reads_a_state_file_alone_with_quirks_and_explains() -> None:
         ([S1, "--sweep", "buffer"], 2, "such as buffer=0:5:0.5"),
         ([S1, "--sweep", "turbo=1"], 1, "turbo is none of"),
         ([S1, "--sweep", "buffer=1:0:1"], 1, "has no values"),
-        ([S1, "--sweep", "buffer=1000"], 1, "1000 is not a number from 0 to 100"),
+        ([S1, "--sweep", "buffer=1000"], 1, "1,000 is not a number from 0 to 100"),
         ([S1, "--sweep", "share:C=1"], 1, "no project C"),
         ([S1, "--seeds", "10000", "--sweep", "buffer=0:10:0.1"], 2, "the limit is 100000"),
         ([S1, "--timeline", "x.txt"], 2, "ends in .csv"),

@@ -72,7 +72,7 @@ def test_each_parameter_changes_what_it_names() -> None:
         ({"share:C": 1}, "no project C"),
         ({"cpus": 1.5}, "1.5 is not a whole number"),
         ({"cpus": 0}, "0 is not a whole number from 1"),
-        ({"half_life_days": 1e9}, "not a number from 0.01 to 10000"),
+        ({"half_life_days": 1e9}, "not a number from 0.01 to 10,000"),
     ],
 )
 def test_parameters_that_do_not_exist_or_fit_are_refused(parameters: dict[str, float], said: str) -> None:
