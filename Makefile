@@ -16,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## */\1\t/p' Makefile | expand -t 8
 
-run: .venv/runtime  ## run the site: PORT=8000, data below VAR_DIR=var
+run: .venv/emulator  ## run the site: PORT=8000, data below VAR_DIR=var
 	@exec $(PY) -I -S portal/dev/parent_death.py 15 $$PPID $(PY) -m portal.dev.run
 
 # Four processes on two cores: some tests wait for a real client most of the time.
@@ -47,7 +47,7 @@ audit: .venv/development  ## look up known faults of all packages in the lock
 release: .venv/runtime  ## write the sources of HEAD, their bill of materials (CycloneDX) and digests into DIST=dist
 	@$(PY) -m portal.dev.release $(or $(DIST),dist)
 
-bench: .venv/development  ## measure, and write var/bench.json; ONLY=name measures one
+bench: .venv/development .venv/emulator  ## measure, and write var/bench.json; ONLY=name measures one
 	@$(PY) manage.py bench $(if $(ONLY),--only $(ONLY))
 
 soak: .venv/development  ## 20 minutes of 80 % of full load with 2,000 slow connections, pages, validations and exports; then an export and an import of 3,000,000 records; then an hour of a real client beside its emulation; SOAK_SECS= SOAK_SHARE= SOAK_CONCURRENCY= EXPORT_USERS= EMULATION_SECS=
@@ -70,7 +70,7 @@ long: .venv/development  ## the tests that make test leaves out: goals of credit
 	@$(PY) -m pytest -n 2 -m long $(ARGS)
 
 lock: .venv/development  ## write requirements*.txt anew from requirements*.in: all packages, with hashes; ARGS=--upgrade
-	@for name in requirements requirements-dev; do \
+	@for name in requirements requirements-emulator requirements-dev; do \
 	  .venv/bin/uv pip compile --quiet --no-cache --no-header --universal --python-version 3.11 --generate-hashes \
 	    $(ARGS) $$name.in --output-file $$name.txt || exit 1; \
 	done
@@ -100,6 +100,12 @@ clean:  ## remove what the targets above made, but for the data below var/
 .venv/runtime: .venv/made requirements.txt
 	@echo "Installing what requirements.txt names…"
 	@$(PIP) --require-hashes -r requirements.txt
+	@touch $@
+
+# The site runs without; its emulator is slower then.
+.venv/emulator: .venv/runtime requirements-emulator.txt
+	@echo "Installing what requirements-emulator.txt names…"
+	@$(PIP) --require-hashes -r requirements-emulator.txt
 	@touch $@
 
 .venv/development: .venv/runtime requirements-dev.txt

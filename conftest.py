@@ -11,6 +11,8 @@ from collections.abc import Generator, Iterator
 
 # Tests run in one process with a browser's event loop beside Django's synchronous ORM.
 os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+# Tests of the emulator's rules look into objects, where the compiled loop has none; and compiling takes a minute.
+os.environ.setdefault("NUMBA_DISABLE_JIT", "1")
 
 import pytest
 from django.conf import settings

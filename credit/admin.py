@@ -20,7 +20,6 @@ from unfold.widgets import UnfoldAdminSelectWidget
 
 from credit import functions
 from credit.changes import reset
-from credit.experiments.admin import CreditExperimentAdmin
 from credit.export.admin import StatisticsExportAdmin
 from credit.models import (
     App,
@@ -28,7 +27,6 @@ from credit.models import (
     Batch,
     Comparison,
     ConfirmingPair,
-    CreditExperiment,
     CreditSystem,
     HostAppVersion,
     Platform,
@@ -421,6 +419,5 @@ class ResultAdmin(ReadOnlyAdmin):
         return reverse("task", args=[obj.pk])
 
 
-admin.site.register(CreditExperiment, CreditExperimentAdmin)
 admin.site.register(Preview, PreviewAdmin)
 admin.site.register(StatisticsExport, StatisticsExportAdmin)

@@ -73,11 +73,9 @@ class CreditConfig(extras.SiteApp):
         return [CREDIT, EXPORT]
 
     def requested_work(self) -> Mapping[str, Callable[[int], None]]:
-        from credit.experiments import request as experiments
-        from credit.experiments import worker as experiment_worker
         from credit.previews import request, worker
 
-        return {request.KIND: worker.carry_out, experiments.KIND: experiment_worker.carry_out}
+        return {request.KIND: worker.carry_out}
 
     def host_merged(self, older: int, newer: int) -> None:
         """Whether the older record was published is seen by its credit, which the merge takes away."""
@@ -98,8 +96,3 @@ class CreditConfig(extras.SiteApp):
         from credit.validator.metrics import Passes
 
         return [Passes()]
-
-    def supplied_texts(self) -> Iterable[str]:
-        from credit.laboratory.demo_texts import SUPPLIED
-
-        return SUPPLIED

@@ -16,12 +16,5 @@ MESSAGES: Final = declare(
             "Nothing can be replayed yet: no pass of the validator has granted credit since this site began to keep "
             "the data for a replay. Request the preview again when jobs have been validated."
         ),
-        # Why an experiment has no results (credit/experiments/worker.py, credit/laboratory/process.py)
-        "experiment_site_fault": _("The experiment failed because of a fault of this site. The operators can see why."),
-        "experiment_time_limit": _(
-            "It took more than %(secs)s s of processor time, or %(clock_secs)s s by the clock. Try fewer jobs, "
-            "populations or rules."
-        ),
-        "experiment_memory_limit": _("It needs more than %(mib)s MiB of memory. Try fewer jobs."),
     }
 )

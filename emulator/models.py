@@ -36,7 +36,7 @@ class Experiment(models.Model):
     # NULL while uploaded files wait to be read, and if they could not be
     scenario = models.JSONField(null=True)
     fault = MessageField(_("why it has no scenario"))
-    # Until it is started: "editor", what was typed into the editor and not saved (emulator.pages.editor.tree), and
+    # Until it is started: "editor", what was typed into the editor and not saved (extras.scenario_editor.tree), and
     # "trial", what a JSON file says is to be tried (emulator.runs.experiments)
     draft = models.JSONField(default=dict, blank=True, editable=False)
     days = models.FloatField(default=30, validators=[MinValueValidator(0.01), MaxValueValidator(DAYS_MAX)])

@@ -2,8 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, path
 
-from emulator.pages import replay_views, run_views, views
-from emulator.pages.editor import views as editor
+from emulator.pages import documents, replay_views, run_views, views
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", views.overview, name="emulator"),
@@ -11,12 +10,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("new/files/", views.from_files, name="emulate_files"),
     path("new/example/<slug:key>/", views.from_preset, name="emulate_preset"),
     path("new/computer/<int:pk>/", views.from_computer, name="emulate_computer"),
-    path("new/json/", editor.from_json_file, name="emulate_json"),
-    path("new/blank/", editor.blank, name="emulate_blank"),
-    path("scenario.schema.json", editor.scenario_schema, name="scenario_schema"),
+    path("new/json/", documents.from_json_file, name="emulate_json"),
+    path("scenario.schema.json", documents.scenario_schema, name="scenario_schema"),
     path("<int:pk>/", views.experiment, name="experiment"),
-    path("<int:pk>/edit/", editor.edit, name="experiment_edit"),
-    path("<int:pk>/scenario.json", editor.scenario_json, name="scenario_json"),
+    path("<int:pk>/scenario.json", documents.scenario_json, name="scenario_json"),
     path("<int:pk>/estimate/", views.estimate_runs, name="experiment_estimate"),
     path("<int:pk>/change/", views.change, name="experiment_change"),
     path("<int:pk>/cancel/", views.cancel, name="experiment_cancel"),

@@ -241,7 +241,7 @@ class SiteApp(AppConfig):
         """Once a day: remove what is no longer needed. Safe to repeat."""
 
     def copied_files(self, user: User) -> Iterable[CopiedFile]:
-        """What a copy of the user's data has of this app."""
+        """What a copy of the user's data has of this app; of an extra that does not say so, each row of theirs."""
         return ()
 
 

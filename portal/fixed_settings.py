@@ -5,7 +5,10 @@ from importlib.util import find_spec
 from csp.constants import NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
 
 # In this order their pages stand in menus.
-ALL_EXTRAS = ["alerts", "badges", "certificates", "signature_image", "win_back_mails", "top_lists", "central_factors"]
+ALL_EXTRAS = [
+    *("alerts", "badges", "certificates", "signature_image", "win_back_mails"),
+    *("top_lists", "laboratory", "scenario_editor", "central_factors"),
+]
 INSTALLED_APPS = [
     "portal.operators.site.SiteConfig",
     "portal.people.replaced",

@@ -199,7 +199,7 @@ EMULATOR_EXPERIMENTS_MAX = env.integer("EMULATOR_EXPERIMENTS_MAX", 100, low=1, h
 EMULATOR_RUNS_MAX = env.integer("EMULATOR_RUNS_MAX", 40, low=1, high=10_000)
 # A run's limits: processor time and memory. Each run is a separate process.
 EMULATOR_RUN_SECS_MAX = env.integer("EMULATOR_RUN_SECS_MAX", 300, low=1, high=800)
-EMULATOR_RUN_BYTES_MAX = env.integer("EMULATOR_RUN_BYTES_MAX", 1024**3, low=256 * 1024**2, high=64 * 1024**3)
+EMULATOR_RUN_BYTES_MAX = env.integer("EMULATOR_RUN_BYTES_MAX", 1024**3, low=768 * 1024**2, high=64 * 1024**3)
 
 # --- work that volunteers ask for: runs of the emulator, copies of their data, long histories ----------
 # How much of it a volunteer may have running at once, over all workers.

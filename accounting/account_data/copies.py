@@ -12,7 +12,6 @@ from typing import IO, Any, Final
 
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
-from django.apps import apps
 from django.conf import settings
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import transaction
@@ -39,7 +38,8 @@ from accounting.models import (
     TaskList,
     UserProject,
 )
-from portal.extras import CopiedFile, site_apps
+from portal.extras import CopiedFile, SiteApp, site_apps
+from portal.languages.messages import Message
 from portal.models import (
     ApiToken,
     ClientKey,
@@ -214,15 +214,15 @@ def _files_of_apps(user: User) -> list[CopiedFile]:
 
 
 def _of_other_apps(user: User) -> Iterator[tuple[str, QuerySet[Any]]]:
-    """What the other apps of the site hold: every row that points to the user or to one of their computers, and the
-    parts of such rows.
+    """What the other apps of the site hold, and extras that name no files of their own: every row that points to the
+    user or to one of their computers, and the parts of such rows.
     """
-    for app in _OTHER_APPS:
-        if not apps.is_installed(app):
+    for app in site_apps():
+        if app.label not in _OTHER_APPS and not (app.is_extra and type(app).copied_files is SiteApp.copied_files):
             continue
-        for model in apps.get_app_config(app).get_models():
+        for model in app.get_models():
             if theirs := _theirs(model, user) or _parts_of_theirs(model, user):
-                yield f"{app}/{model._meta.model_name}.json", model._default_manager.filter(theirs).order_by("pk")
+                yield f"{app.label}/{model._meta.model_name}.json", model._default_manager.filter(theirs).order_by("pk")
 
 
 def _theirs(model: type[Model], user: User, by: str = "") -> Q:
@@ -265,5 +265,12 @@ def _rows(found: QuerySet[Any], *left_out: str) -> list[dict[str, Any]]:
 
 def _row(row: Model, left_out: tuple[str, ...]) -> dict[str, Any]:
     fields = [field for field in row._meta.concrete_fields if field.name not in _SECRET and field.name not in left_out]
-    values = {field.attname: field.value_from_object(row) for field in fields}
+    values = {field.attname: _readable(field.value_from_object(row)) for field in fields}
     return {name: value for name, value in values.items() if not isinstance(value, bytes | memoryview | tuple)}
+
+
+def _readable(value: Any) -> Any:
+    """A message as its sentence in English."""
+    if isinstance(value, list):
+        return [_readable(item) for item in value]
+    return str(value) if isinstance(value, Message) else value

@@ -171,13 +171,18 @@ def _credit(account: OwnAccount, number: int) -> tuple[float, float] | None:
 def _note(asked: OwnAccount, found: Finding, now: dt.datetime) -> None:
     """Store a finding, unless something else was asked for meanwhile, or the account was removed.
 
-    Locks the volunteer's row of the project, then that of the account.
+    Locks the volunteer and the project, as erasure and removal do first; then the volunteer's row of the project and
+    that of the account.
     """
     with transaction.atomic():
+        same = OwnAccount.objects.filter(pk=asked.pk, asked_at=asked.asked_at)
+        # Neither can be deleted from here on: a row that names them would fail at the end.
+        if not same.select_related("user", "project").select_for_update(no_key=True, of=("user", "project")).first():
+            return
         choice, _created = UserProject.objects.select_for_update(no_key=True).get_or_create(
             user_id=asked.user_id, project_id=asked.project_id
         )
-        account = OwnAccount.objects.select_for_update().filter(pk=asked.pk, asked_at=asked.asked_at).first()
+        account = same.select_for_update().first()
         if account is None:
             return
         if found.key:

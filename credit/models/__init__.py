@@ -14,7 +14,6 @@ from credit.models.common import SAFE_NAME
 from credit.models.export import ExportConsent, GoneHost, GoneUser, StatisticsExport
 from credit.models.grants import HostCredit, UserCredit
 from credit.models.host_records import HostAppVersion
-from credit.models.laboratory import CreditExperiment
 from credit.models.outcomes import ResultHour, ResultHourMark
 from credit.models.pairs import ConfirmingPair
 from credit.models.previews import LoggedPass, Preview
@@ -48,7 +47,6 @@ __all__ = [
     "Comparison",
     "ConfirmingPair",
     "CreditChange",
-    "CreditExperiment",
     "CreditSystem",
     "ExportConsent",
     "FileDeleteState",

@@ -13,10 +13,10 @@ from emulator.engine.scenario import Availability
 class UpDown:
     """One process. `up` is its last known state; `until_secs` when it next changes (infinity: never)."""
 
-    __slots__ = ("_changes", "_down_secs", "_generator", "_up_secs", "until_secs", "up")
+    __slots__ = ("_changes", "_down_secs", "_up_secs", "generator", "until_secs", "up")
 
     def __init__(self, process: Availability, generator: random.Random) -> None:
-        self._generator = generator
+        self.generator = generator
         self._up_secs = process.mean_up_secs
         self._changes: Iterator[float] | None = None
         if process.trace_secs:
@@ -32,8 +32,13 @@ class UpDown:
         self.up = generator.random() < process.fraction
         self.until_secs = self._stay()
 
+    @property
+    def mean_secs(self) -> tuple[float, float]:
+        """How long it stays up and down in the mean, if it is drawn and changes at all; else 0."""
+        return (0.0, 0.0) if self.until_secs == math.inf else (self._up_secs, self._down_secs)
+
     def _stay(self) -> float:
-        return exponential(self._generator, self._up_secs if self.up else self._down_secs)
+        return exponential(self.generator, self._up_secs if self.up else self._down_secs)
 
     def advance(self, now: float) -> bool:
         """The state at `now`; calls come in order of time."""

@@ -7,8 +7,7 @@ emulator.engine.run moves time, emulator.engine.contact makes RPCs, and a policy
 from __future__ import annotations
 
 from bisect import insort
-from collections import deque
-from heapq import heapify, heappush
+from heapq import heapify, heappop, heappush
 from operator import attrgetter
 from typing import Final
 
@@ -152,7 +151,6 @@ class Client(Capacity):
         waiting.append(job)
         project.unfinished += 1
         estimate_secs, usage = job.estimate_secs, job.usage
-        project.waiting_estimates[kind].append(estimate_secs)
         work_secs = estimate_secs * usage
         project.waiting_secs[kind] += work_secs
         self._work[kind] += work_secs
@@ -184,10 +182,39 @@ class Client(Capacity):
         """Estimated instance-seconds of all unfinished jobs of that kind, but for rounding."""
         return self._work[kind] - self._work_rate[kind] * (now - self._work_at[kind])
 
+    def work_of(self, kind: int) -> tuple[float, float, float, float]:
+        """Of all unfinished jobs of that kind: instance-seconds, at which rate they are worked off, at which time that
+        is counted; and the most CPUs per instance that they take."""
+        return self._work[kind], self._work_rate[kind], self._work_at[kind], self._beside[kind]
+
+    def set_work(self, kind: int, work_secs: float, rate: float, at_secs: float, beside: float) -> None:
+        """Sets what `work_of` returns."""
+        self._work[kind], self._work_rate[kind], self._work_at[kind] = work_secs, rate, at_secs
+        self._beside[kind] = beside
+
+    def find_jobs_again(self, jobs: list[Job]) -> None:
+        """Finds who has jobs and when they are due and end, after all jobs were replaced by these."""
+        kinds = range(len(self.kinds))
+        self.with_jobs = [[p for p in self.projects if p.begun[kind] or p.waiting[kind]] for kind in kinds]
+        self.deadlines = [[(job.deadline_secs, job.id, job) for job in jobs if job.kind == kind] for kind in kinds]
+        for heap in self.deadlines:
+            heapify(heap)
+        self.ends[:] = [(job.end_secs, job.id, job) for job in self.running]
+        heapify(self.ends)
+        for app in [app for project in self.all_projects for app in project.apps]:
+            app.running = sum([job.app is app for job in self.running])
+
     def find_longest(self, kind: int) -> None:
         """Finds the longest estimate among the present jobs of that kind."""
         jobs = (job for project in self.projects for job in (*project.begun[kind], *project.waiting[kind]))
         self.longest_secs[kind] = max((job.estimate_secs for job in jobs), default=0.0)
+
+    def next_end(self) -> float:
+        """When the first running job ends."""
+        ends = self.ends
+        while ends and (ends[0][2].end_secs != ends[0][0] or not ends[0][2].running):  # stopped, or its end was put off
+            heappop(ends)
+        return ends[0][0] if ends else NEVER
 
     def cpus_beside(self) -> float:
         """The most CPUs that GPU jobs may take."""
@@ -202,11 +229,7 @@ class Client(Capacity):
         chosen = choice.jobs
         running = self.running
         count = len(running)
-        if chosen is running:
-            if choice.added is not None:
-                self._start(choice.added, now, choice.reasons[-1])
-                running.append(choice.added)
-        elif chosen[:count] == running:
+        if chosen[:count] == running:
             for place in range(count, len(chosen)):
                 self._start(chosen[place], now, choice.reasons[place])
                 running.append(chosen[place])
@@ -237,12 +260,9 @@ class Client(Capacity):
         project, kind = job.project, job.kind
         job.started = True
         waiting = project.waiting[kind]
-        estimates = project.waiting_estimates[kind]
         if waiting[0] is job:
             waiting.popleft()
-            estimates.popleft()
         else:
-            del estimates[waiting.index(job)]
             waiting.remove(job)
         # No rounding is carried on.
         project.waiting_secs[kind] = project.waiting_secs[kind] - job.estimate_secs * job.usage if waiting else 0.0
@@ -420,7 +440,6 @@ class Client(Capacity):
             if job.started:
                 project.begun[kind].remove(job)
             else:
-                del project.waiting_estimates[kind][project.waiting[kind].index(job)]
                 project.waiting[kind].remove(job)
                 project.waiting_secs[kind] -= job.estimate_secs * job.usage
             project.unfinished -= 1
@@ -442,7 +461,6 @@ class Client(Capacity):
         for project in self.all_projects:
             project.busy_flops = 0.0
             for kind, waiting in enumerate(project.waiting):
-                project.waiting_estimates[kind] = deque(job.estimate_secs for job in waiting)
                 project.waiting_secs[kind] = sum(job.estimate_secs * job.usage for job in waiting)
         for kind in range(len(self.kinds)):
             self._work[kind] = self._work_rate[kind] = 0.0

@@ -36,8 +36,8 @@ class Contact:
     def __init__(self, client: Client, policy: Policy) -> None:
         self._client = client
         self._policy = policy
-        self._waits = random_stream(client.seed, "waits")
-        self._report_delay_secs = BOINC_REPORT_DELAY_SECS if client.quirks.reports_after_an_hour else REPORT_DELAY_SECS
+        self.waits = random_stream(client.seed, "waits")
+        self.report_delay_secs = BOINC_REPORT_DELAY_SECS if client.quirks.reports_after_an_hour else REPORT_DELAY_SECS
         self.rpcs = 0
         self.sent = 0
         self.free_secs = 0.0  # no RPC before
@@ -49,7 +49,7 @@ class Contact:
         project = job.project
         project.ready.append(job)
         client = self._client
-        due = now + self._report_delay_secs
+        due = now + self.report_delay_secs
         ahead_secs = client.buffer_min_secs if client.buffer_min_secs > DAY_SECS else DAY_SECS
         before_deadline = job.deadline_secs - ahead_secs
         if before_deadline < due:
@@ -80,7 +80,7 @@ class Contact:
         0.5 to 1 at random (section 4)."""
         project.failures += 1
         wait = min(first_secs * 2.0 ** min(project.failures, 20), max(FAILURE_MAX_SECS, first_secs))
-        return wait * (0.5 + 0.5 * self._waits.random())
+        return wait * (0.5 + 0.5 * self.waits.random())
 
     def _plan(self) -> None:
         """Finds when the next report is due."""
@@ -114,7 +114,7 @@ class Contact:
             reason = Reason.REPORT_AT_ONCE
         elif len(due.ready) >= MAX_READY:
             reason = Reason.REPORT_MANY
-        elif now < due.ready[0].end_secs + self._report_delay_secs:
+        elif now < due.ready[0].end_secs + self.report_delay_secs:
             reason = Reason.REPORT_DEADLINE
         self._client.log.add(now, DecisionKind.ASK, reason, due.index)
         self.rpc(due, request, now)
@@ -248,7 +248,7 @@ class Contact:
         interval = project.backoff_interval_secs[kind]
         interval = min(interval * 2, BACKOFF_MAX_SECS) if interval else BACKOFF_FIRST_SECS
         project.backoff_interval_secs[kind] = interval
-        wait = (0.5 + self._waits.random()) * interval
+        wait = (0.5 + self.waits.random()) * interval
         project.backoff_until_secs[kind] = now + wait
         self._client.log.add(now, DecisionKind.SERVER, Reason.SERVER_DRY, project.index, -1, kind, wait)
 
@@ -257,7 +257,7 @@ class Contact:
         interval = project.backoff_interval_secs[0]
         interval = min(interval * 2, BACKOFF_MAX_SECS) if interval else BACKOFF_FIRST_SECS
         project.backoff_interval_secs[0] = interval
-        project.rpc_allowed_secs = now + (0.5 + self._waits.random()) * interval
+        project.rpc_allowed_secs = now + (0.5 + self.waits.random()) * interval
 
     def _answers(self, project: ProjectState, now: float) -> bool:
         if project.forced_down or any(downtime.covers(now) for downtime in project.project.downtimes):

@@ -19,13 +19,12 @@ class Choice:
     Together they must fit: per GPU kind at most its instances; CPU jobs may overcommit the CPUs and are then
     slowed. `reasons[i]` says why `jobs[i]`. If nothing else happens, `choose` is called again at
     `recheck_secs` (the end of a time slice or period; infinity for never). `jobs` may be `client.running` itself:
-    then nothing changes, except that the job `added`, if there is one, starts for the last of the reasons.
+    then nothing changes.
     """
 
     jobs: Sequence[Job]
     reasons: Sequence[Reason]
     recheck_secs: float
-    added: Job | None = None
 
 
 @dataclass(slots=True)

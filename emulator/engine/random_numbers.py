@@ -15,7 +15,7 @@ from typing import Final
 LN2: Final = 0.6931471805599453
 _BITS: Final = 1024
 # Of the number of ones among 1024 bits (variance 256) plus a uniform number (variance 1/12).
-_DEVIATION: Final = math.sqrt(_BITS / 4 + 1 / 12)
+DEVIATION: Final = math.sqrt(_BITS / 4 + 1 / 12)
 
 
 def random_stream(seed: int, *names: str | int) -> random.Random:
@@ -25,7 +25,7 @@ def random_stream(seed: int, *names: str | int) -> random.Random:
 
 def standard_normal(generator: random.Random) -> float:
     """A draw of mean 0 and deviation 1: ones among 1024 random bits, smoothed. Within +-32; excess kurtosis -0.002."""
-    return (generator.getrandbits(_BITS).bit_count() - _BITS / 2 + generator.random() - 0.5) / _DEVIATION
+    return (generator.getrandbits(_BITS).bit_count() - _BITS / 2 + generator.random() - 0.5) / DEVIATION
 
 
 def exponential(generator: random.Random, mean: float) -> float:

@@ -20,6 +20,9 @@ from emulator.engine.contact import Contact
 from emulator.engine.entitlements import Entitlements
 from emulator.engine.figures import RunTotals, figures_of_merit
 from emulator.engine.hardware import change_processor
+from emulator.engine.kernel.dispatch import exchange_of
+from emulator.engine.kernel.exchange import Exchange
+from emulator.engine.kernel.loop import Pause
 from emulator.engine.limits import Limits
 from emulator.engine.policy import Policy
 from emulator.engine.preference_change import change_preferences
@@ -144,6 +147,8 @@ class Run:
             self._record_usable(0.0, kind)
         self._present = PresentState(client, self._contact, scenario)
         self._entitlements = Entitlements(client)
+        # None: the run is made on objects.
+        self._exchange = exchange_of(client, self._contact, policy, scenario)
 
     @property
     def quirks(self) -> Quirks:
@@ -158,7 +163,8 @@ class Run:
     @property
     def done_fraction(self) -> float:
         """How much of the run is done, 0 to 1; may be read from another thread."""
-        return self._client.now / self._duration_secs
+        now = self._client.now if self._exchange is None else float(self._exchange.table.run[0]["now"])
+        return now / self._duration_secs
 
     def result(self) -> Result:
         """Runs it to its end."""
@@ -167,7 +173,10 @@ class Run:
         self._set_state(0.0)
         self._present.resume()
         with _rare_collections():
-            self._loop()
+            if self._exchange is not None:
+                self._loop_in_arrays(self._exchange)
+            else:
+                self._loop()
         end = self._duration_secs
         self._policy.accrue(end)
         for job in self._client.running:
@@ -197,7 +206,6 @@ class Run:
     def _loop(self) -> None:
         client, contact = self._client, self._contact
         accrue = self._policy.accrue
-        ends = client.ends  # always the same list
         duration = self._duration_secs
         now = choose_at = fetch_at = 0.0
         state_at = self._next_state()
@@ -205,7 +213,7 @@ class Run:
         rpc_at = self._rpc_at(fetch_at)
         sample_at = 0.0 if self._recorder is not None else NEVER
         while True:
-            next_at = ends[0][0] if ends else NEVER
+            next_at = end_at = client.next_end()
             if choose_at < next_at:
                 next_at = choose_at
             if state_at < next_at:
@@ -221,7 +229,9 @@ class Run:
             client.now = now
             self.events += 1
             accrue(now)
-            changed = bool(ends) and ends[0][0] <= now and self._end_jobs(now)
+            changed = end_at <= now
+            if changed:
+                self._end_jobs(now)
             if event_at <= now:
                 event_at = self._apply_due_events(now)
                 changed = True
@@ -246,6 +256,34 @@ class Run:
             if sample_at <= now:
                 sample_at = self._sample(now)
 
+    def _loop_in_arrays(self, exchange: Exchange) -> None:
+        """The same as `_loop`, by the compiled loop."""
+        run = exchange.table.run[0]
+        exchange.load()
+        run["duration_secs"] = self._duration_secs
+        run["state_at"], run["rpc_at"] = self._next_state(), self._rpc_at(0.0)
+        run["event_at"] = self._events[-1].at_secs if self._events else NEVER
+        run["sample_at"] = 0.0 if self._recorder is not None else NEVER
+        run["reachable"] = self._reachable
+        pause = Pause.FULL
+        while pause is not Pause.DONE:
+            if pause is Pause.FULL:
+                exchange.make_room()
+            elif pause is Pause.EVENT:
+                exchange.store()
+                run["event_at"] = self._apply_due_events(float(run["now"]))
+                exchange.load()
+                run["changed"], run["state_at"] = True, run["now"]
+            elif pause is Pause.STATE:
+                self._follow_host(float(run["now"]))
+                exchange.load_state(self._reachable, self._stop_reasons())
+                run["state_at"] = self._next_state()
+            else:
+                run["sample_at"] = self._record_levels(float(run["now"]), exchange.buffered(float(run["now"])))
+            pause = exchange.advance()
+        exchange.store()
+        self.events = int(run["events"])
+
     def _rpc_at(self, fetch_at: float) -> float:
         """When a server is next contacted, or the policy asked whom to contact."""
         if not self._reachable:
@@ -254,28 +292,23 @@ class Run:
         at = fetch_at if fetch_at < contact.report_at_secs else contact.report_at_secs
         return at if at > contact.free_secs else contact.free_secs
 
-    def _end_jobs(self, now: float) -> bool:
-        """Finishes the jobs that end now; the heap also holds ends that were put off."""
+    def _end_jobs(self, now: float) -> None:
+        """Finishes the jobs that end now."""
         client = self._client
-        ends = client.ends
-        any_ended = False
-        while ends and ends[0][0] <= now:
-            end, _, job = heappop(ends)
-            if job.running and job.end_secs == end:
-                client.finish(job, now)
-                job.end_secs = now
-                if job.left_at_error:
-                    self._contact.failed(job, now)
-                self._contact.finished(job, now)
-                self._policy.job_ended(job, now)
-                any_ended = True
-        return any_ended
+        while client.next_end() <= now:
+            job = heappop(client.ends)[2]
+            client.finish(job, now)
+            job.end_secs = now
+            if job.left_at_error:
+                self._contact.failed(job, now)
+            self._contact.finished(job, now)
+            self._policy.job_ended(job, now)
 
     def _choose(self, now: float) -> float:
         """Asks the policy which jobs run and applies its choice; returns when to ask again."""
         choice = self._policy.choose(now)
         client = self._client
-        if choice.jobs is not client.running or choice.added is not None:
+        if choice.jobs is not client.running:
             client.apply(choice, now)
         again = choice.recheck_secs
         soonest = now + MIN_RECHECK_SECS
@@ -300,7 +333,13 @@ class Run:
         return min(soonest, self._limits.next_change())
 
     def _set_state(self, now: float) -> float:
-        """Follows the availability processes and the limits; returns when one next changes."""
+        """Follows what the computer can do, and stops jobs; returns when that next changes."""
+        self._follow_host(now)
+        self._stop_inactive(now)
+        return self._next_state()
+
+    def _follow_host(self, now: float) -> None:
+        """Follows the availability processes and the limits."""
         self._book_able(now)
         client, limits = self._client, self._limits
         limits.advance(now)
@@ -316,20 +355,23 @@ class Run:
         self._may_compute += [active and gpu_active and not limits.gpu_reason] * (len(client.kinds) - 1)
         client.ram_bytes = limits.ram_bytes(now)
         self._note_state(on, active, now)
-        self._activate(now)
-        return self._next_state()
-
-    def _activate(self, now: float) -> None:
-        """Stops the jobs of kinds that may not compute, or are not there."""
-        client, limits = self._client, self._limits
         client.kind_active = [may and there for may, there in zip(self._may_compute, client.present, strict=True)]
-        # A kind that was full or empty may not be any more, so no earlier choice counts.
-        client.moves += 1
+
+    def _stop_reasons(self) -> list[Reason]:
+        """Per kind, why its jobs stop if it is not active."""
+        limits = self._limits
         is_up = self._state not in (HostState.OFF, HostState.INACTIVE)
         why = [limits.reason, limits.gpu_reason] if is_up else [Reason.NONE, Reason.NONE]
+        return [why[min(kind, 1)] or Reason.UNAVAILABLE for kind in range(len(self._client.kinds))]
+
+    def _stop_inactive(self, now: float) -> None:
+        """Stops the jobs of kinds that may not compute, or are not there."""
+        client, reasons = self._client, self._stop_reasons()
+        # A kind that was full or empty may not be any more, so no earlier choice counts.
+        client.moves += 1
         for job in client.running:
             if not client.kind_active[job.kind]:
-                client.stop(job, now, why[min(job.kind, 1)] or Reason.UNAVAILABLE)
+                client.stop(job, now, reasons[job.kind])
         client.running = [job for job in client.running if job.running]
         client.set_cpu_rate(now)
 
@@ -431,14 +473,18 @@ class Run:
 
     def _sample(self, now: float) -> float:
         """Records the buffer and the projects' standings; returns when to do it next."""
-        client, recorder = self._client, self._recorder
-        assert recorder is not None
+        client = self._client
         buffered = [0.0] * len(client.kinds)
         for project in client.projects:
             for kind, secs in enumerate(project.waiting_secs):
                 buffered[kind] += secs
                 for job in project.begun[kind]:
                     buffered[kind] += job.left_secs(now) * job.usage
+        return self._record_levels(now, buffered)
+
+    def _record_levels(self, now: float, buffered: list[float]) -> float:
+        client, recorder = self._client, self._recorder
+        assert recorder is not None
         standing = [self._policy.standing(project, now) if project.attached else 0.0 for project in client.all_projects]
         recorder.levels(now, buffered, standing)
         step = recorder.sample_secs

@@ -27,13 +27,13 @@ class Server:
         self._quirks = quirks
         self._instances = instances
         self._up_fraction = up_fraction  # per kind: part of the time in which it computes, as the client reports it
-        self._next_id = 0
+        self.next_id = 0
 
     def job(self, offer: Offer, size_flop: float, estimate_flop: float, now: float, deadline_secs: float) -> Job:
         """A job of that version, arrived now."""
         factor = 2.0 if self._quirks.doubled_elapsed and offer.project.project.uses_dcf else 1.0
-        job = Job(self._next_id, offer, size_flop / offer.flops, factor * estimate_flop / offer.flops)
-        self._next_id += 1
+        job = Job(self.next_id, offer, size_flop / offer.flops, factor * estimate_flop / offer.flops)
+        self.next_id += 1
         job.arrived_secs = now
         job.deadline_secs = deadline_secs
         error_rate = offer.app.app.error_rate
@@ -76,7 +76,7 @@ class Server:
             if not fits:
                 refused.add(offer)
                 stale = True
-                self._next_id -= 1  # it was never sent
+                self.next_id -= 1  # it was never sent
                 continue
             sent.append(job)
             expected_secs = job.estimate_secs / up_fraction[kind]

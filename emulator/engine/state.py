@@ -194,7 +194,6 @@ class ProjectState:
         "unfinished",
         "used_flop",
         "waiting",
-        "waiting_estimates",
         "waiting_secs",
         "wasted_flop",
     )
@@ -215,7 +214,6 @@ class ProjectState:
         # Unfinished jobs, per kind of processor.
         self.unfinished = 0  # waiting and begun, of all kinds
         self.waiting: list[deque[Job]] = [deque() for _ in range(kinds)]  # never started, in order of arrival
-        self.waiting_estimates: list[deque[float]] = [deque() for _ in range(kinds)]  # of these, in seconds
         self.begun: list[list[Job]] = [[] for _ in range(kinds)]  # running or preempted, in order of their starts
         self.waiting_secs = [0.0] * kinds  # estimated instance-seconds of `waiting`
         self.ready: list[Job] = []  # finished, not yet reported

@@ -20,7 +20,6 @@ from emulator.files.sections import SETTINGS_BYTES_MAX
 from emulator.files.time_log import TIME_LOG_FILE
 from emulator.models import DAYS_MAX, POLICIES
 from emulator.pages.drafts import Change, ProjectFacts, draft
-from emulator.pages.editor.fields import GPU_KINDS
 from emulator.pages.texts import parameter_texts, variant_texts
 from emulator.runs.experiments import SEEDS_MAX, VARIANTS_MAX
 from emulator.runs.sweeps import check_value, full_names, read_values, split
@@ -31,6 +30,12 @@ from portal.templatetags.display import localised
 if TYPE_CHECKING:
     from django.utils.functional import _StrOrPromise as Text
 
+GPU_KINDS: Final = [
+    ("NVIDIA", _("NVIDIA GPU")),
+    ("ATI", _("AMD GPU")),
+    ("intel_gpu", _("Intel GPU")),
+    ("apple_gpu", _("Apple GPU")),
+]
 PROJECT_ROWS: Final = 5
 UPLOAD_BYTES_MAX: Final = 32 * 1024 * 1024
 _LIMITS: Final = {"min_value": _("At least %(limit_value)s."), "max_value": _("At most %(limit_value)s.")}

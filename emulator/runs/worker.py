@@ -22,6 +22,7 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
+from emulator.engine.kernel.built import start_building
 from emulator.engine.scenario import ScenarioError
 from emulator.files.scenario_json import from_json
 from emulator.models import Experiment, Run, RunState, RunTimeline, Upload
@@ -169,6 +170,7 @@ def requeue_lost(now: dt.datetime) -> None:
 
 def run_process(order: dict[str, Any], data: bytes, secs_max: int, report: Callable[[float], None]) -> ProcessAnswer:
     """Start the process, send it the order, and wait for its answer; ``report`` is called about every second."""
+    start_building()
     order = {**order, "secs_max": secs_max, "bytes_max": settings.EMULATOR_RUN_BYTES_MAX}
     program, environment = [sys.executable, "-m", "emulator.runs.process"], {**os.environ, **_ONE_THREAD}
     process = subprocess.Popen(

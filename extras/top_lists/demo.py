@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 
-from credit.laboratory.demo_listed import NAMES
+from extras.laboratory.trials.demo_listed import NAMES
 from extras.top_lists import consent, count
 from portal.models import User
 

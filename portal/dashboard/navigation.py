@@ -61,7 +61,6 @@ _MODELS: Final[dict[StrOrPromise, tuple[str, ...]]] = {
         "credit.hostappversion",
         "credit.confirmingpair",
         "credit.preview",
-        "credit.creditexperiment",
         "credit.statisticsexport",
         "scheduler.releasedraft",
         "scheduler.keychange",

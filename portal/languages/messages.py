@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -21,6 +22,7 @@ MAX_NBYTES: Final = 8000
 VERBATIM: Final = "verbatim"
 """The code of a text that a stranger wrote, or another program: it is shown as it is."""
 
+_FRAME: Final = re.compile(r"(?:%\(\w+\)s|\W)+")
 _SENTENCES: Final[dict[str, str]] = {VERBATIM: "%(text)s", "at_place": "%(place)s: %(reason)s"}
 
 
@@ -67,12 +69,12 @@ class Message:
         sentence = _SENTENCES.get(self.code)
         if sentence is None:
             return self.code
+        # Frames such as "%(place)s: %(reason)s" are the same in every language.
+        text = sentence if _FRAME.fullmatch(sentence) else translate(sentence)
+        if "%(" not in text:
+            return text
         try:
-            return (
-                translate(sentence) % {name: _shown(value, translate, number) for name, value in self.args.items()}
-                if self.args
-                else translate(sentence)
-            )
+            return text % {name: _shown(value, translate, number) for name, value in self.args.items()}
         except (KeyError, TypeError, ValueError):
             return self.code
 

@@ -71,7 +71,6 @@ ROLES: Final = (
         _("Apps, versions, jobs and credit of this site's own project."),
         (
             *_each("credit", "view add change", "app platform"),
-            *_each("credit", "view add change delete", "creditexperiment"),
             *_each("credit", "view change", "appversion"),
             *_each("credit", "view add change", "batch"),
             *_each(

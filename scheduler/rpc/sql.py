@@ -21,98 +21,56 @@ WINDOW: Final = 200
 A request that nothing suits must not read the whole queue."""
 
 LOCK: Final = Statement("SELECT id FROM portal_host WHERE id = %(host_id)s::bigint FOR NO KEY UPDATE")
-_RECORDS: Final = """
-SELECT json_agg(record) FROM (
-  SELECT v.id, v.app_id, coalesce(v.app_version_id, 0) AS version_id, v.processor_type, v.et_n, v.et_avg,
-         v.scale_probation, date_part('epoch', v.host_scale_at) AS host_scale_at, v.error_rate, v.consecutive_valid,
-         v.max_jobs_per_day, v.failing_share FROM v) record
-"""
-# The planner expects a hundred rows of a list, and would rather read a small table as a whole than look up so many rows
-# by their key. This condition is always true, and makes the planner expect one row.
-_IS_ONE_ROW: Final = "{0} = {0} + 0"
 READ: Final = statement(__file__, "read", IN_PROGRESS=ServerState.IN_PROGRESS, NOT_ASSIMILATED=AssimilateState.INIT)
 
-_OWNER: Final = "(SELECT owner_id FROM portal_host WHERE id = %(host_id)s::bigint)"
-# No longer than it has run, nor longer than the workunit is there.
-_SENT_AT: Final = """greatest(n.received_at - make_interval(secs => n.elapsed_secs),
-                             (SELECT created_at FROM credit_workunit WHERE id = r.workunit_id))"""
-_SPEED: Final = "(SELECT p_fpops FROM portal_host WHERE id = %(host_id)s::bigint)"
 LOCK_WORKUNITS: Final = Statement("""
 SELECT id FROM credit_workunit WHERE id = ANY (%(workunits)s::bigint[]) ORDER BY id FOR NO KEY UPDATE
 """)
 """Before a report claims results that a restored database has forgotten, so that it sees what others have just got."""
-REPORT: Final = Statement(f"""
-WITH n AS (
-  SELECT * FROM jsonb_to_recordset(%(rows)s::jsonb) AS n(id bigint, workunit_id bigint, outcome smallint,
-         received_at timestamptz, client_state smallint, exit_status integer, elapsed_secs float8, cpu_secs float8,
-         fpops_cumulative float8, fpops_per_cpu_sec float8, peak_working_set_bytes bigint, peak_swap_bytes bigint,
-         peak_disk_bytes bigint, stderr_text text, report_faults jsonb, outputs jsonb, output_digest text)),
-locked AS (
-  SELECT w.id FROM credit_workunit w WHERE w.id IN (SELECT workunit_id FROM n) ORDER BY w.id FOR NO KEY UPDATE),
-done AS (
-  UPDATE credit_result r
-     SET server_state = {ServerState.OVER}, outcome = n.outcome, validate_state = {ValidateState.INIT},
-         received_at = n.received_at,
-         client_state = n.client_state, exit_status = n.exit_status, elapsed_secs = n.elapsed_secs,
-         cpu_secs = n.cpu_secs, fpops_cumulative = n.fpops_cumulative, fpops_per_cpu_sec = n.fpops_per_cpu_sec,
-         peak_working_set_bytes = n.peak_working_set_bytes, peak_swap_bytes = n.peak_swap_bytes,
-         peak_disk_bytes = n.peak_disk_bytes, stderr_text = n.stderr_text, report_faults = n.report_faults,
-         outputs = n.outputs, output_digest = decode(n.output_digest, 'hex'),
-         host_id = %(host_id)s::bigint,
-         sent_at = CASE WHEN r.sent_at IS NULL THEN {_SENT_AT} ELSE r.sent_at END,
-         user_id = CASE WHEN r.sent_at IS NULL THEN {_OWNER} ELSE r.user_id END,
-         peak_flops = CASE WHEN r.sent_at IS NULL THEN {_SPEED} ELSE r.peak_flops END,
-         p_fpops = CASE WHEN r.sent_at IS NULL THEN {_SPEED} ELSE r.p_fpops END
-    FROM n
-   WHERE r.id = ANY (ARRAY[n.id]) AND (SELECT count(*) FROM locked) > 0
-     -- Its own, or one that a restored database has forgotten to have sent, and whose outputs have come.
-     AND (r.host_id = %(host_id)s::bigint
-          OR (r.host_id IS NULL AND r.sent_at IS NULL AND NOT EXISTS (
-              SELECT FROM credit_result o WHERE o.workunit_id = r.workunit_id AND o.user_id = {_OWNER})
-              -- Of the copies of a workunit that one report has, the first.
-              AND NOT EXISTS (SELECT FROM n m JOIN credit_result o ON o.id = m.id
-                               WHERE o.workunit_id = r.workunit_id AND o.id < r.id)))
-     AND (r.server_state = {ServerState.IN_PROGRESS}
-          OR (r.server_state = {ServerState.OVER} AND r.outcome IN ({Outcome.NO_REPLY}, {Outcome.CLIENT_DETACHED})
-              AND n.outcome <> {Outcome.CLIENT_DETACHED} AND r.validate_state = {ValidateState.INIT}))
-  RETURNING r.id, r.workunit_id),
-woken AS (
-  UPDATE credit_workunit w SET transition_at = least(w.transition_at, %(now)s::timestamptz)
-   WHERE w.id IN (SELECT workunit_id FROM done)),
-v AS MATERIALIZED (
-  -- Locked last, as they are by all others.
-  SELECT * FROM credit_hostappversion
-   WHERE host_id = %(host_id)s::bigint AND (SELECT count(*) FROM done) > 0 ORDER BY id FOR NO KEY UPDATE)
-SELECT json_build_object('counted', ARRAY(SELECT id FROM done), 'records', ({_RECORDS}))::text
-""")
+REPORT: Final = statement(
+    __file__,
+    "report",
+    IN_PROGRESS=ServerState.IN_PROGRESS,
+    OVER=ServerState.OVER,
+    NO_REPLY=Outcome.NO_REPLY,
+    CLIENT_DETACHED=Outcome.CLIENT_DETACHED,
+    INIT=ValidateState.INIT,
+)
 
-# Of the copies of a workunit from the beginning on, only the first is looked at, as one person gets one. Who
-# has which copies is asked for as an array, so that a workunit's results are looked at and never all of a person's,
-# whatever the statistics say. Locks results and their workunits, SKIP LOCKED.
-_PICKED: Final = f"""
+
+def _picked(begin: str, more: str = "", avoids: str = "a.avoids_ties") -> str:
+    """Jobs of an app from a place in its queue on. Locks results and their workunits, SKIP LOCKED.
+
+    Of the copies of a workunit from the beginning on, only the first is looked at, as one person gets one. Who has
+    which copies is asked for as an array, so that a workunit's results are looked at and never all of a person's,
+    whatever the statistics say.
+    """
+    return f"""
          SELECT r.id, w.id AS workunit_id, r.name, w.name AS workunit_name, w.fpops_est, w.fpops_bound,
                 w.memory_bound_bytes, w.disk_bound_bytes, w.delay_bound_secs, w.min_quorum, w.command_line,
                 w.input_files, w.output_files
            FROM (SELECT id, {RANK} AS rank, {PLACE} AS place FROM credit_result
                   WHERE app_id = a.app_id AND server_state = {ServerState.UNSENT}
-                    AND (app_id, {RANK}, {PLACE}) >= (a.app_id, {{begin}})
+                    AND (app_id, {RANK}, {PLACE}) >= (a.app_id, {begin})
                   ORDER BY {RANK}, {PLACE} LIMIT {WINDOW}) c
            JOIN credit_result r ON r.id = ANY (ARRAY[c.id]) AND r.server_state = {ServerState.UNSENT}
            JOIN credit_workunit w ON w.id = ANY (ARRAY[r.workunit_id])
           WHERE w.memory_bound_bytes <= a.memory_bytes AND w.disk_bound_bytes <= a.disk_bytes
-            AND w.fpops_est <= a.flops * (w.delay_bound_secs - a.delay_secs){{more}}
+            AND w.fpops_est <= a.flops * (w.delay_bound_secs - a.delay_secs){more}
             AND %(user_id)s::bigint <> ALL (ARRAY(
                 SELECT CASE WHEN o.server_state = {ServerState.UNSENT}
                              AND (o.priority * -1, o.id + o.queue_shift, o.id) < (c.rank, c.place, c.id)
-                             AND (o.priority * -1, o.id + o.queue_shift) >= ({{begin}})
+                             AND (o.priority * -1, o.id + o.queue_shift) >= ({begin})
                             THEN %(user_id)s::bigint
-                            WHEN ({{avoids}}) AND (o.ties && a.ties OR o.user_id = ANY (a.ties))
+                            WHEN ({avoids}) AND (o.ties && a.ties OR o.user_id = ANY (a.ties))
                             THEN %(user_id)s::bigint
                             WHEN a.one_per_user THEN coalesce(o.user_id, 0) ELSE 0 END
                   FROM credit_result o WHERE o.workunit_id = w.id))
           ORDER BY c.rank, c.place LIMIT a.most
             FOR NO KEY UPDATE OF r, w SKIP LOCKED
 """
+
+
 _JOB: Final = """json_build_object('id', p.id, 'workunit_id', p.workunit_id, 'app_id', a.app_id, 'name', p.name,
        'fpops_est', p.fpops_est, 'fpops_bound', p.fpops_bound, 'memory_bytes', p.memory_bound_bytes,
        'disk_bytes', p.disk_bound_bytes, 'delay_bound_secs', p.delay_bound_secs, 'min_quorum', p.min_quorum,
@@ -151,7 +109,7 @@ SELECT json_agg(json_build_object('job', {_JOB}, 'rank', f.rank, 'place', f.plac
         WHERE app_id = a.app_id AND server_state = {ServerState.UNSENT}
           AND (app_id, {RANK}, {PLACE}) >= (a.app_id, a.rank, a.begin)
         ORDER BY {RANK}, {PLACE} LIMIT 1) f
- CROSS JOIN LATERAL ({_PICKED.format(begin="f.rank, f.place", more="", avoids="a.avoids_ties")}) p
+ CROSS JOIN LATERAL ({_picked("f.rank, f.place")}) p
 """)
 
 
@@ -180,7 +138,7 @@ SELECT json_build_object('jobs', (SELECT json_agg({_JOB})
           FROM jsonb_to_recordset(%(short)s::jsonb) AS a(app_id bigint, most integer, flops float8, delay_secs float8,
                memory_bytes float8, disk_bytes float8, one_per_user boolean, rank integer, begin bigint,
                ties bigint[], avoids_ties boolean, is_strict boolean)
-         CROSS JOIN LATERAL ({_PICKED.format(begin="a.rank, a.begin", more=_NOT_FOUND, avoids=_AVOIDS)}) p),
+         CROSS JOIN LATERAL ({_picked("a.rank, a.begin", _NOT_FOUND, _AVOIDS)}) p),
        'waiting', ({_DIAGNOSIS}))::text
 """)
 """If the heads have too few: at a random place, with possible reasons for the client if it finds nothing."""
@@ -189,11 +147,6 @@ _DESCRIBED: Final = f""",
          ({", ".join(HOST_COLUMNS)}) =
          (SELECT {", ".join(f"d.{column}" for column in HOST_COLUMNS)}
             FROM jsonb_populate_record(h, n.description) d)"""
-_HOST: Final = """
-  UPDATE portal_host h SET last_contact_at = n.now, retired_at = NULL{described}
-    FROM {{given}}
-   WHERE h.id = ANY (ARRAY[n.host_id])
-  RETURNING h.id AS host_id"""
 _RECORD: Final = {
     "rpc_seqno": "bigint",
     "cpids": "text[]",
@@ -241,6 +194,22 @@ _COLUMNS: Final = {
     "record": f"host_id bigint, {', '.join(f'{name} {type_}' for name, type_ in _RECORD.items())}",
 }
 """The columns of each part."""
+
+
+def _rows(part: str) -> str:
+    """The rows that a part is given; "+ 0": as in read.sql."""
+    rows = f"jsonb_to_recordset(%({part})s::jsonb) AS n({_COLUMNS[part]})"
+    return f"(SELECT * FROM {rows} WHERE n.host_id = n.host_id + 0) n"
+
+
+def _host(part: str, described: str = "") -> str:
+    return f"""
+  UPDATE portal_host h SET last_contact_at = n.now, retired_at = NULL{described}
+    FROM {_rows(part)}
+   WHERE h.id = ANY (ARRAY[n.host_id])
+  RETURNING h.id AS host_id"""
+
+
 _PARTS: Final = {
     "sent": f"""
   UPDATE credit_result r
@@ -248,7 +217,7 @@ _PARTS: Final = {
          app_version_id = n.app_version_id, processor_type = n.processor_type, peak_flops = n.peak_flops,
          p_fpops = n.p_fpops, projected_flops = n.projected_flops, ninstances = n.ninstances, sent_at = n.sent_at,
          deadline_at = n.deadline_at, ties = n.ties
-    FROM {{given}}
+    FROM {_rows("sent")}
    WHERE r.id = ANY (ARRAY[n.id]) AND r.server_state = {ServerState.UNSENT}
      -- Between the picking's snapshot and its lock another computer of this person may have got a copy.
      AND NOT (n.one_per_user AND n.user_id = ANY (ARRAY(
@@ -268,22 +237,22 @@ _PARTS: Final = {
     FROM sent WHERE w.id = ANY (ARRAY[sent.workunit_id]) AND sent.must_replicate""",
     # The first job of a spell of probation was sent, unless the spell has ended since the record was read; or there was
     # no quota yet.
-    "begun": """
+    "begun": f"""
   UPDATE credit_hostappversion v
      SET host_scale_at = CASE WHEN v.scale_probation THEN coalesce(v.host_scale_at, n.host_scale_at)
                               ELSE v.host_scale_at END,
          max_jobs_per_day = CASE v.max_jobs_per_day WHEN 0 THEN n.max_jobs_per_day ELSE v.max_jobs_per_day END
-    FROM {given}
+    FROM {_rows("begun")}
    WHERE v.id = ANY (ARRAY[n.id]) AND v.host_id = n.host_id""",
     # Reports came, and the records were locked with them.
-    "judged": """
+    "judged": f"""
   UPDATE credit_hostappversion v
      SET scale_probation = n.scale_probation, host_scale_at = n.host_scale_at, error_rate = n.error_rate,
          consecutive_valid = n.consecutive_valid, max_jobs_per_day = n.max_jobs_per_day,
          failing_share = n.failing_share
-    FROM {given}
+    FROM {_rows("judged")}
    WHERE v.id = ANY (ARRAY[n.id]) AND v.host_id = n.host_id""",
-    "added": """
+    "added": f"""
   INSERT INTO credit_hostappversion (host_id, app_id, app_version_id, processor_type, scale_probation, host_scale_at,
          error_rate, consecutive_valid, max_jobs_per_day, pfc_n, pfc_avg, et_n, et_avg, et_var, et_q,
          turnaround_n, turnaround_avg, turnaround_var, turnaround_q, clean_pfc_n, clean_pfc_avg,
@@ -295,19 +264,19 @@ _PARTS: Final = {
          coalesce(o.turnaround_q, 0), coalesce(o.clean_pfc_n, 0), o.clean_pfc_avg,
          coalesce(o.recent_pfc_n, 0), o.recent_pfc_avg, coalesce(o.waiting_pfc_n, 0), o.waiting_pfc_avg, o.samples_at,
          greatest(n.failing_share, o.failing_share), o.peak_flops, coalesce(o.lead_jobs, 0)
-    FROM {given}
+    FROM {_rows("added")}
     LEFT JOIN credit_hostappversion o ON o.host_id = ANY (ARRAY[n.host_id]) AND o.app_version_id = n.inherits
   ON CONFLICT DO NOTHING""",
     # New messages, and whether those before them fill what a job may send in a day: one is always taken. What is
     # over is dropped.
-    "weighed": """
+    "weighed": f"""
   SELECT n.*, n.most_nbytes <= coalesce((
            SELECT sum(octet_length(t.text) + 100) FROM scheduler_trickle t
             WHERE t.result_id = n.result_id AND t.received_at > n.received_at - interval '24 hours'), 0) + coalesce(
            sum(octet_length(n.text) + 100) OVER (
              PARTITION BY n.result_id ORDER BY n.number ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0)
          AS is_dropped
-    FROM {given}
+    FROM {_rows("weighed")}
    WHERE NOT EXISTS (
          SELECT FROM scheduler_trickle t WHERE t.host_id = n.host_id AND t.digest = decode(n.digest, 'hex'))""",
     "trickles": """
@@ -318,22 +287,15 @@ _PARTS: Final = {
     "first_record": f"""
   INSERT INTO scheduler_hostrecord (host_id, {", ".join(_RECORD)})
   SELECT n.host_id, {", ".join(f"n.{name}" for name in _RECORD)}
-    FROM {{given}}
+    FROM {_rows("first_record")}
   ON CONFLICT (host_id) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in _RECORD)}""",
     "record": f"""
   UPDATE scheduler_hostrecord s SET {", ".join(f"{name} = n.{name}" for name in _RECORD)}
-    FROM {{given}}
+    FROM {_rows("record")}
    WHERE s.host_id = ANY (ARRAY[n.host_id])""",
-    "described_host": _HOST.format(described=_DESCRIBED),
-    "host": _HOST.format(described=""),
+    "described_host": _host("described_host", _DESCRIBED),
+    "host": _host("host"),
 }
-
-
-def _part(part: str) -> str:
-    if part not in _COLUMNS:
-        return _PARTS[part]
-    rows = f"jsonb_to_recordset(%({part})s::jsonb) AS n({_COLUMNS[part]}) WHERE {_IS_ONE_ROW.format('n.host_id')}"
-    return _PARTS[part].format(given=f"(SELECT * FROM {rows}) n")
 
 
 @cache
@@ -342,7 +304,7 @@ def write(*parts: str) -> Statement:
 
     For computers and jobs that are locked. The result: JSON of `scheduler.rpc.rows.WrittenRow` for each computer.
     """
-    named = ",\n".join(f"{part} AS ({_part(part)})" for part in parts)
+    named = ",\n".join(f"{part} AS ({_PARTS[part]})" for part in parts)
     touched = "described_host" if "described_host" in parts else "host"
     sent = "(SELECT json_object_agg(id, name) FROM sent WHERE sent.host_id = c.host_id)" if "sent" in parts else "NULL"
     dropped = "EXISTS (SELECT FROM weighed WHERE is_dropped AND host_id = c.host_id)" if "weighed" in parts else "false"

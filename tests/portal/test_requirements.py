@@ -17,7 +17,7 @@ def pins(name: str) -> dict[str, str]:
     return {found.lower().replace("_", "-"): version for found, version in PIN.findall((ROOT / name).read_text())}
 
 
-@pytest.mark.parametrize("name", ["requirements", "requirements-dev"])
+@pytest.mark.parametrize("name", ["requirements", "requirements-emulator", "requirements-dev"])
 def test_every_package_is_locked_with_hashes(name: str) -> None:
     text = re.sub(r"^ *#.*\n", "", (ROOT / f"{name}.txt").read_text(), flags=re.M)
     entries = [entry for entry in re.split(r"\n(?=\S)", text.strip())]
@@ -32,12 +32,13 @@ def test_the_lock_has_the_chosen_versions() -> None:
     locked, locked_dev = pins("requirements.txt"), pins("requirements-dev.txt")
     assert chosen and chosen.items() <= locked.items(), "run make lock"
     assert chosen_dev and chosen_dev.items() <= locked_dev.items(), "run make lock"
-    # Tests run with what production runs with.
+    # Tests run with what production runs with, and so does what emulates.
     assert locked.items() <= locked_dev.items()
+    assert (locked | pins("requirements-emulator.in")).items() <= pins("requirements-emulator.txt").items()
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("name", ["requirements", "requirements-dev"])
+@pytest.mark.parametrize("name", ["requirements", "requirements-emulator", "requirements-dev"])
 def test_make_lock_writes_the_hashes_of_all_packages(name: str) -> None:
     """What it would do; doing it needs the network."""
     done = subprocess.run(["make", "-n", "lock"], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -54,5 +55,5 @@ def test_nothing_is_installed_without_hashes() -> None:
         for line in (ROOT / path).read_text().splitlines()
         if re.search(r"(PIP\)|pip install).* -r ", line)
     ]
-    assert len(commands) == 4
+    assert len(commands) == 5
     assert [line for line in commands if "--require-hashes" not in line] == []

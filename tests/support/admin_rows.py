@@ -24,11 +24,9 @@ from accounting.models import (
     TaskSource,
     UserProject,
 )
-from credit.laboratory.experiment import Experiment, Variant
 from credit.models import (
     Batch,
     ConfirmingPair,
-    CreditExperiment,
     HostAppVersion,
     Platform,
     Preview,
@@ -36,6 +34,8 @@ from credit.models import (
 )
 from extras.badges.models import Badge
 from extras.central_factors.models import CollectedExport
+from extras.laboratory.models import CreditExperiment
+from extras.laboratory.trials.experiment import Experiment, Variant
 from extras.win_back_mails.models import MailCampaign
 from portal.models import (
     Account,
@@ -161,7 +161,7 @@ def _credit_rows(alice: User, host: Host) -> dict[str, Model]:
         "credit.appversion": version,
         "credit.hostappversion": HostAppVersion.objects.create(host=host, app=app, app_version=version),
         "credit.batch": Batch.objects.create(app=app, owner=alice, name="alices sweep"),
-        "credit.creditexperiment": CreditExperiment.objects.create(owner=alice, title="Mine", settings=EXPERIMENT),
+        "laboratory.creditexperiment": CreditExperiment.objects.create(owner=alice, title="Mine", settings=EXPERIMENT),
         "credit.confirmingpair": ConfirmingPair.objects.create(
             app=app,
             one=alice,

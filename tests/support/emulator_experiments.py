@@ -16,6 +16,7 @@ from emulator.models import Experiment
 from emulator.pages.drafts import ProjectFacts, draft
 from emulator.runs import process
 from emulator.runs.worker import ProcessAnswer
+from portal.languages.messages import Message
 from portal.requested_work import queue
 
 
@@ -48,7 +49,8 @@ def run_here(order: dict[str, Any], data: bytes, secs_max: int, report: Callable
     """In place of `emulator.runs.worker.run_process`: what the process answers, without starting it, or limits."""
     said, packed = process.work({**order, "secs_max": secs_max}, io.BytesIO(data))
     said = json.loads(json.dumps(said))
-    return ProcessAnswer(said.get("ok"), packed, said.get("fault", ""))
+    fault = Message.from_json(said["fault"]) if "fault" in said else None
+    return ProcessAnswer(said.get("ok"), packed, fault)
 
 
 def carry_out() -> int:

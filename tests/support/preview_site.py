@@ -10,8 +10,6 @@ from typing import Any
 
 from django.conf import settings
 
-from credit.laboratory.population import KINDS, Cheat, VersionKind
-from credit.laboratory.simulation import SimulatedProject, make_computers, release_versions
 from credit.models import App, LoggedPass, Result
 from credit.previews.facts import replay_of
 from credit.previews.replay import Outcome, Replay
@@ -19,6 +17,8 @@ from credit.previews.settings import checked
 from credit.statistics import pass_log
 from credit.statistics.feeder import feed
 from credit.validator.passes import run_pass
+from extras.laboratory.trials.population import KINDS, Cheat, VersionKind
+from extras.laboratory.trials.simulation import SimulatedProject, make_computers, release_versions
 from tests.support.credit_factories import NOON, make_app
 
 HOUR = dt.timedelta(hours=1)

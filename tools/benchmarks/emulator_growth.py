@@ -74,7 +74,7 @@ def _forecast_ms(length: int, *, gpus: bool) -> float:
     for number in range(length):
         offer = offers[number % len(offers)]
         client.arrive(client.server.job(offer, JOB_SECS * 1e9, JOB_SECS * 1e9, 0.0, 1000 * DAY_SECS))
-    simulation = RoundRobinSimulation(client, lambda project: 0.0, lambda project: 1e-9)
+    simulation = RoundRobinSimulation(client, lambda project: (False, 0.0), lambda project: 1e-9)
 
     def once() -> None:
         client.version += 1  # or the result would only be remembered

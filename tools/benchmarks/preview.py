@@ -10,13 +10,13 @@ from typing import Any, Final
 from django.test.utils import override_settings
 from django.utils import timezone
 
-from credit.laboratory.population import KINDS
-from credit.laboratory.simulation import SimulatedProject, make_computers, release_versions
 from credit.models import App, Preview, VersionAverage
 from credit.previews import worker
 from credit.previews.settings import checked
 from credit.statistics.feeder import feed
 from credit.validator.passes import run_pass
+from extras.laboratory.trials.population import KINDS
+from extras.laboratory.trials.simulation import SimulatedProject, make_computers, release_versions
 from portal.models import User
 
 WORKUNITS: Final = 20_000

@@ -13,12 +13,12 @@ from django.utils import timezone
 from credit.engine.averages import Average
 from credit.engine.decisions import decide_set
 from credit.engine.facts import AppFacts, HostVersionFacts, ResultFacts, VersionFacts, WorkunitFacts
-from credit.laboratory.population import KINDS
-from credit.laboratory.simulation import SimulatedProject, make_computers, release_versions
 from credit.models import App
 from credit.statistics.facts import app_facts
 from credit.statistics.feeder import feed
 from credit.validator.passes import run_pass
+from extras.laboratory.trials.population import KINDS
+from extras.laboratory.trials.simulation import SimulatedProject, make_computers, release_versions
 from tools.benchmarks.floors import validator as floor
 from tools.benchmarks.harness.database import execute
 from tools.benchmarks.harness.rounds import Measured, beside_floor

@@ -52,7 +52,7 @@ class DebtAccounts:
         self._client = client
         self._eligible = eligible
         self._kinds = range(kinds)
-        self._booked_to = 0.0
+        self.booked_to = 0.0
         self.debts: list[dict[int, float]] = [
             {project.index: start[project.name].get(client.kinds[kind], 0.0) for project in client.projects}
             for kind in self._kinds
@@ -72,7 +72,7 @@ class DebtAccounts:
 
     def accrue(self, now: float) -> None:
         """Book the time until now, in parts where a back-off ended within it."""
-        start, self._booked_to = self._booked_to, now
+        start, self.booked_to = self.booked_to, now
         for kind in self._kinds:
             # While a kind may not compute, its debts stay as they are.
             if now > start and self._client.kind_active[kind]:
@@ -85,8 +85,12 @@ class DebtAccounts:
     def _book(self, kind: int, begin: float, elapsed_secs: float) -> None:
         projects = self._client.projects
         shares = {project.index: project.share for project in projects if self._eligible(project, kind, begin)}
-        used = {project.index: elapsed_secs * project.busy[kind] for project in projects if project.busy[kind]}
-        self.debts[kind] = settle(self.debts[kind], shares, used, elapsed_secs * self._client.instances[kind])
+        instances = self._client.instances[kind]
+        # Where jobs claim more than there is, they are charged what there is.
+        claimed = sum([project.busy[kind] for project in projects])
+        part = instances / claimed if claimed > instances else 1.0
+        used = {project.index: elapsed_secs * project.busy[kind] * part for project in projects if project.busy[kind]}
+        self.debts[kind] = settle(self.debts[kind], shares, used, elapsed_secs * instances)
 
     def of(self, project: ProjectState, kind: int) -> float:
         """The project's debt for that kind, in instance-seconds; at most 0."""
@@ -107,7 +111,7 @@ class DebtPolicy(ABC):
     """
 
     _client: Client
-    _accounts: DebtAccounts
+    accounts: DebtAccounts
     _simulation: RoundRobinSimulation
     _run_list: RunList
 
@@ -117,22 +121,22 @@ class DebtPolicy(ABC):
     def _keep_debts(self, client: Client, kinds: int) -> DebtAccounts:
         """The debts for the first `kinds` kinds of processor, from the start of the run."""
         self._client = client
-        self._accounts = DebtAccounts(client, kinds, self._is_eligible, self._start_debts)
-        return self._accounts
+        self.accounts = DebtAccounts(client, kinds, self._is_eligible, self._start_debts)
+        return self.accounts
 
     def _rank_by(
         self, debt: Callable[[ProjectState], float], debt_flops: float, step_cost: Callable[[Job], float]
     ) -> None:
         """Ranks projects by `debt`: the largest is first. In the simulation a project's debt falls by 1 for
         `debt_flops` done for it; `step_cost` is by how much the choice of a job lowers it."""
-        client, accounts = self._client, self._accounts
+        client, accounts = self._client, self.accounts
         # Weighted round-robin: the project that got least in proportion to its share is next.
         self._simulation = RoundRobinSimulation(
             client,
-            lambda project: -debt(project) / accounts.share_fractions[project.index],
+            lambda project: (False, -debt(project) / accounts.share_fractions[project.index]),
             lambda project: 1 / (debt_flops * accounts.share_fractions[project.index]),
         )
-        self._run_list = RunList(client, self._simulation, lambda project: -debt(project), step_cost)
+        self._run_list = RunList(client, self._simulation, lambda project: (False, -debt(project)), step_cost)
 
     @abstractmethod
     def _is_eligible(self, project: ProjectState, kind: int, now: float) -> bool:
@@ -143,10 +147,10 @@ class DebtPolicy(ABC):
         """See Policy."""
 
     def accrue(self, now: float) -> None:
-        self._accounts.accrue(now)
+        self.accounts.accrue(now)
 
     def projects_changed(self, now: float) -> None:
-        self._accounts.projects_changed()
+        self.accounts.projects_changed()
 
     def job_ended(self, job: Job, now: float) -> None:  # noqa: B027 - Policy asks for it; it is no hook for subclasses
         """Debts follow the work that is done, so the end of a job changes none."""

@@ -68,17 +68,13 @@ class GuardedPolicy:
         if not isinstance(choice, Choice):
             self._refuse("returned something other than a Choice from choose")
         self._check_time("choose", choice.recheck_secs)
-        if choice.jobs is self._client.running and choice.added is None:
+        if choice.jobs is self._client.running:
             return choice
         if not isinstance(choice.jobs, Sequence) or not isinstance(choice.reasons, Sequence):
             self._refuse("returned a Choice whose jobs or reasons are not a list")
         jobs = list(choice.jobs)
-        if choice.added is not None:
-            jobs.append(choice.added)
-        elif len(choice.reasons) != len(jobs):
+        if len(choice.reasons) != len(jobs):
             self._refuse("returned a Choice that does not have one reason for each job")
-        if choice.added is not None and not choice.reasons:
-            self._refuse("returned a Choice without a reason for the added job")
         if not all(isinstance(reason, Reason) for reason in choice.reasons):
             self._refuse("gave a reason that is not in Reason")
         self._check_jobs(jobs)

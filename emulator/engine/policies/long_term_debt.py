@@ -41,7 +41,7 @@ class LongTermDebt(DebtPolicy):
 
     def __init__(self, scenario: Scenario, *, eligibility_rule: bool = True) -> None:
         super().__init__({project.name: dict(project.standing.ltd_secs) for project in scenario.projects})
-        self._eligibility_rule = eligibility_rule
+        self.eligibility_rule = eligibility_rule
 
     def begin(self, client: Client) -> None:
         accounts = self._keep_debts(client, len(client.kinds))
@@ -51,14 +51,14 @@ class LongTermDebt(DebtPolicy):
         """ "Debt eligible": not backed off, the back-off not at its maximum, not suspended, new tasks allowed."""
         if project.suspended or project.no_new_tasks:
             return False
-        if not self._eligibility_rule:
+        if not self.eligibility_rule:
             return True
         return project.backoff_until_secs[kind] <= now and project.backoff_interval_secs[kind] < MAX_BACKOFF_SECS
 
     def fetch(self, now: float) -> Fetch:
         client = self._client
         kinds = [*range(1, len(client.kinds)), 0]  # coprocessors are assumed to be faster, so they come first
-        askable = sorted(self._askable(now), key=lambda project: (-self._accounts.overall(project), project.index))
+        askable = sorted(self._askable(now), key=lambda project: (-self.accounts.overall(project), project.index))
         starved = [project for project in askable if not project.unfinished]
         total_secs = client.buffer_total_secs
         min_saturated_secs = min(self._simulation.min_saturated_secs(kind, now) for kind in kinds)
@@ -113,10 +113,10 @@ class LongTermDebt(DebtPolicy):
         Without the eligibility rule debts diverge kind by kind: a project that cannot use the CPU is owed it for ever;
         then a project is overworked only if the same holds over all kinds, in relation to the one owed most.
         """
-        client, accounts = self._client, self._accounts
+        client, accounts = self._client, self.accounts
         if accounts.of(project, kind) >= -client.period_secs:
             return False
-        if self._eligibility_rule:
+        if self.eligibility_rule:
             return True
         greatest = max(accounts.overall(other) for other in client.projects)
         return accounts.overall(project) < greatest - client.period_secs * client.instance_flops[kind]
@@ -151,4 +151,4 @@ class LongTermDebt(DebtPolicy):
 
     def standing(self, project: ProjectState, now: float) -> float:
         """Overall debt in seconds of one CPU."""
-        return self._accounts.overall(project) / self._client.instance_flops[0]
+        return self.accounts.overall(project) / self._client.instance_flops[0]

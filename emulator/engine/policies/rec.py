@@ -16,7 +16,7 @@ from typing import Final
 
 from emulator.engine.client import Client
 from emulator.engine.decisions import Choice, Fetch, WorkRequest
-from emulator.engine.policies.forecast import SimulationResult
+from emulator.engine.policies.forecast import Rank, SimulationResult
 from emulator.engine.policies.names import PolicyName
 from emulator.engine.policies.rr_simulation import RoundRobinSimulation
 from emulator.engine.policies.run_list import RunList
@@ -31,7 +31,6 @@ HALF_LIFE_REQUESTS: Final = 10  # unless it is set, the half-life is at least th
 CREDIT_PER_FLOPS_DAY: Final = 200 / 1e9  # a Cobblestone per day is 5 MFLOPS
 RESCALE: Final = 1e6
 LONGEST_STEP: Final = 30.0  # of the decay's exponent
-LAST_RANK: Final = 1e60  # projects without a share come after all others
 ZERO_SHARE_SECS: Final = 180.0
 CHECK_SECS: Final = 60.0  # "every 60 seconds" the buffer is looked at
 MARGIN_SECS: Final = 1.0
@@ -46,102 +45,88 @@ class Rec:
     follows_letter = False
 
     def __init__(self, half_life_days: float | None = None) -> None:
-        self._adapts = half_life_days is None
-        self._decay = LN2 / ((half_life_days or HALF_LIFE_DAYS) * DAY_SECS)
+        self.adapts = half_life_days is None
+        self.decay = LN2 / ((half_life_days or HALF_LIFE_DAYS) * DAY_SECS)
 
     def begin(self, client: Client) -> None:
         self._client = client
         self._by_letter = self.follows_letter or client.quirks.request_not_counted
-        self._adapts = self._adapts and not self._by_letter
+        self.adapts = self.adapts and not self._by_letter
         self._busy_projects = client.busy_projects  # always the same list
-        self._accrued_secs = 0.0
-        self._checked_version = -1  # of the client, when the buffer was last simulated and was full enough
-        self._growth = 1.0
-        self._done_flop = [
-            state.project.standing.rec / CREDIT_PER_FLOPS_DAY / self._decay for state in client.all_projects
+        self.accrued_secs = 0.0
+        self._checked_version = -1  # of the client, when the buffer was last looked at
+        self.growth = 1.0
+        self.done_flop = [
+            state.project.standing.rec / CREDIT_PER_FLOPS_DAY / self.decay for state in client.all_projects
         ]  # times growth
         self._simulation = RoundRobinSimulation(client, self._rank, self._unit)
-        height = None if client.quirks.hour_of_day_bump else self._height
-        self._run_list = RunList(client, self._simulation, self._rank, self._step_cost, height)
+        self._run_list = RunList(client, self._simulation, self._rank, self._step_cost)
         self._set_shares()
 
     def projects_changed(self, now: float) -> None:
         self._set_shares()
 
     def _set_shares(self) -> None:
-        self._adapted_at = -1  # arrivals of jobs when the half-life was adapted
+        self.adapted_at = -1  # arrivals of jobs when the half-life was adapted
         projects = self._client.all_projects
         total = sum(project.share for project in projects if project.attached)
-        self._inverse = [total / project.share if project.share else 1.0 for project in projects]
+        self.inverse = [total / project.share if project.share else 1.0 for project in projects]
         kinds = range(len(self._client.kinds))
         self._supplied = [kind for kind in kinds if any(p.can_supply[kind] for p in self._client.projects)]
         self._any_without_share = any(not project.share for project in projects)
-        self._offset = [0.0 if project.share else LAST_RANK for project in projects]
+        self.is_last = [not project.share for project in projects]
 
     def accrue(self, now: float) -> None:
-        exponent = self._decay * (now - self._accrued_secs)
-        self._accrued_secs = now
-        growth = self._growth
+        exponent = self.decay * (now - self.accrued_secs)
+        self.accrued_secs = now
+        growth = self.growth
         if 0.0 < exponent < 0.01 and growth < RESCALE:
             # The usual case: the same as the loop below, in one step.
             grown = growth * (exponent * (1.0 + exponent / 2 * (1.0 + exponent / 3 * (1.0 + exponent / 4))))
-            grown_secs = grown / self._decay
-            done = self._done_flop
+            grown_secs = grown / self.decay
+            done = self.done_flop
             for project in self._busy_projects:
                 done[project.index] += project.busy_flops * grown_secs
-            self._growth = growth + grown
+            self.growth = growth + grown
             return
         while exponent > 0.0:
             step = min(exponent, LONGEST_STEP)
             exponent -= step
-            grown = self._growth * expm1(step)
-            grown_secs = grown / self._decay
-            done = self._done_flop
+            grown = self.growth * expm1(step)
+            grown_secs = grown / self.decay
+            done = self.done_flop
             for project in self._busy_projects:
                 done[project.index] += project.busy_flops * grown_secs
-            self._growth += grown
-            if self._growth > RESCALE:
-                self._done_flop = [value / self._growth for value in done]
-                self._growth = 1.0
+            self.growth += grown
+            if self.growth > RESCALE:
+                self.done_flop = [value / self.growth for value in done]
+                self.growth = 1.0
 
     def job_ended(self, job: Job, now: float) -> None:
         pass
 
     def standing(self, project: ProjectState, now: float) -> float:
         """REC in credit per day."""
-        return self._done_flop[project.index] * self._decay / self._growth * CREDIT_PER_FLOPS_DAY
+        return self.done_flop[project.index] * self.decay / self.growth * CREDIT_PER_FLOPS_DAY
 
     # Priorities. Only their order matters, so they are normalised only where a queue is subtracted.
 
-    def _rank(self, project: ProjectState) -> float:
+    def _rank(self, project: ProjectState) -> Rank:
         index = project.index
-        return self._done_flop[index] * self._inverse[index] + self._offset[index]
+        return self.is_last[index], self.done_flop[index] * self.inverse[index]
 
     def _unit(self, project: ProjectState) -> float:
         """The amount that a FLOP adds to the rank."""
-        return self._growth * self._inverse[project.index]
+        return self.growth * self.inverse[project.index]
 
     def _step_cost(self, job: Job) -> float:
         """The amount that a job's choice adds to its project's rank: as if it had run for one scheduling period."""
         client = self._client
-        inverse = self._inverse[job.project.index]
+        inverse = self.inverse[job.project.index]
         if client.quirks.hour_of_day_bump:
-            all_done = sum(self._done_flop) or 1.0  # before the first second too, projects take turns by their shares
+            all_done = sum(self.done_flop) or 1.0  # before the first second too, projects take turns by their shares
             return all_done / 24 / client.host_flops * inverse * job.counted_flops
-        return self._growth * inverse * job.counted_flops * client.period_secs
-
-    def _height(self, project: ProjectState, count: int) -> float:
-        """`_rank` and `count` times `_step_cost` of its first begun job, without calls: this is called most often."""
-        index = project.index
-        inverse = self._inverse[index]
-        rank = self._done_flop[index] * inverse + self._offset[index]
-        if not count:
-            return rank
-        flops = project.begun[0][0].counted_flops
-        cost = total = self._growth * inverse * flops * self._client.period_secs
-        for _ in range(count - 1):  # added one by one, so that rounding is the same as where jobs are chosen one by one
-            total += cost
-        return rank + total
+        return self.growth * inverse * job.counted_flops * client.period_secs
 
     def choose(self, now: float) -> Choice:
         return self._run_list.choose(now)
@@ -162,16 +147,14 @@ class Rec:
             if falls_low < again:
                 again = falls_low
         else:
-            return Fetch(None, again)
+            return Fetch(None, self._next_check(again, now))
         simulated = self._simulate(now)
         saturated = simulated.saturated_secs
         low = [kind for kind in kinds if saturated[kind] < low_mark]
         again = min([now + saturated[kind] - low_mark for kind in kinds if kind not in low], default=NEVER)
+        again = self._next_check(again, now)
         if not low:
-            # Just after the queue falls below the mark; if it has not, as rarely as the document looks.
-            soonest = now + (CHECK_SECS if self._checked_version == client.version else MARGIN_SECS)
-            self._checked_version = client.version
-            return Fetch(None, max(again + MARGIN_SECS, soonest))
+            return Fetch(None, again)
         order = self._order(simulated, now)
         for place, project in enumerate(order):
             for kind in low:
@@ -184,8 +167,15 @@ class Rec:
                     if soonest > now:
                         again = min(again, soonest)
                     elif not project.share and saturated[kind] > ZERO_SHARE_SECS:
-                        again = min(again, now + saturated[kind] - ZERO_SHARE_SECS)
+                        again = min(again, now + max(CHECK_SECS, saturated[kind] - ZERO_SHARE_SECS))
         return Fetch(None, again)
+
+    def _next_check(self, falls_low_secs: float, now: float) -> float:
+        """Just after a queue falls below the mark; if none has at the second look, as rarely as the document looks."""
+        client = self._client
+        soonest = now + (CHECK_SECS if self._checked_version == client.version else MARGIN_SECS)
+        self._checked_version = client.version
+        return max(falls_low_secs + MARGIN_SECS, soonest)
 
     def _simulate(self, now: float) -> SimulationResult:
         return self._simulation.result(now, self._client.buffer_total_secs)
@@ -201,16 +191,15 @@ class Rec:
         """
         ranked = self._ranked(self._simulate(now), now)
         if self._by_letter:
-            return [(project, -rank if project.share else -NEVER) for rank, _, project in ranked]
-        parts = [rank / self._inverse[index] for rank, index, project in ranked if project.share]
-        total = sum(parts) or 1.0
-        return [(project, -rank / total if project.share else -NEVER) for rank, _, project in ranked]
+            return [(project, -NEVER if is_last else -rank) for is_last, rank, _, project in ranked]
+        total = sum([rank / self.inverse[index] for is_last, rank, index, _ in ranked if not is_last]) or 1.0
+        return [(project, -NEVER if is_last else -rank / total) for is_last, rank, _, project in ranked]
 
     def _order(self, simulated: SimulationResult, now: float) -> list[ProjectState]:
         """Projects that may be asked, highest priority first."""
-        return [project for _, _, project in self._ranked(simulated, now)]
+        return [project for *_, project in self._ranked(simulated, now)]
 
-    def _ranked(self, simulated: SimulationResult, now: float) -> list[tuple[float, int, ProjectState]]:
+    def _ranked(self, simulated: SimulationResult, now: float) -> list[tuple[bool, float, int, ProjectState]]:
         """The rank, smallest first, and the number of each project that may be asked.
 
         A project's REC is taken as it will be when all its queued jobs and half of the request are done: half, because
@@ -220,12 +209,12 @@ class Rec:
         asked = [project for project in client.projects if client.can_ask(project, now)]
         if self._by_letter:
             return self._ranked_by_letter(asked, now)
-        if self._adapts and self._adapted_at != client.arrivals:
-            self._adapted_at = client.arrivals
+        if self.adapts and self.adapted_at != client.arrivals:
+            self.adapted_at = client.arrivals
             self._adapt_half_life()
         short = zip(simulated.shortfall_secs, client.instance_flops, strict=True)
         short_flop = sum([secs * flops for secs, flops in short])
-        done, inverse, offset, growth = self._done_flop, self._inverse, self._offset, self._growth
+        done, inverse, is_last, growth = self.done_flop, self.inverse, self.is_last, self.growth
         ranked = []
         for project in asked:
             index = project.index
@@ -236,7 +225,7 @@ class Rec:
                 ahead_flop += self._queued_flop(project, now)
             # `_rank` and `_unit` times this, without calls.
             part = inverse[index]
-            ranked.append((done[index] * part + offset[index] + growth * part * ahead_flop, index, project))
+            ranked.append((is_last[index], done[index] * part + growth * part * ahead_flop, index, project))
         ranked.sort()
         return ranked
 
@@ -252,15 +241,15 @@ class Rec:
         for project in client.projects:
             if project.share:
                 request_flop = max(project.job_flop, buffer_flop / 2)
-                between_secs = request_flop * self._inverse[project.index] / client.host_flops
+                between_secs = request_flop * self.inverse[project.index] / client.host_flops
                 longest_secs = max(longest_secs, between_secs, project.job_secs)
-        self._decay = LN2 / max(HALF_LIFE_DAYS * DAY_SECS, HALF_LIFE_REQUESTS * longest_secs)
+        self.decay = LN2 / max(HALF_LIFE_DAYS * DAY_SECS, HALF_LIFE_REQUESTS * longest_secs)
 
-    def _ranked_by_letter(self, asked: list[ProjectState], now: float) -> list[tuple[float, int, ProjectState]]:
+    def _ranked_by_letter(self, asked: list[ProjectState], now: float) -> list[tuple[bool, float, int, ProjectState]]:
         """The same by the document's letter: REC as it is, "adjusted" by the queue as a part of the full buffer."""
         client = self._client
         over = asked if client.quirks.runnable_shares else client.projects
-        done = self._done_flop
+        done = self.done_flop
         total = sum([done[project.index] for project in over]) or 1.0
         shares = sum([project.share for project in over]) or 1.0
         capacity = client.buffer_total_secs * client.host_flops
@@ -268,10 +257,10 @@ class Rec:
         for project in asked:
             index = project.index
             part = done[index] / total
-            rank = part * shares / project.share if project.share else 1000.0 + part
+            rank = part * shares / project.share if project.share else part
             if project.unfinished:
                 rank += self._queued_flop(project, now) / capacity
-            ranked.append((rank, index, project))
+            ranked.append((not project.share, rank, index, project))
         ranked.sort()
         return ranked
 

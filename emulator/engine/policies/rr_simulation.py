@@ -7,50 +7,45 @@ earliest deadline, gives the time for which all instances are busy with them ("b
 
 Simulations are avoided where a bound decides. Whatever the order, as long as no instance idles while a job waits for
 it, all jobs are done after (work / instances + longest job): then none misses its deadline before, and the shortfall is
-what the work leaves of the buffer. The forecast of the buffer is in `forecast` and `rr_turns`; that of late jobs, only
-as far as needed, in `rr_slices`.
+what the work leaves of the buffer. The forecast of the buffer is in `rr_turns`; that of late jobs, only as far as
+needed, in `rr_slices`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from heapq import heappop, heapreplace
-from operator import attrgetter
 from typing import Final, TypeVar
 
 from emulator.engine.client import Client
-from emulator.engine.policies.forecast import Queue, SimulationResult, busy_in_order, busy_in_turns
+from emulator.engine.policies.forecast import Rank, SimulationResult
 from emulator.engine.policies.rr_slices import LATE, RoundRobinSlices
 from emulator.engine.policies.rr_turns import RoundRobinTurns
 from emulator.engine.state import NEVER, Job, ProjectState
 
 # The soonest that a choice is made again: a job with less time to spare runs for its deadline now.
 MIN_MARGIN_SECS: Final = 60.0
-_id = attrgetter("id")
 MAX_SLICES: Final = 2000  # up to the end of the buffer
 SLACK_SECS: Final = 1.0  # the sum of work is kept up to date with rounding errors
 
 
-Ranking = Callable[[ProjectState], float]
+Ranking = Callable[[ProjectState], Rank]
 AnyTurns = TypeVar("AnyTurns", bound=RoundRobinTurns)
 
 
 class RoundRobinSimulation:
     """Simulates for one policy.
 
-    `rank` is a project's priority (smaller is first), and `unit` by how much it grows per counted FLOP done for
-    the project.
+    `rank` is a project's priority, and `unit` by how much its number grows per counted FLOP done for the project.
     """
 
-    def __init__(
-        self, client: Client, rank: Callable[[ProjectState], float], unit: Callable[[ProjectState], float]
-    ) -> None:
+    def __init__(self, client: Client, rank: Ranking, unit: Callable[[ProjectState], float]) -> None:
         self._client = client
         self._rank = rank
         self._unit = unit
         self._kinds = range(len(client.kinds))
         self._simulated_at: tuple[float, int, float] | None = None
-        self._result = SimulationResult([], [], list)
+        self._result = SimulationResult([], [], [])
         self._judged_at: tuple[float, int] | None = None
         self._missed: list[list[Job]] = []
         self._ends: dict[int, float] = {}  # when jobs end in the last simulation
@@ -230,7 +225,7 @@ class RoundRobinSimulation:
         return urgent
 
     def turns(self, form: type[AnyTurns], now: float, horizon_secs: float) -> AnyTurns:
-        """The simulation of the buffer in its general form, not yet run; `result` may use a quicker one."""
+        """The simulation of the buffer, not yet run."""
         return form(self._client, *self._ranking(), now, self._slice_secs(horizon_secs))
 
     def ends_secs(self) -> dict[int, float]:
@@ -240,16 +235,11 @@ class RoundRobinSimulation:
         """
         return self._ends
 
-    # Without time slices, where these make no difference.
-
     def _forecast(self, now: float, horizon_secs: float) -> SimulationResult:
         client = self._client
-        if client.uneven or client.limited:
-            turns = self.turns(RoundRobinTurns, now, horizon_secs)
-            simulated = turns.forecast(horizon_secs, horizon_secs + self._slice_secs(horizon_secs))
-            client.slice_steps += turns.steps
-        else:
-            simulated = self._alike(now, horizon_secs, int(client.instances[0]))
+        turns = self.turns(RoundRobinTurns, now, horizon_secs)
+        simulated = turns.forecast(horizon_secs, horizon_secs + self._slice_secs(horizon_secs))
+        client.slice_steps += turns.steps
         return simulated if all(client.present) else self._without_absent(simulated)
 
     def _without_absent(self, simulated: SimulationResult) -> SimulationResult:
@@ -258,77 +248,16 @@ class RoundRobinSimulation:
         return SimulationResult(
             [idle if is_here else 0.0 for idle, is_here in zip(simulated.idle, here, strict=True)],
             [secs if is_here else 0.0 for secs, is_here in zip(simulated.shortfall_secs, here, strict=True)],
-            lambda: [secs if is_here else NEVER for secs, is_here in zip(simulated.saturated_secs, here, strict=True)],
+            [secs if is_here else NEVER for secs, is_here in zip(simulated.saturated_secs, here, strict=True)],
         )
-
-    def _alike(self, now: float, horizon_secs: float, n: int) -> SimulationResult:
-        """If all jobs are for one CPU each; no GPU job has come yet. Without idle CPUs, and if all jobs are done before
-        the horizon in any order, only the saturated time depends on the order: it is found when it is asked for."""
-        client = self._client
-        gpus = client.instances[1:]
-        jobs = sum([project.unfinished for project in client.with_jobs[0] if not project.suspended])
-        if jobs >= n and not client.any_suspended:
-            # While the last job to end waits, all CPUs are busy with others.
-            longest_secs = client.longest_secs[0] / client.up_fraction[0]
-            spare_secs = horizon_secs - longest_secs * (n - 1) / n - SLACK_SECS
-            work_secs = client.work_secs(0, now) / client.up_fraction[0]
-            certainly_secs = self.min_saturated_secs(0, now)
-            if certainly_secs >= horizon_secs:
-                return SimulationResult(
-                    [0.0, *gpus],
-                    [0.0, *[each * horizon_secs for each in gpus]],
-                    lambda: [certainly_secs, *[0.0] * len(gpus)],
-                )
-            if work_secs < n * spare_secs:
-                return SimulationResult(
-                    [0.0, *gpus],
-                    [n * horizon_secs - work_secs, *[each * horizon_secs for each in gpus]],
-                    lambda: [self._saturated_and_short(now, horizon_secs, n)[0], *[0.0] * len(gpus)],
-                )
-        saturated, short = self._saturated_and_short(now, horizon_secs, n)
-        return SimulationResult(
-            [float(max(0, n - jobs)), *gpus],
-            [short, *[each * horizon_secs for each in gpus]],
-            lambda: [saturated, *[0.0] * len(gpus)],
-        )
-
-    def _saturated_and_short(self, now: float, horizon_secs: float, n: int) -> tuple[float, float]:
-        queues = self._queues(now)
-        slice_secs = self._slice_secs(horizon_secs)
-        longest = self._client.longest_secs[0] / self._client.up_fraction[0]
-        if n > 1 and len(queues) > 1 and longest > slice_secs:
-            return busy_in_turns(queues, n, slice_secs, horizon_secs, horizon_secs + slice_secs)
-        loads = busy_in_order(queues, n, horizon_secs + slice_secs)
-        return loads[0], sum([horizon_secs - load for load in loads if load < horizon_secs])
 
     def _slice_secs(self, horizon_secs: float) -> float:
         return max(self._client.period_secs, horizon_secs / MAX_SLICES)
 
-    def _queues(self, now: float) -> list[Queue]:
-        client = self._client
-        up = client.up_fraction[0]
-        rank, unit = self._ranking()
-        queues = []
-        for project in client.with_jobs[0]:
-            if project.suspended:
-                continue
-            begun, waiting = project.begun[0], project.waiting[0]
-            if len(begun) > 1 or (begun and waiting and begun[0].id > waiting[0].id):
-                jobs = [*sorted(begun, key=_id), *waiting]
-                if waiting and begun and jobs[len(begun) - 1].id > waiting[0].id:
-                    jobs.sort(key=_id)
-                # Job.left_secs without its call, which would take longer than all the rest.
-                lefts = [(job.left - (now - job.settled_secs) * job.rate) * job.bias / up for job in jobs]
-            else:
-                lefts = [job.left_secs(now) / up for job in begun]
-                lefts += project.waiting_estimates[0] if up == 1.0 else [s / up for s in project.waiting_estimates[0]]
-            queues.append(Queue(lefts, rank(project), unit(project) * (begun or waiting)[0].counted_flops))
-        return queues
-
-    def _ranking(self) -> tuple[Ranking, Ranking]:
+    def _ranking(self) -> tuple[Ranking, Callable[[ProjectState], float]]:
         """A project's rank before the first slice is given out, and by how much it grows per counted FLOP."""
         if self._client.quirks.last_project_first:
-            return (lambda project: float(-project.index)), (lambda project: 0.0)
+            return (lambda project: (False, float(-project.index))), (lambda project: 0.0)
         return self._rank, self._unit
 
 

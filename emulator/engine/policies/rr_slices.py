@@ -16,6 +16,7 @@ from heapq import heapify, heappop, heapreplace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
+from emulator.engine.policies.forecast import Rank
 from emulator.engine.state import Job, ProjectState
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class RoundRobinSlices:
     def __init__(
         self,
         client: Client,
-        rank: Callable[[ProjectState], float],
+        rank: Callable[[ProjectState], Rank],
         unit: Callable[[ProjectState], float],
         now: float,
         early_secs: float,
@@ -50,6 +51,7 @@ class RoundRobinSlices:
         self._early_secs = early_secs
         kinds = len(client.kinds)
         self._order = [*range(1, kinds), 0]
+        self._is_last: dict[int, bool] = {}
         self._ranks: dict[int, float] = {}
         self._units: dict[int, float] = {}
         # Per kind and project: jobs to run in order of arrival, and the rest of each, in seconds.
@@ -67,11 +69,11 @@ class RoundRobinSlices:
         self.ends: dict[int, float] = {}  # by job, time from the start of the run
         self.steps = 0
 
-    def _take_in(self, project: ProjectState, rank: float, unit: float) -> None:
+    def _take_in(self, project: ProjectState, rank: Rank, unit: float) -> None:
         client, left, now = self._client, self._left, self._now
         if client.quirks.last_project_first:
-            rank, unit = float(-project.index), 0.0
-        self._ranks[project.index] = rank
+            rank, unit = (False, float(-project.index)), 0.0
+        self._is_last[project.index], self._ranks[project.index] = rank
         self._units[project.index] = unit
         for kind in self._order:
             jobs = [*project.begun[kind], *project.waiting[kind]]
@@ -165,12 +167,12 @@ class RoundRobinSlices:
         ranks: dict[int, float],
         active: list[Job],
     ) -> None:
-        heap = [(ranks[index], index, 0) for index in queues]
+        heap = [(self._is_last[index], ranks[index], index, 0) for index in queues]
         heapify(heap)
         units, period = self._units, self._client.period_secs
         least_usage = self._least_usage
         while heap and free[kind] > 1e-9:
-            rank, index, place = heap[0]
+            is_last, rank, index, place = heap[0]
             jobs = queues[index]
             job = jobs[place]
             place += 1
@@ -186,7 +188,7 @@ class RoundRobinSlices:
             elif least_usage[kind, index] > free[kind] + 1e-9:
                 place = len(jobs)  # none of them fits any more
             if place < len(jobs):
-                heapreplace(heap, (rank, index, place))
+                heapreplace(heap, (is_last, rank, index, place))
             else:
                 heappop(heap)
 

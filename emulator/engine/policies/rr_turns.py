@@ -1,5 +1,10 @@
-"""The forecast of the work buffer (see forecast) for jobs of all kinds: on GPUs, on parts of an instance or several,
-and with limits on jobs at once."""
+"""The forecast of the work buffer: for jobs on CPUs and GPUs, on parts of an instance or several, and with limits on
+jobs at once.
+
+"One-hour time slices are given to projects in turn" (client scheduling document): whenever an instance is free, the
+project that comes first by rank gets it for a slice, or up to the end of the job, for its first job in order of arrival
+that has none. A job keeps its instance until then. The rank grows by what was given.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +15,7 @@ from operator import attrgetter
 from typing import Final
 
 from emulator.engine.client import Client
-from emulator.engine.policies.forecast import ENDED_SECS, SimulationResult
+from emulator.engine.policies.forecast import ENDED_SECS, Rank, SimulationResult
 from emulator.engine.state import Job, ProjectState
 
 NONE_FREE: Final = 1e-9
@@ -23,7 +28,7 @@ class RoundRobinTurns:
     def __init__(
         self,
         client: Client,
-        rank: Callable[[ProjectState], float],
+        rank: Callable[[ProjectState], Rank],
         unit: Callable[[ProjectState], float],
         now: float,
         slice_secs: float,
@@ -37,13 +42,14 @@ class RoundRobinTurns:
         self._ready: list[dict[int, list[Job]]] = [{} for _ in kinds]
         self._left: dict[int, float] = {}
         self._given: list[tuple[float, int, Job]] = []  # up to when; a heap
+        self._is_last: dict[int, bool] = {}
         self._ranks: dict[int, float] = {}
         self._units: dict[int, float] = {}
         self.steps = 0
         for project in client.projects:
             if not project.unfinished or project.suspended:
                 continue
-            self._ranks[project.index] = rank(project)
+            self._is_last[project.index], self._ranks[project.index] = rank(project)
             self._units[project.index] = unit(project)
             for kind in kinds:
                 jobs = sorted([*project.begun[kind], *project.waiting[kind]], key=_id)
@@ -69,7 +75,7 @@ class RoundRobinTurns:
             at = until
             self._take_back(at)
             self.steps += 1
-        return SimulationResult(idle_now, shortfall, lambda: saturated)
+        return SimulationResult(idle_now, shortfall, saturated)
 
     def _give_out(self, at: float) -> list[float]:
         """Gives out what is free, GPUs first; returns how much of each kind stays idle."""
@@ -83,12 +89,12 @@ class RoundRobinTurns:
         """Returns whether a job waits that is only too large for what is free. The last CPU job may take more CPUs than
         there are."""
         free, ranks, ready = self._free, self._ranks, self._ready[kind]
-        turns = [(ranks[index], index, 0) for index in ready]
+        turns = [(self._is_last[index], ranks[index], index, 0) for index in ready]
         heapify(turns)
         too_large: list[Job] = []
         limited = self._client.limited
         while turns and free[kind] > NONE_FREE:
-            rank, index, place = turns[0]
+            is_last, rank, index, place = turns[0]
             jobs = ready[index]
             job = jobs[place]
             if limited and self._at_limit(job):
@@ -100,7 +106,7 @@ class RoundRobinTurns:
                 del jobs[place]
                 rank = self._give(job, at)
             if place < len(jobs):
-                heapreplace(turns, (rank, index, place))
+                heapreplace(turns, (is_last, rank, index, place))
             else:
                 heappop(turns)
                 if not jobs:

@@ -18,41 +18,37 @@ from typing import Final
 
 from emulator.engine.client import Client
 from emulator.engine.decisions import Choice
-from emulator.engine.policies.rr_simulation import MIN_MARGIN_SECS, RoundRobinSimulation
+from emulator.engine.policies.rr_simulation import MIN_MARGIN_SECS, Ranking, RoundRobinSimulation
 from emulator.engine.state import NEVER, Job, ProjectState
 from emulator.engine.timeline.reasons import Reason
 from emulator.engine.timeline.results import DecisionKind
 
 _NO_REASONS: Final[list[Reason]] = []
-_FIRST_IN_RANK: Final = [Reason.CPU_PRIORITY]
 
 
 class RunList:
     """Chooses the jobs that run, for one run of the emulator (BOINC's make_run_list).
 
     `rank` as for RoundRobinSimulation; `step_cost` is by how much a project's rank grows when that job of it is
-    chosen. `height` may give both at once: a project's rank once this many jobs like its first begun one are chosen.
+    chosen.
     """
 
     def __init__(
         self,
         client: Client,
         simulation: RoundRobinSimulation,
-        rank: Callable[[ProjectState], float],
+        rank: Ranking,
         step_cost: Callable[[Job], float],
-        height: Callable[[ProjectState, int], float] | None = None,
     ) -> None:
         self._client = client
         self._simulation = simulation
         self._rank = rank
         self._step_cost = step_cost
-        self._height = height or self._added_up
         self._kinds = range(len(client.kinds))
         self._gpus = range(1, len(client.kinds))
         self._first_end = 0.0  # of the time slices of what runs
         self._taken: set[int] = set()
         self._waiting_for_ram: set[int] = set()
-        self._one_kind = len(client.kinds) == 1
         self._full_at_moves = -1  # no instance was free, when this many jobs had stopped
 
     def choose(self, now: float) -> Choice:
@@ -60,14 +56,8 @@ class RunList:
         client = self._client
         simulation = self._simulation
         endangered = now >= client.safe_until_secs and simulation.may_miss_deadlines(now)
-        if not endangered:
-            if self._full_at_moves == client.moves:
-                if now < self._first_end or (self._one_kind and self._goes_on(now)):
-                    return Choice(client.running, _NO_REASONS, self._slice_end())
-            elif self._full_at_moves == client.moves - 1 and now < self._first_end and self._one_kind:
-                job = self._next_one()
-                if job is not None:
-                    return self._with(job, now)
+        if not endangered and self._full_at_moves == client.moves and now < self._first_end:
+            return Choice(client.running, _NO_REASONS, self._slice_end())
         self._free = [n if active else 0.0 for n, active in zip(client.instances, client.kind_active, strict=True)]
         self._jobs: list[Job] = []
         self._reasons: list[Reason] = []
@@ -104,88 +94,6 @@ class RunList:
             costs[index] = costs.get(index, 0.0) + step_cost(job)
         return costs
 
-    def _goes_on(self, now: float) -> bool:
-        """Where all CPUs are busy and one time slice ends: gives that job another one if its project still comes
-        first. The four steps would find the same, but take longer."""
-        client = self._client
-        running = client.running
-        over = None
-        first_end = now + client.period_secs
-        for job in running:
-            end = job.slice_end_secs
-            if end <= now:
-                if over is not None:
-                    return False
-                over = job
-            elif end < first_end:
-                first_end = end
-        if over is None or over.project.suspended:
-            return False
-        mine = over.project
-        costs = self._costs([job for job in running if job is not over]) if client.uneven else None
-        rank, height = self._rank, self._height
-        least = height(mine, mine.running - 1) if costs is None else rank(mine) + costs.get(mine.index, 0.0)
-        for project in client.with_jobs[0]:
-            if project is not mine and (project.waiting[0] or len(project.begun[0]) > project.running):
-                if costs is None:
-                    other = height(project, project.running)
-                else:
-                    other = rank(project) + costs.get(project.index, 0.0)
-                if other <= least and not project.suspended and (other < least or project.index < mine.index):
-                    return False
-        over.slice_end_secs = now + client.period_secs
-        self._first_end = first_end
-        return True
-
-    def _added_up(self, project: ProjectState, count: int) -> float:
-        """The rank plus this many times the cost."""
-        if not count:
-            return self._rank(project)
-        cost = total = self._step_cost(project.begun[0][0])
-        for _ in range(count - 1):  # added one by one, so that rounding is the same as where jobs are chosen one by one
-            total += cost
-        return self._rank(project) + total
-
-    def _next_one(self) -> Job | None:
-        """Where all CPUs were busy, one job has stopped since and no time slice is over: the job that the four steps
-        would add. None if it is not that simple: with limits, suspended projects, or jobs not of exactly one CPU."""
-        client = self._client
-        running = client.running
-        if (
-            client.uneven
-            or client.any_suspended
-            or not client.kind_active[0]
-            or client.ram_bytes < NEVER
-            or len(running) + 1 != client.instances[0]
-        ):
-            return None
-        best, least = None, NEVER
-        height = self._height
-        for project in client.with_jobs[0]:
-            if project.waiting[0] or len(project.begun[0]) > project.running:
-                its_height = height(project, project.running)
-                if its_height < least:
-                    best, least = project, its_height
-        if best is None or best.project.max_concurrent:
-            return None
-        if len(best.begun[0]) > best.running:
-            job = next(job for job in best.begun[0] if not job.running)
-        else:
-            job = best.waiting[0][0]
-        return None if job.app.app.max_concurrent else job
-
-    def _with(self, job: Job, now: float) -> Choice:
-        """What runs now, and that job in addition."""
-        client = self._client
-        running = client.running
-        job.slice_end_secs = end = now + client.period_secs
-        for other in running:
-            if other.slice_end_secs < end:
-                end = other.slice_end_secs
-        self._first_end = end
-        self._full_at_moves = client.moves
-        return Choice(running, _FIRST_IN_RANK, self._slice_end(), job)
-
     def _slice_end(self) -> float:
         """When the first time slice ends. It matters only if two projects have jobs for the same kind of processor."""
         return self._first_end if self._client.contested else NEVER
@@ -207,7 +115,7 @@ class RunList:
         if kind:
             if job.usage > free[kind] + 1e-9 or free[0] - job.cpus < -1.0 - 1e-9:
                 return False
-        elif free[0] <= 1e-9:  # the last one may overcommit the CPUs
+        elif free[0] <= 1e-9 or (job.cpus > 1.0 and self._overcommits(job)):
             return False
         if job.app.app.working_set_bytes and self._client.ram_bytes < NEVER and not self._fits_ram(job):
             return False
@@ -217,6 +125,12 @@ class RunList:
             same = sum(1 for other in self._jobs if other.app is job.app)
             return not (limit and same >= limit) and not 0 < job.project.project.max_concurrent <= mine
         return True
+
+    def _overcommits(self, job: Job) -> bool:
+        """Whether a job of several CPUs would take more than the other CPU jobs leave of those that the owner allows.
+        The last job of one CPU or less may, and one that is alone, as it could never run otherwise."""
+        used = sum([other.cpus for other in self._jobs if not other.kind])
+        return used > 0.0 and used + job.cpus > self._client.instances[0] + 1e-9
 
     def _fits_ram(self, job: Job) -> bool:
         """Whether there is RAM for it beside those chosen; else it waits, and a smaller one may run."""
@@ -255,19 +169,16 @@ class RunList:
             return
         rank, step_cost = self._rank, self._step_cost
         projects = client.with_jobs[kind]
-        if len(projects) > 1:
-            costs = self._costs(self._jobs)
-            heap = [
-                (rank(project) + costs.get(project.index, 0.0), project.index, project)
-                for project in projects
-                if not project.suspended
-            ]
-            heapify(heap)
-        else:  # there is no other rank to compare with
-            heap = [(0.0, project.index, project) for project in projects if not project.suspended]
+        costs = self._costs(self._jobs) if len(projects) > 1 else {}  # one project has no other to compare with
+        heap = []
+        for project in projects:
+            if not project.suspended:
+                is_last, height = rank(project)
+                heap.append((is_last, height + costs.get(project.index, 0.0), project.index, project))
+        heapify(heap)
         offers: dict[int, Iterator[Job]] = {}
         while heap and free[kind] > 1e-9:
-            height, index, project = heap[0]
+            is_last, height, index, project = heap[0]
             if index not in offers:
                 offers[index] = self._offers(project, kind, now)
             offered = next(offers[index], None)
@@ -275,32 +186,14 @@ class RunList:
                 heappop(heap)
             elif self._fits(offered):
                 self._take(offered, reason)
-                heapreplace(heap, (height + step_cost(offered), index, project))
+                heapreplace(heap, (is_last, height + step_cost(offered), index, project))
 
     def _keep(self, kind: int, now: float) -> None:
         """Takes the running jobs whose time slice is not over."""
-        jobs, free = self._jobs, self._free
-        before = len(jobs)
-        # Their RAM may have become less.
-        must_check = before > 0 or self._client.ram_bytes < NEVER
         for job in self._client.running:
-            # They fit unless something was taken for its deadline, or beside a GPU.
-            if (
-                job.slice_end_secs > now
-                and job.kind == kind
-                and not job.project.suspended
-                and (not must_check or self._may_keep(job))
-            ):
-                free[kind] -= job.usage
-                if kind:
-                    free[0] -= job.cpus
-                jobs.append(job)
-        if self._taken:
-            self._taken.update([job.id for job in jobs])
-        self._reasons.extend([Reason.SLICE] * (len(jobs) - before))
-
-    def _may_keep(self, job: Job) -> bool:
-        return job.id not in self._taken and self._fits(job)
+            is_kept = job.slice_end_secs > now and job.kind == kind and job.id not in self._taken
+            if is_kept and not job.project.suspended and self._fits(job):
+                self._take(job, Reason.SLICE)
 
     def _offers(self, project: ProjectState, kind: int, now: float) -> Iterator[Job]:
         """A project's jobs that were not kept, the preferred one first."""

@@ -57,9 +57,9 @@ class SingleDebt(DebtPolicy):
         if not askable:
             allowed = [project.rpc_allowed_secs for project in client.projects if project.rpc_allowed_secs > now]
             return Fetch(None, min(allowed, default=now + client.period_secs))
-        project = max(askable, key=lambda project: (self._accounts.of(project, 0), -project.index))
+        project = max(askable, key=lambda project: (self.accounts.of(project, 0), -project.index))
         secs = [min(cpu_secs, shortfall) for shortfall in simulated.shortfall_secs]
         return Fetch(WorkRequest(project, secs, [0.0] * len(secs), Reason.FETCH_CPU_SHORTFALL), now)
 
     def standing(self, project: ProjectState, now: float) -> float:
-        return self._accounts.of(project, 0)
+        return self.accounts.of(project, 0)

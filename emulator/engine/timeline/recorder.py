@@ -36,7 +36,7 @@ MAX_RPCS: Final = 1_000_000
 MAX_STATES: Final = 1_000_000
 SAMPLES: Final = 512
 MAX_LEVEL_CELLS: Final = 1_000_000
-_NOWHERE: Final = (NO_LANE,)
+NO_LANES: Final = (NO_LANE,)
 
 
 class Lanes:
@@ -46,6 +46,8 @@ class Lanes:
     """
 
     def __init__(self, first: int, count: int) -> None:
+        self.first = first
+        self.count = count
         self._free = list(range(first, first + count))
         heapify(self._free)
         self._shared: dict[int, float] = {}  # load of lanes that hold parts of an instance
@@ -55,20 +57,30 @@ class Lanes:
         be overcommitted)."""
         free = self._free
         if usage == 1.0:
-            return (heappop(free),) if free else _NOWHERE
+            return (heappop(free),) if free else NO_LANES
         whole = int(usage + 1e-9)
         rest = usage - whole
         if len(free) < whole:
-            return _NOWHERE
+            return NO_LANES
         taken = [heappop(free) for _ in range(whole)]
         if rest > 1e-9:
             lane = self._share(rest)
             if lane == NO_LANE:
                 for lane in taken:
                     heappush(free, lane)
-                return _NOWHERE
+                return NO_LANES
             taken.append(lane)
         return tuple(taken)
+
+    def load(self, lane: int) -> float:
+        """How much of a lane is taken that jobs share."""
+        return self._shared[lane]
+
+    def restore(self, free: list[int], shared: dict[int, float]) -> None:
+        """Brings it to a state: the free lanes, and what is taken of shared ones."""
+        self._free = free
+        heapify(self._free)
+        self._shared = shared
 
     def _share(self, part: float) -> int:
         for lane in sorted(self._shared):
@@ -83,7 +95,7 @@ class Lanes:
 
     def release(self, lanes: tuple[int, ...], usage: float) -> None:
         """Frees what `allocate` gave for the same usage."""
-        if lanes is _NOWHERE:
+        if lanes is NO_LANES:
             return
         if usage == 1.0:
             heappush(self._free, lanes[0])
@@ -185,9 +197,12 @@ class Recorder:
         if not self._rows:
             return
         # All whole numbers among them are exact as doubles.
-        columns = np.array(self._rows, dtype=np.float64).reshape(-1, COLUMNS).T
+        rows = np.array(self._rows, dtype=np.float64).reshape(-1, COLUMNS)
         self._rows.clear()
-        start, end, lane, project, job, usage, by_deadline, kind = columns
+        self._add_blocks(rows)
+
+    def _add_blocks(self, rows: Floats) -> None:
+        start, end, lane, project, job, usage, by_deadline, kind = np.ascontiguousarray(rows.T)
         self._busy.add(start, end, (kind * len(self._projects) + project).astype(np.int64), usage)
         blocks = self._blocks
         room = MAX_BLOCKS - len(blocks)
@@ -203,6 +218,20 @@ class Recorder:
             (by_deadline, blocks.by_deadline),
         ):
             kept.frombytes(column[:room].astype(kept.typecode).tobytes())
+
+    def add_rows(self, blocks: Floats, rpcs: Floats, misses: Floats) -> None:
+        """Adds rows of stretches, RPCs and late jobs, with the columns of `block`, `rpc` and `miss`."""
+        self._fold()
+        if len(blocks):
+            self._add_blocks(blocks)
+        for at, project, asked, got, reported, answered in rpcs.tolist():
+            self.rpc(at, int(project), asked, int(got), int(reported), bool(answered))
+        room = MAX_RPCS - len(self._misses.at_secs)
+        for at, project, job, late_secs in misses[:room].tolist():
+            self._misses.at_secs.append(at)
+            self._misses.project.append(int(project))
+            self._misses.job.append(int(job))
+            self._misses.late_secs.append(late_secs)
 
     def rpc(self, now: float, project: int, asked_secs: float, got: int, reported: int, answered: bool) -> None:
         """One RPC."""
@@ -320,11 +349,18 @@ class DecisionLog:
         else:
             self.dropped += 1
 
+    def add_rows(self, rows: Floats, dropped: int) -> None:
+        """Adds decisions of the window, with the columns of `add`; `dropped` were outside it."""
+        room = (MAX_DECISION_NUMBERS - len(self._rows)) // 7
+        self._rows += rows[:room].ravel().tolist()
+        self.dropped += dropped + max(0, len(rows) - room)
+
     def decisions(self) -> Decisions:
         """The columns."""
         made = Decisions(self.from_secs, self.to_secs, dropped=self.dropped)
         columns: list[array[Any]]
         columns = [made.at_secs, made.kind, made.reason, made.project, made.job, made.processor, made.amount]
         for place, column in enumerate(columns):
-            column.extend(array(column.typecode, self._rows[place :: len(columns)]))  # a list would go one by one
+            numbers = np.array(self._rows[place :: len(columns)])  # a list would go one by one
+            column.frombytes(numbers.astype(column.typecode).tobytes())
         return made

@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from emulator.advice.findings import Cause
 from emulator.advice.trials import FIGURES, Setting
 from emulator.engine.scenario import CPU
-from emulator.pages.editor.fields import GPU_KINDS
+from emulator.pages.forms import GPU_KINDS
 from emulator.pages.texts.durations import duration
 from portal.templatetags.display import significant
 

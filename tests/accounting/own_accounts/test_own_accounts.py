@@ -383,6 +383,19 @@ class TestSecrets:
         checks._note(taken[0], checks.Finding(State.WORKS, "7_late"), timezone.now())
         assert volunteer.key == ""
 
+    @pytest.mark.parametrize("gone", ["volunteer", "project"])
+    def test_an_answer_for_a_volunteer_or_project_that_is_gone_changes_nothing(
+        self, volunteer: Volunteer, gone: str
+    ) -> None:
+        volunteer.sends(LOGIN)
+        taken = requests.take(volunteer.account.pk, timezone.now())
+        assert taken is not None
+        (volunteer.user if gone == "volunteer" else volunteer.project).delete()
+        checks._note(taken[0], checks.Finding(State.WORKS, "7_late"), timezone.now())
+        # Foreign keys are checked at the end of a transaction.
+        connection.check_constraints()
+        assert not UserProject.objects.exists()
+
     def test_a_login_of_a_while_ago_is_not_enough(self, volunteer: Volunteer) -> None:
         session = volunteer.client.session
         session["account_authentication_methods"] = [{"method": "password", "at": time.time() - 3600}]

@@ -69,7 +69,6 @@ def test_no_number_is_negative_infinite_or_none_at_all(table: type[models.Model]
 def test_counts_words_and_averages_without_samples_are_refused() -> None:
     wrong: list[tuple[type[models.Model], dict[str, Any]]] = [
         (App, {"credit_system": "none"}),
-        (App, {"rule_set": "own"}),
         (App, {"comparison": "guess"}),
         (App, {"replica_rule": "max"}),
         (App, {"version_average": "mode"}),

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from credit.changes import reset
-from credit.laboratory.population import KINDS
 from credit.models import App, AppVersion, Preview, RuleSet, StatisticsSnapshot
 from credit.previews.request import ask
 from credit.previews.worker import carry_out as make_preview
 from credit.statistics.feeder import feed
+from extras.laboratory.trials.population import KINDS
 from portal.audit.carry_out import carry_out
 from portal.audit.proposals import Proposal
 from portal.models import User

@@ -18,11 +18,11 @@ from django.db import connection
 from django.db.models import Count, Sum
 
 from credit.engine.states import AssimilateState, ValidateState
-from credit.laboratory.population import KINDS
-from credit.laboratory.simulation import SimulatedProject, make_computers, release_versions
 from credit.models import App, AppVersion, HostAppVersion, HostCredit, Result, UserCredit, Workunit
 from credit.statistics import check as statistics_check
 from credit.validator.passes import run_pass
+from extras.laboratory.trials.population import KINDS
+from extras.laboratory.trials.simulation import SimulatedProject, make_computers, release_versions
 from tests.support.credit_factories import NOON, make_app
 from tests.support.site_process import environment
 from tests.support.wait import wait_until

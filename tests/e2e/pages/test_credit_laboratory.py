@@ -6,9 +6,9 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
-from credit.experiments import request as requests
-from credit.laboratory.experiment import Experiment, Variant
-from credit.models import CreditExperiment
+from extras.laboratory import request as requests
+from extras.laboratory.models import CreditExperiment
+from extras.laboratory.trials.experiment import Experiment, Variant
 from portal.models import User
 from portal.requested_work import queue
 from tests.support.browser_visitor import colours, sign_in
@@ -46,7 +46,7 @@ def test_an_operator_compares_rule_sets_and_shares_the_result_until_the_link_is_
     page: Page, browser: Browser, site: Site, worker: None, operator: User
 ) -> None:
     sign_in(page.context, site, operator)
-    page.goto("/admin/credit/creditexperiment/add/")
+    page.goto("/admin/laboratory/creditexperiment/add/")
     ask(page, "Does exaggerating pay?", 6000)
     expect(page.get_by_role("progressbar", name="Progress of the experiment")).to_be_visible()
     expect_results(page)
@@ -110,8 +110,8 @@ class TestWherePublic:
             "/laboratory/",
             "/laboratory/new/",
             f"/laboratory/{kept.pk}/",
-            f"/admin/credit/creditexperiment/{kept.pk}/change/",
-            "/admin/credit/creditexperiment/own-results/",
+            f"/admin/laboratory/creditexperiment/{kept.pk}/change/",
+            "/admin/laboratory/creditexperiment/own-results/",
         ):
             page.goto(address)
             found += [

@@ -53,8 +53,9 @@ def test_by_default_no_figure_is_worse(row: dict[str, str]) -> None:
     limit = 1.25 if row["scenario"] in SCENARIOS else 1.6
     assert result.figures.rpcs_per_job <= limit * float(row["rpcs_per_job"])
     late = sum(project.late for project in result.projects)
-    # In s3 a job may last longer than estimated, and has no time to spare. In BOINC's emulator none does.
-    assert late <= int(row["jobs_missed"]) + 0.005 * int(row["jobs_met"])
+    # In s3 a job may last longer than estimated, and has no time to spare. In BOINC's emulator none does. With other
+    # seeds 0 or 1 of a hundred are late, and 2 to 5 of a thousand.
+    assert late <= int(row["jobs_missed"]) + 1 + 0.005 * int(row["jobs_met"])
     if row["scenario"] == "n50_projects" and row["days"] == "10.0":
         return  # 21 of 50 projects have been asked by then: which ones is the order in which equal ones are asked
     got = {project.name: project for project in result.projects}

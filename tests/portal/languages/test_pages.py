@@ -75,6 +75,7 @@ def offending(client: Client, who: str, path: str, data: list[str]) -> list[str]
 
 def known_data(*more: str) -> list[str]:
     """What rows have, with messages that were stored, and what comes from lists of names."""
+    registry.parts()  # their words are English from when they are imported
     message = at_place("alpha.example.org", Message("fetch_cut_off"))
     for model in apps.get_models():
         columns = {field.name: message for field in model._meta.fields if type(field) is MessageField}

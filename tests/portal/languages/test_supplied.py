@@ -11,7 +11,7 @@ from django.conf import settings
 from django.utils.translation import override
 
 from accounting.projects import demo_projects, own_project
-from credit.laboratory import demo_texts
+from extras.laboratory.trials import demo_texts
 from portal.languages import supplied
 
 pytestmark = pytest.mark.django_db

@@ -122,6 +122,8 @@ from django.test import Client
 from portal.databases.clocks import ahead_secs
 from portal.ops import health
 from tests.support.small_disk import fill
+# However slow the machine is, what was tried stands until the test has it forgotten.
+health.WRITE_EVERY_SECS = 3600.0
 def ask():
     parts = Client().get("/readyz").json()["parts"]
     return parts["database"], parts["files"]
@@ -134,7 +136,7 @@ print(*ask())
 
 
 @pytest.mark.system
-def test_a_full_disk_makes_the_site_unready_within_seconds(tmp_path: Path) -> None:
+def test_a_full_disk_makes_the_site_unready_at_the_next_try(tmp_path: Path) -> None:
     own = {"DATABASE_URL", "BROKER_URL", "CACHE_URL"}
     inherited = {name: value for name, value in os.environ.items() if name not in own}
     with small_disk(tmp_path / "var", 256 * 1024**2) as var_dir:

@@ -115,8 +115,8 @@ NONE_NEEDED: Final = {
         PROJECTTROUBLE PROJECTSTANDING SETTLEMENT TASKSOURCE HOSTCLIENT NOTE HOSTAPPVERSION BATCH WORKUNIT RESULT
         COLLECTEDEXPORT STATISTICSEXPORT STOREDFILE TRICKLE KEYCHANGE admin/ admin/search/ admin/autocomplete/
         admin/jsi18n/ admin/password_change/done/ admin/r/<path:content_type_id>/<path:object_id>/ admin/(?P<url>.*)$
-        admin/^(?P<app_label>portal|accounting|credit|scheduler|badges|win_back_mails|central_factors)/$
-        admin/credit/creditexperiment/own-results/ admin/credit/creditexperiment/<int:pk>/result.json""",
+        admin/^(?P<app_label>portal|accounting|credit|scheduler|badges|win_back_mails|laboratory|central_factors)/$
+        admin/laboratory/creditexperiment/own-results/ admin/laboratory/creditexperiment/<int:pk>/result.json""",
 }
 
 View = Callable[..., Any]

@@ -159,7 +159,7 @@ def literally(case: Case) -> tuple[list[float], list[float], list[float]]:
 
 
 def simulation_of(case: Case) -> RoundRobinSimulation:
-    return RoundRobinSimulation(case.client, lambda p: case.ranks[p.index], lambda p: case.units[p.index])
+    return RoundRobinSimulation(case.client, lambda p: (False, case.ranks[p.index]), lambda p: case.units[p.index])
 
 
 def test_a_thousand_random_computers_are_as_the_documents_say() -> None:

@@ -159,7 +159,7 @@ def test_the_simulation_tells_idle_instances_saturation_and_shortfall() -> None:
     )
     scenario = Scenario(Host((Processor(CPU, 4, 1e9),)), (Project("A", 1, (app("a"),)),), jobs=jobs)
     client, _ = with_jobs(scenario)
-    simulated = RoundRobinSimulation(client, lambda p: 0.0, lambda p: 0.0).result(0.0, 6 * HOUR)
+    simulated = RoundRobinSimulation(client, lambda p: (False, 0.0), lambda p: 0.0).result(0.0, 6 * HOUR)
     assert simulated.idle == [0.0]
     assert simulated.saturated_secs == [2 * HOUR]
     assert simulated.shortfall_secs == [13 * HOUR]
@@ -168,7 +168,9 @@ def test_the_simulation_tells_idle_instances_saturation_and_shortfall() -> None:
 def test_too_few_jobs_leave_instances_idle_now() -> None:
     jobs = start_jobs("A", "a", 1, hours=2.0, deadline_hours=500.0)
     scenario = Scenario(Host((Processor(CPU, 4, 1e9),)), (Project("A", 1, (app("a"),)),), jobs=jobs)
-    simulated = RoundRobinSimulation(with_jobs(scenario)[0], lambda p: 0.0, lambda p: 0.0).result(0.0, 3 * HOUR)
+    simulated = RoundRobinSimulation(with_jobs(scenario)[0], lambda p: (False, 0.0), lambda p: 0.0).result(
+        0.0, 3 * HOUR
+    )
     assert (simulated.idle, simulated.saturated_secs) == ([3.0], [0.0])
     assert simulated.shortfall_secs == [3 * 3 * HOUR + HOUR]
 
@@ -178,7 +180,7 @@ def test_busy_time_is_that_of_the_missed_jobs_by_deadline() -> None:
     # are busy with them for 4 hours.
     jobs = start_jobs("A", "a", 3, hours=4.0, deadline_hours=3.0)
     scenario = Scenario(Host((Processor(CPU, 2, 1e9),)), (Project("A", 1, (app("a"),)),), jobs=jobs)
-    simulation = RoundRobinSimulation(with_jobs(scenario)[0], lambda p: 0.0, lambda p: 0.0)
+    simulation = RoundRobinSimulation(with_jobs(scenario)[0], lambda p: (False, 0.0), lambda p: 0.0)
     assert [len(missed) for missed in simulation.missed(0.0)] == [3]
     assert simulation.busy_secs(0.0) == [4 * HOUR]
 

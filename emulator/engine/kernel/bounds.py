@@ -1,0 +1,173 @@
+"""What is certain without a simulation (emulator.engine.policies.rr_simulation, "Bounds").
+
+Whatever the order, as long as no instance idles while a job waits for it: once one is idle, fewer jobs than instances
+are left. So all are busy at least for (work - that of the longest n - 1 jobs) / n; and no job waits longer than (work -
+what is left of others by then) / n.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+
+from emulator.engine.kernel.compiled import compiled, making_arrays
+from emulator.engine.kernel.jobs import left_secs, work_secs
+from emulator.engine.kernel.queues import Queues
+from emulator.engine.policies.rr_simulation import MIN_MARGIN_SECS, SLACK_SECS
+from emulator.engine.policies.rr_turns import NONE_FREE
+from emulator.engine.table import Table
+
+CERTAIN_SECS: Final = 1e-3  # a job late by more than this is late whatever the rounding
+ROUNDS: Final = 60
+
+
+@compiled
+def min_saturated_secs(t: Table, k: int, now: float) -> float:
+    """A time up to which all instances of that kind are certainly busy, in constant time, or 0."""
+    run, kind = t.run[0], t.kinds[k]
+    if not kind.present:
+        return math.inf
+    if run.any_suspended:
+        return 0.0
+    n = kind.instances
+    work = work_secs(t, k, now) / n - kind.longest_secs - SLACK_SECS
+    if work <= 0.0:
+        return 0.0
+    if run.uneven and k == 0 and kind.min_usage != kind.max_usage:
+        work *= n / (n + kind.max_usage)
+    return work / kind.up_fraction
+
+
+@making_arrays
+def least_saturated_secs(t: Table, k: int, now: float) -> float:
+    """The same, closer, by looking at all jobs."""
+    bound = min_saturated_secs(t, k, now)
+    kind = t.kinds[k]
+    count = 0
+    all_whole = True
+    most = 0.0
+    for j in range(t.run[0].jobs):
+        job = t.jobs[j]
+        if not job.done and job.kind == k and not t.projects[job.project].suspended:
+            count += 1
+            all_whole = all_whole and job.usage == 1.0
+            most = max(most, job.usage)
+    if not count or not kind.present:
+        return bound
+    left = np.empty(count)
+    usage = np.empty(count)
+    work = 0.0
+    i = 0
+    for j in range(t.run[0].jobs):
+        job = t.jobs[j]
+        if not job.done and job.kind == k and not t.projects[job.project].suspended:
+            left[i] = left_secs(t, j, now)
+            usage[i] = job.usage
+            work += left[i] * usage[i]
+            i += 1
+    n = kind.instances
+    if all_whole:
+        longest = int(n) - 1
+        if longest >= count:
+            return bound
+        if longest > 0:
+            parted = np.partition(left, count - longest)
+            for i in range(count - longest, count):
+                work -= parted[i]
+        least = work / n
+    else:
+        room = n
+        for i in np.argsort(-left):
+            part = min(usage[i], room)
+            work -= left[i] * part
+            room -= part
+            if room <= 0.0:
+                break
+        least = work / (n if k else n + most)
+    return max(bound, (least - SLACK_SECS) / kind.up_fraction)
+
+
+@compiled
+def all_done_secs(t: Table, k: int, now: float) -> float:
+    """A time after which all jobs of that kind are certainly done, in whatever order they run."""
+    kind = t.kinds[k]
+    n, longest = kind.instances, kind.longest_secs
+    if t.run[0].uneven:
+        if k:
+            n = max(n - kind.max_usage + min(1.0, kind.min_usage), kind.min_usage)
+        else:
+            n -= cpus_beside(t)
+            if n <= NONE_FREE:
+                return math.inf
+            longest *= 1 + kind.max_usage / n
+    return (work_secs(t, k, now) / n + longest + SLACK_SECS) / kind.up_fraction
+
+
+@compiled
+def cpus_beside(t: Table) -> float:
+    """The most CPUs that GPU jobs may take."""
+    cpus = 0.0
+    for k in range(len(t.kinds)):
+        cpus += t.kinds[k].beside * t.kinds[k].instances
+    return cpus
+
+
+@compiled
+def may_miss_deadlines(t: Table, now: float) -> bool:
+    """Whether any job might miss its deadline; False is certain, and stays so until a job arrives."""
+    run = t.run[0]
+    if now < run.safe_until_secs:
+        return False
+    safe_until = math.inf
+    for k in range(len(t.kinds)):
+        first = math.inf
+        longest = 0.0
+        for j in range(run.jobs):
+            job = t.jobs[j]
+            if not job.done and job.kind == k:
+                first = min(first, job.deadline_secs)
+                longest = max(longest, job.estimate_secs)
+        if first == math.inf:
+            continue
+        first -= MIN_MARGIN_SECS
+        done_secs = all_done_secs(t, k, now)
+        if now + done_secs > first:
+            t.kinds[k].longest_secs = longest  # the longest may be gone
+            done_secs = all_done_secs(t, k, now)
+            if now + done_secs > first:
+                return True
+        safe_until = min(safe_until, first - done_secs - SLACK_SECS)
+    run.safe_until_secs = safe_until
+    return False
+
+
+@compiled
+def longest_wait_secs(t: Table, q: Queues, k: int) -> float:
+    """No job of that kind waits longer; infinity if GPU jobs may take all CPUs."""
+    kind = t.kinds[k]
+    n = kind.instances
+    if t.run[0].uneven:
+        if k:
+            if kind.max_usage != 1.0 or kind.min_usage != 1.0:
+                n = max(n - kind.max_usage + min(1.0, kind.min_usage), kind.min_usage)
+        else:
+            n -= cpus_beside(t)
+    if n <= NONE_FREE:
+        return math.inf
+    wait = 0.0
+    for i in range(len(q.kind)):
+        if q.kind[i] == k:
+            wait += q.left[i] * q.usage[i]
+    wait /= n
+    for _ in range(ROUNDS):
+        less = 0.0
+        for i in range(len(q.kind)):
+            if q.kind[i] == k:
+                less += min(q.left[i], wait) * q.usage[i]
+        less /= n
+        if less >= wait - SLACK_SECS:
+            break
+        wait = less
+    return wait + SLACK_SECS

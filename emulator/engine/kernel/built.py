@@ -1,0 +1,67 @@
+"""The compiled kernel on disk: made once in the background, then used by all processes that emulate.
+
+`runs.kernel_build` compiles into the folder of NUMBA_CACHE_DIR and marks it when all is there; only then a process uses
+it, as compiling takes longer than most runs. The mark names the source, Numba and the processor that the code is for.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Final
+
+FOLDER: Final = "NUMBA_CACHE_DIR"
+BUILDS: Final = "EMULATOR_BUILDS_KERNEL"
+_ENGINE: Final = Path(__file__).parents[1]
+
+
+def mark(folder: Path) -> Path | None:
+    """The file whose presence says that the folder has the compiled kernel; None without Numba."""
+    try:
+        numba = version("numba")
+    except PackageNotFoundError:
+        return None
+    digest = sha256(f"{numba} {platform.python_version()} {_processor()}".encode())
+    for source in sorted(_ENGINE.rglob("*.py")):
+        digest.update(source.read_bytes())
+    return folder / f"kernel-{digest.hexdigest()[:32]}"
+
+
+def _processor() -> str:
+    """What the processor can do, as far as this machine tells."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.machine()
+    return next((line for line in lines if line.startswith(("flags", "Features"))), platform.machine())
+
+
+def is_built() -> bool:
+    """Whether this process has the compiled kernel at hand."""
+    folder = os.environ.get(FOLDER)
+    if not folder:
+        return False
+    made = mark(Path(folder))
+    return made is not None and made.is_file()
+
+
+def is_wanted() -> bool:
+    """Whether this process compiles what it runs: it has the compiled kernel, or makes it."""
+    return not _is_off() and (is_built() or os.environ.get(BUILDS) == "1")
+
+
+def _is_off() -> bool:
+    return os.environ.get("NUMBA_DISABLE_JIT", "0") != "0"
+
+
+def start_building() -> None:
+    """Starts a process that makes the compiled kernel, unless it is there or being made. Nobody waits for it."""
+    folder = os.environ.get(FOLDER)
+    if folder and not _is_off() and mark(Path(folder)) is not None and not is_built():
+        command = [sys.executable, "-m", "emulator.runs.kernel_build"]
+        subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)

@@ -1,0 +1,266 @@
+"""Which jobs run: emulator.engine.policies.run_list in arrays, and Client.apply."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+
+from emulator.engine.kernel.bounds import may_miss_deadlines
+from emulator.engine.kernel.compiled import compiled, making_arrays
+from emulator.engine.kernel.jobs import CPU_DEADLINE, GPU_DEADLINE, STOP, set_cpu_rate, settle, start, stop
+from emulator.engine.kernel.queues import LTD, comes_before, overall_debt
+from emulator.engine.kernel.records import log
+from emulator.engine.kernel.simulations import judge
+from emulator.engine.policies.rr_simulation import MIN_MARGIN_SECS
+from emulator.engine.policies.rr_turns import NONE_FREE
+from emulator.engine.table import Floats, Table
+from emulator.engine.timeline.reasons import Reason
+
+GPU_PRIORITY: Final = int(Reason.GPU_PRIORITY)
+CPU_PRIORITY: Final = int(Reason.CPU_PRIORITY)
+SLICE: Final = int(Reason.SLICE)
+PREEMPTED: Final = int(Reason.PREEMPTED)
+NO_MEMORY: Final = int(Reason.NO_MEMORY)
+SLICE_OVER: Final = 0  # the stages in which a project offers its jobs
+PREEMPTED_BEFORE: Final = 1
+NEW: Final = 2
+MIN_RECHECK_SECS: Final = 1.0
+
+
+@compiled
+def step_cost(t: Table, j: int) -> float:
+    """The amount that a job's choice adds to its project's rank."""
+    run, job = t.run[0], t.jobs[j]
+    if run.policy == LTD:
+        return job.counted_flops * run.period_secs
+    return run.growth * t.projects[job.project].inverse * job.counted_flops * run.period_secs
+
+
+@compiled
+def _has_ram(t: Table, j: int, now: float) -> bool:
+    run, job = t.run[0], t.jobs[j]
+    needed = t.apps[job.app].ram_bytes
+    if not needed or run.ram_bytes == math.inf:
+        return True
+    if run.ram_used + needed <= run.ram_bytes:
+        job.waits_for_ram = 0
+        return True
+    if not job.waits_for_ram:
+        job.waits_for_ram = 1
+        log(t, now, STOP, NO_MEMORY, job.project, job.id, job.kind, 0.0)
+    return False
+
+
+@compiled
+def _overcommits(t: Table, j: int) -> bool:
+    used = 0.0
+    for i in range(t.run[0].chosen):
+        other = t.jobs[t.lists[i].chosen]
+        if not other.kind:
+            used += other.cpus
+    return used > 0.0 and used + t.jobs[j].cpus > t.kinds[0].instances + NONE_FREE
+
+
+@compiled
+def _fits(t: Table, j: int, now: float) -> bool:
+    """Whether a job may run beside those chosen."""
+    job = t.jobs[j]
+    cpus = t.kinds[0].free
+    if job.kind:
+        if job.usage > t.kinds[job.kind].free + NONE_FREE or cpus - job.cpus < -1.0 - NONE_FREE:
+            return False
+    elif cpus <= NONE_FREE or (job.cpus > 1.0 and _overcommits(t, j)):
+        return False
+    return _has_ram(t, j, now)
+
+
+@compiled
+def _take(t: Table, j: int, reason: int) -> None:
+    run, job = t.run[0], t.jobs[j]
+    t.kinds[job.kind].free -= job.usage
+    if job.kind:
+        t.kinds[0].free -= job.cpus
+    t.lists[run.chosen].chosen = j
+    t.lists[run.chosen].reasons = reason
+    run.chosen += 1
+    run.ram_used += t.apps[job.app].ram_bytes
+    job.taken = 1
+
+
+@compiled
+def _take_missed(t: Table, k: int, reason: int, now: float) -> None:
+    for i in range(t.kinds[k].missed):
+        if t.kinds[k].free <= NONE_FREE:
+            return
+        if _fits(t, t.missed[k, i], now):
+            _take(t, t.missed[k, i], reason)
+
+
+@compiled
+def _keep(t: Table, k: int, now: float) -> None:
+    """Takes the running jobs whose time slice is not over."""
+    for i in range(t.run[0].running):
+        job = t.jobs[t.lists[i].running]
+        is_kept = job.slice_end_secs > now and job.kind == k and not job.taken
+        if is_kept and not t.projects[job.project].suspended and _fits(t, t.lists[i].running, now):
+            _take(t, t.lists[i].running, SLICE)
+
+
+@compiled
+def _next_offer(t: Table, p: int, k: int, stage: int, place: int, now: float) -> tuple[int, int, int]:
+    """A project's next job, -1 for none, and where to go on: those that run and whose slice is over, preempted ones,
+    new ones."""
+    run = t.run[0]
+    while stage < NEW:
+        while place < run.begun:
+            j = t.lists[place].begun
+            place += 1
+            job = t.jobs[j]
+            if job.project == p and job.kind == k and not job.taken:
+                is_over = job.running and job.slice_end_secs <= now
+                if is_over if stage == SLICE_OVER else not job.running:
+                    return j, stage, place
+        stage += 1
+        place = 0
+    if t.pairs[p, k].waiting:
+        while place < run.jobs:
+            j = place
+            place += 1
+            job = t.jobs[j]
+            if job.project == p and job.kind == k and not (job.started or job.done or job.taken):
+                return j, stage, place
+    return -1, stage, place
+
+
+@making_arrays
+def _heights(t: Table) -> Floats:
+    """The ranks of all projects, with what the choice of their jobs has added."""
+    run = t.run[0]
+    costs = np.zeros(len(t.projects))
+    for i in range(run.chosen):
+        costs[t.jobs[t.lists[i].chosen].project] += step_cost(t, t.lists[i].chosen)
+    for p in range(len(t.projects)):
+        project = t.projects[p]
+        rank = -overall_debt(t, p) if run.policy == LTD else project.done_flop * project.inverse
+        costs[p] = rank + costs[p]
+    return costs
+
+
+@making_arrays
+def _take_by_priority(t: Table, k: int, reason: int, now: float) -> None:
+    if t.kinds[k].free <= NONE_FREE:
+        return
+    _keep(t, k, now)
+    if t.kinds[k].free <= NONE_FREE:
+        return
+    projects = len(t.projects)
+    heights = _heights(t)
+    is_last = np.zeros(projects, np.bool_)
+    is_open = np.zeros(projects, np.bool_)
+    stage = np.zeros(projects, np.int64)
+    place = np.zeros(projects, np.int64)
+    for p in range(projects):
+        is_open[p] = t.pairs[p, k].jobs > 0 and not t.projects[p].suspended
+        is_last[p] = t.projects[p].is_last != 0
+    while t.kinds[k].free > NONE_FREE:
+        best = -1
+        for p in range(projects):
+            if is_open[p] and (best < 0 or comes_before(p, best, heights, is_last)):
+                best = p
+        if best < 0:
+            return
+        j, stage[best], place[best] = _next_offer(t, best, k, stage[best], place[best], now)
+        if j < 0:
+            is_open[best] = False
+        elif _fits(t, j, now):
+            _take(t, j, reason)
+            heights[best] += step_cost(t, j)
+
+
+@compiled
+def _end_slices(t: Table, now: float) -> None:
+    """Gives those chosen a new slice if theirs is over, and finds when the first one ends."""
+    run = t.run[0]
+    new_end = now + run.period_secs
+    run.first_end = new_end
+    for i in range(run.chosen):
+        job = t.jobs[t.lists[i].chosen]
+        if job.slice_end_secs <= now or not job.running:
+            job.slice_end_secs = new_end
+        elif job.slice_end_secs < run.first_end:
+            run.first_end = job.slice_end_secs
+
+
+@compiled
+def _apply(t: Table, now: float) -> None:
+    """Runs what was chosen."""
+    run = t.run[0]
+    kept = 0
+    for i in range(run.running):
+        j = t.lists[i].running
+        if t.jobs[j].taken:
+            t.lists[kept].running = j
+            kept += 1
+        else:
+            stop(t, j, now, PREEMPTED)
+    run.running = kept
+    for i in range(run.chosen):
+        if not t.jobs[t.lists[i].chosen].running:
+            start(t, t.lists[i].chosen, now, t.lists[i].reasons)
+    if run.chosen and (t.lists[0].reasons == GPU_DEADLINE or t.lists[0].reasons == CPU_DEADLINE):
+        for i in range(run.chosen):
+            job = t.jobs[t.lists[i].chosen]
+            if not job.by_deadline and (t.lists[i].reasons == GPU_DEADLINE or t.lists[i].reasons == CPU_DEADLINE):
+                settle(t, t.lists[i].chosen, now)
+                job.by_deadline = 1
+    if run.uneven or run.running > t.kinds[0].instances:
+        set_cpu_rate(t, now)
+
+
+@compiled
+def choose(t: Table, now: float) -> None:
+    """Chooses the jobs that run from now on, and when to choose again."""
+    run = t.run[0]
+    kinds = len(t.kinds)
+    endangered = may_miss_deadlines(t, now)
+    if not endangered and run.full_at_moves == run.moves and now < run.first_end:
+        run.choose_at = max(run.first_end if run.contested else math.inf, now + MIN_RECHECK_SECS)
+        return
+    for k in range(kinds):
+        t.kinds[k].free = t.kinds[k].instances if t.kinds[k].active else 0.0
+    run.chosen = 0
+    run.ram_used = 0.0
+    for j in range(run.jobs):
+        t.jobs[j].taken = 0
+    if endangered:
+        judge(t, now)
+        for turn in range(kinds):
+            k = (turn + 1) % kinds
+            _take_missed(t, k, GPU_DEADLINE if k else CPU_DEADLINE, now)
+    for turn in range(kinds):
+        k = (turn + 1) % kinds
+        _take_by_priority(t, k, GPU_PRIORITY if k else CPU_PRIORITY, now)
+    _end_slices(t, now)
+    again = run.first_end if endangered or run.contested else math.inf
+    run.full_at_moves = -1
+    if endangered:
+        for i in range(run.margins):
+            if not t.jobs[t.lists[i].margin_jobs].taken:
+                again = min(again, now + max(MIN_MARGIN_SECS, t.lists[i].margin_secs))
+    elif not _any_free(t):
+        run.full_at_moves = run.moves
+        for i in range(run.running):
+            if t.jobs[t.lists[i].running].slice_end_secs <= now:
+                run.full_at_moves += 1
+    run.choose_at = max(again, now + MIN_RECHECK_SECS)
+    _apply(t, now)
+
+
+@compiled
+def _any_free(t: Table) -> bool:
+    for k in range(len(t.kinds)):
+        if t.kinds[k].free > NONE_FREE:
+            return True
+    return False

@@ -1,0 +1,42 @@
+"""Compiles the functions of the kernel by Numba, where that was done before (emulator.engine.kernel.built).
+
+Elsewhere, and with NUMBA_DISABLE_JIT=1, the same functions can run as they are: slowly, for tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar, cast
+
+from emulator.engine.kernel.built import is_wanted
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+IS_COMPILED: Final = is_wanted()
+
+
+def compiled(function: _Function) -> _Function:
+    """The function, compiled when it is first called; itself where nothing is compiled. It can make no arrays: the uses
+    of those that it is passed are not counted, which would take longer than the work."""
+    return _compiled(function, counts_uses=False)
+
+
+def making_arrays(function: _Function) -> _Function:
+    """The same for a function that makes arrays."""
+    return _compiled(function, counts_uses=True)
+
+
+def _compiled(function: _Function, *, counts_uses: bool) -> _Function:
+    if not IS_COMPILED:
+        return function
+    from numba import njit, types
+
+    made: Any = njit(cache=True, nogil=True, _nrt=counts_uses)(function)
+    template = made.get_call_template
+
+    def of_any_number(args: tuple[Any, ...], kws: dict[str, Any]) -> Any:
+        return template(tuple(types.unliteral(each) for each in args), kws)
+
+    # Or there would be another one for each constant that it is called with.
+    made.get_call_template = of_any_number
+    return cast(_Function, made)

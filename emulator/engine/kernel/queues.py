@@ -1,0 +1,179 @@
+"""What the two round-robin simulations start from, and their heaps. Not one of them changes the table."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from emulator.engine.kernel.compiled import compiled, making_arrays
+from emulator.engine.kernel.jobs import left_secs
+from emulator.engine.table import Floats, Ints, Table
+
+REC = 0  # the policies that the kernel knows, for `run.policy`
+LTD = 1
+
+
+class Queues(NamedTuple):
+    """The jobs that a simulation runs, in order of arrival, and the ranks of the projects."""
+
+    kind: Ints
+    project: Ints
+    left: Floats  # seconds that each still takes, with the times in which the computer is off
+    usage: Floats
+    cpus: Floats
+    counted_flops: Floats
+    deadline_secs: Floats
+    row: Ints  # of the table
+    rank: Floats  # by project
+    unit: Floats  # by project: by how much its rank grows per counted FLOP
+    is_last: Any  # by project
+
+
+@compiled
+def overall_debt(t: Table, p: int) -> float:
+    """A project's debts of all kinds, each weighted with the speed of an instance: FLOP."""
+    flop = 0.0
+    for k in range(len(t.kinds)):
+        flop += t.pairs[p, k].debt * t.kinds[k].counted_flops
+    return flop
+
+
+@making_arrays
+def new_queues(n: int, projects: int) -> Queues:
+    """Room for so many jobs."""
+    return Queues(
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.empty(n),
+        np.empty(n),
+        np.empty(n),
+        np.empty(n),
+        np.zeros(n),
+        np.zeros(n, np.int64),
+        np.empty(projects),
+        np.empty(projects),
+        np.zeros(projects, np.bool_),
+    )
+
+
+@making_arrays
+def make_queues(t: Table, now: float) -> Queues:
+    """The present jobs of projects that are not suspended."""
+    run = t.run[0]
+    n = 0
+    for j in range(run.jobs):
+        job = t.jobs[j]
+        if not job.done and not t.projects[job.project].suspended:
+            n += 1
+    projects = len(t.projects)
+    q = new_queues(n, projects)
+    i = 0
+    for j in range(run.jobs):
+        job = t.jobs[j]
+        if job.done or t.projects[job.project].suspended:
+            continue
+        q.kind[i] = job.kind
+        q.project[i] = job.project
+        q.left[i] = left_secs(t, j, now) / t.kinds[job.kind].up_fraction
+        q.usage[i] = job.usage
+        q.cpus[i] = job.cpus
+        q.counted_flops[i] = job.counted_flops
+        q.deadline_secs[i] = job.deadline_secs
+        q.row[i] = j
+        i += 1
+    for p in range(projects):
+        project = t.projects[p]
+        if run.policy == LTD:
+            q.rank[p] = -overall_debt(t, p) / project.share_fraction
+            q.unit[p] = 1 / (1.0 * project.share_fraction)
+        else:
+            q.rank[p] = project.done_flop * project.inverse
+            q.unit[p] = run.growth * project.inverse
+            q.is_last[p] = project.is_last != 0
+    return q
+
+
+@making_arrays
+def segments(q: Queues, kinds: int) -> tuple[Ints, Ints]:
+    """The jobs by kind and project: where each of these begins, and the jobs."""
+    projects, n = len(q.rank), len(q.kind)
+    start = np.zeros(kinds * projects + 1, np.int64)
+    for i in range(n):
+        start[q.kind[i] * projects + q.project[i] + 1] += 1
+    for s in range(kinds * projects):
+        start[s + 1] += start[s]
+    place = start[:-1].copy()
+    items = np.empty(n, np.int64)
+    for i in range(n):
+        s = q.kind[i] * projects + q.project[i]
+        items[place[s]] = i
+        place[s] += 1
+    return start, items
+
+
+@compiled
+def comes_before(p: int, other: int, ranks: Floats, is_last: Any) -> bool:
+    """Whether one project is ahead of another that has a smaller number."""
+    if is_last[p] != is_last[other]:
+        return bool(is_last[other])
+    return bool(ranks[p] < ranks[other])
+
+
+# A heap of (time, job) in two arrays, the first entry first.
+
+
+@compiled
+def push(times: Floats, items: Ints, n: int, time: float, item: int) -> None:
+    """Adds an entry to those n."""
+    i = n
+    while i > 0:
+        parent = (i - 1) >> 1
+        if times[parent] < time or (times[parent] == time and items[parent] < item):
+            break
+        times[i] = times[parent]
+        items[i] = items[parent]
+        i = parent
+    times[i] = time
+    items[i] = item
+
+
+@compiled
+def sink(times: Floats, items: Ints, n: int, time: float, item: int) -> None:
+    """Puts an entry in the place of the first of n."""
+    i = 0
+    while True:
+        child = 2 * i + 1
+        if child >= n:
+            break
+        right = child + 1
+        if right < n and (
+            times[right] < times[child] or (times[right] == times[child] and items[right] < items[child])
+        ):
+            child = right
+        if time < times[child] or (time == times[child] and item < items[child]):
+            break
+        times[i] = times[child]
+        items[i] = items[child]
+        i = child
+    times[i] = time
+    items[i] = item
+
+
+@compiled
+def add_to_least(loads: Floats, secs: float) -> None:
+    """Adds to the smallest of a heap of loads (heapq.heapreplace)."""
+    n = len(loads)
+    value = loads[0] + secs
+    i = 0
+    while True:
+        child = 2 * i + 1
+        if child >= n:
+            break
+        if child + 1 < n and loads[child + 1] < loads[child]:
+            child += 1
+        if value <= loads[child]:
+            break
+        loads[i] = loads[child]
+        i = child
+    loads[i] = value

@@ -1,0 +1,226 @@
+"""The simulations of a policy: emulator.engine.policies.rr_simulation in arrays."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from emulator.engine.kernel import slices, turns
+from emulator.engine.kernel.bounds import CERTAIN_SECS, all_done_secs, longest_wait_secs, may_miss_deadlines
+from emulator.engine.kernel.compiled import compiled, making_arrays
+from emulator.engine.kernel.jobs import left_secs
+from emulator.engine.kernel.queues import Queues, add_to_least, make_queues, new_queues
+from emulator.engine.policies.rr_simulation import MAX_SLICES, MIN_MARGIN_SECS, SLACK_SECS
+from emulator.engine.policies.rr_slices import LATE
+from emulator.engine.table import Floats, Ints, Table
+
+IN_TIME: Final = 0
+MISSED: Final = 1
+IN_DOUBT: Final = 2
+
+
+@making_arrays
+def _instances(t: Table) -> Floats:
+    made = np.empty(len(t.kinds))
+    for k in range(len(t.kinds)):
+        made[k] = t.kinds[k].instances
+    return made
+
+
+@making_arrays
+def _forecast(t: Table, q: Queues, saturated: Floats, shortfall: Floats, idle: Floats) -> None:
+    run = t.run[0]
+    horizon = run.buffer_total_secs
+    slice_secs = max(run.period_secs, horizon / MAX_SLICES)
+    run.steps += turns.forecast(q, _instances(t), slice_secs, horizon, saturated, shortfall, idle)
+
+
+@making_arrays
+def forecast(t: Table, now: float) -> None:
+    """Finds idle instances, saturated times and shortfalls of each kind, unless they are there."""
+    run = t.run[0]
+    if run.sim_at == now and run.sim_version == run.version:
+        return
+    run.sim_at = now
+    run.sim_version = run.version
+    kinds = len(t.kinds)
+    saturated, shortfall, idle = np.empty(kinds), np.empty(kinds), np.empty(kinds)
+    _forecast(t, make_queues(t, now), saturated, shortfall, idle)
+    for k in range(kinds):
+        kind = t.kinds[k]
+        kind.saturated_secs = saturated[k] if kind.present else np.inf
+        kind.shortfall_secs = shortfall[k] if kind.present else 0.0
+        kind.idle = idle[k] if kind.present else 0.0
+
+
+@making_arrays
+def keep_snapshot(t: Table, now: float) -> None:
+    """Keeps what a forecast now would start from."""
+    q = make_queues(t, now)
+    n = len(q.kind)
+    for i in range(n):
+        entry = t.lists[i]
+        entry.snapshot_kind = q.kind[i]
+        entry.snapshot_project = q.project[i]
+        entry.snapshot_left = q.left[i]
+        entry.snapshot_usage = q.usage[i]
+        entry.snapshot_cpus = q.cpus[i]
+        entry.snapshot_flops = q.counted_flops[i]
+    for p in range(len(t.projects)):
+        t.projects[p].snapshot_rank = q.rank[p]
+        t.projects[p].snapshot_unit = q.unit[p]
+    run = t.run[0]
+    run.snapshot = n
+    run.pending = 1
+    run.pending_at = now
+
+
+@making_arrays
+def saturated_at_snapshot(t: Table, saturated: Floats) -> None:
+    """The saturated times as a forecast would have found them then."""
+    n = t.run[0].snapshot
+    q = new_queues(n, len(t.projects))
+    for i in range(n):
+        entry = t.lists[i]
+        q.kind[i] = entry.snapshot_kind
+        q.project[i] = entry.snapshot_project
+        q.left[i] = entry.snapshot_left
+        q.usage[i] = entry.snapshot_usage
+        q.cpus[i] = entry.snapshot_cpus
+        q.counted_flops[i] = entry.snapshot_flops
+    for p in range(len(t.projects)):
+        project = t.projects[p]
+        q.rank[p], q.unit[p], q.is_last[p] = project.snapshot_rank, project.snapshot_unit, project.is_last != 0
+    _forecast(t, q, saturated, np.empty(len(saturated)), np.empty(len(saturated)))
+    for k in range(len(saturated)):
+        if not t.kinds[k].present:
+            saturated[k] = np.inf
+
+
+@making_arrays
+def judge(t: Table, now: float) -> None:
+    """Finds the jobs that would miss their deadlines, by deadline, and the margins of those that just do not."""
+    run = t.run[0]
+    if run.judged_at == now and run.judged_version == run.version:
+        return
+    run.judged_at = now
+    run.judged_version = run.version
+    run.margins = 0
+    q = make_queues(t, now)
+    n = len(q.kind)
+    verdict = np.zeros(n, np.int64)
+    doubtful = 0
+    for k in range(len(t.kinds)):
+        t.kinds[k].missed = 0
+        wait = longest_wait_secs(t, q, k)
+        all_done_at = now + all_done_secs(t, k, now)
+        for i in range(n):
+            spare = q.deadline_secs[i] - MIN_MARGIN_SECS - now
+            if q.kind[i] != k or q.deadline_secs[i] - MIN_MARGIN_SECS >= all_done_at:
+                continue
+            # One that has more than a period to spare calls for no choice before the next one.
+            if q.left[i] + wait + run.period_secs <= spare:
+                continue
+            if q.left[i] > spare + CERTAIN_SECS:
+                verdict[i] = MISSED
+            else:
+                verdict[i] = IN_DOUBT
+                doubtful += 1
+    if doubtful:
+        _simulate_doubtful(t, q, verdict, doubtful, now)
+    for i in range(n):
+        if verdict[i] == MISSED:
+            _add_missed(t, q.row[i], q.kind[i])
+
+
+@making_arrays
+def _simulate_doubtful(t: Table, q: Queues, verdict: Ints, doubtful: int, now: float) -> None:
+    run = t.run[0]
+    watched = np.empty(doubtful, np.int64)
+    place = 0
+    for i in range(len(verdict)):
+        if verdict[i] == IN_DOUBT:
+            watched[place] = i
+            place += 1
+    watched = watched[np.argsort(q.deadline_secs[watched], kind="mergesort")]
+    ends = np.empty(len(verdict))
+    run.steps += slices.find_ends(
+        q, _instances(t), run.period_secs, now, MIN_MARGIN_SECS, run.contested != 0, watched, ends
+    )
+    for place in range(doubtful):
+        i = watched[place]
+        end = np.inf if np.isnan(ends[i]) else ends[i]
+        if end > q.deadline_secs[i] - MIN_MARGIN_SECS + LATE:
+            verdict[i] = MISSED
+        else:
+            t.lists[run.margins].margin_secs = q.deadline_secs[i] - MIN_MARGIN_SECS - end
+            t.lists[run.margins].margin_jobs = q.row[i]
+            run.margins += 1
+
+
+@compiled
+def _add_missed(t: Table, j: int, k: int) -> None:
+    """Puts a job in its place: by deadline, those that have run first, in order of arrival."""
+    job = t.jobs[j]
+    place = t.kinds[k].missed
+    while place > 0:
+        other = t.jobs[t.missed[k, place - 1]]
+        if other.deadline_secs < job.deadline_secs or (
+            other.deadline_secs == job.deadline_secs and other.started >= job.started
+        ):
+            break
+        t.missed[k, place] = t.missed[k, place - 1]
+        place -= 1
+    t.missed[k, place] = j
+    t.kinds[k].missed += 1
+
+
+@making_arrays
+def find_delays(t: Table, p: int, now: float) -> None:
+    """Per kind, how long new jobs of a project certainly wait: the missed jobs of all keep the instances busy, or (but
+    not by the letter) its own jobs that cannot wait for a new one."""
+    for k in range(len(t.kinds)):
+        t.kinds[k].delay_secs = 0.0
+    if may_miss_deadlines(t, now):
+        judge(t, now)
+        for k in range(len(t.kinds)):
+            loads = np.zeros(int(t.kinds[k].instances))
+            for i in range(t.kinds[k].missed):
+                j = t.missed[k, i]
+                secs = left_secs(t, j, now) / t.kinds[k].up_fraction
+                for _ in range(max(1, int(t.jobs[j].usage))):
+                    add_to_least(loads, secs)
+            t.kinds[k].delay_secs = loads[0] if len(loads) else 0.0
+    if not t.run[0].by_letter:
+        for k in range(len(t.kinds)):
+            t.kinds[k].delay_secs = max(t.kinds[k].delay_secs, _urgent_secs(t, p, k, now))
+
+
+@compiled
+def _urgent_secs(t: Table, p: int, k: int, now: float) -> float:
+    """How long all instances together take for the project's jobs that would be late if a new one ran first."""
+    run, project, up = t.run[0], t.projects[p], t.kinds[k].up_fraction
+    first = np.inf
+    for j in range(run.jobs):
+        if not t.jobs[j].done and t.jobs[j].kind == k:
+            first = min(first, t.jobs[j].deadline_secs)
+    if first > now + (project.job_secs + t.kinds[k].longest_secs) / up + SLACK_SECS:
+        return 0.0
+    work = 0.0
+    for i in range(run.begun):
+        work += _if_urgent(t, t.lists[i].begun, p, k, now)
+    for j in range(run.jobs):
+        if not t.jobs[j].started:
+            work += _if_urgent(t, j, p, k, now)
+    return work / t.kinds[k].instances / up
+
+
+@compiled
+def _if_urgent(t: Table, j: int, p: int, k: int, now: float) -> float:
+    job = t.jobs[j]
+    if job.done or job.project != p or job.kind != k:
+        return 0.0
+    secs = left_secs(t, j, now)
+    late = now + (t.projects[p].job_secs + secs) / t.kinds[k].up_fraction > job.deadline_secs
+    return secs * job.usage if late else 0.0

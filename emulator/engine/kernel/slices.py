@@ -1,0 +1,216 @@
+"""The simulation that finds late jobs: emulator.engine.policies.rr_slices in arrays."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from emulator.engine.kernel.compiled import compiled, making_arrays
+from emulator.engine.kernel.queues import Queues, comes_before, segments
+from emulator.engine.policies.rr_slices import LATE, LONGEST_STEP_PARTS, SHORT_STEPS
+from emulator.engine.policies.rr_turns import NONE_FREE
+from emulator.engine.table import Floats, Ints
+
+
+class Slices(NamedTuple):
+    """One simulation."""
+
+    q: Queues
+    start: Ints  # by segment: kind and project
+    items: Ints
+    size: Ints  # by segment: jobs that have not ended
+    least_usage: Floats  # by segment: of its jobs at the start
+    left: Floats
+    ranks: Floats
+    trial_ranks: Floats  # as jobs are given out
+    free: Floats
+    active: Ints  # the jobs of the next step
+
+
+@compiled
+def _fill_from_one(s: Slices, k: int, p: int, ranked: bool, period: float, count: int) -> int:
+    """Fills a kind for which one project has jobs; returns the number of active jobs."""
+    q = s.q
+    segment = k * len(q.rank) + p
+    free, cpus = s.free[k], s.free[0]
+    for c in range(s.size[segment]):
+        i = s.items[s.start[segment] + c]
+        if free <= NONE_FREE:
+            break
+        if k == 0 or q.usage[i] <= free + NONE_FREE:
+            free -= q.usage[i]
+            cpus -= q.cpus[i]
+            s.active[count] = i
+            count += 1
+            if ranked:
+                s.trial_ranks[p] += q.unit[p] * q.counted_flops[i] * period
+        elif s.least_usage[segment] > free + NONE_FREE:
+            break
+    s.free[k] = free
+    s.free[0] = cpus
+    return count
+
+
+@compiled
+def _fill_in_turns(s: Slices, k: int, period: float, cursor: Ints, count: int) -> int:
+    """Fills a kind for which several projects have jobs; returns the number of active jobs."""
+    q = s.q
+    projects = len(q.rank)
+    for p in range(projects):
+        cursor[p] = 0 if s.size[k * projects + p] else -1
+    while s.free[k] > NONE_FREE:
+        best = -1
+        for p in range(projects):
+            if cursor[p] >= 0 and (best < 0 or comes_before(p, best, s.trial_ranks, q.is_last)):
+                best = p
+        if best < 0:
+            break
+        segment = k * projects + best
+        i = s.items[s.start[segment] + cursor[best]]
+        place = cursor[best] + 1
+        if k == 0 or q.usage[i] <= s.free[k] + NONE_FREE:
+            s.free[k] -= q.usage[i]
+            if k:
+                s.free[0] -= q.cpus[i]
+            s.active[count] = i
+            count += 1
+            s.trial_ranks[best] += q.unit[best] * q.counted_flops[i] * period
+        elif s.least_usage[segment] > s.free[k] + NONE_FREE:
+            place = s.size[segment]  # none of them fits any more
+        cursor[best] = place if place < s.size[segment] else -1
+    return count
+
+
+@compiled
+def _fill(s: Slices, instances: Floats, ranked: bool, period: float, cursor: Ints) -> tuple[int, bool]:
+    """The jobs of the next step: how many, and whether another project's job may run before the next end."""
+    projects = len(s.q.rank)
+    kinds = len(instances)
+    for k in range(kinds):
+        s.free[k] = instances[k]
+    for p in range(projects):
+        s.trial_ranks[p] = s.ranks[p]
+    count = 0
+    takes_turns = False
+    for turn in range(kinds):
+        k = (turn + 1) % kinds
+        owners, only, total = 0, -1, 0
+        for p in range(projects):
+            size = s.size[k * projects + p]
+            if size:
+                owners += 1
+                only = p
+                total += size
+        if owners == 0:
+            continue
+        before = count
+        if ranked and owners > 1:
+            count = _fill_in_turns(s, k, period, cursor, count)
+            if count - before < total:
+                takes_turns = True
+        else:
+            count = _fill_from_one(s, k, only, ranked, period, count)
+    return count, takes_turns
+
+
+@compiled
+def _advance(s: Slices, count: int, step: float, ranked: bool, end_secs: float, ends: Floats) -> None:
+    """All active jobs run for one step."""
+    q = s.q
+    for a in range(count):
+        i = s.active[a]
+        p = q.project[i]
+        if ranked:
+            s.ranks[p] += q.unit[p] * q.counted_flops[i] * step
+        s.left[i] -= step
+        if s.left[i] <= LATE:
+            ends[i] = end_secs
+            segment = q.kind[i] * len(q.rank) + p
+            first = s.start[segment]
+            place = first
+            while s.items[place] != i:
+                place += 1
+            s.size[segment] -= 1
+            for other in range(place, first + s.size[segment]):
+                s.items[other] = s.items[other + 1]
+
+
+@compiled
+def _step(s: Slices, count: int, takes_turns: bool, period: float, short_steps: int, ends: Floats) -> tuple[float, int]:
+    """How long the next step lasts, and how many more may be made short."""
+    step = s.left[s.active[0]]
+    for a in range(1, count):
+        step = min(step, s.left[s.active[a]])
+    if not takes_turns:
+        return step, short_steps
+    if step > LONGEST_STEP_PARTS * period:
+        step /= LONGEST_STEP_PARTS
+        if short_steps:
+            least = step
+            for i in range(len(ends)):
+                if np.isnan(ends[i]):
+                    least = min(least, s.left[i])
+            return max(period, least), short_steps - 1
+    elif step > period:
+        step = period
+    return step, short_steps
+
+
+@making_arrays
+def find_ends(
+    q: Queues, instances: Floats, period: float, now: float, early: float, ranked: bool, watched: Ints, ends: Floats
+) -> int:
+    """When jobs end (NaN where it is not found out), until it is known for all watched ones, which are in order of
+    their deadlines, whether they are in time; returns the steps."""
+    start, items = segments(q, len(instances))
+    least_usage = np.full(len(start) - 1, np.inf)
+    for i in range(len(q.kind)):
+        segment = q.kind[i] * len(q.rank) + q.project[i]
+        least_usage[segment] = min(least_usage[segment], q.usage[i])
+        ends[i] = np.nan
+    n = len(q.kind)
+    s = Slices(
+        q,
+        start,
+        items,
+        start[1:] - start[:-1],
+        least_usage,
+        q.left.copy(),
+        q.rank.copy(),
+        q.rank.copy(),
+        instances.copy(),
+        np.empty(n, np.int64),
+    )
+    cursor = np.empty(len(q.rank), np.int64)
+    return _simulate(s, instances, period, now, early, ranked, watched, cursor, ends)
+
+
+@compiled
+def _simulate(
+    s: Slices,
+    instances: Floats,
+    period: float,
+    now: float,
+    early: float,
+    ranked: bool,
+    watched: Ints,
+    cursor: Ints,
+    ends: Floats,
+) -> int:
+    q = s.q
+    pending = len(watched)
+    at = 0.0
+    short_steps = SHORT_STEPS
+    steps = 0
+    while pending and at < q.deadline_secs[watched[pending - 1]] - early - now:
+        count, takes_turns = _fill(s, instances, ranked, period, cursor)
+        if not count:
+            break
+        step, short_steps = _step(s, count, takes_turns, period, short_steps, ends)
+        at += step
+        _advance(s, count, step, ranked, now + at, ends)
+        steps += 1
+        while pending and not np.isnan(ends[watched[pending - 1]]):
+            pending -= 1
+    return steps

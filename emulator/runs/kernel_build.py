@@ -1,0 +1,46 @@
+"""Compiles the kernel: `python -m emulator.runs.kernel_build`. It takes about a minute of processor time, once."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+from typing import Final
+
+from emulator.engine.kernel.built import BUILDS, FOLDER, is_built, mark
+
+NICENESS: Final = 10
+
+
+def main() -> None:
+    folder = Path(os.environ[FOLDER])
+    folder.mkdir(parents=True, exist_ok=True)
+    made = mark(folder)
+    with (folder / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return  # another process makes it
+        if made is None or is_built():
+            return
+        os.nice(NICENESS)
+        os.environ[BUILDS] = "1"
+        _compile()
+        for old in folder.glob("kernel-*"):
+            old.unlink()
+        made.touch()
+
+
+def _compile() -> None:
+    """Makes a short run: that compiles all, as what it does is decided while it runs."""
+    from emulator.engine.policies.rec import Rec
+    from emulator.engine.run import run
+    from emulator.engine.scenario import CPU, App, Host, Normal, Preferences, Processor, Project, Scenario, Version
+
+    size = Normal(3.6e12)
+    app = App("app", (Version(1e9, 1.0),), size, size, 86_400.0)
+    run(Scenario(Host((Processor(CPU, 1, 1e9),)), (Project("project", 1.0, (app,)),), Preferences()), Rec(), 0.1)
+
+
+if __name__ == "__main__":
+    main()

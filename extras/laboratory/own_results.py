@@ -1,0 +1,128 @@
+"""The goals, measured on an app's own last results, from what is stored; with the figures of the laboratory."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Final
+
+from django.utils.translation import gettext
+
+from credit.engine.rules import credit_of
+from credit.models import App, AppVersion, Result, ValidateState, Workunit
+from extras.laboratory import texts
+from extras.laboratory.trials.figures import device_neutrality, drift, host_spread, wingman_variance
+from extras.laboratory.trials.goals import Goal
+from extras.laboratory.trials.population import Cheat
+from extras.laboratory.trials.trial import Outcome
+
+NUMBERS: Final = (1000, 5000, 20_000)
+"""Of workunits that one may look at."""
+LEAST_RESULTS: Final = 100
+LEAST_HOST_RESULTS: Final = 20
+LEAST_FOR_DRIFT: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRow:
+    """A version's results: how many, of how many computers, and their mean grant over the credit of the estimate."""
+
+    name: str
+    nresults: int
+    nhosts: int
+    mean: float
+    is_compared: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    nworkunits: int
+    goals: Sequence[Goal]
+    versions: Sequence[VersionRow]
+
+
+def measure_app(app: App, nworkunits: int) -> Measured:
+    """Of the app's last workunits that have a canonical result. Two statements, and one for the versions' names."""
+    outcomes = _outcomes(app, nworkunits)
+    return Measured(len({each.number for each in outcomes}), _goals(outcomes), _versions(app, outcomes))
+
+
+def _outcomes(app: App, nworkunits: int) -> list[Outcome]:
+    """Grants and claims are relative to the estimate, as those of simulated jobs."""
+    last = Workunit.objects.filter(app=app, canonical_result__isnull=False).order_by("-id").values("pk")[:nworkunits]
+    rows = Result.objects.filter(
+        workunit__in=last, validate_state=ValidateState.VALID, granted_credit__isnull=False
+    ).order_by("workunit_id", "pk")
+    columns = rows.values_list(
+        "workunit_id",
+        "host_id",
+        "app_version_id",
+        "granted_credit",
+        "claimed_credit",
+        "is_approximate",
+        "workunit__fpops_est",
+    )
+    numbers: dict[int, int] = {}
+    nth: Counter[int | None] = Counter()
+    outcomes = []
+    for workunit, host, version, granted, claimed, is_approximate, fpops_est in columns:
+        nth[host] += 1
+        worth = credit_of(fpops_est)
+        outcomes.append(
+            Outcome(
+                numbers.setdefault(workunit, len(numbers)),
+                host or 0,
+                nth[host],
+                version,
+                (granted or 0.0) / worth,
+                (claimed or 0.0) / worth,
+                bool(is_approximate) or claimed is None,
+                Cheat.NONE,
+                1.0,
+                False,
+            )
+        )
+    return outcomes
+
+
+def _goals(outcomes: Sequence[Outcome]) -> list[Goal]:
+    """Those that enough results tell of."""
+    on_hosts = [each for each in outcomes if each.host]  # not of computers that are gone
+    found: list[tuple[str, float, float | None]] = []
+    if sum(number >= LEAST_RESULTS for number in _count(outcomes, "kind_index").values()) > 1:
+        found.append(
+            ("device neutrality: versions' mean grants apart", device_neutrality(outcomes, LEAST_RESULTS), 0.03)
+        )
+    if sum(number >= LEAST_HOST_RESULTS for number in _count(outcomes, "host").values()) > 1:
+        spread = host_spread(on_hosts, LEAST_HOST_RESULTS)
+        found.append(("equal jobs on different hosts: mean deviation", spread, 0.05))
+    if len({each.number for each in outcomes}) >= LEAST_FOR_DRIFT:
+        found.append(("drift of the mean grant per 1,000 jobs", drift(outcomes), 0.02))
+    if len(outcomes) > len({each.number for each in outcomes}):
+        found.append(("replicas' claims for one job apart", wingman_variance(outcomes), None))
+    return [Goal(texts.goal(name), value, value, bound) for name, value, bound in found]
+
+
+def _count(outcomes: Sequence[Outcome], name: str) -> Counter[int]:
+    return Counter(getattr(each, name) for each in outcomes if getattr(each, name))
+
+
+def _versions(app: App, outcomes: Sequence[Outcome]) -> list[VersionRow]:
+    of_version: dict[int | None, list[Outcome]] = defaultdict(list)
+    for each in outcomes:
+        of_version[each.kind_index].append(each)
+    names = {
+        version.pk: str(version) for version in AppVersion.objects.filter(app=app).select_related("app", "platform")
+    }
+    return [
+        VersionRow(
+            names.get(version or 0, gettext("volunteers’ own programs")),
+            len(rows),
+            len({each.host for each in rows}),
+            fmean(each.granted for each in rows),
+            version is not None and len(rows) >= LEAST_RESULTS,
+        )
+        for version, rows in sorted(of_version.items(), key=lambda pair: -len(pair[1]))
+    ]

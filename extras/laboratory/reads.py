@@ -1,0 +1,100 @@
+"""What the page of an experiment shows: where it stands, the figures side by side, and the numbers of its charts."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from extras.laboratory import texts
+from extras.laboratory.charts import FACTOR, goal_charts
+from extras.laboratory.models import CreditExperiment
+from extras.laboratory.request import KIND, share_url
+from extras.laboratory.trials.experiment import Experiment
+from extras.laboratory.trials.parameters import PARAMETERS
+from portal.languages.sentences import sentence
+from portal.requested_work import queue
+from portal.templatetags.display import localised, significant
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A figure of a variant, in words: the mean of the populations, the worst of them, and the verdict on it."""
+
+    mean: str
+    worst: str
+    is_met: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A goal: its name, its bound, and the figure of each variant (None: not measured)."""
+
+    name: str
+    bound: str
+    cells: Sequence[Cell | None]
+
+
+def page_of(kept: CreditExperiment, now: dt.datetime) -> dict[str, Any]:
+    """The results, or where the experiment stands."""
+    standing = None
+    if kept.finished_at is None:
+        standing = queue.standings(KIND, [kept.pk], now).get(kept.pk)
+        if standing is None:
+            kept.refresh_from_db()  # it may have been finished meanwhile
+    experiment = Experiment.from_json(kept.settings)
+    results: list[Mapping[str, Any]] = kept.results or []
+    names = dict.fromkeys(goal["name"] for found in results for goal in found["goals"])
+    return {
+        "experiment": kept,
+        "failure": sentence(kept.failure),
+        "said": experiment,
+        "unusual": [
+            (texts.label(PARAMETERS[name]), significant(value)) for name, value in sorted(experiment.parameters.items())
+        ],
+        "standing": standing,
+        "is_unfinished": standing is not None,
+        "is_given_up": kept.finished_at is None and standing is None,
+        "variants": [texts.variant(found["label"]) for found in results],
+        "rows": [_row(name, results) for name in names],
+        "charts": goal_charts(results),
+        "share_url": share_url(kept),
+    }
+
+
+def _goals(name: str, results: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
+    return [next((goal for goal in found["goals"] if goal["name"] == name), None) for found in results]
+
+
+def _row(name: str, results: Sequence[Mapping[str, Any]]) -> Row:
+    goals = _goals(name, results)
+    bounds = {goal["bound"] for goal in goals if goal is not None and goal["bound"] is not None}
+    return Row(
+        texts.goal(name),
+        _in_words(name, bounds.pop()) if bounds else "",
+        [
+            None
+            if goal is None
+            else Cell(_in_words(name, goal["measured"]), _in_words(name, goal["worst"]), goal["is_met"])
+            for goal in goals
+        ],
+    )
+
+
+def _in_words(name: str, value: float) -> str:
+    if name.startswith(FACTOR):
+        return significant(value)
+    return localised(f"{100 * value:.2f}\u202f%").replace("-", "−")
+
+
+def download(kept: CreditExperiment) -> dict[str, Any]:
+    """The experiment as JSON: its settings can be given to `Experiment.from_json`."""
+    return {
+        "title": kept.title,
+        "asked_at": kept.asked_at.isoformat(),
+        "finished_at": kept.finished_at and kept.finished_at.isoformat(),
+        "settings": kept.settings,
+        "results": kept.results,
+        "failure": str(kept.failure or ""),
+    }

@@ -1,0 +1,293 @@
+"""An experiment: rules side by side, on a population that one describes or on those of the document's goals. Pure.
+
+``manage.py credit_report`` and the pages of the laboratory both call `measure`. From Python::
+
+    from extras.laboratory.trials.experiment import Experiment, Variant, measure
+
+    sets = (Variant("published", host_scale_check=True), Variant("deployed"))
+    for found in measure(Experiment(sets, {"cheat_pick": 0.05, "hidden_ratio": 10})):
+        for goal in found.goals:
+            print(found.label, goal.name, goal.measured, goal.worst, goal.bound)
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from statistics import fmean
+from typing import Any, Final
+
+from credit.engine.rules import Rules, RuleSet
+from extras.laboratory.trials.figures import (
+    credit_per_flop,
+    device_neutrality,
+    drift,
+    gpu_neutrality,
+    host_spread,
+    project_neutrality,
+    wingman_variance,
+)
+from extras.laboratory.trials.goals import CPU_TIME, GPU_TIME, SINGLE, WAYS, Goal, elsewhere, goal_steps
+from extras.laboratory.trials.parameters import CHEATS, PARAMETERS
+from extras.laboratory.trials.population import KINDS, Cheat, Hardware, cheating
+from extras.laboratory.trials.trial import Outcome, Setup, Trial
+
+MAX_VARIANTS: Final = 8
+MAX_SEEDS: Final = 100
+MIN_JOBS: Final = 1000
+MAX_JOBS: Final = 200_000
+USUAL_JOBS: Final = 24_000
+SETTLING_DAYS: Final = 25
+"""New computers are granted less for this long where ``host_scale_check`` is on (docs/explanation/credit.md)."""
+CHUNK_JOBS: Final = 1000
+"""This many jobs are done between two reports of progress."""
+LEAST_RESULTS: Final = 100
+"""Of a version, to be compared with others."""
+LEAST_HOST_RESULTS: Final = 20
+MAX_CHEATS: Final = 0.9
+"""Of all computers: there have to be honest ones to compare with."""
+
+
+class ExperimentError(ValueError):
+    """An experiment that cannot be; names the field and its limit."""
+
+    def __init__(self, name: str, message: str) -> None:
+        super().__init__(f"{name}: {message}")
+        self.name = name
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """Rules that are compared with others: a rule set with its limits, and how often a job is computed (``WAYS``)."""
+
+    rule_set: str = RuleSet.PUBLISHED
+    host_scale_check: bool = False
+    replication: str = SINGLE
+    limits: Mapping[str, float | None] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        parts = [str(self.rule_set), self.replication, "host_scale_check" if self.host_scale_check else ""]
+        parts += [f"{name} {value:g}" for name, value in self.limits.items() if value is not None]
+        return ", ".join(part for part in parts if part)
+
+    @property
+    def rules(self) -> Rules:
+        """Raises RulesError for a limit out of range."""
+        return Rules.of(self.rule_set).with_limits(**self.limits)
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """Variants, each on the same populations. Raises ExperimentError, or RulesError for a limit.
+
+    ``parameters``: those of ``PARAMETERS`` that are not as usual. ``jobs`` of each population; its first third is left
+    out, as then the statistics are not known yet. ``is_document``: the populations and goals of the credit document
+    instead; ``parameters``, ``jobs`` and the variants' replication and check do nothing then.
+    """
+
+    variants: Sequence[Variant]
+    parameters: Mapping[str, float] = field(default_factory=dict)
+    jobs: int = USUAL_JOBS
+    nseeds: int = 2
+    is_document: bool = False
+
+    def __post_init__(self) -> None:
+        _within("variants", len(self.variants), 1, MAX_VARIANTS)
+        _within("nseeds", self.nseeds, 1, MAX_SEEDS)
+        _within("jobs", self.jobs, MIN_JOBS, MAX_JOBS)
+        for name, value in self.parameters.items():
+            if name not in PARAMETERS:
+                raise ExperimentError(name, "there is no such parameter")
+            _within(name, value, PARAMETERS[name].low, PARAMETERS[name].high)
+        ncheats, hosts = len(self.first_cheats), round(self.value("hosts"))
+        if ncheats > MAX_CHEATS * hosts:
+            most = math.floor(MAX_CHEATS * hosts)
+            raise ExperimentError("cheats", f"{ncheats} of {hosts} computers would cheat, and there may be {most}")
+        for variant in self.variants:
+            if variant.rule_set not in list(RuleSet):
+                raise ExperimentError("rule_set", f"must be one of {', '.join(RuleSet)}")
+            if variant.replication not in WAYS:
+                raise ExperimentError("replication", f"must be one of {', '.join(WAYS)}")
+            _ = variant.rules
+
+    def value(self, name: str) -> float:
+        return self.parameters.get(name, PARAMETERS[name].usual)
+
+    @property
+    def first_cheats(self) -> tuple[Cheat, ...]:
+        """How the computers cheat that do."""
+        parts = {cheat: part for cheat in CHEATS if (part := self.value(f"cheat_{cheat}"))}
+        return tuple(cheating(parts, round(self.value("hosts"))))
+
+    @property
+    def total_jobs(self) -> int:
+        """Simulated jobs of all variants and seeds, here and at the other project."""
+        return 2 * self.jobs * self.nseeds * len(self.variants)
+
+    @property
+    def days(self) -> float:
+        """How long the population works on its jobs; the first third is left out."""
+        return self.jobs / (self.value("hosts") * self.value("jobs_per_host_day"))
+
+    @property
+    def is_short(self) -> bool:
+        """Whether computers are still new after the part that is left out, so that the check takes credit from them."""
+        has_check = any(variant.host_scale_check for variant in self.variants)
+        return has_check and not self.is_document and self.days / 3 < SETTLING_DAYS
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "variants": [{**asdict(variant), "rule_set": str(variant.rule_set)} for variant in self.variants],
+            "parameters": dict(self.parameters),
+            "jobs": self.jobs,
+            "nseeds": self.nseeds,
+            "is_document": self.is_document,
+        }
+
+    @classmethod
+    def from_json(cls, said: Mapping[str, Any]) -> Experiment:
+        """From what `as_json` gave."""
+        return cls(**{**said, "variants": tuple(Variant(**variant) for variant in said["variants"])})
+
+
+def _within(name: str, value: float, low: float, high: float) -> None:
+    if not (math.isfinite(value) and low <= value <= high):
+        raise ExperimentError(name, f"must be from {low:g} to {high:g}, not {value:g}")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was measured of a variant."""
+
+    label: str
+    goals: Sequence[Goal]
+
+    def as_json(self) -> dict[str, Any]:
+        return {"label": self.label, "goals": [goal_json(goal) for goal in self.goals]}
+
+
+def goal_json(goal: Goal) -> dict[str, Any]:
+    """The goal with its verdict, as `credit_report --json` has it."""
+    return {**asdict(goal), "is_met": goal.is_met}
+
+
+def measure(experiment: Experiment, report: Callable[[float], None] = lambda _: None) -> list[Found]:
+    """Measure each variant on each population; ``report`` is told how far it is, from 0 to 1."""
+    found = []
+    number = len(experiment.variants)
+    for place, variant in enumerate(experiment.variants):
+
+        def done(part: float, place: int = place) -> None:
+            report((place + part) / number)
+
+        measured = _document if experiment.is_document else _described
+        found.append(Found(variant.label, measured(experiment, variant, done)))
+    return found
+
+
+def _document(experiment: Experiment, variant: Variant, report: Callable[[float], None]) -> list[Goal]:
+    steps = goal_steps(variant.rules, range(1, experiment.nseeds + 1))
+    goals: list[Goal] = []
+    for place, step in enumerate(steps):
+        goals += step()
+        report((place + 1) / len(steps))
+    return goals
+
+
+def setup_of(experiment: Experiment, variant: Variant, seed: int) -> Setup:
+    """The trial of a variant on one population."""
+    value = experiment.value
+    ratio = value("hidden_ratio")
+    return replace(
+        WAYS[variant.replication],
+        seed=seed,
+        hosts=round(value("hosts")),
+        kinds=[replace(kind, efficiency=value(f"efficiency_{place}")) for place, kind in enumerate(KINDS)],
+        rules=variant.rules,
+        host_scale_check=variant.host_scale_check,
+        anonymous_part=value("anonymous_part"),
+        first_cheats=experiment.first_cheats,
+        # Their mean is what the estimate says.
+        works=(2 / (1 + ratio), 2 * ratio / (1 + ratio)) if ratio > 1 else (1.0,),
+        failing_part=value("failing_part"),
+        jobs_per_host_day=value("jobs_per_host_day"),
+        size_spread=value("size_spread"),
+        hardware=Hardware(
+            log_p_fpops=math.log(value("cpu_gflops") * 1e9),
+            speed_spread=value("speed_spread"),
+            efficiency_spread=value("efficiency_spread"),
+            gpu_part=value("gpu_part"),
+            wrong_benchmarks=(value("wrong_benchmark_part"), value("wrong_benchmark_factor")),
+        ),
+    )
+
+
+def _described(experiment: Experiment, variant: Variant, report: Callable[[float], None]) -> list[Goal]:
+    values: dict[str, list[float]] = {}
+    bounds: dict[str, float | None] = {}
+    nruns = 2 * experiment.nseeds
+    for seed in range(1, experiment.nseeds + 1):
+        setup = setup_of(experiment, variant, seed)
+        runs = []
+        for place, each in enumerate((setup, elsewhere(setup, experiment.value("other_efficiency")))):
+
+            def done(part: float, before: int = 2 * (seed - 1) + place) -> None:
+                report((before + part) / nruns)
+
+            runs.append(_run(each, experiment.jobs, done))
+        for name, value, bound in _figures(setup, *runs):
+            values.setdefault(name, []).append(value)
+            bounds[name] = bound
+    return [Goal(name, fmean(found), max(found), bounds[name]) for name, found in values.items()]
+
+
+def _run(setup: Setup, jobs: int, report: Callable[[float], None]) -> list[Outcome]:
+    """The outcomes after the first third of the jobs."""
+    trial = Trial(setup)
+    for done in range(0, jobs, CHUNK_JOBS):
+        trial.run(min(CHUNK_JOBS, jobs - done))
+        report(min(1.0, (done + CHUNK_JOBS) / jobs))
+    return [outcome for outcome in trial.outcomes if outcome.number > jobs / 3]
+
+
+def _figures(
+    setup: Setup, outcomes: Sequence[Outcome], outcomes_elsewhere: Sequence[Outcome]
+) -> Iterator[tuple[str, float, float | None]]:
+    """Each goal's name, value and bound; those that too few results tell of are left out."""
+    honest = [each for each in outcomes if each.cheat is Cheat.NONE]
+    versions = Counter(each.kind_index for each in honest if each.kind_index is not None)
+    if sum(number >= LEAST_RESULTS for number in versions.values()) > 1:
+        yield "device neutrality: versions' mean grants apart", device_neutrality(honest, LEAST_RESULTS), 0.03
+    hosts = Counter(each.host for each in honest)
+    if sum(number >= LEAST_HOST_RESULTS for number in hosts.values()) > 1:
+        yield "equal jobs on different hosts: mean deviation", host_spread(honest, LEAST_HOST_RESULTS), 0.05
+    if len({each.number for each in honest}) > 1:
+        yield "drift of the mean grant per 1,000 jobs", drift(honest), 0.02
+    apart = project_neutrality(setup.kinds, outcomes, elsewhere(setup, 1).kinds, outcomes_elsewhere)
+    if apart is not None:
+        yield CPU_TIME, apart, None
+    off = gpu_neutrality(setup.kinds, outcomes)
+    if off is not None:
+        yield GPU_TIME, off, None
+    if setup.nreplicas > 1:
+        yield "replicas' claims for one job apart", wingman_variance(outcomes), None
+    for cheat in dict.fromkeys(setup.first_cheats):
+        yield from _cheat_figures(setup, cheat, outcomes)
+
+
+def _cheat_figures(
+    setup: Setup, cheat: Cheat, outcomes: Sequence[Outcome]
+) -> Iterator[tuple[str, float, float | None]]:
+    cheats = [each for each in outcomes if each.cheat is cheat]
+    honest = credit_per_flop(outcomes) if any(each.cheat is Cheat.NONE for each in outcomes) else 0.0
+    if not cheats or not honest:
+        return
+    # No bound: those of the document are for one cheat among many computers that are equally efficient.
+    yield f"gain of those who {CHEATS[cheat][0]}, per FLOP", credit_per_flop(outcomes, cheat) / honest - 1, None
+    absurd = [each.granted / each.default for each in cheats if each.is_absurd]
+    if cheat is Cheat.ONE_TIME and absurd:
+        yield "one-time cheat: greatest grant over the default", max(absurd), 1.0 if setup.nreplicas == 1 else None

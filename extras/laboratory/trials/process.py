@@ -1,0 +1,57 @@
+"""A separate process that measures an experiment, with limits on its memory and processor time. No Django.
+
+Standard input: JSON, ``{"experiment": …, "secs_max": …, "bytes_max": …}``. Standard output: lines
+``progress <fraction>``, then one line, ``found <JSON>`` or ``fault <message as JSON>``.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+from typing import Final
+
+from portal.languages.messages import Message
+
+PROGRESS_SECS: Final = 0.5
+
+
+def main() -> None:
+    order = json.load(sys.stdin)
+    limit = order["bytes_max"]
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    # The kernel ends the process some seconds after the soft limit, whatever it does.
+    resource.setrlimit(resource.RLIMIT_CPU, (order["secs_max"], order["secs_max"] + 5))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    try:
+        found = _found(order["experiment"])
+    except MemoryError:
+        fault = Message("experiment_memory_limit", mib=round(limit / 2**20))
+        _say(f"fault {json.dumps(fault.to_json())}")
+    else:
+        _say(f"found {json.dumps(found)}")
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def _found(said: dict[str, object]) -> list[dict[str, object]]:
+    from extras.laboratory.trials.experiment import Experiment, measure
+
+    reported_at = 0.0
+
+    def report(part: float) -> None:
+        nonlocal reported_at
+        now = time.monotonic()
+        if now - reported_at >= PROGRESS_SECS:
+            _say(f"progress {part:.4f}")
+            reported_at = now
+
+    return [found.as_json() for found in measure(Experiment.from_json(said), report)]
+
+
+if __name__ == "__main__":
+    main()

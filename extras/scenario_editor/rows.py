@@ -1,0 +1,374 @@
+"""The rows of the editor as forms, and back into a scenario's JSON.
+
+A field that was not touched keeps the JSON's own value, so that looking at a scenario changes no digit of it.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from emulator.engine.scenario import CPU, DAY_SECS, App, Normal, Scenario, Version
+from emulator.engine.scenario.projects import MAX_DOWNTIMES
+from emulator.pages.forms import PlainForm
+from extras.scenario_editor import hour_fields
+from extras.scenario_editor.fields import (
+    EVENTS,
+    GIGA,
+    HOST,
+    HOUR_SECS,
+    MIB,
+    PREFERENCES,
+    PROCESSOR,
+    PROJECT,
+    USES,
+    Shown,
+    as_text,
+    choice,
+    kinds_of,
+    name,
+    number,
+    whole,
+)
+
+MAX_DOWNTIME_CHARS: Final = 20_000
+
+
+class Row(PlainForm):
+    """A row: ``base`` is its JSON, ``typed`` what was typed, None if nothing was yet."""
+
+    shown: Sequence[Shown] = ()
+
+    def __init__(
+        self,
+        base: Mapping[str, Any],
+        typed: Mapping[str, str] | None,
+        prefix: str,
+        choices: Mapping[str, Sequence[tuple[str, Any]]] | None = None,
+    ) -> None:
+        self.base = base
+        self.was = self.texts(base)
+        self.typed = {**self.was, **(typed or {})}  # an older release's draft lacks the fields that came since
+        super().__init__({f"{prefix}-{key}": text for key, text in self.typed.items() if text}, prefix=prefix)
+        for shown in self.shown:
+            self.fields[shown.name] = shown.field()
+        self.add_fields()
+        for key, field in self.fields.items():
+            if isinstance(field, forms.ChoiceField) and not field.choices:
+                field.choices = list((choices or {}).get(key, ()))
+            if isinstance(field, forms.FloatField):
+                field.widget.attrs["step"] = "any"
+
+    def add_fields(self) -> None:
+        """Fields that are not simply a value of the JSON."""
+
+    def texts(self, base: Mapping[str, Any]) -> dict[str, str]:
+        """What the fields show of the JSON."""
+        found = {}
+        for shown in self.shown:
+            text = shown.text_of(base)
+            value = shown.value_of(base)
+            is_check = isinstance(shown.field(), forms.BooleanField)
+            found[shown.name] = str(value) if isinstance(value, bool) and not is_check else text
+        return found
+
+    def is_touched(self, *names: str) -> bool:
+        """Whether one of these fields differs from the JSON."""
+        return any(self.typed.get(key, "") != self.was.get(key, "") for key in names)
+
+    def merged(self) -> dict[str, Any]:
+        """The JSON with what was typed; the row must be valid."""
+        data: dict[str, Any] = copy.deepcopy(dict(self.base))
+        for shown in self.shown:
+            if self.is_touched(shown.name):
+                shown.put(data, self.cleaned_data[shown.name])
+        return data
+
+
+class ProcessorRow(Row):
+    shown = PROCESSOR
+
+
+class HoursRow(Row):
+    """Preferences, or a change of them; a row of anything else has no hours."""
+
+    @property
+    def parts(self) -> Sequence[hour_fields.HourFields]:
+        """The hours that it has."""
+        return hour_fields.PREFERENCES if "compute_hours" in self.base else ()
+
+    @property
+    def _is_change(self) -> bool:
+        return "event" in self.base
+
+    def add_fields(self) -> None:
+        hour_fields.add_fields(self, self.parts, is_change=self._is_change)
+
+    def texts(self, base: Mapping[str, Any]) -> dict[str, str]:
+        return {**super().texts(base), **hour_fields.texts(base, self.parts)}
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        hour_fields.clean(self, self.parts, is_change=self._is_change)
+        return cleaned
+
+    def merged(self) -> dict[str, Any]:
+        data = super().merged()
+        hour_fields.put(data, self, self.parts, {key for key in self.fields if self.is_touched(key)})
+        return data
+
+    def main(self) -> list[forms.BoundField]:
+        """All fields but the hours."""
+        of_hours = {bound.name for bound in self.hours()}
+        return [bound for bound in self if bound.name not in of_hours]
+
+    def hours(self) -> list[forms.BoundField]:
+        return [self[key] for part in self.parts for key in part.names]
+
+    def are_hours_open(self) -> bool:
+        """Whether they say something, or are wrong."""
+        return any(bound.errors or self.typed.get(bound.name) for bound in self.hours())
+
+
+class PreferencesRow(HoursRow):
+    shown = PREFERENCES
+
+
+class HostRow(HoursRow):
+    """The computer: its memory, when it is there, and what its owner does with it."""
+
+    shown = (*HOST, *(shown for _title, use in USES.values() for shown in use))
+    first_fields = ("name", "ram_gib")
+    parts = hour_fields.USES
+
+    def first(self) -> list[forms.BoundField]:
+        return [self[key] for key in self.first_fields]
+
+    def availability(self) -> list[forms.BoundField]:
+        return [self[shown.name] for shown in HOST if shown.name not in self.first_fields]
+
+    def is_availability_open(self) -> bool:
+        return any(bound.errors for bound in self.availability())
+
+    def uses(self) -> list[tuple[Any, list[forms.BoundField]]]:
+        """What the owner does: its title, and its fields."""
+        found = []
+        for part in self.parts:
+            title, shown = USES[part.name]
+            found.append((title, [self[key] for key in (*(each.name for each in shown), *part.names)]))
+        return found
+
+    def are_uses_open(self) -> bool:
+        """Whether the owner ever does something, or it is wrong."""
+        return any(bound.errors for _title, bounds in self.uses() for bound in bounds) or any(
+            self.typed.get(f"{part.name}_percent") not in ("", "0") for part in self.parts
+        )
+
+
+class StartRow(Row):
+    """When the run begins, which hours count from. Its JSON is what of a scenario has no rows."""
+
+    shown = (
+        Shown(
+            "week_hours",
+            ("week_secs",),
+            number(Scenario, "week_secs", gettext_lazy("Local time at the start (hours since Sunday 0:00)"), HOUR_SECS),
+            HOUR_SECS,
+        ),
+    )
+
+
+class ProjectRow(Row):
+    """A project, with its downtimes as text: one a line, start, length and repetition."""
+
+    shown = PROJECT
+
+    def add_fields(self) -> None:
+        self.fields["downtimes"] = forms.CharField(
+            label=gettext_lazy("Planned downtimes"),
+            required=False,
+            max_length=MAX_DOWNTIME_CHARS,
+            widget=forms.Textarea(attrs={"rows": 2}),
+            help_text=gettext_lazy(
+                "One a line: start (day), length (hours) and, if it repeats, after how many days. “2 12 7” is every "
+                "week from day 2 on, for 12 hours."
+            ),
+        )
+
+    def texts(self, base: Mapping[str, Any]) -> dict[str, str]:
+        lines = []
+        for row in base["downtimes"]:
+            parts = [as_text(row["from_secs"], DAY_SECS), as_text(row["length_secs"], HOUR_SECS)]
+            if row["every_secs"]:
+                parts.append(as_text(row["every_secs"], DAY_SECS))
+            lines.append(" ".join(parts))
+        return {**super().texts(base), "downtimes": "\n".join(lines)}
+
+    def clean_downtimes(self) -> list[dict[str, float]]:
+        lines = [line.split() for line in self.cleaned_data["downtimes"].splitlines() if line.strip()]
+        if len(lines) > MAX_DOWNTIMES:
+            raise ValidationError(_("At most %(limit)s downtimes.") % {"limit": MAX_DOWNTIMES})
+        found = []
+        for place, words in enumerate(lines, 1):
+            try:
+                numbers = [float(word) for word in words]
+            except ValueError:
+                numbers = []
+            if not 2 <= len(numbers) <= 3:
+                raise ValidationError(_("Line %(line)s: enter two or three numbers.") % {"line": place})
+            start, length, every = (*numbers, 0.0)[:3]
+            if not (0 <= start <= 1e6 and 0 <= length <= 1e6 and (not every or length / 24 < every <= 1e6)):
+                raise ValidationError(
+                    _("Line %(line)s: enter numbers from 0 to 1000000; a repetition must be longer than the downtime.")
+                    % {"line": place}
+                )
+            found.append(
+                {"from_secs": start * DAY_SECS, "length_secs": length * HOUR_SECS, "every_secs": every * DAY_SECS}
+            )
+        return found
+
+    def merged(self) -> dict[str, Any]:
+        data = super().merged()
+        if self.is_touched("downtimes"):
+            data["downtimes"] = self.cleaned_data["downtimes"]
+        return data
+
+
+_FLOP_FIELDS: Final = {"size": ("hours", "spread_percent"), "estimate": ("estimate_hours", "estimate_spread_percent")}
+
+
+class AppRow(Row):
+    """An application: its first version's device and speed, and its jobs by their run time there."""
+
+    shown = (
+        Shown("name", ("name",), name(gettext_lazy("App"))),
+        Shown(
+            "deadline_days",
+            ("latency_bound_secs",),
+            number(App, "latency_bound_secs", gettext_lazy("Deadline (days)"), DAY_SECS),
+            DAY_SECS,
+        ),
+        Shown(
+            "error_percent", ("error_rate",), number(App, "error_rate", gettext_lazy("Tasks that fail (%)"), 0.01), 0.01
+        ),
+        Shown("weight", ("weight",), number(App, "weight", gettext_lazy("Weight among the project’s apps"))),
+        Shown(
+            "max_concurrent",
+            ("max_concurrent",),
+            whole(App, "max_concurrent", gettext_lazy("Tasks at once (0: no limit)")),
+        ),
+        Shown(
+            "memory_mib",
+            ("working_set_bytes",),
+            number(App, "working_set_bytes", gettext_lazy("Memory of a running task (MiB; 0: not counted)"), MIB),
+            MIB,
+        ),
+    )
+    main_fields = ("name", "kind", "hours", "spread_percent", "deadline_days", "error_percent")
+    version_fields = ("kind", "gflops", "cpus", "gpus")
+
+    def add_fields(self) -> None:
+        self.fields["kind"] = choice(gettext_lazy("Runs on"))()
+        self.fields["gflops"] = number(Version, "flops", gettext_lazy("Speed of a task (GFLOPS)"), GIGA)()
+        self.fields["cpus"] = number(Version, "cpus", gettext_lazy("CPUs per task"))()
+        self.fields["gpus"] = number(Version, "gpus", gettext_lazy("GPUs per task"))()
+        hours = forms.FloatField(label=gettext_lazy("Task (hours)"), min_value=1e-6, max_value=1e7)
+        percent = forms.FloatField(label=gettext_lazy("Spread (%)"), min_value=0, max_value=1000)
+        self.fields["hours"], self.fields["spread_percent"] = hours, percent
+        self.fields["estimate_hours"] = forms.FloatField(
+            label=gettext_lazy("Estimated task (hours)"),
+            min_value=1e-6,
+            max_value=1e7,
+            required=False,
+            help_text=gettext_lazy("Empty: as long as the task is on average."),
+        )
+        self.fields["estimate_spread_percent"] = forms.FloatField(
+            label=gettext_lazy("Spread of the estimate (%)"), min_value=0, max_value=1000
+        )
+
+    def texts(self, base: Mapping[str, Any]) -> dict[str, str]:
+        none: dict[str, Any] = {"flops": GIGA, "cpus": 1.0, "gpu": "", "gpus": 0.0}
+        version = base["versions"][0] if base["versions"] else none
+        found = {
+            **super().texts(base),
+            "kind": version["gpu"] or CPU,
+            "gflops": as_text(version["flops"], GIGA),
+            "cpus": as_text(version["cpus"]),
+            "gpus": as_text(version["gpus"]),
+        }
+        for key, (hours, spread) in _FLOP_FIELDS.items():
+            normal = base[key]
+            is_same = key == "estimate" and normal["mean"] == base["size"]["mean"]
+            found[hours] = "" if is_same else as_text(normal["mean"] / version["flops"], HOUR_SECS)
+            found[spread] = as_text(normal["std_dev"] / normal["mean"], 0.01)
+        return found
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        if cleaned.get("kind") == CPU and cleaned.get("cpus") == 0:
+            self.add_error("cpus", _("A task on the CPU needs some of it."))
+        if cleaned.get("kind", CPU) != CPU and cleaned.get("gpus") == 0:
+            self.add_error("gpus", _("A task on a GPU needs some of it."))
+        return cleaned
+
+    def merged(self) -> dict[str, Any]:
+        data = super().merged()
+        given = self.cleaned_data
+        versions = data["versions"]
+        flops = versions[0]["flops"] if versions else GIGA
+        if self.is_touched(*self.version_fields):
+            flops = given["gflops"] * GIGA if self.is_touched("gflops") else flops
+            on_gpu = given["kind"] != CPU
+            version = {
+                "flops": flops,
+                "cpus": given["cpus"],
+                "gpu": given["kind"] if on_gpu else "",
+                "gpus": given["gpus"] if on_gpu else 0.0,
+            }
+            data["versions"] = [version, *versions[1:]]
+        for key, (hours, spread) in _FLOP_FIELDS.items():
+            if self.is_touched("gflops", "hours", hours, spread):
+                run_hours = given[hours] if given[hours] is not None else given["hours"]
+                mean = run_hours * HOUR_SECS * flops
+                data[key] = {"mean": mean, "std_dev": mean * given[spread] / 100}
+        return data
+
+    def main(self) -> list[forms.BoundField]:
+        """The fields that most people change."""
+        return [self[key] for key in self.main_fields]
+
+    def more(self) -> list[forms.BoundField]:
+        """The others."""
+        return [bound for bound in self if bound.name not in self.main_fields]
+
+    def has_more_errors(self) -> bool:
+        return any(bound.errors for bound in self.more())
+
+    @property
+    def more_versions(self) -> int:
+        return max(0, len(self.base["versions"]) - 1)
+
+
+class EventRow(HoursRow):
+    """An event; its type does not change."""
+
+    def __init__(self, base: Mapping[str, Any], *args: Any, **kwargs: Any) -> None:
+        self.title, self.shown = EVENTS[base["event"]]
+        super().__init__(base, *args, **kwargs)
+
+
+def choices_for(kinds: Sequence[str], projects: Sequence[str]) -> dict[str, Sequence[tuple[str, Any]]]:
+    """The options of fields that name a type of processor or a project."""
+    return {"kind": kinds_of(kinds), "project": [(each, each) for each in projects if each]}
+
+
+def new_app() -> App:
+    """An application to begin with: jobs of an hour at 4 GFLOPS, due after a week."""
+    hour = Normal(HOUR_SECS * 4 * GIGA)
+    return App("app", (Version(4 * GIGA),), hour, hour, 7 * DAY_SECS)

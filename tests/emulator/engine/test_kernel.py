@@ -1,0 +1,194 @@
+"""The compiled loop makes the same run as the objects, in every column of every decision."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from emulator.engine.kernel.dispatch import can_run
+from emulator.engine.kernel.exchange import Exchange
+from emulator.engine.policies.long_term_debt import LongTermDebt
+from emulator.engine.policies.names import PolicyName
+from emulator.engine.policies.rec import Rec
+from emulator.engine.policies.registry import make_policy
+from emulator.engine.quirks import Quirks
+from emulator.engine.run import Run
+from emulator.engine.scenario import (
+    CPU,
+    App,
+    Availability,
+    ChangeBuffer,
+    ChangeProcessor,
+    ChangeShare,
+    Detach,
+    Event,
+    HasWork,
+    Host,
+    Normal,
+    Preferences,
+    Processor,
+    Project,
+    Scenario,
+    ServerUp,
+    Suspend,
+    Use,
+    Version,
+)
+from emulator.engine.timeline.results import Result
+from emulator.files.presets import preset
+
+HOUR_SECS = 3600.0
+GPUS = ("NVIDIA", "AMD")
+POLICIES = (PolicyName.REC, PolicyName.REC_LETTER, PolicyName.LTD)
+ups = st.builds(Availability, st.sampled_from([1.0, 1.0, 0.7, 0.3]), st.sampled_from([1200.0, 20_000.0]))
+
+
+@st.composite
+def versions(draw: st.DrawFn, kinds: int) -> Version:
+    if kinds and draw(st.booleans()):
+        cpus, gpus = draw(st.sampled_from([0.1, 0.5, 1.0])), draw(st.sampled_from([0.25, 0.5, 1.0, 2.0]))
+        return Version(4e9, cpus, draw(st.sampled_from(GPUS[:kinds])), gpus)
+    return Version(1e9, draw(st.sampled_from([1.0, 1.0, 0.5, 1.5, 2.0])))
+
+
+@st.composite
+def apps(draw: st.DrawFn, name: str, kinds: int) -> App:
+    hours = draw(st.sampled_from([0.3, 1.0, 4.0, 30.0]))
+    mean = hours * HOUR_SECS * 1e9
+    return App(
+        name,
+        tuple(draw(st.lists(versions(kinds), min_size=1, max_size=2))),
+        Normal(mean, draw(st.sampled_from([0.0, 0.2])) * mean),
+        Normal(mean * draw(st.sampled_from([0.5, 1.0, 2.0])), draw(st.sampled_from([0.0, 0.1])) * mean),
+        hours * HOUR_SECS * draw(st.sampled_from([1.2, 3.0, 10.0, 100.0])),
+        error_rate=draw(st.sampled_from([0.0, 0.0, 0.1])),
+        working_set_bytes=draw(st.sampled_from([0.0, 6e9])),
+    )
+
+
+@st.composite
+def events(draw: st.DrawFn, projects: int) -> Event:
+    at = draw(st.floats(0.0, 2e5))
+    project = f"P{draw(st.integers(0, projects - 1))}"
+    all_kinds: list[Event] = [
+        Suspend(at, project, True),
+        ChangeShare(at, project, 50.0),
+        Detach(at, project),
+        HasWork(at, project, False),
+        ServerUp(at, project, False),
+        ChangeBuffer(at, 0.1, 0.1),
+        ChangeProcessor(at, CPU, 2),
+    ]
+    return draw(st.sampled_from(all_kinds))
+
+
+@st.composite
+def scenarios(draw: st.DrawFn) -> Scenario:
+    kinds, count = draw(st.integers(0, 2)), draw(st.integers(1, 4))
+    projects = [
+        Project(
+            f"P{number}",
+            100.0 if number == 0 else draw(st.sampled_from([0.0, 10.0, 100.0])),
+            tuple(draw(apps(f"a{app}", kinds)) for app in range(draw(st.integers(1, 2)))),
+            draw(ups),
+            request_delay_secs=draw(st.sampled_from([0.0, 300.0])),
+            suspended=draw(st.integers(0, 9)) == 0,
+        )
+        for number in range(count)
+    ]
+    processors = [Processor(CPU, draw(st.sampled_from([1, 2, 4, 16])), 1e9)]
+    processors += [Processor(kind, draw(st.sampled_from([1, 2, 4])), 10e9, 0.2) for kind in GPUS[:kinds]]
+    use = Use(draw(st.sampled_from([0.0, 0.2])), 7200.0)
+    ram = draw(st.sampled_from([0.0, 8e9]))
+    host = Host(tuple(processors), draw(ups), draw(ups), draw(ups), draw(ups), ram_bytes=ram, in_use=use)
+    preferences = Preferences(
+        draw(st.sampled_from([0.01, 0.2, 1.0])),
+        draw(st.sampled_from([0.0, 0.3])),
+        draw(st.sampled_from([1800.0, 3600.0])),
+        cpu_usage_percent=draw(st.sampled_from([100.0, 60.0])),
+        run_if_user_active=draw(st.booleans()),
+    )
+    return Scenario(host, tuple(projects), preferences, events=tuple(draw(st.lists(events(count), max_size=3))))
+
+
+def on_objects(scenario: Scenario, policy: str, days: float) -> tuple[Run, Result]:
+    run = Run(scenario, make_policy(policy, scenario, {}), days)
+    run._exchange = None
+    return run, run.result()
+
+
+def in_arrays(scenario: Scenario, policy_name: str, days: float) -> tuple[Run, Result]:
+    """Compiled if this process has the compiled kernel."""
+    policy = make_policy(policy_name, scenario, {})
+    assert isinstance(policy, Rec | LongTermDebt)
+    run = Run(scenario, policy, days)
+    assert can_run(scenario, policy, Quirks())
+    if run._exchange is None:
+        run._exchange = Exchange(run._client, run._contact, policy, uncompiled=True)
+    return run, run.result()
+
+
+def columns(record: object, *left_out: str) -> dict[str, list[float]]:
+    names = [name for name in type(record).__slots__ if name not in left_out]  # type: ignore[attr-defined]
+    return {name: list(getattr(record, name)) for name in names}
+
+
+def assert_same(scenario: Scenario, policy: str, days: float) -> None:
+    (run, result), (run_in_arrays, other) = on_objects(scenario, policy, days), in_arrays(scenario, policy, days)
+    limits = ("from_secs", "to_secs", "dropped")
+    assert columns(result.decisions, *limits) == columns(other.decisions, *limits)
+    assert (result.figures, result.projects, result.overdue) == (other.figures, other.projects, other.overdue)
+    assert run.events == run_in_arrays.events
+    mine, others = result.timeline, other.timeline
+    assert mine is not None
+    assert others is not None
+    assert columns(mine.blocks, "complete") == columns(others.blocks, "complete")
+    assert columns(mine.rpcs) == columns(others.rpcs)
+    assert columns(mine.misses) == columns(others.misses)
+    np.testing.assert_allclose(np.array(mine.levels.standing), np.array(others.levels.standing), rtol=1e-9)
+    np.testing.assert_allclose(np.array(mine.levels.buffer_secs), np.array(others.levels.buffer_secs), rtol=1e-9)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("name", ["s1_two_equal_cpu", "s2_gpu_example1"])
+def test_a_preset_runs_the_same_in_arrays(name: str, policy: str) -> None:
+    assert_same(preset(name).scenario, policy, 0.3)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("policy", POLICIES)
+@settings(
+    max_examples=int(os.environ.get("KERNEL_EXAMPLES", "20")),
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)
+@given(scenario=scenarios())
+def test_any_computer_runs_the_same_in_arrays(policy: str, scenario: Scenario) -> None:
+    assert_same(scenario, policy, float(os.environ.get("KERNEL_DAYS", "0.3")))
+
+
+@pytest.mark.system
+@pytest.mark.long
+def test_any_computer_runs_the_same_compiled_and_with_indexes_checked(tmp_path: Path) -> None:
+    """Compiling takes a minute of processor time, so it is done once, in a process of its own."""
+    pytest.importorskip("numba")
+    environment = {
+        **os.environ,
+        "NUMBA_CACHE_DIR": str(tmp_path),
+        "NUMBA_DISABLE_JIT": "0",
+        "EMULATOR_BUILDS_KERNEL": "1",
+        "NUMBA_BOUNDSCHECK": "1",
+        "KERNEL_DAYS": "4",
+        "KERNEL_EXAMPLES": "60",
+    }
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-m", "long", __file__, "-k", "in_arrays"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
