@@ -30,7 +30,7 @@ class PortalConfig(extras.SiteApp):
         # its tasks through our Celery application.
         from django.conf import settings
         from django.contrib.auth.models import Group, Permission
-        from django.db.models.signals import post_migrate, post_save, pre_save
+        from django.db.models.signals import post_migrate, post_save, pre_delete, pre_save
 
         from portal import celery
         from portal.audit import signed_log
@@ -59,6 +59,8 @@ class PortalConfig(extras.SiteApp):
         for app in extras.site_apps():
             for table in app.audited():
                 audit(table)
+                if table.signed:
+                    pre_delete.connect(signed_log.lock_before_deletion, sender=table.model)
         pre_save.connect(sign, sender=Change)
         post_save.connect(signed_log.take_change, sender=Change)
 

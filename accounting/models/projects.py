@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from accounting.engine.addresses import address_key
 from accounting.engine.choice.facts import CPU, MAX_SHARE, TroubleKind
 from portal.languages.sentences import MessageField
+from portal.models.signed_log import SignedEntry
 from portal.templatetags.drawings import DATA_COLOURS
 from portal.wire import keywords
 from portal.wire.sealing import origin
@@ -122,7 +123,8 @@ class Project(models.Model):
         """Save it with the key of its address; a former master URL stays an address of the project.
 
         With an address of another server, account keys are dropped: they were entered for the one before, and the
-        former one gets none of the new. Locks the stored row where the address is saved.
+        former one gets none of the new. Locks the signed log, then the stored row, where the address is
+        saved.
         """
         fields = kwargs.get("update_fields")
         if fields is not None and "master_url" not in fields:
@@ -131,6 +133,7 @@ class Project(models.Model):
             return
         self.address_key = address_key(self.master_url)
         with transaction.atomic():
+            SignedEntry.lock()
             former = Project.objects.select_for_update(no_key=True).filter(pk=self.pk).first() if self.pk else None
             is_elsewhere = former is not None and origin(former.master_url) != origin(self.master_url)
             if fields is not None:

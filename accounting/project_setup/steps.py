@@ -17,7 +17,7 @@ from accounting.project_setup.contents import set_keywords, set_versions
 from accounting.projects import signing_key
 from accounting.rpc import account_keys, catalogue
 from accounting.wire.project_config import from_json
-from portal.models import User
+from portal.models import SignedEntry, User
 from portal.wire import signing
 
 
@@ -27,6 +27,7 @@ class StepRefused(Exception):
 
 @transaction.atomic
 def _change(project_id: int, change: Callable[[Project], None]) -> Project:
+    SignedEntry.lock()
     project = Project.objects.select_for_update(no_key=True).get(pk=project_id)
     change(project)
     project.save()

@@ -14,7 +14,7 @@ from accounting.models import Project
 from accounting.rpc import catalogue
 from portal.audit.proposals import Proposal
 from portal.audit.two_persons import Kind, Payload, StepRefused
-from portal.models import User
+from portal.models import SignedEntry, User
 from portal.wire.sealing import origin
 
 KIND: Final = "project_address"
@@ -38,7 +38,8 @@ def payload(project: Project, master_url: str, url_signature: str) -> Payload:
 
 
 def _carry_out(payload: Payload, asked_by: User) -> None:
-    """Locks the project."""
+    """Locks the signed log, then the project."""
+    SignedEntry.lock()
     project = Project.objects.select_for_update(no_key=True).filter(pk=payload["project"]).first()
     if project is None or project.master_url != payload["before"]:
         raise StepRefused(gettext("The address was changed meanwhile. Ask again."))

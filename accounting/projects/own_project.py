@@ -20,6 +20,7 @@ from accounting.engine.addresses import address_key
 from accounting.models import Project, ProjectAddress
 from accounting.projects import addresses, signing_key
 from accounting.rpc import catalogue
+from portal.models import SignedEntry
 
 SUMMARY: Final = gettext_noop("The research of %(site)s itself.")
 _NAME_CHARS: Final = 80
@@ -96,10 +97,12 @@ def is_of_one_machine(url: str) -> bool:
 def carry_out(move: Move, signature: str | None = None) -> None:
     """Give the own project its new address; the former one stays known as its own. Raises MoveError.
 
-    ``signature``: of the new address, where the private key is kept elsewhere. Locks the project.
+    ``signature``: of the new address, where the private key is kept elsewhere. Locks the signed log, then the
+    project.
     """
     key = address_key(move.there)
     with transaction.atomic():
+        SignedEntry.lock()
         own = Project.objects.select_for_update().get(is_own=True)
         other = Project.objects.filter(address_key=key, is_own=False).first()
         if other is not None:

@@ -186,6 +186,10 @@ ON_PROBATION: Final = """
 SELECT a.name AS key, count(DISTINCT v.host_id) AS "credit.probation"
   FROM credit_hostappversion v JOIN credit_app a ON a.id = v.app_id WHERE v.scale_probation GROUP BY a.name
 """
+LISTED_PAIRS: Final = """
+SELECT a.name AS key, count(*) AS "credit.pairs" FROM credit_confirmingpair p JOIN credit_app a ON a.id = p.app_id
+ GROUP BY a.name
+"""
 VERSIONS: Final = """
 SELECT id AS key, total_credit AS "credit.granted", ngranted AS "credit.grants",
        CASE WHEN NOT is_deprecated THEN pfc_scale END AS "credit.scale",

@@ -291,6 +291,13 @@ CREDIT: Final = (
         about=_("By app. Matters only where host_scale_check is on."),
         link="admin:credit_hostappversion_changelist?scale_probation__exact=1",
     ),
+    _by_app(
+        "credit.pairs",
+        _("Pairs that confirm each other"),
+        about=_("Volunteers who confirm each other’s results more often than chance would."),
+        link="admin:credit_confirmingpair_changelist",
+        link_text=_("Pairs"),
+    ),
     Figure(
         "export.age",
         _("Age of the statistics export"),
@@ -395,6 +402,7 @@ CREDIT_READINGS: Final = (
     Query(sql.LEAST_AVERAGES, by_short_name, is_sparse=True),
     Query(sql.CLAIMS, by_short_name, is_sparse=True),
     Query(sql.ON_PROBATION, by_short_name),
+    Query(sql.LISTED_PAIRS, by_short_name),
     EXPORT,
 )
 _STATUS_READINGS: Final = (Query(sql.USERS_CREDITED), Query(sql.HOSTS_CREDITED), Query(sql.RESULTS_TO_DELETE))

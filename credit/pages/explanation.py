@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from credit.engine.explanation import DEFAULT_RULES, ClaimRule, Explanation, Grant, GrantRule, grant_rule_of
-from credit.models import AppVersion, Result, ResultPart, Workunit
+from credit.models import AppVersion, PartState, Result, ResultPart, Workunit
 from credit.models.claims import StoredClaim
 from credit.pages.explanation_texts import Step, claim_steps, grant_steps, used_elapsed_secs
 from credit.statistics.facts import app_facts, workunit_facts
@@ -28,6 +28,10 @@ class ExplainedPart:
 
     part: ResultPart
     steps: list[Step]
+
+    @property
+    def is_taken_back(self) -> bool:
+        return self.part.state == PartState.TAKEN_BACK
 
 
 def stored_explanation(result: Result) -> Explanation | None:

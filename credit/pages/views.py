@@ -12,7 +12,7 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from credit.models import App
+from credit.models import App, PartState
 from credit.pages import app_reads, task_reads
 from credit.pages.explanation import explain, explain_parts
 from credit.pages.task_filters import read_filters
@@ -50,6 +50,7 @@ def task(request: HttpRequest, pk: int) -> HttpResponse:
         raise Http404("no such task")
     page["explanation"] = explain(page["task"], page["workunit"])
     page["parts"] = explain_parts(task_reads.read_parts(page["task"]), page["workunit"], page["task"].app_version)
+    page["is_provisional"] = any(row.part.state == PartState.PROVISIONAL for row in page["parts"])
     return render(request, "credit/task.html", page)
 
 

@@ -94,4 +94,7 @@ def _take_back(result: Result, parts: list[ResultPart], credit: float, now: dt.d
             )
             account.expavg_at = max(now, account.expavg_at or now)
         account.total_credit = max(0.0, account.total_credit - credit)
+        if account.total_credit < credit * 1e-9:
+            # Only rounding is left. A first grant counts more in the average than is taken back.
+            account.total_credit = account.expavg_credit = 0.0
         account.save(update_fields=["total_credit", "expavg_credit", "expavg_at"])

@@ -1,4 +1,4 @@
-"""Why an experiment has no results (`portal.languages.messages`). Pure."""
+"""The sentences of the laboratory that are stored by code (`portal.languages.messages`). Pure."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from portal.languages.messages import declare
 
 MESSAGES: Final = declare(
     {
+        # Why an experiment has no results (worker.py, trials/process.py)
         "experiment_site_fault": _("The experiment failed because of a fault of this site. The operators can see why."),
         "experiment_time_limit": _(
             "It took more than %(secs)s s of processor time, or %(clock_secs)s s by the clock. Try fewer jobs, "

@@ -16,7 +16,7 @@ from django.template.response import TemplateResponse
 from django.utils.translation import gettext
 from unfold.admin import ModelAdmin
 
-from portal.audit import proposals
+from portal.audit import proposals, signed_log
 from portal.audit.proposals import Proposal
 from portal.audit.steps import forecast_of
 from portal.audit.values import in_words, kept, lines_of
@@ -98,6 +98,7 @@ class AuditedAdmin(ModelAdmin):
         """What is about to be saved stays as the form compares it, until it is saved."""
         found = super().get_object(request, object_id, from_field)
         if found is not None and request.method == "POST" and connection.in_atomic_block:
+            signed_log.lock_for(self.model)
             self.model._default_manager.select_for_update(no_key=True).filter(pk=found.pk).first()
             found.refresh_from_db()
         return found

@@ -10,7 +10,7 @@ from django.db import transaction
 from django.db.models import Model
 from django.utils.translation import gettext
 
-from portal.audit import two_persons
+from portal.audit import signed_log, two_persons
 from portal.audit.proposals import Proposal
 from portal.audit.register import label_of
 from portal.audit.steps import forecast_of, operation_named
@@ -33,12 +33,14 @@ class ChangedMeanwhile(Exception):
 def carry_out(proposal: Proposal, person: User | None, reason: str) -> Change:
     """Raises `ChangedMeanwhile`, `NothingToDo`, ValidationError, or DoesNotExist if the row is gone.
 
-    ``person`` None: a command does it. Locks what the operation says, then the row.
+    ``person`` None: a command does it. Locks the signed log if the change may come into it, then what
+    the operation says, then the row.
     """
     model = proposal.model_class()
     operation = operation_named(proposal.operation)
     undone = Change.objects.filter(pk=proposal.undoes).first() if proposal.undoes else None
     with transaction.atomic(), changes_by(person, reason, undone) as made:
+        signed_log.lock_for(model)
         if operation is not None:
             operation.lock(proposal)
         row = model._default_manager.select_for_update(no_key=True).get(pk=proposal.pk)

@@ -17,7 +17,8 @@ from typing import Any, Final
 import structlog
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import transaction
+from django.db.models import Model
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
@@ -35,9 +36,8 @@ TOLD_DIGITS: Final = 16
 
 @transaction.atomic
 def append(kind: SignedEntry.Kind, content: Statement, now: dt.datetime | None = None) -> SignedEntry:
-    """Add an entry, under the name of who changes settings just now. Locks the log, as the last of a transaction."""
-    with connection.cursor() as cursor:
-        cursor.execute(f"LOCK TABLE {SignedEntry._meta.db_table} IN SHARE ROW EXCLUSIVE MODE")
+    """Add an entry, under the name of who changes settings just now. Locks the log (see `SignedEntry.lock`)."""
+    SignedEntry.lock()
     last = SignedEntry.objects.first()
     person = person_now()
     entry = SignedEntry(
@@ -82,12 +82,26 @@ def public_key_text() -> str:
     return statements.public_key_text(_key())
 
 
+def lock_for(model: type[Model]) -> None:
+    """Lock the log first, if changes of the table come into it; in a transaction that may change a row."""
+    if _signed(model):
+        SignedEntry.lock()
+
+
+def lock_before_deletion(sender: type[Model], **_: Any) -> None:
+    """Before rows are deleted, with those that go with them."""
+    lock_for(sender)
+
+
+def _signed(model: type[Model] | None) -> list[str]:
+    return [name for app in site_apps() for table in app.audited() if table.model is model for name in table.signed]
+
+
 def take_change(sender: type[Change], instance: Change, created: bool, **_: Any) -> None:
     """After a change of settings was kept: whether it belongs into the log."""
     model = instance.content_type.model_class()
     changes: Mapping[str, Any] = instance.changes or {}
-    signed = [name for app in site_apps() for table in app.audited() if table.model is model for name in table.signed]
-    told = {name: changes[name] for name in signed if name in changes}
+    told = {name: changes[name] for name in _signed(model) if name in changes}
     if not created or not told:
         return
     content: Statement = {"row": f"{instance.content_type.model} {instance.object_pk}", "name": instance.object_repr}

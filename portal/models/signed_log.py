@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.db import models
+from django.db import connection, models
 from django.utils.translation import gettext_lazy as _
 
 
@@ -36,3 +36,14 @@ class SignedEntry(models.Model):
 
     def __str__(self) -> str:
         return f"{self.number}: {self.get_kind_display()}"
+
+    @classmethod
+    def lock(cls) -> None:
+        """Let nobody else add an entry until this transaction ends.
+
+        What changes a project, of which an entry may come, does so before it locks the project or its addresses;
+        releases and changes of the key do so when they have locked everything else. Otherwise one that adds an entry
+        and goes on could want a row of one that waits to add its own.
+        """
+        with connection.cursor() as cursor:
+            cursor.execute(f"LOCK TABLE {cls._meta.db_table} IN SHARE ROW EXCLUSIVE MODE")

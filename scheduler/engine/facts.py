@@ -180,7 +180,7 @@ class JobQuery:
 
     ``flops``: of the fastest version, times the availability. ``rank`` (-priority) and ``begin``: at which place in
     the queue to begin. ``ties``: of who asks (`engine.ties`); ``avoids_ties``: only workunits of whose copies nobody
-    with such a tie has one; ``is_strict``: not even if there are no others.
+    with such a tie has one; ``is_strict``: even if there are no others, for a delay bound after they got it.
     """
 
     app_id: int

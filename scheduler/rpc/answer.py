@@ -241,10 +241,10 @@ async def _choose(attempt: _Attempt, user_id: int, queries: list[JobQuery], work
             return _Chosen(jobs, None)
         # Others have some of them.
         taken.release()
-    return await _picked(user_id, queries, work, attempt.draw) if attempt.is_locked else None
+    return await _picked(attempt, user_id, queries, work) if attempt.is_locked else None
 
 
-async def _picked(user_id: int, queries: list[JobQuery], work: Dispatch, draw: random.Random) -> _Chosen:
+async def _picked(attempt: _Attempt, user_id: int, queries: list[JobQuery], work: Dispatch) -> _Chosen:
     """Jobs from the heads of the queues and, if those have too few, from elsewhere, with counts of waiting jobs.
 
     Last of all come copies that are kept for others: if nothing else suits, nobody has to go without.
@@ -253,15 +253,15 @@ async def _picked(user_id: int, queries: list[JobQuery], work: Dispatch, draw: r
     jobs, heads = await queue.pick(user_id, queries)
     found = Counter([job.app_id for job in jobs])
     short = [
-        dispatch.from_random_place(query, query.most - found[query.app_id], known.apps[query.app_id], draw)
+        dispatch.from_random_place(query, query.most - found[query.app_id], known.apps[query.app_id], attempt.draw)
         for query in queries
         if found[query.app_id] < query.most
     ]
     waiting = None
     if short:
         others = dispatch.queries_of_other_apps(work, queries, sum(query.most for query in short))
-        kept = [query.with_ties() for query in queries + others if query.avoids_ties and not query.is_strict]
-        more, waiting = await queue.pick_elsewhere(user_id, short + others + kept, queries + others, jobs)
+        kept = [query.with_ties() for query in queries + others if query.avoids_ties]
+        more, waiting = await queue.pick_elsewhere(user_id, short + others + kept, queries + others, jobs, attempt.now)
         jobs += {job.id: job for job in more}.values()
         found.update([job.app_id for job in more])
     for query in queries:

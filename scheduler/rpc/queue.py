@@ -6,6 +6,7 @@ picked and not sent is free again at the end of the transaction.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -43,7 +44,7 @@ async def pick(user_id: int, queries: Sequence[JobQuery]) -> tuple[list[Job], di
 
 
 async def pick_elsewhere(
-    user_id: int, short: Sequence[JobQuery], queries: Sequence[JobQuery], found: Sequence[Job]
+    user_id: int, short: Sequence[JobQuery], queries: Sequence[JobQuery], found: Sequence[Job], now: dt.datetime
 ) -> tuple[list[Job], Waiting]:
     """Lock jobs from elsewhere in queues whose heads have too few, and count the waiting jobs for all ``queries``."""
     values = {
@@ -51,6 +52,7 @@ async def pick_elsewhere(
         "short": _as_json(short),
         "apps": _as_json(queries),
         "found": f"{{{','.join(str(job.id) for job in found)}}}",
+        "now": now.isoformat(),
     }
     [(text,)] = await fetch(Step(rpc_sql.PICK_ELSEWHERE, values))
     row = ELSEWHERE.decode(text)

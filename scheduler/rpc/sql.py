@@ -38,7 +38,7 @@ REPORT: Final = statement(
 )
 
 
-def _picked(begin: str, more: str = "") -> str:
+def _picked(begin: str, more: str = "", avoids: str = "a.avoids_ties") -> str:
     """Jobs of an app from a place in its queue on. Locks results and their workunits, SKIP LOCKED.
 
     Of the copies of a workunit from the beginning on, only the first is looked at, as one person gets one. Who has
@@ -62,7 +62,7 @@ def _picked(begin: str, more: str = "") -> str:
                              AND (o.priority * -1, o.id + o.queue_shift, o.id) < (c.rank, c.place, c.id)
                              AND (o.priority * -1, o.id + o.queue_shift) >= ({begin})
                             THEN %(user_id)s::bigint
-                            WHEN a.avoids_ties AND (o.ties && a.ties OR o.user_id = ANY (a.ties))
+                            WHEN ({avoids}) AND (o.ties && a.ties OR o.user_id = ANY (a.ties))
                             THEN %(user_id)s::bigint
                             WHEN a.one_per_user THEN coalesce(o.user_id, 0) ELSE 0 END
                   FROM credit_result o WHERE o.workunit_id = w.id))
@@ -129,12 +129,16 @@ SELECT json_build_object('njobs', count(*), 'memory', count(*) FILTER (WHERE w.m
 """
 DIAGNOSE: Final = Statement(f"SELECT ({_DIAGNOSIS})::text")
 _NOT_FOUND: Final = " AND r.id <> ALL (%(found)s::bigint[])"
+# Where nothing else suits: not before the holder has had the copy for as long as the delay bound, if it is strict.
+_AVOIDS: Final = """a.avoids_ties
+                                  OR a.is_strict
+                                     AND o.sent_at > %(now)s::timestamptz - make_interval(secs => w.delay_bound_secs)"""
 PICK_ELSEWHERE: Final = Statement(f"""
 SELECT json_build_object('jobs', (SELECT json_agg({_JOB})
           FROM jsonb_to_recordset(%(short)s::jsonb) AS a(app_id bigint, most integer, flops float8, delay_secs float8,
                memory_bytes float8, disk_bytes float8, one_per_user boolean, rank integer, begin bigint,
-               ties bigint[], avoids_ties boolean)
-         CROSS JOIN LATERAL ({_picked("a.rank, a.begin", _NOT_FOUND)}) p),
+               ties bigint[], avoids_ties boolean, is_strict boolean)
+         CROSS JOIN LATERAL ({_picked("a.rank, a.begin", _NOT_FOUND, _AVOIDS)}) p),
        'waiting', ({_DIAGNOSIS}))::text
 """)
 """If the heads have too few: at a random place, with possible reasons for the client if it finds nothing."""
@@ -220,8 +224,9 @@ _PARTS: Final = {
               SELECT coalesce(o.user_id, 0) FROM credit_result o WHERE o.workunit_id = r.workunit_id)))
      -- Or somebody with a tie to this one.
      AND NOT (n.is_strict AND EXISTS (
-              SELECT FROM credit_result o WHERE o.workunit_id = r.workunit_id
-                 AND (o.ties && n.ties OR o.user_id = n.user_id)))
+              SELECT FROM credit_result o JOIN credit_workunit w ON w.id = o.workunit_id
+               WHERE o.workunit_id = r.workunit_id AND (o.ties && n.ties OR o.user_id = n.user_id)
+                 AND o.sent_at > n.sent_at - make_interval(secs => w.delay_bound_secs)))
   RETURNING r.id, r.name, r.host_id, r.workunit_id, r.sent_at, n.must_replicate""",
     "replicated": f"""
   UPDATE credit_workunit w

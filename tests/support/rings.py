@@ -88,14 +88,13 @@ def pytest_fixture_setup(
     fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
 ) -> Generator[None, object, object]:
     """A fixture of one test is watched as the test is; those of a session may start what they like."""
-    if fixturedef.scope != "function":
-        return (yield)
-    with_what = watch.is_unit
-    watch.is_unit = request.node.get_closest_marker("unit") is not None
+    was_unit = watch.is_unit
+    # One of a session may be asked for by one of a test.
+    watch.is_unit = fixturedef.scope == "function" and request.node.get_closest_marker("unit") is not None
     try:
         return (yield)
     finally:
-        watch.is_unit = with_what
+        watch.is_unit = was_unit
 
 
 @pytest.hookimpl(wrapper=True)

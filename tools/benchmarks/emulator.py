@@ -31,12 +31,12 @@ RUNS: Final = {
     "real_64_cpus": ("rec", 1),
 }
 TIMES_COMPILED: Final = 10  # as many days when it is compiled
-REPEATS: Final = 5
+REPEATS: Final = 3
 SCENARIOS: Final = Path(__file__).parent / "scenarios"
 
 
 def measure() -> dict[str, Any]:
-    """By scenario, the best of five runs: with the timeline recorded, in `without_timeline` without, and in
+    """By scenario, the best of three runs: with the timeline recorded, in `without_timeline` without, and in
     `on_objects` as it is without Numba, with the timeline."""
     folder = Path(os.environ.get(FOLDER, "var/emulator_kernel")).resolve()
     environment = {**os.environ, FOLDER: str(folder)}

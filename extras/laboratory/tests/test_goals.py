@@ -19,11 +19,15 @@ from extras.laboratory.trials.figures import (
 )
 from extras.laboratory.trials.goals import (
     ADAPTIVE,
+    BELOW_USUAL_BOUND,
     CHEAT_JOBS,
     EVASION_BOUND,
     EVASIONS,
+    HALF_HIDDEN_WORK,
+    LEAD_LOSS_BOUND,
     PAIRS,
     honest_loss,
+    lead_loss,
     picking_gain,
     picking_gains,
     settled,
@@ -134,6 +138,15 @@ def test_jobs_that_were_picked_before_raise_no_factor_later() -> None:
 def test_short_jobs_raise_no_factor_before_the_long_ones_of_the_same_time_have_failed() -> None:
     gains = picking_gains(Rules.published(), 7, [Cheat.HOLD_BACK, Cheat.FAIL_FIRST, Cheat.HOLD_IN_TURNS])
     assert {cheat: gain for cheat, gain in gains.items() if gain > ABOUT_NOTHING} == {}
+
+
+@pytest.mark.long
+def test_new_honest_computers_lose_less_than_a_hundredth_by_the_bound_on_leads_and_get_what_usual_jobs_bring() -> None:
+    loss, below = lead_loss(Rules.published(), 7, HALF_HIDDEN_WORK)
+    assert 0 <= loss < LEAD_LOSS_BOUND
+    assert abs(below) < BELOW_USUAL_BOUND
+    # To the letter nothing is bounded.
+    assert lead_loss(Rules.letter(), 7, HALF_HIDDEN_WORK)[0] == 0
 
 
 @pytest.mark.long

@@ -34,6 +34,12 @@ MEASURED_JOBS: Final = 12_000
 CHEAT_JOBS: Final = 500
 JOBS_MAX: Final = 400_000
 HONEST_JOBS: Final = 40_000
+LEAD_JOBS: Final = 16_000
+"""Of sixty honest computers, so 150 of each of their records on average."""
+LEAD_LOSS_BOUND: Final = 0.01
+BELOW_USUAL_BOUND: Final = 0.02
+"""Chance alone: jobs of 0.2 or 2 times the estimate differ by 0.9, so the mean of 15,000 by 0.7 %."""
+HALF_HIDDEN_WORK: Final = (0.5, 1.5)
 FAILING_PART: Final = 0.03
 """Of the jobs of honest computers that fail now and then."""
 EVASION_BOUND: Final = 0.02
@@ -160,6 +166,7 @@ def goal_steps(rules: Rules, seeds: Sequence[int]) -> list[Callable[[], list[Goa
         *levels,
         *evading,
         partial(_honest_goals, rules, seeds),
+        partial(_lead_goals, rules, seeds),
     ]
 
 
@@ -307,4 +314,33 @@ def _honest_goals(rules: Rules, seeds: Sequence[int]) -> list[Goal]:
             losses = [honest_loss(rules, seed, part, way) for seed in seeds]
             name = f"honest computers that {words}: loss by host_scale_check ({way})"
             goals.append(Goal(name, fmean(losses), max(losses), EVASION_BOUND))
+    return goals
+
+
+def lead_loss(rules: Rules, seed: int, works: Sequence[float]) -> tuple[float, float]:
+    """What honest computers, all of them new, lose by the bound on leads, and how far below usual jobs they are."""
+
+    def outcomes(rules: Rules) -> list[Outcome]:
+        done = Trial(Setup(seed=seed, rules=rules, works=works)).run(LEAD_JOBS)
+        # Before, too little is known of the versions.
+        return [outcome for outcome in done if outcome.number > LEAD_JOBS / 16]
+
+    bounded = outcomes(rules)
+    granted = sum(outcome.granted for outcome in bounded)
+    without = sum(outcome.granted for outcome in outcomes(replace(rules, max_lead_jobs=None)))
+    return 1 - granted / without, 1 - granted / sum(outcome.default for outcome in bounded)
+
+
+def _lead_goals(rules: Rules, seeds: Sequence[int]) -> list[Goal]:
+    goals = []
+    for works, words, bound in (
+        ((1.0,), "as estimated", LEAD_LOSS_BOUND),
+        (HALF_HIDDEN_WORK, "of half or one and a half times the estimate", LEAD_LOSS_BOUND),
+        # Small samples overpay without the bound; docs/explanation/credit.md says by how much.
+        (HIDDEN_WORK, "of 0.2 or 2 times the estimate", None),
+    ):
+        losses, below = zip(*(lead_loss(rules, seed, works) for seed in seeds), strict=True)
+        name = f"new honest computers, jobs {words}"
+        goals.append(Goal(f"{name}: loss by the bound on leads", fmean(losses), max(losses), bound))
+        goals.append(Goal(f"{name}: below usual jobs", fmean(below), max(below), BELOW_USUAL_BOUND))
     return goals

@@ -13,7 +13,7 @@ from credit.apps import CreditConfig
 from credit.engine.explanation import ClaimRule
 from credit.engine.states import AssimilateState, FileDeleteState, Outcome, ServerState, ValidateState
 from credit.figures import table
-from credit.models import App, AppSnapshot, AppVersionSnapshot, HostAppVersion, Result
+from credit.models import App, AppSnapshot, AppVersionSnapshot, ConfirmingPair, HostAppVersion, Result
 from credit.statistics import markers
 from portal.dashboard.reads import address
 from portal.models import Host, User
@@ -161,6 +161,21 @@ def test_computers_on_probation_are_counted_once_each(app: App, studio: Host) ->
     HostAppVersion.objects.create(host=studio, app=app)
     HostAppVersion.objects.create(host=studio, app=app, app_version=make_version(app))
     assert credit()["credit.probation", "Alpine"] == 1
+
+
+def test_pairs_that_are_listed_are_counted_and_lead_to_their_list(
+    app: App, studio: Host, client: Client, operator: User
+) -> None:
+    assert credit()["credit.pairs", "Alpine"] == 0
+    other = User.objects.create_user("other@example.org", "secret", name="Other")
+    one, two = sorted((studio.owner_id, other.pk))
+    pair = ConfirmingPair.objects.create(
+        app=app, one_id=one, other_id=two, together=9, expected=0.1, chance=0.001, needs_another=False
+    )
+    assert credit()["credit.pairs", "Alpine"] == 1
+    client.force_login(operator)
+    [figure] = [figure for figure in table.CREDIT if figure.name == "credit.pairs"]
+    assert list(client.get(address(figure.link)).context["cl"].queryset) == [pair]
 
 
 def test_scales_of_months_come_from_the_snapshots(app: App) -> None:

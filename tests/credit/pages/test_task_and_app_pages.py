@@ -12,7 +12,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from credit.engine.explanation import ClaimRule, GrantRule
-from credit.models import App, Outcome, Result, ResultPart, ServerState, UserCredit, ValidateState, Workunit
+from credit.models import App, Outcome, PartState, Result, ResultPart, ServerState, UserCredit, ValidateState, Workunit
 from credit.pages.explanation import explain_parts
 from credit.pages.task_reads import PAGE_TASKS
 from credit.statistics.feeder import feed
@@ -148,6 +148,22 @@ def test_what_a_job_got_in_parts_is_shown_when_it_does_not_end_well(
     text = text_of(signed_in.get(reverse("task", args=[in_parts.pk])))
     assert "You keep these credits although the task did not end with a valid result." in text
     assert "6.94" in text_of(signed_in.get(reverse("tasks")))
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        (PartState.PROVISIONAL, "provisional credit among these is about to be taken back"),
+        (PartState.CONFIRMED, "confirmed 20"),
+        (PartState.TAKEN_BACK, "taken back 20"),
+    ],
+)
+def test_the_state_of_parts_is_shown(signed_in: Client, in_parts: Result, state: int, expected: str) -> None:
+    ResultPart.objects.update(state=state, settled_at=None if state == PartState.PROVISIONAL else NOON)
+    Result.objects.update(server_state=ServerState.OVER, outcome=Outcome.CLIENT_ERROR)
+    page = signed_in.get(reverse("task", args=[in_parts.pk]))
+    assert expected in text_of(page)
+    assert ("<s>" in page.content.decode()) == (state == PartState.TAKEN_BACK)
 
 
 def test_a_part_that_the_maximum_cut_says_so(in_parts: Result) -> None:

@@ -175,6 +175,7 @@ def test_any_computer_runs_the_same_in_arrays(policy: str, scenario: Scenario) -
     assert_same(scenario, policy, float(os.environ.get("KERNEL_DAYS", "0.3")))
 
 
+@pytest.mark.system
 @pytest.mark.long
 def test_any_computer_runs_the_same_compiled_and_with_indexes_checked(tmp_path: Path) -> None:
     """Compiling takes a minute of processor time, so it is done once, in a process of its own."""

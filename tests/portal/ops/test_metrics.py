@@ -195,7 +195,7 @@ def test_a_broker_that_is_down_leaves_the_other_metrics(client: Client, monkeypa
         ("s3cret", {"authorization": "Bearer s3cret"}, "192.0.2.7", 200),
     ],
 )
-def test_only_operators_read_the_metrics(
+def test_only_who_has_the_token_or_is_on_the_machine_reads_the_metrics(
     client: Client, settings: Settings, token: str, headers: dict[str, str], address: str, status: int
 ) -> None:
     settings.METRICS_TOKEN = token

@@ -88,6 +88,22 @@ def test_a_copy_goes_to_a_neighbour_of_its_holder_as_the_setting_says(
         assert any("being sent to others" in message for message in messages(replies[1]))
 
 
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize(("days", "njobs"), [(0.9, 0), (1.1, 1)])
+def test_a_strict_site_gives_a_neighbour_the_copy_when_the_holder_has_had_another_for_the_delay_bound(
+    app: App, settings: Settings, days: float, njobs: int
+) -> None:
+    settings.SEPARATE_REPLICAS = "strict"
+    workunit = make_workunit(app, name="1", **JOB)
+    for _ in range(2):
+        make_result(workunit)
+    one, other = computers(*ONE_BLOCK)
+    one.ask(0, 1, now=NOON)
+    # The delay bound is a day.
+    other.ask(0, 1, now=NOON + dt.timedelta(days=days))
+    assert len(other.jobs) == njobs
+
+
 def submit(app: App, nworkunits: int) -> None:
     Workunit.objects.bulk_create(Workunit(app=app, name=f"w{n}", transition_at=NOON, **JOB) for n in range(nworkunits))
     transitioner.run(NOON)

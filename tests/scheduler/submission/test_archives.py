@@ -68,7 +68,7 @@ def test_a_bomb_is_refused_before_it_is_unpacked() -> None:
     assert faults(bomb) == [f"unpacked they have {9 * 2**26:,} bytes; the limit is {2**29:,}"]
     assert tracemalloc.get_traced_memory()[1] < 10_000_000
     tracemalloc.stop()
-    assert "the limit is 67108864" in faults(packed(("in", zeros + b"\0")))[0]
+    assert "the limit is 67,108,864" in faults(packed(("in", zeros + b"\0")))[0]
 
 
 def test_an_entry_that_is_longer_than_it_claims_is_damaged() -> None:
