@@ -178,7 +178,7 @@ def test_mails_are_in_their_readers_language_and_zone(alice: User) -> None:
     send_waiting(at)
     english, german = mail.outbox
     assert english.subject == "Cobblestone: A BOINC client has a new key to your account"
-    assert "on 3 Mar 2026, 23:05 UTC, a BOINC client" in english.body
+    assert "On 3 Mar 2026, 23:05 UTC, a BOINC client" in english.body
     assert german.subject == "Cobblestone: Ein BOINC-Client hat einen neuen Schlüssel zu deinem Konto"
     assert "am 04.03.2026, 00:05 mit deinem Passwort" in german.body
 
