@@ -109,7 +109,7 @@ def test_a_small_part_is_one_computer_and_of_those_who_collude_a_pair() -> None:
 def test_each_way_of_cheating_can_be_chosen() -> None:
     ways = [cheat for cheat in Cheat if cheat is not Cheat.NONE]
     assert {name for name in PARAMETERS if name.startswith("cheat_")} == {f"cheat_{way}" for way in ways}
-    assert len(ways) == 21
+    assert len(ways) == 22
     experiment = Experiment([Variant(replication=PAIRS)], {f"cheat_{way}": 0.02 for way in ways}, 6000, 1)
     [found] = measure(experiment)
     gains = [goal.name for goal in found.goals if goal.name.startswith("gain of those who")]
@@ -276,8 +276,8 @@ def test_many_jobs_that_are_held_back_cost_no_more_time_each(monkeypatch: pytest
 
 
 def test_the_documents_goals_are_measured_in_parts() -> None:
-    # Neutrality; cheats by three ways, with the check and without; evasions by three ways; honest ones.
-    assert len(document.goal_steps(Variant().rules, [1])) == 1 + 3 * 2 + 3 + 3 + 1
+    # Neutrality; cheats by three ways, with the check and without; evasions and levels by three; honest ones; the lead.
+    assert len(document.goal_steps(Variant().rules, [1])) == 1 + 3 * 2 + 3 + 3 + 1 + 1
 
 
 def process(**order: object) -> subprocess.CompletedProcess[str]:
@@ -306,4 +306,4 @@ def test_the_process_ends_when_its_processor_time_is_over() -> None:
 @pytest.mark.system
 def test_the_process_ends_when_its_memory_is_over() -> None:
     # What it has at its start is hardly less than this.
-    assert "fault It needs more than 60 MiB of memory." in process(bytes_max=60 * 1024**2).stdout
+    assert '"code": "experiment_memory_limit", "args": {"mib": 60}' in process(bytes_max=60 * 1024**2).stdout

@@ -10,6 +10,7 @@ import json
 import resource
 import sys
 import time
+from contextlib import suppress
 from typing import Final
 
 from portal.languages.messages import Message
@@ -20,17 +21,16 @@ PROGRESS_SECS: Final = 0.5
 def main() -> None:
     order = json.load(sys.stdin)
     limit = order["bytes_max"]
+    # Made while there is memory for it.
+    fault = json.dumps(Message("experiment_memory_limit", mib=round(limit / 2**20)).to_json())
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     # The kernel ends the process some seconds after the soft limit, whatever it does.
     resource.setrlimit(resource.RLIMIT_CPU, (order["secs_max"], order["secs_max"] + 5))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    try:
-        found = _found(order["experiment"])
-    except MemoryError:
-        fault = Message("experiment_memory_limit", mib=round(limit / 2**20))
-        _say(f"fault {json.dumps(fault.to_json())}")
-    else:
-        _say(f"found {json.dumps(found)}")
+    found = None
+    with suppress(MemoryError):
+        found = json.dumps(_found(order["experiment"]))
+    _say(f"fault {fault}" if found is None else f"found {found}")
 
 
 def _say(line: str) -> None:
