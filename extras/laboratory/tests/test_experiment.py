@@ -113,7 +113,7 @@ def test_each_way_of_cheating_can_be_chosen() -> None:
     experiment = Experiment([Variant(replication=PAIRS)], {f"cheat_{way}": 0.02 for way in ways}, 6000, 1)
     [found] = measure(experiment)
     gains = [goal.name for goal in found.goals if goal.name.startswith("gain of those who")]
-    assert len(set(gains)) == 21
+    assert len(set(gains)) == 22
     assert all(PARAMETERS[f"cheat_{way}"].help for way in ways)
 
 
