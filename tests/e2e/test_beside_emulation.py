@@ -110,6 +110,7 @@ def furthest_apart_secs(real: Starts, emulated: Starts) -> dict[str, float]:
     return {name: max(abs(a - b) for a, b in zip(real[name], emulated[name], strict=True)) for name in real}
 
 
+@pytest.mark.journeys
 def test_the_emulation_of_a_clients_folder_runs_projects_when_the_client_does(
     client: BoincClient, tmp_path: Path
 ) -> None:

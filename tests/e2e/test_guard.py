@@ -6,8 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support import process_guard
 from tests.support.wait import wait_until
+
+pytestmark = pytest.mark.system
 
 # Starts a process in a session of its own, which no signal to the group reaches, and waits.
 FAMILY = "setsid sleep 1000 & echo $$ $! > pids; wait"

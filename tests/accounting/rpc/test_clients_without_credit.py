@@ -14,6 +14,7 @@ from accounting.projects import signing_key
 from accounting.rpc import catalogue
 from accounting.rpc.instructions import is_new_week
 from accounting.wire.requests import AccountManagerRequest, ReportedProject
+from portal.languages.messages import Message
 from portal.models import User
 from tests.support.accounting_factories import make_project
 from tests.support.am_rpc import attach, sync
@@ -40,7 +41,7 @@ def test_an_old_client_is_told_at_first_and_weekly_and_its_work_goes_on(
     case: str, alice: User, signed_in: Client
 ) -> None:
     computer = attached(case, alice)
-    assert [TOLD in message for message in Answer.objects.get().content["messages"]] == [True]
+    assert [TOLD in str(Message.from_json(message)) for message in Answer.objects.get().content["messages"]] == [True]
     for _ in range(2):
         HostLedger.objects.update(last_at=F("last_at") - dt.timedelta(days=7))
         weekly, next_one = computer.send(), computer.send()

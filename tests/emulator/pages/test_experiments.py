@@ -140,7 +140,7 @@ def test_differences_have_intervals_if_there_are_several_seeds(signed_in: Client
     ("changes", "said"),
     [
         ({"days": "0"}, "0.01"),
-        ({"parameter": "cpus", "values": "1.5"}, "CPUs: 1.5 is not a whole number from 1 to 4096"),
+        ({"parameter": "cpus", "values": "1.5"}, "CPUs: 1.5 is not a whole number from 1 to 4 096"),
         ({"parameter": "share:Z", "values": "1"}, "share:Z is not one of the available choices"),
         ({"parameter": "cpus", "values": "0:1e9:1"}, "Enter numbers separated by spaces"),
         ({"days": "nan"}, "Enter a number"),
@@ -149,7 +149,7 @@ def test_differences_have_intervals_if_there_are_several_seeds(signed_in: Client
         ({"nseeds": "11"}, "10"),
         ({"parameter": "half_life_days", "values": ""}, "Enter the values to try."),
         ({"parameter": "half_life_days", "values": "1 x"}, "Enter numbers separated by spaces"),
-        ({"parameter": "half_life_days", "values": "-1"}, "-1 is not a number from 0.01 to 10,000"),
+        ({"parameter": "half_life_days", "values": "-1"}, "-1 is not a number from 0.01 to 10 000"),
         ({"parameter": "half_life_days", "values": "1 2 3 4 5 6 7 8 9"}, "The limit is 8."),
         ({"share0": "0", "share1": "0"}, "at least one project needs a share above 0"),
         ({"policies": ["rec", "ltd", "ltd-single", "debt"], "nseeds": "10", "quirks": "on"}, "1 to 40"),

@@ -12,6 +12,7 @@ import pytest
 from django.db import connection
 from django.test import Client
 
+import portal
 from portal.models import ClientKey, User
 from portal.wire import boinc_errors
 
@@ -73,6 +74,7 @@ class TestProjectConfig:
             "web_stopped": "0",
             "sched_stopped": "0",
             "min_client_version": "70701",
+            "cobblestone_version": portal.__version__,
         }
 
     def test_it_needs_no_database(self, client: Client) -> None:

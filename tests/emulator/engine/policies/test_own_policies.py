@@ -196,6 +196,7 @@ def test_an_installed_package_offers_policies_by_name(
     install(tmp_path, {"earliest-deadline": target, "rec": target, "Bad Name": target, "broken": "no_module:X"})
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.syspath_prepend(str(EXAMPLE))
+    monkeypatch.delitem(sys.modules, "earliest_deadline_policy", raising=False)
     try:
         # Names of this project's policies, and odd ones, are passed over; nothing is loaded yet.
         assert list(installed()) == ["broken", "earliest-deadline"]
