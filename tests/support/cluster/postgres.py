@@ -140,8 +140,10 @@ class DataNodes:
 
     def is_whole(self) -> bool:
         """Whether both other machines follow the primary, and one of them is known in etcd to have what it has: only
-        such a one may take over.
+        such a one may take over. The primary is asked itself, as Patroni tells of one that died for some seconds more.
         """
+        if self.leader() is None:
+            return False
         members = self._members()
         if {member["role"] for member in members} != {"leader", "sync_standby", "replica"}:
             return False
