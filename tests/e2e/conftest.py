@@ -16,6 +16,7 @@ from accounting.models import Project
 from tests.support import site_process as site_module
 from tests.support.boinc_client import BOINC, BOINCCMD, BoincClient
 from tests.support.keyword_projects import make_four_projects
+from tests.support.needs import need
 from tests.support.nginx_deployment import NGINX
 from tests.support.site_process import SharedSite, Site
 
@@ -63,15 +64,6 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
             if path.is_file():
                 report.sections.append((str(path.name), path.read_text(errors="replace")[-LOG_NCHARS:]))
     return report
-
-
-def _need(*programs: str) -> None:
-    missing = [program for program in programs if not os.access(program, os.X_OK)]
-    if missing:
-        reason = f"{' and '.join(missing)} not installed"
-        if os.environ.get("REQUIRE_E2E") == "1":
-            pytest.fail(f"{reason}, but REQUIRE_E2E=1")
-        pytest.skip(reason)
 
 
 @pytest.fixture(scope="session")
@@ -133,7 +125,7 @@ def worker(site: Site, tmp_path: Path) -> Iterator[None]:
 @pytest.fixture
 def boinc_client(tmp_path: Path) -> Iterator[BoincClient]:
     """A real BOINC client, attached to nothing yet."""
-    _need(BOINC, BOINCCMD)
+    need(BOINC, BOINCCMD)
     with BoincClient(tmp_path / "client") as client:
         yield client
 
@@ -141,21 +133,21 @@ def boinc_client(tmp_path: Path) -> Iterator[BoincClient]:
 @pytest.fixture(scope="session")
 def chromium() -> str:
     """The browser, for tests of programs that start it themselves."""
-    _need(CHROMIUM)
+    need(CHROMIUM)
     return CHROMIUM
 
 
 @pytest.fixture(scope="session")
 def nginx() -> str:
     """Debian's nginx."""
-    _need(NGINX)
+    need(NGINX)
     return NGINX
 
 
 # Not for longer than a module: while Playwright is up, nothing else may run an event loop in this process.
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    _need(CHROMIUM)
+    need(CHROMIUM)
     with sync_playwright() as playwright:
         expect.set_options(timeout=PAGE_TIMEOUT_SECS * 1000)
         chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_OPTIONS)

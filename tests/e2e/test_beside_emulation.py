@@ -18,6 +18,7 @@ from emulator.engine.scenario import DAY_SECS, Scenario, StartState
 from emulator.files.scenario import read_folder
 from tests.support.boinc_client import BOINC, BOINCCMD, BoincClient
 from tests.support.mini_project import SLEEPER, MiniProject
+from tests.support.needs import need
 from tests.support.wait import wait_until
 
 # `make soak` has an hour. The time is that of all jobs on both processors.
@@ -39,11 +40,7 @@ Starts = dict[str, list[float]]
 
 @pytest.fixture
 def client(tmp_path: Path) -> BoincClient:
-    for program in (BOINC, BOINCCMD):
-        if not os.access(program, os.X_OK):
-            if os.environ.get("REQUIRE_E2E") == "1":
-                pytest.fail(f"{program} is not installed, but REQUIRE_E2E=1")
-            pytest.skip(f"{program} is not installed")
+    need(BOINC, BOINCCMD)
     return BoincClient(tmp_path / "client", ncpus=NCPUS)
 
 

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import pytest
 
 from portal.wire.credentials import client_password_hash
-from tests.support.containers import Builder, Machine, Podman, machines, missing, write_settings
+from tests.support.containers import PROGRAMS, Builder, Machine, Podman, machines, need_all, write_settings
 from tests.support.wait import wait_until
 from tools.simulation.client import SimulatedComputer
 
@@ -25,8 +25,7 @@ WORK_SECS = 3
 
 @pytest.fixture(scope="module")
 def podman() -> Podman:
-    if lacking := missing():
-        pytest.skip(f"needs {' and '.join(lacking)}")
+    need_all(*PROGRAMS)
     found = Podman()
     found.build()
     return found
@@ -77,8 +76,7 @@ def credited_secs(machine: Machine, *connection: str) -> float:
 @pytest.mark.parametrize("target", ["site", "database", "valkey"])
 def test_two_builds_of_an_image_are_the_same_bytes(target: str) -> None:
     program = "podman" if shutil.which("podman") else "buildah"
-    if lacking := missing([program, "mmdebstrap"]):
-        pytest.skip(f"needs {' and '.join(lacking)}")
+    need_all(program, "mmdebstrap")
     builder = Builder(program)
     first, second = (builder.build_anew(target, tag) for tag in ("first", "second"))
     assert first.startswith("sha256:") and first == second

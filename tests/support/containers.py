@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from portal.wire import signing
+from tests.support.needs import go_without, need
 from tests.support.site_process import CHECKOUT
 
 FILES: Final = CHECKOUT / "deploy" / "containers"
@@ -35,9 +36,11 @@ SITE, POSTGRES, VALKEY = 10001, 10002, 10003
 _PODMAN: Final = '[containers]\ndefault_ulimits = []\n[engine]\nruntime = "runc"\n'
 
 
-def missing(programs: Sequence[str] = PROGRAMS) -> list[str]:
-    """What has to be installed first."""
-    return [*([] if os.geteuid() == 0 else ["root"]), *(name for name in programs if shutil.which(name) is None)]
+def need_all(*programs: str) -> None:
+    """Go without, unless these programs are there, and this is root."""
+    if os.geteuid() != 0:
+        go_without("containers are built and run by root")
+    need(*programs)
 
 
 class Builder:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Generator, Mapping
+from operator import itemgetter
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -42,11 +43,12 @@ def folder_of(nodeid: str) -> str:
 
 def shares(costs: Mapping[str, Cost]) -> dict[str, float]:
     """Percent of the processor time, by folder, greatest first."""
-    by_folder: Counter[str] = Counter()
+    by_folder: defaultdict[str, float] = defaultdict(float)
     for nodeid, cost in costs.items():
-        by_folder[folder_of(nodeid)] += cost.cpu_secs  # type: ignore[assignment]  # typeshed counts in whole numbers
+        by_folder[folder_of(nodeid)] += cost.cpu_secs
     whole = sum(by_folder.values()) or 1
-    return {folder: 100 * secs / whole for folder, secs in by_folder.most_common()}
+    most_first = sorted(by_folder.items(), key=itemgetter(1), reverse=True)
+    return {folder: 100 * secs / whole for folder, secs in most_first}
 
 
 def noted_shares(document: str) -> dict[str, float]:

@@ -11,8 +11,8 @@ that commits, fails.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator
-from typing import Final
+from collections.abc import Generator
+from typing import Any, Final
 
 import psycopg
 import pytest
@@ -56,21 +56,22 @@ def ring_of(item: pytest.Item) -> str:
     return "system" if commits or fixtures & _OF_SYSTEMS or item.get_closest_marker("system") else "unit"
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     sys.addaudithook(watch.note_event)
-    commit: Callable[[BaseDatabaseWrapper], None] = BaseDatabaseWrapper._commit  # type: ignore[attr-defined]
-    connect = psycopg.AsyncConnection.connect
+    commit, connect = BaseDatabaseWrapper.commit, psycopg.AsyncConnection.connect
 
     def noted_commit(self: BaseDatabaseWrapper) -> None:
         watch.note("commits")
         commit(self)
 
-    async def noted_connect(*arguments: object, **more: object) -> object:
+    async def noted_connect(*arguments: Any, **more: Any) -> Any:
         watch.note("opens a second connection")
-        return await connect(*arguments, **more)  # type: ignore[arg-type]  # as it was called
+        return await connect(*arguments, **more)
 
-    BaseDatabaseWrapper._commit = noted_commit  # type: ignore[attr-defined]
-    psycopg.AsyncConnection.connect = noted_connect  # type: ignore[assignment]
+    patch = pytest.MonkeyPatch()
+    config.add_cleanup(patch.undo)
+    patch.setattr(BaseDatabaseWrapper, "commit", noted_commit)
+    patch.setattr(psycopg.AsyncConnection, "connect", noted_connect)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -19,8 +19,10 @@ import pytest
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 class Connection(BaseDatabaseWrapper):
-    def __init__(self):
-        self.connection = None
+    connection = None
+    def __init__(self): pass
+    def validate_thread_sharing(self): pass
+    def validate_no_atomic_block(self): pass
 
 def start():
     subprocess.run(["true"])
@@ -31,13 +33,13 @@ def started():
 
 def test_that_starts(): start()
 def test_whose_fixture_starts(started): pass
-def test_that_commits(): Connection()._commit()
+def test_that_commits(): Connection().commit()
 def test_that_does_neither(): pass
 
 @pytest.mark.system
 def test_of_a_system(started):
     start()
-    Connection()._commit()
+    Connection().commit()
 """
 
 

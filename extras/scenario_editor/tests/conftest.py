@@ -6,7 +6,6 @@ import pytest
 from django.test import Client
 
 from extras.scenario_editor.tests.editor_page import EditorPage
-from tests.emulator.conftest import _no_timelines_kept  # noqa: F401  # a fixture that each test has
 from tests.support.emulator_experiments import begin
 
 

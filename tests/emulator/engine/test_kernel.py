@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -41,7 +42,7 @@ from emulator.engine.scenario import (
     Use,
     Version,
 )
-from emulator.engine.timeline.results import Result
+from emulator.engine.timeline.results import Blocks, Decisions, Misses, Result, Rpcs
 from emulator.files.presets import preset
 
 HOUR_SECS = 3600.0
@@ -135,8 +136,8 @@ def in_arrays(scenario: Scenario, policy_name: str, days: float) -> tuple[Run, R
     return run, run.result()
 
 
-def columns(record: object, *left_out: str) -> dict[str, list[float]]:
-    names = [name for name in type(record).__slots__ if name not in left_out]  # type: ignore[attr-defined]
+def columns(record: Decisions | Blocks | Rpcs | Misses, *left_out: str) -> dict[str, list[float]]:
+    names = [field.name for field in fields(record) if field.name not in left_out]
     return {name: list(getattr(record, name)) for name in names}
 
 

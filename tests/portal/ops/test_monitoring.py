@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 from django.test import Client
+
+from tests.support.needs import need
 
 ROOT = Path(__file__).resolve().parents[3]
 RULES = ROOT / "deploy" / "prometheus" / "cobblestone.rules.yml"
@@ -36,10 +36,7 @@ def expressions(dashboard: Path) -> list[str]:
 
 
 def promtool(*arguments: str) -> str:
-    if shutil.which("promtool") is None:
-        # In `.ci/run`, which installs it, a skipped test is a failure.
-        assert os.environ.get("REQUIRE_E2E") != "1"
-        pytest.skip("needs promtool, of Debian's package prometheus")
+    need("promtool")
     done = subprocess.run(["promtool", *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

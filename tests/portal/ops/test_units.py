@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 from django.conf import settings
+
+from tests.support.needs import need
 
 DEPLOY = Path(__file__).resolve().parents[3] / "deploy"
 UNITS = sorted(DEPLOY.glob("*.service"))
@@ -47,18 +47,11 @@ def test_a_service_has_few_rights_and_limits(unit: Path) -> None:
     assert re.fullmatch(r"\d+[%MG]", found["MemoryMax"])
 
 
-def need_systemd() -> None:
-    if shutil.which("systemd-analyze") is None:
-        # In `.ci/run`, which installs it, a skipped test is a failure.
-        assert os.environ.get("REQUIRE_E2E") != "1"
-        pytest.skip("needs systemd-analyze, Debian's package systemd")
-
-
 @pytest.mark.system
 @pytest.mark.nightly
 @pytest.mark.parametrize("unit", [*UNITS, *sorted(DEPLOY.glob("*.timer"))], ids=lambda path: path.name)
 def test_systemd_understands_every_line(unit: Path) -> None:
-    need_systemd()
+    need("systemd-analyze")
     command = ["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", str(unit)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     # The site is not installed here.
@@ -73,7 +66,7 @@ def test_systemd_understands_every_line(unit: Path) -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize("unit", UNITS, ids=lambda path: path.stem)
 def test_systemd_finds_little_to_complain_about(unit: Path) -> None:
-    need_systemd()
+    need("systemd-analyze")
     # From 0 to 100; without these lines they have 60 and more.
     command = ["systemd-analyze", "security", "--offline=true", "--threshold=20", str(unit)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

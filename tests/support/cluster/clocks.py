@@ -7,8 +7,7 @@ import sysconfig
 from pathlib import Path
 from typing import Final
 
-import pytest
-
+from tests.support.needs import go_without
 from tests.support.site_process import CHECKOUT
 
 _PRELOADED: Final = Path(f"/usr/lib/{sysconfig.get_config_var('MULTIARCH')}/faketime/libfaketimeMT.so.1")
@@ -43,11 +42,6 @@ class MachineClock:
 
 
 def require() -> None:
-    """Skip the test, one of the long ones, where the library is not installed: other systems than Debian may not have
-    it. With REQUIRE_E2E=1 it fails instead.
-    """
+    """For one of the long tests: other systems than Debian may not have the library."""
     if not _PRELOADED.exists():
-        reason = f"{_PRELOADED} is not installed (Debian's package faketime)"
-        if os.environ.get("REQUIRE_E2E") == "1":
-            pytest.fail(f"{reason}, but REQUIRE_E2E=1")
-        pytest.skip(reason)
+        go_without(f"{_PRELOADED} is not installed (Debian's package faketime)")

