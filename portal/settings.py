@@ -156,7 +156,7 @@ VALIDATOR_EVERY_SECS = env.integer("VALIDATOR_EVERY_SECS", 5, low=1, high=3600)
 VALIDATOR_RUN_SECS = env.integer("VALIDATOR_RUN_SECS", 60, low=1, high=600)
 # A pair of volunteers whose agreement is less likely by chance than this needs a third one to confirm it.
 PAIR_CHANCE = env.number("PAIR_CHANCE", 1e-6, low=0, high=0.01)
-# So long a workunit of such a pair waits for a third volunteer.
+# How long a workunit of such a pair waits for a third volunteer.
 PAIR_WAIT = dt.timedelta(days=env.integer("PAIR_WAIT_DAYS", 14, low=1, high=365))
 # Validators that may work on one app at the same time.
 VALIDATORS_PER_APP = env.integer("VALIDATORS_PER_APP", 1, low=1, high=64)

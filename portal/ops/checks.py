@@ -6,11 +6,11 @@ portal/environment.py refuses single values outside their limits when it reads t
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from django.apps import AppConfig
@@ -136,68 +136,78 @@ def check_pool(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckM
     ]
 
 
+class _Setting(NamedTuple):
+    """A setting that is handy on a private machine and wrong on a public site. ``message`` may name `{hosts}`."""
+
+    id: str
+    is_wrong: Callable[[], bool]
+    message: str
+    hint: str
+
+
+_OF_PRODUCTION: Final = (
+    _Setting(
+        id="cobblestone.W007",
+        is_wrong=lambda: not settings.SITE_URL.startswith("https://"),
+        message="SITE_URL does not begin with https://: passwords and keys would travel in the clear.",
+        hint="Clients keep the address that they attached to, so decide before the first one does.",
+    ),
+    _Setting(
+        id="cobblestone.W012",
+        is_wrong=lambda: settings.SECURE_SSL_REDIRECT and not settings.BEHIND_PROXY,
+        message="BEHIND_PROXY is off: behind a proxy that ends TLS, every page would redirect to itself for ever.",
+        hint="Set BEHIND_PROXY=1, and see that the proxy sets X-Forwarded-Proto and X-Forwarded-For.",
+    ),
+    _Setting(
+        id="cobblestone.W014",
+        is_wrong=lambda: not settings.STAFF_SECOND_FACTOR,
+        message="STAFF_SECOND_FACTOR is off: an operator's password alone opens the admin.",
+        hint="Leave STAFF_SECOND_FACTOR out; it is on by default for https.",
+    ),
+    _Setting(
+        id="cobblestone.W032",
+        is_wrong=lambda: settings.DEMO,
+        message="DEMO is on: a site without accounts gets a volunteer whose password is in the sources.",
+        hint="Set DEMO=no.",
+    ),
+    _Setting(
+        id="cobblestone.W031",
+        is_wrong=lambda: settings.CLIENT_PASSWORD_ALONE,
+        message="CLIENT_PASSWORD_ALONE is on: a BOINC client gets a key of an account with a second factor.",
+        hint="Leave CLIENT_PASSWORD_ALONE out: people with a second factor then use login tokens in BOINC.",
+    ),
+    _Setting(
+        id="cobblestone.W027",
+        is_wrong=lambda: bool({"*", "localhost", "127.0.0.1"} & {*settings.ALLOWED_HOSTS}),
+        message="ALLOWED_HOSTS has names that are not this site's alone: {hosts}.",
+        hint="Leave ALLOWED_HOSTS out: the host of SITE_URL is enough.",
+    ),
+    _Setting(
+        id="cobblestone.W026",
+        is_wrong=lambda: not settings.STAFF_IDLE_SECS,
+        message="STAFF_IDLE_SECS is 0: an operator's browser that nobody uses stays signed in for two weeks.",
+        hint="Leave STAFF_IDLE_SECS out; it is an hour by default.",
+    ),
+    _Setting(
+        id="cobblestone.W009",
+        is_wrong=lambda: settings.SECRET_KEY == settings.ACCOUNT_KEY_SECRET,
+        message="ACCOUNT_KEY_SECRET is the same as SECRET_KEY.",
+        hint="Give it a value of its own: SECRET_KEY may be changed, ACCOUNT_KEY_SECRET may not.",
+    ),
+)
+
+
 @checks.register(deploy=True)
 def check_production(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
     """Settings that are handy on a private machine and wrong on a public site."""
-    found: list[CheckMessage] = []
-    if not settings.SITE_URL.startswith("https://"):
-        found.append(
-            checks.Warning(
-                "SITE_URL does not begin with https://: passwords and keys would travel in the clear.",
-                hint="Clients keep the address that they attached to, so decide before the first one does.",
-                id="cobblestone.W007",
-            )
-        )
-    if settings.SECURE_SSL_REDIRECT and not settings.BEHIND_PROXY:
-        found.append(
-            checks.Warning(
-                "BEHIND_PROXY is off: behind a proxy that ends TLS, every page would redirect to itself for ever.",
-                hint="Set BEHIND_PROXY=1, and see that the proxy sets X-Forwarded-Proto and X-Forwarded-For.",
-                id="cobblestone.W012",
-            )
-        )
-    if not settings.STAFF_SECOND_FACTOR:
-        found.append(
-            checks.Warning(
-                "STAFF_SECOND_FACTOR is off: an operator's password alone opens the admin.",
-                hint="Leave STAFF_SECOND_FACTOR out; it is on by default for https.",
-                id="cobblestone.W014",
-            )
-        )
-    if settings.DEMO:
-        found.append(
-            checks.Warning(
-                "DEMO is on: a site without accounts gets a volunteer whose password is in the sources.",
-                hint="Set DEMO=no.",
-                id="cobblestone.W032",
-            )
-        )
-    if settings.CLIENT_PASSWORD_ALONE:
-        found.append(
-            checks.Warning(
-                "CLIENT_PASSWORD_ALONE is on: a BOINC client gets a key of an account with a second factor.",
-                hint="Leave CLIENT_PASSWORD_ALONE out: people with a second factor then use login tokens in BOINC.",
-                id="cobblestone.W031",
-            )
-        )
-    if {"*", "localhost", "127.0.0.1"} & {*settings.ALLOWED_HOSTS}:
-        found.append(
-            checks.Warning(
-                f"ALLOWED_HOSTS has names that are not this site's alone: {', '.join(settings.ALLOWED_HOSTS)}.",
-                hint="Leave ALLOWED_HOSTS out: the host of SITE_URL is enough.",
-                id="cobblestone.W027",
-            )
-        )
-    if not settings.STAFF_IDLE_SECS:
-        found.append(
-            checks.Warning(
-                "STAFF_IDLE_SECS is 0: an operator's browser that nobody uses stays signed in for two weeks.",
-                hint="Leave STAFF_IDLE_SECS out; it is an hour by default.",
-                id="cobblestone.W026",
-            )
-        )
+    hosts = ", ".join(settings.ALLOWED_HOSTS)
+    wrong: list[CheckMessage] = [
+        checks.Warning(setting.message.format(hosts=hosts), hint=setting.hint, id=setting.id)
+        for setting in _OF_PRODUCTION
+        if setting.is_wrong()
+    ]
     # Django looks at SECRET_KEY itself.
-    found += [
+    return wrong + [
         checks.Warning(
             f"{name} has fewer than {MIN_SECRET_CHARS} characters.",
             hint='Make one: python -c "import secrets; print(secrets.token_urlsafe(48))"',
@@ -206,15 +216,6 @@ def check_production(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[
         for name in ("ACCOUNT_KEY_SECRET", "CERTIFICATE_SECRET")
         if len(getattr(settings, name)) < MIN_SECRET_CHARS
     ]
-    if settings.SECRET_KEY == settings.ACCOUNT_KEY_SECRET:
-        found.append(
-            checks.Warning(
-                "ACCOUNT_KEY_SECRET is the same as SECRET_KEY.",
-                hint="Give it a value of its own: SECRET_KEY may be changed, ACCOUNT_KEY_SECRET may not.",
-                id="cobblestone.W009",
-            )
-        )
-    return found
 
 
 @checks.register(checks.Tags.database, deploy=True)
