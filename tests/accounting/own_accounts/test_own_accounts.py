@@ -300,6 +300,10 @@ class TestTakingOver:
         assert "own_key" not in HostProject.objects.get().state
         assert "Use the account of studio" not in volunteer.page
 
+    @pytest.mark.parametrize("host", ["", "0", "-1", "\u00b2", "9" * 5000])
+    def test_what_is_no_computer_is_refused_in_words(self, host: str, volunteer: Volunteer) -> None:
+        assert "does not report an account of yours" in volunteer.sends({"action": "take_over", "host": host}, 422)
+
     def test_nobody_else_takes_it_over(
         self, computer: SimulatedComputer, bob: User, volunteer: Volunteer, client: Client
     ) -> None:
