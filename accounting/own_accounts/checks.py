@@ -21,7 +21,7 @@ from django.utils.translation import gettext_lazy as _
 from accounting.engine.amounts import MICRO
 from accounting.engine.own_accounts import state_of_refusal
 from accounting.models import OwnAccount, UserProject
-from accounting.own_accounts.requests import REQUEST_KEPT, AccountRequest, expire, take, tell_worker
+from accounting.own_accounts.requests import OUTCOME_STANDS, REQUEST_KEPT, AccountRequest, expire, take, tell_worker
 from accounting.project_setup import accounts
 from accounting.project_setup.accounts import WEAK, AccountProblem
 from accounting.rpc import account_keys
@@ -39,7 +39,8 @@ CHECKS_OF_PROJECT: Final = 5
 UNREACHABLE_FOR: Final = dt.timedelta(hours=1)
 _RETOLD_AFTER: Final = dt.timedelta(minutes=1)
 State = OwnAccount.State
-CHECKED: Final = (State.WORKS, State.UNCHECKED)
+_TOLD: Final = (State.ASKING, State.KEY_REFUSED)
+"""States in which the volunteer waits for an answer, or has been told of a key that ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +82,15 @@ def check(account_id: int, now: dt.datetime) -> None:
         if account.can_check:
             found = _described(account, key)
         else:
-            found = Finding(State(account.state), credit=accounts.account_credit(account.project, account.number))
+            # Whatever was said since of another key that was entered
+            state = State.WORKS if account.state == State.WORKS else State.UNCHECKED
+            found = Finding(state, credit=accounts.account_credit(account.project, account.number))
     except AccountProblem:
         found = Finding(State.UNREACHABLE)
     if found.state == State.UNREACHABLE:
         # A project that is down for an hour has forgotten nobody. Nor is it asked for all others meanwhile.
         soon = now + UNREACHABLE_FOR
-        waiting = OwnAccount.objects.filter(project=account.project_id, state__in=CHECKED)
+        waiting = OwnAccount.objects.filter(project=account.project_id).exclude(state=State.ASKING)
         waiting.filter(Q(check_after__lt=soon) | Q(pk=account.pk)).update(check_after=soon)
         return
     _note(account, found, now)
@@ -103,7 +106,7 @@ def look_after(now: dt.datetime) -> list[int]:
     for account_id in waiting.exclude(sealed_request=None).values_list("pk", flat=True):
         tell_worker(account_id)
     with transaction.atomic():
-        all_due = OwnAccount.objects.filter(check_after__lte=now, state__in=CHECKED)
+        all_due = OwnAccount.objects.filter(check_after__lte=now).exclude(state=State.ASKING)
         place = Window(RowNumber(), partition_by="project", order_by="check_after")
         first = all_due.annotate(place=place).filter(place__lte=CHECKS_OF_PROJECT).order_by("check_after")
         chosen = list(first.values_list("pk", flat=True)[:CHECKS_PER_RUN])
@@ -191,8 +194,10 @@ def _note(asked: OwnAccount, found: Finding, now: dt.datetime) -> None:
             account.can_check = found.can_check
         if found.state != account.state:
             account.state_at = now
-        is_broken = found.state == State.KEY_REFUSED and account.state == State.WORKS
-        account.state, account.reason, account.check_after = found.state, found.reason, _next_check(now)
+        is_broken = found.state == State.KEY_REFUSED and account.state not in _TOLD
+        is_refused = asked.state == State.ASKING and not found.key
+        account.state, account.reason = found.state, found.reason
+        account.check_after = now + OUTCOME_STANDS if is_refused else _next_check(now)
         if found.info is not None:
             account.number, account.name = found.info.id, found.info.name
         if found.credit is not None:

@@ -25,6 +25,8 @@ from portal.wire import sealing
 
 TASK: Final = "accounting.tasks.ask_for_account"
 REQUEST_KEPT: Final = dt.timedelta(minutes=10)
+OUTCOME_STANDS: Final = dt.timedelta(hours=1)
+"""How long what became of an entry that changed nothing is the account's state; then it is that of the stored key."""
 State = OwnAccount.State
 
 
@@ -81,7 +83,7 @@ def take(account_id: int, now: dt.datetime) -> tuple[OwnAccount, AccountRequest]
                 place = _place(account, account.project)
                 request = AccountRequest(**json.loads(sealing.unseal(settings.ACCOUNT_KEY_SECRET, place, sealed)))
         if request is None:
-            account.state, account.state_at = State.EXPIRED, now
+            account.state, account.state_at, account.check_after = State.EXPIRED, now, now + OUTCOME_STANDS
         account.save()
     return None if request is None else (account, request)
 
@@ -89,7 +91,7 @@ def take(account_id: int, now: dt.datetime) -> tuple[OwnAccount, AccountRequest]
 def expire(now: dt.datetime) -> None:
     """Forget requests that no worker took in time, or whose worker was lost."""
     over = OwnAccount.objects.filter(state=State.ASKING, asked_at__lte=now - REQUEST_KEPT)
-    over.update(sealed_request=None, state=State.EXPIRED, state_at=now)
+    over.update(sealed_request=None, state=State.EXPIRED, state_at=now, check_after=now + OUTCOME_STANDS)
 
 
 def reported_keys(user: User, project: Project) -> list[HostProject]:

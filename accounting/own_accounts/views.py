@@ -70,7 +70,8 @@ def _wanted(request: HttpRequest, user: User, project: Project, forms: dict[str,
     action = request.POST.get("action", "")
     if action == "take_over":
         host = request.POST.get("host", "")
-        key = requests.reported_key(user, project, int(host)) if host.isascii() and host.isdigit() else None
+        is_number = host.isascii() and host.isdigit() and len(host) < 19
+        key = requests.reported_key(user, project, int(host)) if is_number else None
         if key is None:
             messages.error(request, _("This computer does not report an account of yours there any more."))
         return AccountRequest(key=key) if key is not None else None

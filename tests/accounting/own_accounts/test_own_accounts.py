@@ -300,6 +300,10 @@ class TestTakingOver:
         assert "own_key" not in HostProject.objects.get().state
         assert "Use the account of studio" not in volunteer.page
 
+    @pytest.mark.parametrize("host", ["", "0", "-1", "\u00b2", "9" * 5000])
+    def test_what_is_no_computer_is_refused_in_words(self, host: str, volunteer: Volunteer) -> None:
+        assert "does not report an account of yours" in volunteer.sends({"action": "take_over", "host": host}, 422)
+
     def test_nobody_else_takes_it_over(
         self, computer: SimulatedComputer, bob: User, volunteer: Volunteer, client: Client
     ) -> None:
@@ -485,6 +489,39 @@ class TestChecks:
         for odd in ("-1", "nan", "1e300"):
             fake.credit = odd
             assert volunteer.worker_checks().total_credit == 99_000_000
+
+    @pytest.mark.parametrize("can_check", [True, False])
+    @pytest.mark.parametrize("is_asked", [True, False], ids=["refused", "not asked in time"])
+    def test_an_entry_that_came_to_nothing_is_said_for_an_hour_and_the_stored_key_is_checked_on(
+        self, is_asked: bool, can_check: bool, volunteer: Volunteer, fake: FakeProject
+    ) -> None:
+        OwnAccount.objects.update(can_check=can_check)
+        volunteer.sends(LOGIN | {"password": "mistyped"})
+        state = volunteer.worker_asks(0 if is_asked else 11).state
+        assert state == (State.WRONG_PASSWORD if is_asked else State.EXPIRED)
+        begun = timezone.now() + (0 if is_asked else 11) * MINUTE
+        assert checks.look_after(begun + 59 * MINUTE) == []
+        assert checks.look_after(begun + 61 * MINUTE) == [volunteer.account.pk]
+        assert volunteer.worker_checks().state == (State.WORKS if can_check else State.UNCHECKED)
+
+    def test_a_key_that_ended_is_told_also_where_another_entry_came_to_nothing(
+        self, volunteer: Volunteer, fake: FakeProject
+    ) -> None:
+        volunteer.sends(LOGIN | {"password": "mistyped"})
+        volunteer.worker_asks()
+        fake.weak_key = "7_of_the_new_password"
+        mail.outbox.clear()
+        assert volunteer.worker_checks().state == State.KEY_REFUSED
+        assert len(mail.outbox) == 1
+
+    def test_a_request_that_no_worker_took_leaves_the_stored_key_to_be_checked(self, volunteer: Volunteer) -> None:
+        volunteer.sends(LOGIN | {"password": "mistyped"})
+        later = timezone.now() + REQUEST_KEPT + MINUTE
+        assert checks.look_after(later) == []
+        assert (volunteer.account.state, volunteer.account.check_after) == (
+            State.EXPIRED,
+            later + dt.timedelta(hours=1),
+        )
 
     def test_each_is_checked_once_a_week_and_some_in_a_run(
         self, volunteer: Volunteer, monkeypatch: pytest.MonkeyPatch

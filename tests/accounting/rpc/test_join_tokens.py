@@ -88,6 +88,7 @@ def test_computers_with_a_token_are_beside_the_limit_of_a_day(
         assert sync(newcomer(alice, token, f"pc-{number}")).error == (0, "")
     attach(alice)
     assert "has added 1 of the 1 computers" in post(make_computer(alice, "attic").request(time.time())).error[1]
+    assert sync(newcomer(alice, token, "pc-3")).error == (0, "")
 
 
 def test_a_token_that_ended_is_refused_and_its_computers_go_on(alice: User, projects: list[Project]) -> None:
