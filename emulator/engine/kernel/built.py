@@ -42,7 +42,7 @@ def _processor() -> str:
 
 
 def is_built() -> bool:
-    """Whether this process has the compiled kernel at hand."""
+    """Whether the compiled kernel is there for this process."""
     folder = os.environ.get(FOLDER)
     if not folder:
         return False

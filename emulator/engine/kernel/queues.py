@@ -41,7 +41,7 @@ def overall_debt(t: Table, p: int) -> float:
 
 @making_arrays
 def new_queues(n: int, projects: int) -> Queues:
-    """Room for so many jobs."""
+    """Room for n jobs."""
     return Queues(
         np.empty(n, np.int64),
         np.empty(n, np.int64),
