@@ -195,7 +195,7 @@ def read_reconciled(
     seen_first = {month_of(each.seen.seen_on) for each in standings if each.seen is not None and not each.seen.is_whole}
     ranges, months = split(first, last, closed_until() if by_months else None, seen_first)
     params: dict[str, Any] = {"user": user.pk, "host": host_id, "project": project_id}
-    for day, granted, estimated in _read_settled(params, ranges, months, standings):
+    for day, granted, estimated in _read_settled(params, ranges, months):
         _add(steps, begins, day, DayStand(int(granted), int(estimated)))
     for day, unpaid in _read_open(user, standings, today):
         found.provisional += unpaid.provisional
@@ -207,10 +207,7 @@ def read_reconciled(
 
 
 def _read_settled(
-    params: dict[str, Any],
-    ranges: Sequence[tuple[dt.date, dt.date]],
-    months: Sequence[dt.date],
-    standings: Iterable[ReconciledHost],
+    params: dict[str, Any], ranges: Sequence[tuple[dt.date, dt.date]], months: Sequence[dt.date]
 ) -> Iterator[tuple[dt.date, int, int]]:
     """Day or month, granted and estimated credit; a statement for days, and one for months."""
     if ranges:

@@ -1,4 +1,4 @@
-"""The rows that `accounting/rpc/read.sql` returns: JSON objects with these fields, no more and no fewer."""
+"""The rows that `accounting/rpc/read.sql` returns: JSON objects with these fields."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import msgspec
 from accounting.engine.amounts import Totals
 from accounting.engine.choice.troubles import StoredTroubles
 from accounting.engine.machine import Allowance
+from portal.clients.json_rows import JsonRow
 
 
-class ProjectRow(msgspec.Struct, forbid_unknown_fields=True):
+class ProjectRow(JsonRow):
     """A project on the host: the ledger's amounts, the owner's wishes, and what the client last said of it."""
 
     project_id: int
@@ -40,7 +41,7 @@ class ProjectRow(msgspec.Struct, forbid_unknown_fields=True):
     unsummed: tuple[int | None, int] | None
 
 
-class ChoiceRow(msgspec.Struct, forbid_unknown_fields=True):
+class ChoiceRow(JsonRow):
     """What the owner chose at a project, and their totals there; ``summed_at`` in microseconds since 1970."""
 
     project_id: int
@@ -52,7 +53,7 @@ class ChoiceRow(msgspec.Struct, forbid_unknown_fields=True):
     summed_at: int | None
 
 
-class SettingsRow(msgspec.Struct, forbid_unknown_fields=True):
+class SettingsRow(JsonRow):
     """The owner's settings, as `accounting.models.AccountSettings` has them."""
 
     preferences: dict[str, Any]
@@ -64,7 +65,7 @@ class SettingsRow(msgspec.Struct, forbid_unknown_fields=True):
     sends_tasks: bool
 
 
-class AccountRow(msgspec.Struct, forbid_unknown_fields=True):
+class AccountRow(JsonRow):
     """One request's account; ``n``: its place in the batch, from 1. ``hardware_digest`` in hexadecimal."""
 
     n: int

@@ -22,6 +22,7 @@ from accounting.engine.states import NO_KINDS, HostState, ProjectState, Settleme
 from accounting.rpc import sql as rpc_sql
 from accounting.rpc.contact_log import NOTHING_ANSWERED, LastAnswer
 from accounting.rpc.rows import ACCOUNT, AccountRow, ChoiceRow, ProjectRow
+from portal.clients.json_rows import decode
 from portal.clients.wants import Query, Row, Step
 
 EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -128,8 +129,7 @@ class ReadByKey(Query["Account | None"]):
     @staticmethod
     def results(several: Sequence[ReadByKey], rows: Sequence[Row]) -> Sequence[Account | None]:
         accounts: list[Account | None] = [None] * len(several)
-        for (text,) in rows:
-            row = ACCOUNT.decode(text)
+        for row in decode(ACCOUNT, rows):
             accounts[row.n - 1] = _account(row, several[row.n - 1].key_hash)
         return accounts
 

@@ -138,7 +138,7 @@ def section(change: Change) -> Section | None:
     context = {
         "preview": kept.preview if kept is not None else None,
         "effects": effects,
-        "sentence": sentence(effects, change),
+        "sentence": sentence(effects),
         "nread": MAX_WORKUNITS,
     }
     return Section("credit/changes/effects.html", context)
@@ -163,7 +163,7 @@ def _app_of(change: Change) -> App | None:
     return None
 
 
-def sentence(effects: Effects, change: Change) -> str:
+def sentence(effects: Effects) -> str:
     """The whole in a sentence."""
     before = _whole([row.before for row in effects.rows])
     after = _whole([row.after for row in effects.rows])

@@ -48,7 +48,7 @@ def decide_set(
     if not is_counted_first:
         _count_validity(app, workunit, valid, invalid, now)
     if claims is creditnew_claims:
-        set_apart_far_claims(workunit, claims, app.rules)
+        set_apart_far_claims(workunit, claims)
     granted = grant(app, workunit, claims)
     _update_statistics(app, workunit, valid, creditnew_claims, granted, now)
     return Decision(granted, claims)

@@ -8,7 +8,7 @@ from credit.engine.claims.deployed import deployed_pfc
 from credit.engine.claims.published import default_pfc
 from credit.engine.explanation import ClaimRule, Explanation, Grant, GrantRule
 from credit.engine.facts import AppFacts, CreditSystem, ReplicaRule, ResultFacts, WorkunitFacts
-from credit.engine.lead import usual_pfc
+from credit.engine.lead import most_pfc
 from credit.engine.rules import LEAST_CREDIT, MAX_CREDIT, credit_of
 
 
@@ -59,10 +59,9 @@ def grant(app: AppFacts, workunit: WorkunitFacts, claims: Sequence[Explanation])
 def _single(app: AppFacts, workunit: WorkunitFacts, claim: Explanation) -> Grant:
     """The claim of a job that nobody else ran; no more than its record may be ahead of usual jobs."""
     credit = claim.claimed_credit or 0.0
-    if claim.room_jobs is not None:
-        most = credit_of(usual_pfc(claim, workunit) * (1 + claim.room_jobs))
-        if credit > most * (1 + 1e-9):
-            return _at_most(app, most, GrantRule.SINGLE_AHEAD)
+    most = most_pfc(claim, workunit)
+    if most is not None and credit > credit_of(most) * (1 + 1e-9):
+        return _at_most(app, credit_of(most), GrantRule.SINGLE_AHEAD)
     return _at_most(app, credit, GrantRule.SINGLE_CLAIM)
 
 

@@ -21,6 +21,11 @@ def usual_pfc(claim: Explanation, workunit: WorkunitFacts) -> float:
     return claim.version_pfc_avg * scale * workunit.fpops_est
 
 
+def most_pfc(claim: Explanation, workunit: WorkunitFacts) -> float | None:
+    """The most that counts of a claim, in FLOPs: by how much it may exceed a usual job's. None: there is no bound."""
+    return None if claim.room_jobs is None else usual_pfc(claim, workunit) * (1 + claim.room_jobs)
+
+
 def room_jobs(record: HostVersionFacts, rules: Rules) -> float | None:
     """By how many usual jobs the record's next claim may exceed one; None: there is no bound."""
     most = _most_lead_jobs(record, rules)

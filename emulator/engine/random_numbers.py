@@ -51,7 +51,11 @@ def log(x: float) -> float:
 
 def expm1(x: float) -> float:
     """e^x - 1 for x >= 0, the same on every machine."""
-    if x > 0.01:
-        half = expm1(x * 0.5)
-        return half * (half + 2.0)
-    return x * (1.0 + x / 2 * (1.0 + x / 3 * (1.0 + x / 4 * (1.0 + x / 5 * (1.0 + x / 6)))))
+    halvings = 0
+    while x > 0.01:
+        x *= 0.5
+        halvings += 1
+    grown = x * (1.0 + x / 2 * (1.0 + x / 3 * (1.0 + x / 4 * (1.0 + x / 5 * (1.0 + x / 6)))))
+    for _ in range(halvings):
+        grown = grown * (grown + 2.0)
+    return grown

@@ -303,7 +303,7 @@ def _read_of_project(state: ClientState, section: Section) -> None:
     if section.name == "app":
         _read_app(project, section)
     elif section.name == "app_version":
-        _read_version(state, project, section)
+        _read_version(project, section)
     elif section.name == "workunit":
         size = section.number("rsc_fpops_est", DEFAULT_JOB_FLOP, 0, MAX_FLOP)
         app = section.text("app_name")
@@ -350,7 +350,7 @@ def _read_app(project: StateProject, section: Section) -> None:
     )
 
 
-def _read_version(state: ClientState, project: StateProject, section: Section) -> None:
+def _read_version(project: StateProject, section: Section) -> None:
     app = project.apps.get(_required(section, "app_name"))
     if app is None:
         raise section.error("app_name", "unknown_app_name")

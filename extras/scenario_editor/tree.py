@@ -241,7 +241,7 @@ def _rename(state: dict[str, Any], before: list[str], after: list[str]) -> None:
             each["typed"]["project"] = renamed[each["typed"]["project"]]
 
 
-def scenario_from(state: Mapping[str, Any], rows: Rows) -> Scenario | None:
+def scenario_from(rows: Rows) -> Scenario | None:
     """The scenario, if all rows are valid and fit together; else the rows have the errors."""
     if not all([form.is_valid() for form in rows.forms()]):
         return None

@@ -74,7 +74,7 @@ def _post(request: HttpRequest, pk: int) -> HttpResponse:
     refusal, focus = "", ""
     if what == "save":
         rows = rows_of(state)
-        scenario = scenario_from(state, rows)
+        scenario = scenario_from(rows)
         if scenario is not None:
             experiments.edited(found, scenario, rows.whole.cleaned_data["title"], rows.whole.cleaned_data["days"])
             return redirect("experiment", pk)
@@ -104,7 +104,7 @@ def _page(
         context = {"experiment": found, "limit": FIELDS_MAX}
         return render(request, "scenario_editor/edit_too_large.html", context)
     rows = rows_of(state)
-    scenario = scenario_from(state, rows)
+    scenario = scenario_from(rows)
     context = {
         "experiment": found,
         "rows": rows,

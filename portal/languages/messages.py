@@ -57,7 +57,7 @@ class Message:
         return cls(data["code"], **(args if isinstance(args, dict) else {}))
 
     def to_json(self) -> dict[str, Any]:
-        data = {"code": self.code, "args": {name: _stored(value) for name, value in self.args.items()}}
+        data = {"code": self.code, "args": {name: stored(value) for name, value in self.args.items()}}
         is_small = len(json.dumps(data, ensure_ascii=False).encode()) <= MAX_NBYTES
         return data if is_small else {"code": self.code, "args": {}}
 
@@ -92,11 +92,11 @@ class Message:
 
 
 class MessageError(Exception):
-    """An error whose sentence is a message. ``str`` is the sentence in English."""
+    """An error whose sentence is a message; a text is shown as it is. ``str`` is the sentence in English."""
 
-    def __init__(self, message: Message) -> None:
-        super().__init__(message)
-        self.message = message
+    def __init__(self, why: Message | str) -> None:
+        self.message = why if isinstance(why, Message) else Message(VERBATIM, text=why)
+        super().__init__(self.message)
 
     def __str__(self) -> str:
         return str(self.message)
@@ -119,9 +119,10 @@ def _argument(value: Any) -> Any:
     return text.encode("utf-8", "replace").decode()
 
 
-def _stored(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_stored(item) for item in value]
+def stored(value: Any) -> Any:
+    """A message, or a list of messages, as JSON has it; another value as it is."""
+    if isinstance(value, list | tuple):
+        return [stored(item) for item in value]
     return value.to_json() if isinstance(value, Message) else value
 
 

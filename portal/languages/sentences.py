@@ -10,7 +10,7 @@ from django.db import models
 from django.utils.functional import Promise
 from django.utils.translation import gettext, override
 
-from portal.languages.messages import Message
+from portal.languages.messages import Message, stored
 from portal.languages.numbers import localised
 
 
@@ -89,10 +89,3 @@ class MessagesField(MessageField):
 
     def _messages(self, data: Any) -> list[Message]:
         return [Message.from_json(item) for item in data] if isinstance(data, list) else []
-
-
-def stored(value: Any) -> Any:
-    """A message, or a list of messages, as JSON has it."""
-    if isinstance(value, list | tuple):
-        return [stored(item) for item in value]
-    return value.to_json() if isinstance(value, Message) else value

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import NoDigestInfo
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from portal.languages.messages import VERBATIM, Message
+from portal.languages.messages import MessageError
 
 PrivateKey = rsa.RSAPrivateKey
 PublicKey = rsa.RSAPublicKey
@@ -41,12 +41,8 @@ _PRIVATE_LAYOUT: Final = (
 _PEM_MARK: Final = "-----BEGIN"
 
 
-class SigningError(ValueError):
+class SigningError(MessageError, ValueError):
     """A key, a signature or a program file that cannot be used; the message names it and its fault."""
-
-    def __init__(self, why: str | Message) -> None:
-        super().__init__(str(why))
-        self.message = why if isinstance(why, Message) else Message(VERBATIM, text=why)
 
 
 def generate_key() -> PrivateKey:

@@ -255,17 +255,27 @@ def check_program(name: str, content: Content) -> None:
 
 def _read_signature(path: Path, content: Content) -> str:
     try:
-        signature = clean_signature(path.read_text(encoding="ascii"))
-        if code_signing.is_signed_md5(content.md5, signature):
-            return signature
+        text = path.read_text(encoding="ascii")
     except FileNotFoundError as error:
         raise ReleaseError(f"{path}: missing.") from error
-    except (SigningError, ValueError) as error:
+    except ValueError as error:
         raise ReleaseError(f"{path}: {error}") from error
-    raise ReleaseError(
-        gettext("%(name)s: not the signature of this file by the project's key; clients would refuse it.")
-        % {"name": path}
-    )
+    return check_signature(str(path), text, content.md5)
+
+
+def check_signature(name: str, text: str, md5: str) -> str:
+    """The signature as it is kept. Raises ReleaseError, with the name, if it is no signature of this MD5 by the key."""
+    try:
+        signature = clean_signature(text)
+        is_right = code_signing.is_signed_md5(md5, signature)
+    except SigningError as error:
+        raise ReleaseError(f"{name}: {error}") from error
+    if not is_right:
+        raise ReleaseError(
+            gettext("%(name)s: not the signature of this file by the project's key; clients would refuse it.")
+            % {"name": name}
+        )
+    return signature
 
 
 @transaction.atomic

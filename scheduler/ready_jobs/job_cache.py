@@ -22,6 +22,7 @@ from typing import Any, Final
 
 import msgspec
 
+from portal.clients.json_rows import JsonRow, decode
 from portal.clients.wants import Once, Step, fetch
 from scheduler.engine.facts import Job, JobDetails, JobQuery
 from scheduler.programs.catalogue import BEFORE_ALL, KEPT_SECS, Catalogue
@@ -213,7 +214,7 @@ class JobCache:
                 self._jobs.pop(job.id, None)
 
 
-class _Copy(msgspec.Struct, forbid_unknown_fields=True):
+class _Copy(JsonRow):
     """A leased job and its place in the queue."""
 
     id: int
@@ -222,7 +223,7 @@ class _Copy(msgspec.Struct, forbid_unknown_fields=True):
     name: str
 
 
-class _Workunit(msgspec.Struct, forbid_unknown_fields=True):
+class _Workunit(JsonRow):
     """Whose copies are leased; ``holders``: as `ReadyJob` has them."""
 
     id: int
@@ -240,7 +241,7 @@ class _Workunit(msgspec.Struct, forbid_unknown_fields=True):
     output_files: list[dict[str, Any]]
 
 
-class _Leased(msgspec.Struct, forbid_unknown_fields=True):
+class _Leased(JsonRow):
     """What `LEASE_JOBS` returns, as JSON; ends are places."""
 
     nlooked_at: int
@@ -270,8 +271,7 @@ async def lease_jobs(
         "looked_at": str(MAX_LOOKED_AT),
         "lease_secs": str(lease_secs),
     }
-    [(text,)] = await fetch(Step(LEASE_JOBS, values))
-    row = _LEASED.decode(text)
+    [row] = decode(_LEASED, await fetch(Step(LEASE_JOBS, values)))
     jobs = [job for workunit in row.workunits or () for job in _jobs(app_id, workunit)]
     jobs.sort(key=lambda job: job.place)
     last = row.last_free if row.nfree == most else row.end if row.nlooked_at == MAX_LOOKED_AT else None

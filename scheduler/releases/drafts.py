@@ -1,6 +1,6 @@
 """Versions that are prepared in the browser: their description, files and signatures, until they are stored.
 
-What is stored is read, signed and released by `scheduler.programs.release`, as from a folder: a draft is laid out as a
+What is stored is read, signed and released by `scheduler.programs.release`, as from a folder: a draft is written as a
 folder for it. So a version made here is the same as one made by the command.
 
 A draft's row is locked before its files change; the version's rows come after it.
@@ -26,7 +26,6 @@ from credit.models import AppVersion
 from portal.languages.sentences import sentence
 from portal.models import User
 from portal.wire.purposes import read_content
-from portal.wire.signing import SigningError, clean_signature
 from scheduler.engine.limits import MAX_FILES_PER_JOB, is_name, name_rule
 from scheduler.engine.release_states import ReleaseAction, ReleaseState, after
 from scheduler.models import BetaTest, DraftFile, ReleaseDraft
@@ -217,16 +216,7 @@ def take_signatures(draft: ReleaseDraft, signatures: Mapping[str, str]) -> int:
         if name not in by_name:
             raise ReleaseError(gettext("%(name)s: this draft has no such file.") % {"name": name[:200]})
         file = by_name[name]
-        try:
-            file.signature = clean_signature(text)
-            is_right = code_signing.is_signed_md5(file.md5, file.signature)
-        except SigningError as error:
-            raise ReleaseError(f"{name}: {error}") from error
-        if not is_right:
-            raise ReleaseError(
-                gettext("%(name)s: not the signature of this file by the project's key; clients would refuse it.")
-                % {"name": name}
-            )
+        file.signature = release.check_signature(name, text, file.md5)
         signed[file.pk] = file
     DraftFile.objects.bulk_update(signed.values(), ["signature"])
     return len(signed)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import orjson
 
+from portal.clients.json_rows import decode
 from portal.clients.wants import Query, Row, Step, fetch
 from scheduler.engine.facts import Job, JobQuery
 from scheduler.rpc import sql as rpc_sql
@@ -54,8 +55,7 @@ async def pick_elsewhere(
         "found": f"{{{','.join(str(job.id) for job in found)}}}",
         "now": now.isoformat(),
     }
-    [(text,)] = await fetch(Step(rpc_sql.PICK_ELSEWHERE, values))
-    row = ELSEWHERE.decode(text)
+    [row] = decode(ELSEWHERE, await fetch(Step(rpc_sql.PICK_ELSEWHERE, values)))
     return row.jobs or [], row.waiting
 
 
@@ -81,5 +81,4 @@ class DiagnosisQuery(Query[Waiting]):
 
     @staticmethod
     def results(several: Sequence[DiagnosisQuery], rows: Sequence[Row]) -> list[Waiting]:
-        [(text,)] = rows
-        return [WAITING.decode(text)]
+        return decode(WAITING, rows)

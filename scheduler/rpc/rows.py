@@ -9,10 +9,11 @@ import msgspec
 
 from credit.engine.averages import Average, AverageWithVariance
 from credit.engine.facts import HostVersionFacts
+from portal.clients.json_rows import JsonRow
 from scheduler.engine.facts import Job, RecordKey
 
 
-class UploadRow(msgspec.Struct, forbid_unknown_fields=True):
+class UploadRow(JsonRow):
     """An output that is here (`outputs.Uploaded`)."""
 
     name: str
@@ -22,7 +23,7 @@ class UploadRow(msgspec.Struct, forbid_unknown_fields=True):
     is_complete: bool = True
 
 
-class KnownResult(msgspec.Struct, forbid_unknown_fields=True):
+class KnownResult(JsonRow):
     """A result that the computer has, reports, or names.
 
     ``is_decided``: its workunit has its canonical result, or ended otherwise. ``output_files`` and ``uploads`` are
@@ -54,7 +55,7 @@ class KnownResult(msgspec.Struct, forbid_unknown_fields=True):
         return RecordKey(self.app_id, self.version_id or 0, self.processor_type)
 
 
-class RecordRow(msgspec.Struct, forbid_unknown_fields=True):
+class RecordRow(JsonRow):
     """A (host, version) record, as far as the scheduler uses it; ``version_id`` 0: of the host's own programs."""
 
     id: int
@@ -89,7 +90,7 @@ class RecordRow(msgspec.Struct, forbid_unknown_fields=True):
         )
 
 
-class ReadRow(msgspec.Struct, forbid_unknown_fields=True):
+class ReadRow(JsonRow):
     """One request's row of `scheduler/rpc/read.sql`; ``n``: its place in the batch. ``host_id`` None: no such computer
     of this account.
     """
@@ -128,14 +129,14 @@ class ReadRow(msgspec.Struct, forbid_unknown_fields=True):
     results: list[KnownResult] | None
 
 
-class ReportRow(msgspec.Struct, forbid_unknown_fields=True):
+class ReportRow(JsonRow):
     """Which results a report ended, and the computer's records, locked, if there were any."""
 
     counted: set[int]
     records: list[RecordRow] | None
 
 
-class PickedJob(msgspec.Struct, forbid_unknown_fields=True):
+class PickedJob(JsonRow):
     """A job from the head of its app's queue, and where that begins now."""
 
     job: Job
@@ -143,7 +144,7 @@ class PickedJob(msgspec.Struct, forbid_unknown_fields=True):
     place: int
 
 
-class Waiting(msgspec.Struct, forbid_unknown_fields=True):
+class Waiting(JsonRow):
     """How many jobs wait, of those that are looked at, and how many need more memory, disk or time than there is."""
 
     njobs: int
@@ -152,12 +153,12 @@ class Waiting(msgspec.Struct, forbid_unknown_fields=True):
     deadline: int
 
 
-class ElsewhereRow(msgspec.Struct, forbid_unknown_fields=True):
+class ElsewhereRow(JsonRow):
     jobs: list[Job] | None
     waiting: Waiting
 
 
-class WrittenRow(msgspec.Struct, forbid_unknown_fields=True):
+class WrittenRow(JsonRow):
     """What was written for a computer: the names of the jobs that were sent, by their ids, and whether some of its
     trickle-up messages were not taken.
     """

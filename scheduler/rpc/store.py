@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from credit.engine import probation
+from portal.clients.json_rows import decode
 from portal.clients.wants import Query, Row, Step, fetch
 from scheduler.engine.copies import Repeats
 from scheduler.engine.facts import RecordKey, Records
@@ -135,7 +136,7 @@ class ReadQuery(Query["ReadRow | None"]):
     @staticmethod
     def results(several: Sequence[ReadQuery], rows: Sequence[Row]) -> list[ReadRow | None]:
         """The row of each; None for a key that is not valid."""
-        by_number = {row.n: row for (text,) in rows for row in (READ.decode(text),)}
+        by_number = {row.n: row for row in decode(READ, rows)}
         return [by_number.get(number) for number in range(len(several))]
 
 
@@ -234,6 +235,5 @@ async def report(
     """
     before = [Step(rpc_sql.LOCK_WORKUNITS, {"workunits": list(claimed)})] if claimed else []
     values = {"rows": orjson.dumps(rows).decode(), "host_id": str(host_id), "now": now.isoformat()}
-    [(text,)] = await fetch(*before, Step(rpc_sql.REPORT, values))
-    row = REPORT.decode(text)
+    [row] = decode(REPORT, await fetch(*before, Step(rpc_sql.REPORT, values)))
     return row.counted, _records(row.records or (), jobs)

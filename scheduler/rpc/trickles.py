@@ -26,7 +26,7 @@ from django.db.models import Q
 from credit import functions
 from credit.models import App
 from credit.validator import partial_grants
-from portal.languages.messages import VERBATIM, Message
+from portal.languages.messages import Message, MessageError
 from scheduler.engine.request import SchedulerRequest
 from scheduler.models import Trickle
 from scheduler.rpc.store import Account
@@ -58,12 +58,8 @@ SOME_UNREAD: Final = (
 )
 
 
-class TrickleError(ValueError):
+class TrickleError(MessageError, ValueError):
     """Why a message is of no use: words of the app's function, or a message. It is kept with the message."""
-
-    def __init__(self, why: str | Message) -> None:
-        super().__init__(str(why))
-        self.message = why if isinstance(why, Message) else Message(VERBATIM, text=why)
 
 
 def rows(request: SchedulerRequest, account: Account, host_id: int) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ import orjson
 from django.conf import settings
 
 from credit.engine.facts import HostVersionFacts
+from portal.clients.json_rows import decode
 from portal.clients.wants import Params, Query, Row, Step, Then, fetch
 from scheduler.engine.facts import Choice, Job, RecordKey
 from scheduler.engine.ties import Separation
@@ -100,7 +101,7 @@ class WriteQuery(Query["WrittenRow | None"]):
 
     @staticmethod
     def results(several: Sequence[WriteQuery], rows: Sequence[Row]) -> list[WrittenRow | None]:
-        written = {row.host_id: row for (text,) in rows for row in (WRITTEN.decode(text),)}
+        written = {row.host_id: row for row in decode(WRITTEN, rows)}
         return [written.get(each.host_id) for each in several]
 
 
@@ -120,8 +121,8 @@ async def write(
 async def write_locked(host: KnownHost, user_id: int, changes: Changes, now: dt.datetime) -> WrittenRow:
     """Store them, within the transaction that has locked the computer and the jobs."""
     rows = _rows(host.id, user_id, changes, now.isoformat())
-    [(text,)] = await fetch(Step(rpc_sql.write(*rows), _params([rows], rows)))
-    return WRITTEN.decode(text)
+    [row] = decode(WRITTEN, await fetch(Step(rpc_sql.write(*rows), _params([rows], rows))))
+    return row
 
 
 async def reserve(job_ids: Sequence[int]) -> bool:

@@ -78,7 +78,7 @@ def test_two_builds_of_an_image_are_the_same_bytes(target: str) -> None:
     program = "podman" if shutil.which("podman") else "buildah"
     need_all(program, "mmdebstrap")
     builder = Builder(program)
-    first, second = (builder.build_anew(target, tag) for tag in ("first", "second"))
+    first, second = (builder.rebuild(target, tag) for tag in ("first", "second"))
     assert first.startswith("sha256:") and first == second
 
 

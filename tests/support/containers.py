@@ -63,11 +63,11 @@ class Builder:
     def run(self, *arguments: str | Path) -> str:
         return _run([self.program, *arguments], self.environment, BUILD_SECS)
 
-    def build_anew(self, target: str, tag: str) -> str:
+    def rebuild(self, target: str, tag: str) -> str:
         """The digest of an image of which nothing was kept of a build before, with all files of one time."""
         self._make_base()
         options = ["--no-cache", "--timestamp", "0", "--build-arg", "SOURCE_DATE_EPOCH=0"]
-        name = f"localhost/cobblestone-anew/{target}:{tag}"
+        name = f"localhost/cobblestone-again/{target}:{tag}"
         self._build(target, name, *options)
         # Two names of one image are two lines.
         return self.run("images", "--format", "{{.Digest}}", name).split()[0]

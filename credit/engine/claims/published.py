@@ -13,7 +13,7 @@ from typing import Final
 from credit.engine.averages import Average
 from credit.engine.explanation import ClaimRule, Explanation
 from credit.engine.facts import AppFacts, HostVersionFacts, ResultFacts, VersionFacts, WorkunitFacts
-from credit.engine.lead import count_lead, room_jobs, usual_pfc
+from credit.engine.lead import count_lead, most_pfc, room_jobs
 from credit.engine.peaks import follow_peak, peak_ratio, pfc_at_peak
 from credit.engine.probation import fails_often, is_on_probation
 from credit.engine.rules import CREDIT_PER_DAY, GFLOP_DAY, MIN_ELAPSED_SECS, Rules, credit_of, pfc_of
@@ -102,7 +102,7 @@ def published_claim(app: AppFacts, workunit: WorkunitFacts, result: ResultFacts,
     return claim
 
 
-def set_apart_far_claims(workunit: WorkunitFacts, claims: Sequence[Explanation], rules: Rules) -> None:
+def set_apart_far_claims(workunit: WorkunitFacts, claims: Sequence[Explanation]) -> None:
     """Make claims approximate that exceed a usual job's by more than their records may be ahead.
 
     Others' claims say what the job is worth. A job that is long for all is still paid: then all claims are approximate,
@@ -111,8 +111,8 @@ def set_apart_far_claims(workunit: WorkunitFacts, claims: Sequence[Explanation],
     if len(claims) < 2:
         return
     for claim in claims:
-        if claim.room_jobs is not None:
-            most = usual_pfc(claim, workunit) * (1 + claim.room_jobs)
+        most = most_pfc(claim, workunit)
+        if most is not None:
             claim.is_approximate |= (claim.claimed_pfc or 0.0) > most * (1 + 1e-9)
 
 

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Final
 
 import numpy as np
 
+from emulator.engine import random_numbers
 from emulator.engine.kernel.compiled import compiled
-from emulator.engine.random_numbers import DEVIATION, LN2
+from emulator.engine.random_numbers import DEVIATION
 from emulator.engine.table import Table
 
 WORDS: Final = 624
@@ -17,6 +17,9 @@ UPPER: Final = np.uint32(0x80000000)
 LOWER: Final = np.uint32(0x7FFFFFFF)
 MATRIX: Final = np.uint32(0x9908B0DF)
 ONE: Final = np.uint32(1)
+
+log = compiled(random_numbers.log)
+expm1 = compiled(random_numbers.expm1)
 
 
 @compiled
@@ -66,36 +69,6 @@ def standard_normal(stream: Any) -> float:
     for _ in range(32):
         ones += count_ones(word(stream))
     return (ones - 512.0 + uniform(stream) - 0.5) / DEVIATION
-
-
-@compiled
-def log(x: float) -> float:
-    """The natural logarithm of a positive number."""
-    fraction, power = math.frexp(x)
-    if fraction < 0.7071067811865476:
-        fraction *= 2.0
-        power -= 1
-    z = (fraction - 1.0) / (fraction + 1.0)
-    square = z * z
-    total, term, divisor = 0.0, z, 1.0
-    while abs(term) > 1e-18:
-        total += term / divisor
-        term *= square
-        divisor += 2.0
-    return power * LN2 + 2.0 * total
-
-
-@compiled
-def expm1(x: float) -> float:
-    """e^x - 1 for x >= 0."""
-    halvings = 0
-    while x > 0.01:
-        x *= 0.5
-        halvings += 1
-    grown = x * (1.0 + x / 2 * (1.0 + x / 3 * (1.0 + x / 4 * (1.0 + x / 5 * (1.0 + x / 6)))))
-    for _ in range(halvings):
-        grown = grown * (grown + 2.0)
-    return grown
 
 
 @compiled

@@ -9,7 +9,16 @@ import numpy as np
 
 from emulator.engine.kernel.bounds import may_miss_deadlines
 from emulator.engine.kernel.compiled import compiled, making_arrays
-from emulator.engine.kernel.jobs import CPU_DEADLINE, GPU_DEADLINE, STOP, set_cpu_rate, settle, start, stop
+from emulator.engine.kernel.jobs import (
+    CPU_DEADLINE,
+    GPU_DEADLINE,
+    STOP,
+    is_by_deadline,
+    set_cpu_rate,
+    settle,
+    start,
+    stop,
+)
 from emulator.engine.kernel.queues import LTD, comes_before, overall_debt
 from emulator.engine.kernel.records import log
 from emulator.engine.kernel.simulations import judge
@@ -209,10 +218,10 @@ def _apply(t: Table, now: float) -> None:
     for i in range(run.chosen):
         if not t.jobs[t.lists[i].chosen].running:
             start(t, t.lists[i].chosen, now, t.lists[i].reasons)
-    if run.chosen and (t.lists[0].reasons == GPU_DEADLINE or t.lists[0].reasons == CPU_DEADLINE):
+    if run.chosen and is_by_deadline(t.lists[0].reasons):
         for i in range(run.chosen):
             job = t.jobs[t.lists[i].chosen]
-            if not job.by_deadline and (t.lists[i].reasons == GPU_DEADLINE or t.lists[i].reasons == CPU_DEADLINE):
+            if not job.by_deadline and is_by_deadline(t.lists[i].reasons):
                 settle(t, t.lists[i].chosen, now)
                 job.by_deadline = 1
     if run.uneven or run.running > t.kinds[0].instances:

@@ -105,7 +105,7 @@ def report(t: Table, now: float) -> bool:
         return False
     asked = rec.NOBODY
     if rec.can_ask(t, due, now):
-        asked = ltd.along(t, due, now) if run.policy == LTD else rec.along(t, due, now)
+        asked = ltd.piggyback_request(t, due, now) if run.policy == LTD else rec.piggyback_request(t, due, now)
     project = t.projects[due]
     reason = REPORT_HOUR
     if not project.ready:

@@ -120,6 +120,12 @@ def arrive(t: Table, j: int) -> None:
 
 
 @compiled
+def is_by_deadline(reason: int) -> bool:
+    """Whether a job that is chosen for this reason runs by its deadline."""
+    return reason == GPU_DEADLINE or reason == CPU_DEADLINE
+
+
+@compiled
 def start(t: Table, j: int, now: float, reason: int) -> None:
     """Starts a job."""
     run, job = t.run[0], t.jobs[j]
@@ -132,7 +138,7 @@ def start(t: Table, j: int, now: float, reason: int) -> None:
         t.lists[run.begun].begun = j
         run.begun += 1
     job.running = 1
-    job.by_deadline = 1 if reason == GPU_DEADLINE or reason == CPU_DEADLINE else 0
+    job.by_deadline = 1 if is_by_deadline(reason) else 0
     job.rate = run.cpu_rate * job.pace if job.kind == 0 else job.pace
     job.settled_secs = now
     job.end_secs = now + (job.left - job.left_at_error) / job.rate

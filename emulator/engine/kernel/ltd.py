@@ -227,7 +227,7 @@ def _ahead_secs(t: Table, now: float) -> float:
 
 
 @compiled
-def along(t: Table, p: int, now: float) -> tuple[int, int, int]:
+def piggyback_request(t: Table, p: int, now: float) -> tuple[int, int, int]:
     """What to ask a project for that is being contacted anyway."""
     fetch_at = t.run[0].fetch_at
     asked = fetch(t, now)

@@ -319,7 +319,7 @@ def _request(t: Table, place: int, chosen: int, now: float) -> None:
 
 
 @compiled
-def along(t: Table, p: int, now: float) -> tuple[int, int, int]:
+def piggyback_request(t: Table, p: int, now: float) -> tuple[int, int, int]:
     """What to ask a project for that is being contacted anyway."""
     run = t.run[0]
     run.pending = 0

@@ -261,6 +261,7 @@ def _simulate(
                 follower = _successor(s, i)
                 if follower < 0:
                     break
+                # As `_take_back` and `_give_out` do; the sum may be rounded.
                 s.free[0] += 1.0
                 s.free[0] -= 1.0
                 sink(s.times, s.holders, s.held[0], _give(s, follower, at, slice_secs), follower)

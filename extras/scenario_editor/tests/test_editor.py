@@ -30,7 +30,7 @@ from tests.support.page_text import text_of
 def test_looking_at_a_scenario_changes_nothing_of_it(each: Any) -> None:
     scenario = each.scenario
     state = begin(scenario, "x", each.days)
-    made = scenario_from(state, rows_of(state))
+    made = scenario_from(rows_of(state))
     assert made == scenario
 
 

@@ -90,13 +90,13 @@ def test_other_changes_of_the_apps_credit_end_the_measured_time(app: App, versio
 def test_a_sentence_says_what_moved(app: App, version: AppVersion, host: Host) -> None:
     change = change_at(app, NOON)
     early = effects.measure(app, change, NOON + DAY)
-    assert effects.sentence(early, change) == "No result has been granted credit since the change."
+    assert effects.sentence(early) == "No result has been granted credit since the change."
     grant(version, host, NOON + DAY, 30.0)
     only_after = effects.measure(app, change, NOON + 30 * DAY)
-    assert effects.sentence(only_after, change).startswith("There is nothing to compare with")
+    assert effects.sentence(only_after).startswith("There is nothing to compare with")
     grant(version, host, NOON - DAY, 20.0)
     measured = effects.measure(app, change, NOON + 30 * DAY)
-    assert effects.sentence(measured, change) == (
+    assert effects.sentence(measured) == (
         "Credit per estimated FLOP: up by 50 %. Credit per day: up by 50 %. Results granted: 1 before, 1 after. Other "
         "things may have changed at the same time."
     )
@@ -112,11 +112,11 @@ def test_of_more_workunits_than_are_read_no_credit_a_day_is_told(
     for hour in (1, 2):
         grant(version, host, NOON + DAY / 2 + hour * DAY / 24, 20.0)
     whole = effects.measure(app, change, NOON + DAY)
-    assert "Credit per day" in effects.sentence(whole, change)
+    assert "Credit per day" in effects.sentence(whole)
     monkeypatch.setattr(effects, "MAX_WORKUNITS", 3)
     measured = effects.measure(app, change, NOON + DAY)
     assert effects.Effects.of_json(measured.as_json()) == measured
-    assert effects.sentence(measured, change).startswith("Credit per estimated FLOP: unchanged. Results read: 3 ")
+    assert effects.sentence(measured).startswith("Credit per estimated FLOP: unchanged. Results read: 3 ")
     client.force_login(User.objects.create_superuser("boss@example.org", "a long password"))
     CreditChange.objects.update_or_create(change=change, defaults={"effects": measured.as_json() | {"is_over": True}})
     page = client.get(f"/admin/portal/change/{change.pk}/change/").content.decode()

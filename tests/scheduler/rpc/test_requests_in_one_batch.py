@@ -62,7 +62,7 @@ def batches_of(
     return seen
 
 
-def answered_anew(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def answered_again(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The computers that are locked before they are read, from now on."""
     seen: list[int] = []
     really_write = writes.write_locked
@@ -112,7 +112,7 @@ def test_if_one_of_them_is_outdated_only_that_one_is_answered_anew(
         if not nbefore:
             elsewhere(lambda: Host.objects.filter(pk=changed).update(venue="home"))
 
-    written, again = batches_of(WriteQuery, monkeypatch, change), answered_anew(monkeypatch)
+    written, again = batches_of(WriteQuery, monkeypatch, change), answered_again(monkeypatch)
     all_ask_at_once(fleet)
     assert hosts(written) == [sorted(computer.hostid for computer in fleet)]
     assert again == [changed]
@@ -127,7 +127,7 @@ def test_if_a_job_is_not_to_be_had_only_who_was_given_it_is_answered_anew(
 ) -> None:
     first = Result.objects.filter(server_state=ServerState.UNSENT).earliest("id")
     Result.objects.filter(pk=first.pk).update(server_state=ServerState.OVER, outcome=5)
-    written, again = batches_of(WriteQuery, monkeypatch), answered_anew(monkeypatch)
+    written, again = batches_of(WriteQuery, monkeypatch), answered_again(monkeypatch)
     all_ask_at_once(fleet)
     assert [len(batch) for batch in written] == [FLEET]
     assert again == [fleet[0].hostid]
