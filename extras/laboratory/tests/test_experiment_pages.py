@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Permission
 from django.core.management import call_command
+from django.db import transaction
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -27,6 +28,7 @@ from extras.laboratory.trials.experiment import Experiment, Variant, measure
 from portal.languages.messages import Message
 from portal.models import RequestedWork, User
 from portal.requested_work import queue
+from tests.support.lock_waits import meanwhile
 from tests.support.page_text import text_of
 from tests.support.sessions import sign_in_lately
 
@@ -567,3 +569,17 @@ def test_the_documents_goals_are_asked_for_only_if_they_can_be_measured_in_time(
     three = Experiment([Variant()], nseeds=3, is_document=True)
     with pytest.raises(ExperimentRefusedError, match="You chose 3 of these, and there may be 2"):
         ask(bob, "Three", three, is_operator=True)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_shared_twice_at_the_same_moment_it_has_one_link(alice: User) -> None:
+    experiment = CreditExperiment.objects.create(owner=alice, title="Twice", settings=SMALL.as_json())
+    with meanwhile(lambda: requests.share(experiment)) as begin:
+        with transaction.atomic():
+            requests.share(experiment)
+            experiment.refresh_from_db()
+            first = experiment.share_token
+            second = begin()
+        second.result()
+    experiment.refresh_from_db()
+    assert first and experiment.share_token == first
