@@ -47,7 +47,10 @@ def test_a_copy_of_a_shared_experiment_is_ones_own_and_says_where_it_is_from(
     assert from_json(copy.scenario) == from_json(shared.scenario)
     assert "A copy of a shared experiment: Why is B late?" in text_of(bobs.get(answer["Location"]))
     assert "It was copied once." in text_of(signed_in.get(reverse("experiment", args=[shared.pk])))
+    link = f"/emulator/shared/{shared.share_token}/"
+    assert link in signed_in.get(reverse("experiment", args=[shared.pk])).content.decode()
     experiments.unshare(shared)
+    assert "/emulator/shared/" not in signed_in.get(reverse("experiment", args=[shared.pk])).content.decode()
     assert "Why is B late? Why" not in text_of(bobs.get(answer["Location"]))
     assert "A copy of a shared" not in text_of(bobs.get(answer["Location"]))
     experiments.delete(shared)
