@@ -56,7 +56,7 @@ def pytest_configure() -> None:
     # Nothing is collected for tests: look for files when they are asked for.
     settings.WHITENOISE_AUTOREFRESH = True
     TransactionTestCase._fixture_teardown = empty_tables  # type: ignore[attr-defined]  # Django's stubs leave it out
-    django_test_utils.instrumented_test_render = _render_and_tell
+    django_test_utils.instrumented_test_render = _render_and_tell  # type: ignore[attr-defined]  # as above
 
 
 def _render_and_tell(template: Template, context: Context) -> str:
