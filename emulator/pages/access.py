@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.conf import settings
 from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404
@@ -16,18 +18,30 @@ def own_experiment(request: HttpRequest, pk: int) -> Experiment:
 
 
 def readable_experiment(request: HttpRequest, key: str) -> Experiment:
-    """By number for its owner, by its share token for anybody; Http404 for all others."""
+    """By number for its owner; by its share token for anybody, without private names. Http404 for all others."""
     if key.isascii() and key.isdigit() and len(key) < 19:
         if not request.user.is_authenticated:
             raise Http404("no such experiment")
         return get_object_or_404(Experiment, pk=int(key), owner=request.user)
-    return get_object_or_404(Experiment, share_token=key.replace("\0", " "), started_at__isnull=False)
+    found = get_object_or_404(Experiment, share_token=key.replace("\0", " "), started_at__isnull=False)
+    if found.scenario is not None:
+        found.scenario = _without_names(found.scenario)
+    return found
+
+
+def _without_names(scenario: dict[str, Any]) -> dict[str, Any]:
+    """A stored scenario without the names of the computer and its tasks, by which others could recognise it."""
+    jobs = [{**job, "name": ""} if "name" in job else job for job in scenario.get("jobs", [])]
+    host = {**scenario["host"], "name": ""} if "name" in scenario["host"] else scenario["host"]
+    return {**scenario, "host": host, **({"jobs": jobs} if jobs else {})}
 
 
 def readable_run(request: HttpRequest, key: str, number: int) -> tuple[Experiment, Run]:
     """A run of an experiment that the visitor may see, with the experiment."""
     found = readable_experiment(request, key)
-    return found, get_object_or_404(Run.objects.select_related("experiment"), experiment=found, number=number)
+    run = get_object_or_404(Run, experiment=found, number=number)
+    run.experiment = found
+    return found, run
 
 
 def share_url(found: Experiment) -> str:

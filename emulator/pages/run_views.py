@@ -20,7 +20,7 @@ from emulator.pages.access import readable_experiment, readable_run
 from emulator.pages.texts import row_texts, variant_texts
 from emulator.pages.texts.answer import answer_of
 from emulator.pages.texts.verdicts import verdict_of
-from emulator.pages.visitor import of_the_visitor
+from emulator.pages.visitor import is_owner, of_the_visitor
 from emulator.pages.window import WIDTH_MAX, window
 from emulator.runs.packed_timeline import Packed
 from portal.languages.sentences import sentence
@@ -68,7 +68,7 @@ def run_page(request: HttpRequest, found: Experiment, row: Run, key: str) -> Htt
             (title, why, row.figures[name], verdict_of(name, row.figures[name], len(row.projects)))
             for name, (title, why) in figures.items()
         ],
-        "answer": answer_of(row.answer),
+        "answer": answer_of(row.answer, has_names=is_owner(request, found)),
         "texts": packed.texts if packed else None,
         "timeline": timeline_facts(row, packed, palette) if packed else None,
         "processors": reads.processors_text(scenario),

@@ -26,7 +26,7 @@ from emulator.pages.run_views import VARY, run_page
 from emulator.pages.texts import preset_texts
 from emulator.pages.texts.answer import answer_of
 from emulator.pages.texts.verdicts import best_of
-from emulator.pages.visitor import of_the_visitor
+from emulator.pages.visitor import is_owner, of_the_visitor
 from emulator.runs import estimate, experiments, worker
 from emulator.runs.experiments import ExperimentRefusedError
 from portal.languages.messages import Message
@@ -51,7 +51,7 @@ def overview(request: HttpRequest) -> HttpResponse:
 def _overview(request: HttpRequest, form: ComputerForm | None = None, upload: UploadForm | None = None) -> HttpResponse:
     user = signed_in(request)
     context = {
-        "experiments": reads.read_experiments(user),
+        "experiments": reads.with_origins(reads.read_experiments(user), user),
         "hosts": own_hosts(user).filter(retired_at=None).order_by("-last_contact_at")[:50],
         "presets": preset_texts.offered(),
         "form": form or ComputerForm(),
@@ -84,7 +84,8 @@ def from_computer(request: HttpRequest, pk: int) -> HttpResponse:
             request, _("This computer cannot be emulated yet: %(reason)s.") % {"reason": sentence(error.why)}
         )
         return redirect("emulator")
-    return _create(request, host.name, f"computer:{host.name}", scenario, DEFAULT_DAYS)
+    title = _("My computer: %(processors)s") % {"processors": reads.processors_text(scenario)}
+    return _create(request, title, f"computer:{host.pk}", scenario, DEFAULT_DAYS)
 
 
 @require_POST
@@ -154,13 +155,14 @@ def experiment(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _set_up(request: HttpRequest, found: Experiment, scenario: Scenario, form: TrialForm) -> HttpResponse:
+    user = signed_in(request)
     context = {
         "experiment": found,
         "scenario": scenario,
         "notes": [sentence(note) for note in scenario.notes],
         "unused": [(row, sentence(Message(row.why))) for row in scenario.unused],
         "at_start": reads.at_start(scenario),
-        "origin": preset_texts.origin(found.origin),
+        "origin": reads.origin_of(found, user),
         "form": form,
         "processors": reads.processors_text(scenario),
         "is_edited": "editor" in found.draft,
@@ -222,10 +224,11 @@ def results_page(request: HttpRequest, found: Experiment, key: str) -> HttpRespo
         response.headers["Vary"] = VARY
         return response
     scenario = reads.scenario_of(found)
+    owner = signed_in(request) if is_owner(request, found) else None
     notes = dict.fromkeys(note for row in rows for note in policy_notes(row.first.policy, scenario))
     context = {
         "experiment": found,
-        "origin": preset_texts.origin(found.origin),
+        "origin": reads.origin_of(found, owner),
         "key": key,
         "runs": runs,
         "is_unfinished": unfinished,
@@ -235,7 +238,7 @@ def results_page(request: HttpRequest, found: Experiment, key: str) -> HttpRespo
         "rows": rows,
         "names": runs[0].projects and [row["name"] for row in runs[0].projects],
         "figures": {name: reads.FIGURES[name] for name in reads.figures_of(runs)},
-        "answer": answer_of(runs[0].answer),
+        "answer": answer_of(runs[0].answer, has_names=owner is not None),
         "best": [(reads.FIGURES[name][0], best) for name, best in best_of(rows).items()],
         "faults": reads.faults(runs),
         "has_differences": any(row.differences for row in rows),
@@ -296,8 +299,8 @@ def share(request: HttpRequest, pk: int) -> HttpResponse:
         messages.success(
             request,
             _(
-                "Anyone with the link below can see this experiment and the name of its computer, but nothing else of "
-                "yours."
+                "Anyone with the link below can see this experiment: the hardware, the projects and their shares, the "
+                "preferences, and when the computer is on. Its name and the names of its tasks are left out."
             ),
         )
     return redirect("experiment", pk)

@@ -76,10 +76,7 @@ def read_upload(experiment_id: int) -> None:
             return
         experiment.scenario = answer.ok if not answer.fault else None
         experiment.fault = answer.fault
-        # Until now it had the title of every upload; now it gets the computer's name.
-        if experiment.scenario is not None:
-            experiment.title = (experiment.scenario["host"]["name"] or experiment.title)[:100]
-        experiment.save(update_fields=["scenario", "fault", "title"])
+        experiment.save(update_fields=["scenario", "fault"])
         upload.delete()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from django.utils.translation import gettext
@@ -119,8 +119,9 @@ def offered() -> Iterator[dict[str, str]]:
         yield {"key": each.key, "title": str(title), "shows": str(shows)}
 
 
-def origin(text: str) -> str:
-    """Where an experiment's scenario is from: ``kind:name`` as views store it, in words."""
+def origin(text: str, computers: Mapping[int, str]) -> str:
+    """Where an experiment's scenario is from: ``kind:name`` as views store it, in words. ``computers``: the names of
+    the visitor's own by number."""
     kind, _, name = text.partition(":")
     if kind == "example":
         try:
@@ -128,11 +129,13 @@ def origin(text: str) -> str:
         except KeyError:
             return text
     words = {
-        "computer": gettext("computer %(name)s"),
+        "computer": gettext("a computer"),
         "form": gettext("a description"),
         "files": gettext("uploaded files"),
         "json": gettext("a JSON file"),
         "blank": gettext("the editor"),
         "api": gettext("a program"),
     }
-    return words[kind] % {"name": name} if kind in words else text
+    if kind == "computer" and name.isdigit() and int(name) in computers:
+        return gettext("computer %(name)s") % {"name": computers[int(name)]}
+    return words.get(kind, text)
