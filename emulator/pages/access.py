@@ -9,6 +9,7 @@ from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404
 
 from emulator.models import Experiment, Run
+from emulator.pages.examples import PREFIX, example_experiment, example_of, example_runs
 from portal.people.access import signed_in
 
 
@@ -18,7 +19,12 @@ def own_experiment(request: HttpRequest, pk: int) -> Experiment:
 
 
 def readable_experiment(request: HttpRequest, key: str) -> Experiment:
-    """By number for its owner; by its share token for anybody, without private names. Http404 for all others."""
+    """By number for its owner; by its share token for anybody, without private names; an example for anybody.
+
+    Http404 for all others.
+    """
+    if key.startswith(PREFIX):
+        return example_experiment(key.removeprefix(PREFIX))
     if key.isascii() and key.isdigit() and len(key) < 19:
         if not request.user.is_authenticated:
             raise Http404("no such experiment")
@@ -39,6 +45,11 @@ def _without_names(scenario: dict[str, Any]) -> dict[str, Any]:
 def readable_run(request: HttpRequest, key: str, number: int) -> tuple[Experiment, Run]:
     """A run of an experiment that the visitor may see, with the experiment."""
     found = readable_experiment(request, key)
+    if example_of(found):
+        runs = {run.number: run for run in example_runs(found)}
+        if number not in runs:
+            raise Http404("no such run")
+        return found, runs[number]
     run = get_object_or_404(Run, experiment=found, number=number)
     run.experiment = found
     return found, run

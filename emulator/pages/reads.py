@@ -20,6 +20,7 @@ from emulator.engine.scenario import CPU, Processor, Scenario, StartState
 from emulator.files.scenario_json import from_json
 from emulator.models import Experiment, Run, RunState, RunTimeline
 from emulator.pages.drafts import changed
+from emulator.pages.examples import example_runs, example_timeline
 from emulator.pages.forms import TrialForm
 from emulator.pages.texts import parameter_texts, preset_texts, variant_texts
 from emulator.runs.comparison import Compared, Difference, Spread, compare, spread
@@ -156,7 +157,8 @@ def estimate(form: TrialForm, limit_secs: float) -> Estimate:
 
 
 def read_runs(experiment: Experiment) -> list[Run]:
-    return list(experiment.runs.order_by("number"))
+    """Its runs in order; those of an example are stored with the code."""
+    return example_runs(experiment) if experiment.pk is None else list(experiment.runs.order_by("number"))
 
 
 def is_unfinished(runs: Sequence[Run]) -> bool:
@@ -351,6 +353,13 @@ def _processor_text(row: Processor) -> str:
     else:
         text = ngettext("%(number)s %(kind)s GPU at %(speed)s", "%(number)s %(kind)s GPUs at %(speed)s", row.instances)
     return text % {"number": row.instances, "kind": row.kind, "speed": speed(row.peak_flops)}
+
+
+def timeline_of(run: Run) -> Packed | None:
+    """The columns of a run; None if it is not done, or keeps none."""
+    if run.state != RunState.DONE or not run.keeps_timeline:
+        return None
+    return example_timeline(run) if run.pk is None else read_timeline(run.pk)
 
 
 @lru_cache(maxsize=8)

@@ -7,6 +7,7 @@ from typing import Any, Final
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.core.cache import cache
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -17,7 +18,7 @@ from emulator.engine.policies.registry import policy_notes
 from emulator.engine.scenario import Scenario, ScenarioError
 from emulator.files.presets import preset
 from emulator.models import Experiment, RunState
-from emulator.pages import reads
+from emulator.pages import examples, reads
 from emulator.pages.access import own_experiment, readable_experiment
 from emulator.pages.drafts import changed
 from emulator.pages.forms import UPLOAD_BYTES_MAX, ComputerForm, TrialForm, UploadForm, trial_initial
@@ -44,7 +45,7 @@ DEFAULT_DAYS: Final = 30.0
 def overview(request: HttpRequest) -> HttpResponse:
     """The user's experiments, and starting points for new ones; for strangers the examples."""
     if not request.user.is_authenticated:
-        return render(request, "emulator/examples.html", {"presets": preset_texts.offered()})
+        return render(request, "emulator/examples.html", examples.offered())
     return _overview(request)
 
 
@@ -53,7 +54,7 @@ def _overview(request: HttpRequest, form: ComputerForm | None = None, upload: Up
     context = {
         "experiments": reads.with_origins(reads.read_experiments(user), user),
         "hosts": own_hosts(user).filter(retired_at=None).order_by("-last_contact_at")[:50],
-        "presets": preset_texts.offered(),
+        **examples.offered(),
         "form": form or ComputerForm(),
         "upload_form": upload or UploadForm(),
         "kept_max": settings.EMULATOR_EXPERIMENTS_MAX,
@@ -61,10 +62,16 @@ def _overview(request: HttpRequest, form: ComputerForm | None = None, upload: Up
     return render(request, "emulator/overview.html", context, status=400 if form or upload else 200)
 
 
+@require_safe
+def example(request: HttpRequest, key: str) -> HttpResponse:
+    """The finished run of one of the examples, for anybody."""
+    return results_page(request, examples.example_experiment(key), f"{examples.PREFIX}{key}")
+
+
 @require_POST
 @login_required
 def from_preset(request: HttpRequest, key: str) -> HttpResponse:
-    """Start from one of the examples."""
+    """Start from one of the examples: change it, and run it."""
     try:
         found = preset(key)
     except KeyError:
@@ -234,11 +241,16 @@ def results_page(request: HttpRequest, found: Experiment, key: str) -> HttpRespo
         "is_unfinished": unfinished,
         "waiting": reads.waiting(runs, timezone.now()) if unfinished else None,
         "progress": reads.progress(runs),
+        "is_compiling": unfinished and bool(cache.get(worker.COMPILING_KEY)),
         "remaining_secs": estimate.remaining_secs(runs, timezone.now()) if unfinished else None,
         "rows": rows,
         "names": runs[0].projects and [row["name"] for row in runs[0].projects],
         "figures": {name: reads.FIGURES[name] for name in reads.figures_of(runs)},
-        "answer": answer_of(runs[0].answer, has_names=owner is not None),
+        # Of an example both policies' answers; else that of the first run, as only that tries changes.
+        "answers": [
+            (run, answer_of(run.answer, has_names=owner is not None))
+            for run in (runs if examples.example_of(found) else runs[:1])
+        ],
         "best": [(reads.FIGURES[name][0], best) for name, best in best_of(rows).items()],
         "faults": reads.faults(runs),
         "has_differences": any(row.differences for row in rows),

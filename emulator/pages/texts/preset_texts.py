@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from emulator.files.presets import PRESETS, Preset, preset
+from emulator.pages.texts.case_texts import CASE_TEXTS
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrPromise
@@ -107,16 +108,22 @@ _TEXTS: Final[dict[str, tuple[_StrPromise, _StrPromise]]] = {
 }
 
 
+def texts_of(found: Preset) -> tuple[str, str]:
+    """The title of an example in the visitor's language, and what it shows, or what was seen in a reported case."""
+    title, shows = CASE_TEXTS[found.case.issue] if found.case else _TEXTS[found.key]
+    return str(title), str(shows)
+
+
 def title_of(found: Preset) -> str:
     """The title of an example in the visitor's language."""
-    return str(_TEXTS[found.key][0])
+    return texts_of(found)[0]
 
 
-def offered() -> Iterator[dict[str, str]]:
-    """All examples for the page: ``key``, ``title``, ``shows``."""
-    for each in PRESETS:
-        title, shows = _TEXTS[each.key]
-        yield {"key": each.key, "title": str(title), "shows": str(shows)}
+def offered() -> Iterator[dict[str, Any]]:
+    """All examples for the page: ``key``, ``title``, ``shows``, and the number of the BOINC issue (``issue``, or 0)."""
+    for found in PRESETS:
+        title, shows = texts_of(found)
+        yield {"key": found.key, "title": title, "shows": shows, "issue": found.case.issue if found.case else 0}
 
 
 def origin(text: str, computers: Mapping[int, str]) -> str:
