@@ -23,8 +23,8 @@ class TopListsConfig(extras.SiteApp):
 
     def links(self) -> Sequence[Link]:
         return [
-            Link("top_lists_consent", _("Top lists"), (Place.ACCOUNT_TABS,)),
-            Link("teams", _("Team"), (Place.ACCOUNT_TABS,)),
+            Link("top_lists_consent", _("Top lists"), (Place.PUBLIC,)),
+            Link("teams", _("Team"), (Place.PUBLIC,)),
             Link("top_volunteers", _("Top lists"), (Place.PROJECT,)),
             Link("teams", _("Teams"), (Place.PROJECT,)),
         ]
