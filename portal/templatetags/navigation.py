@@ -11,7 +11,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext_lazy as _
 
-from portal.extras import Link, Place, apps_in_use
+from portal.extras import Link, LinkPlace, apps_in_use
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -45,26 +45,26 @@ def menu_link(context: dict[str, Any], name: str, label: str) -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def app_links(context: dict[str, Any], place: str) -> SafeString:
-    """Links of a place to pages of other apps, extras above all (`portal.extras.Place`)."""
-    between = " · " if place == Place.PROJECT else "\n"
-    links = [(link.view, str(link.title)) for link in _links_of_apps(Place(place))]
+    """Links of a place to pages of other apps, extras above all (`portal.extras.LinkPlace`)."""
+    between = " · " if place == LinkPlace.PROJECT else "\n"
+    links = [(link.view, str(link.title)) for link in _links_of_apps(LinkPlace(place))]
     return format_html_join(between, "{}", ((_link(context, *link, below=False),) for link in links))
 
 
-def _links_of_apps(place: Place) -> list[Link]:
+def _links_of_apps(place: LinkPlace) -> list[Link]:
     return [link for app in apps_in_use() for link in app.links() if place in link.places]
 
 
-_GROUPS: Final[tuple[tuple[Place, StrOrPromise, tuple[tuple[str, StrOrPromise], ...]], ...]] = (
-    (Place.COMPUTING, _("Computing"), (("preferences", _("Preferences")), ("testing", _("Testing")))),
-    (Place.MESSAGES, _("Messages"), (("mail_preferences", _("E-mails")),)),
+_GROUPS: Final[tuple[tuple[LinkPlace, StrOrPromise, tuple[tuple[str, StrOrPromise], ...]], ...]] = (
+    (LinkPlace.COMPUTING, _("Computing"), (("preferences", _("Preferences")), ("testing", _("Testing")))),
+    (LinkPlace.MESSAGES, _("Messages"), (("mail_preferences", _("E-mails")),)),
     (
-        Place.PUBLIC,
+        LinkPlace.PUBLIC,
         _("What others see"),
         (("profile", _("Profile")), ("statistics_consent", _("Statistics sites"))),
     ),
     (
-        Place.SIGN_IN,
+        LinkPlace.SIGN_IN,
         _("Sign-in and security"),
         (
             ("account_email", _("E-mail address")),
@@ -76,7 +76,7 @@ _GROUPS: Final[tuple[tuple[Place, StrOrPromise, tuple[tuple[str, StrOrPromise], 
             ("security_events", _("Security events")),
         ),
     ),
-    (Place.DATA, _("Your data"), (("data", _("Copy and deletion")), ("consents", _("Consents")))),
+    (LinkPlace.DATA, _("Your data"), (("data", _("Copy and deletion")), ("consents", _("Consents")))),
 )
 
 
