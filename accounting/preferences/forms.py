@@ -73,10 +73,10 @@ class PreferencesForm(forms.Form):
             self.fields[name] = _field(name, words.shown)
 
     @property
-    def groups(self) -> list[Group]:
+    def groups(self) -> list[PreferenceGroup]:
         """The fields with their words, as they stand together."""
         return [
-            Group(
+            PreferenceGroup(
                 gettext(title),
                 [(self[name], words.shown, _range(name, words)) for name, words in group.items()],
                 is_folded=title in FOLDED and not any(self._stands_out(name) for name in group),
@@ -137,7 +137,7 @@ def _field(name: str, words: Words) -> forms.Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class PreferenceGroup:
     """Fields that stand together, each with its words and its range."""
 
     title: str

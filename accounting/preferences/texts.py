@@ -99,7 +99,10 @@ FOLDED: Final = ("Memory and disk", "Network and work buffer", "Rarely needed")
 PRESET_WORDS: Final[dict[str, Words]] = {
     "office": Words(
         _("Quiet office"),
-        help=_("Runs beside your work on a quarter of the processors, and on half of them while you are away. No GPU."),
+        help=_(
+            "Runs beside your work on a quarter of the processors. While you are away it uses half of them, and the "
+            "GPU."
+        ),
     ),
     "night": Words(_("Only at night"), help=_("Runs from 22:00 to 7:00, on all processors.")),
     "usual": Words(
