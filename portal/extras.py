@@ -39,14 +39,19 @@ if TYPE_CHECKING:
 class LinkPlace(StrEnum):
     """Where pages of the kernel have links to those of others."""
 
-    ACCOUNT_TABS = "account_tabs"
+    # The groups of pages about the account
+    COMPUTING = "computing"
+    MESSAGES = "messages"
+    PUBLIC = "public"
+    SIGN_IN = "sign_in"
+    DATA = "data"
     MENU = "menu"
     HISTORY = "history"
     PROJECT = "project"
 
 
 class Link(NamedTuple):
-    """A link to a page. The menu is that of the header; the tabs stand above each page about the account."""
+    """A link to a page. The menu is that of the header; groups of links stand above each page about the account."""
 
     view: str
     title: StrOrPromise

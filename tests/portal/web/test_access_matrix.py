@@ -357,6 +357,8 @@ EMULATOR: Final = [
     act_on("emulator/new/computer/<int:pk>/", "emulator/new/computer/{host}/"),
     act("emulator/new/json/"),
     act("emulator/new/blank/"),
+    public("emulator/examples/<slug:key>/", "emulator/examples/boinc-5589/"),
+    public("emulator/examples/<slug:key>/", "emulator/examples/none/", answer=404),
     public("emulator/scenario.schema.json"),
     mine("emulator/<int:pk>/", "emulator/{experiment}/"),
     by_token("api/v1/experiments/"),
