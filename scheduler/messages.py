@@ -73,7 +73,7 @@ MESSAGES: Final = declare(
         "file_limit": _("%(nbytes)s bytes; the limit is %(most_nbytes)s"),
         "no_utf8": _("not a text in UTF-8: %(reason)s"),
         "app_closed": _("%(app)s takes no more jobs"),
-        "request_id_used": _("was used for another submission"),
+        "request_id_used": _("was used for another submission; give this one an id of its own"),
         "no_stored_file": _("there is no stored file %(name)s; store it with manage.py store_file"),
         "storage_lost": _("the storage has lost %(name)s"),
         "no_list_of_jobs": _("a list of 1 to %(number)s jobs"),

@@ -770,13 +770,22 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("name", models.CharField(max_length=100)),
-                ("request_id", models.CharField(blank=True, max_length=64, null=True, unique=True)),
+                ("request_id", models.CharField(blank=True, max_length=64, null=True)),
+                ("request_digest", models.BinaryField(max_length=32, null=True)),
                 ("nworkunits", models.PositiveIntegerField(default=0)),
                 ("created_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
                 ("cancelled_at", models.DateTimeField(blank=True, null=True)),
             ],
             options={
                 "ordering": ["-id"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("request_id__isnull", False)),
+                        fields=("owner", "request_id"),
+                        name="batch_request_id",
+                        nulls_distinct=False,
+                    )
+                ],
             },
         ),
         migrations.CreateModel(

@@ -38,8 +38,9 @@ class Batch(models.Model):
         User, models.SET_NULL, null=True, blank=True, related_name="batches", verbose_name=_("owner")
     )
     name = models.CharField(_("name"), max_length=100)
-    # Sent by the submitter so that a repeated submission has no effect
-    request_id = models.CharField(_("id of the request"), max_length=64, null=True, blank=True, unique=True)
+    # Sent by the submitter so that a repeated submission has no effect; another content under it is refused
+    request_id = models.CharField(_("id of the request"), max_length=64, null=True, blank=True)  # noqa: DJ001 - NULL: any number
+    request_digest = models.BinaryField(max_length=32, null=True, editable=False)
     nworkunits = models.PositiveIntegerField(_("workunits"), default=0)
     created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
     cancelled_at = models.DateTimeField(_("cancelled"), null=True, blank=True)
@@ -48,6 +49,14 @@ class Batch(models.Model):
         verbose_name = _("batch")
         ordering = ["-id"]
         verbose_name_plural = _("batches")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["owner", "request_id"],
+                condition=Q(request_id__isnull=False),
+                nulls_distinct=False,
+                name="batch_request_id",
+            )
+        ]
 
     def __str__(self) -> str:
         return self.name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from django.core.files.storage import default_storage
 from django.db import connection, transaction
@@ -16,6 +16,9 @@ from portal.languages.messages import Message, MessageError
 from portal.models import User
 from scheduler.models import KeptOutput
 from scheduler.submission import sql
+
+RETRY: Final = "retry-"
+"""Request ids of failed jobs that are submitted again begin so; the number of their first batch follows."""
 
 
 class NotFinished(MessageError):
@@ -83,6 +86,11 @@ def read_progress(batches: list[Batch]) -> list[Progress]:
 def read_outputs(batch: Batch, *, after: int = 0, limit: int) -> list[KeptOutput]:
     """Output files of its validated workunits, in the order they were kept, with ids above ``after``."""
     return list(KeptOutput.objects.filter(batch=batch, pk__gt=after).order_by("pk")[:limit])
+
+
+def disown(user_id: int) -> None:
+    """Forget the request ids of somebody who leaves: another one who has left may have used the same."""
+    Batch.objects.filter(owner=user_id).exclude(request_id__startswith=RETRY).update(request_id=None)
 
 
 @transaction.atomic

@@ -26,7 +26,7 @@ from portal.web.rest_api import ApiView, PageQuery, page_of, read_id_cursor
 from scheduler.files.views import send
 from scheduler.models import KeptOutput
 from scheduler.submission import batches
-from scheduler.submission.submit import submit
+from scheduler.submission.submit import RequestIdUsed, submit
 from scheduler.wire.job_fields import JobError
 
 MAX_BODY_NBYTES: Final = 16 * 1024 * 1024
@@ -73,6 +73,12 @@ class Submission(serializers.Serializer[Any]):
     )
     defaults = serializers.DictField(required=False, default=dict, help_text="Values that all jobs have in common.")
     jobs = serializers.ListField(help_text="A table for each job; it may be empty.")  # checked by job_fields
+
+
+class Conflict(APIException):
+    """What was asked for does not go with what is there: unfinished jobs, or another submission of this id."""
+
+    status_code = 409
 
 
 class JobsParser(JSONParser):
@@ -123,7 +129,10 @@ class BatchesView(JobsView):
 
     @extend_schema(operation_id="batches_submit", request=Submission, responses={200: BatchResult, 201: BatchResult})
     def post(self, request: Request) -> Response:
-        """Submit jobs. 201 with the new batch; 200 with the batch of an earlier request that had the same id."""
+        """Submit jobs. 201 with the new batch; 200 with that of an equal request that had the same id.
+
+        409 if the request of this id was another.
+        """
         length = request.META.get("CONTENT_LENGTH") or ""
         if not length.isdecimal() or int(length) > MAX_BODY_NBYTES:
             raise serializers.ValidationError({"jobs": [f"A submission has at most {MAX_BODY_NBYTES} bytes."]})
@@ -145,6 +154,8 @@ class BatchesView(JobsView):
                 request_id=given["request_id"],
                 now=timezone.now(),
             )
+        except RequestIdUsed as error:
+            raise Conflict({error.field: [str(error.message)]}, "request_id_used") from error
         except JobError as error:
             raise serializers.ValidationError({error.field: [str(error.message)]}) from error
         return Response(_batch_result(batch, batches.read_progress([batch])[0]), status=201 if is_new else 200)
@@ -173,13 +184,6 @@ class CancelView(JobsView):
         return Response(_batch_result(batch, batches.read_progress([batch])[0]))
 
 
-class NotFinished(APIException):
-    """What needs all of a batch's jobs to be over came too early."""
-
-    status_code = 409
-    default_code = "not_finished"
-
-
 class RetireView(JobsView):
     """Delete the outputs of a finished batch, once they were fetched. Safe to repeat."""
 
@@ -192,7 +196,7 @@ class RetireView(JobsView):
         try:
             batches.retire(batch)
         except batches.NotFinished as error:
-            raise NotFinished(str(error)) from error
+            raise Conflict(str(error), "not_finished") from error
         return Response(_batch_result(batch, batches.read_progress([batch])[0]))
 
 

@@ -15,7 +15,7 @@ from credit.models import Batch, Workunit
 from portal.languages.messages import Message, MessageError
 from scheduler.models import ArchivedWorkunit, StoredFile
 from scheduler.submission import batches
-from scheduler.submission.submit import RETRY, submit
+from scheduler.submission.submit import submit
 from scheduler.wire.job_fields import FIELDS, JobError, KeptContent
 
 _COLUMNS: Final = tuple(name for name in FIELDS if name not in ("name", "input_files"))
@@ -62,7 +62,7 @@ def retry_failed(batch: Batch, now: dt.datetime) -> Batch:
     NothingToRetry, and JobError where the app takes no more jobs or an input is lost.
     """
     Batch.objects.select_for_update(no_key=True).get(pk=batch.pk)
-    request_id = f"{RETRY}{batch.pk}"
+    request_id = f"{batches.RETRY}{batch.pk}"
     if (first := Batch.objects.filter(request_id=request_id).first()) is not None:
         return first
     if not batches.read_progress([batch])[0].is_finished:

@@ -1,12 +1,14 @@
 """Submit jobs: a batch of workunits and their first results, in one transaction of a fixed number of statements.
 
-A submission with a ``request_id`` may be repeated: the second one finds the batch of the first.
+A submission with a ``request_id`` may be repeated: the second one finds the batch of the first. An id is its
+submitter's own, and another content under it is refused.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import json
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
@@ -19,11 +21,18 @@ from portal.models import User
 from portal.object_storage.storage import sync
 from scheduler.files.store import removed_on_failure, save_content
 from scheduler.models import StoredFile
+from scheduler.submission.batches import RETRY
 from scheduler.submission.create_work import copy_workunits, create_results
 from scheduler.wire.job_fields import InputFile, JobError, KeptContent, SubmittedJob, read_jobs
 
-RETRY: Final = "retry-"
-"""Request ids of failed jobs that are submitted again begin so; the number of their first batch follows."""
+
+class RequestIdUsed(JobError):
+    """The submitter has used this request id, for another submission."""
+
+    def __init__(self) -> None:
+        super().__init__("request_id", Message("request_id_used"))
+
+
 _BASE_FIELDS: Final = (
     "memory_bound_bytes",
     "disk_bound_bytes",
@@ -51,7 +60,7 @@ def submit(
     """Make a batch of jobs (docs/how-to/jobs.md says what a job is); the batch, and whether it is new.
 
     ``is_retry``: of failed jobs, whose request ids nobody else may use. Raises JobError, which names the place, and
-    writes nothing then.
+    writes nothing then; RequestIdUsed if the id was used for something else.
     """
     if request_id is not None and request_id.startswith(RETRY) and not is_retry:
         raise JobError("request_id", Message("request_id_reserved", prefix=RETRY))
@@ -59,7 +68,12 @@ def submit(
     if faults:
         raise faults[0]
     with transaction.atomic():
-        batch, is_new = _batch(app, name, request_id, owner, len(parsed), now)
+        fields = {"app": app, "name": name or f"{app.name}, {now:%Y-%m-%d %H:%M}", "nworkunits": len(parsed)}
+        if request_id is None:
+            batch, is_new = Batch.objects.create(owner=owner, created_at=now, **fields), True
+        else:
+            digest = _digest(app, name, defaults, jobs)
+            batch, is_new = _requested_batch(owner, request_id, digest, {"created_at": now, **fields})
         if is_new:
             _write(batch, parsed, now)
     return batch, is_new
@@ -89,17 +103,21 @@ def _base(app: App) -> dict[str, Any]:
     return base | {"min_quorum": 1} if app.adaptive_replication else base
 
 
-def _batch(
-    app: App, name: str, request_id: str | None, owner: User | None, njobs: int, now: dt.datetime
-) -> tuple[Batch, bool]:
-    fields = {"app": app, "owner": owner, "name": name or f"{app.name}, {now:%Y-%m-%d %H:%M}", "nworkunits": njobs}
-    if request_id is None:
-        return Batch.objects.create(created_at=now, **fields), True
-    batch, is_new = Batch.objects.get_or_create(request_id=request_id, defaults={"created_at": now, **fields})
-    is_same = (batch.app_id, batch.owner_id, batch.nworkunits) == (app.pk, owner.pk if owner else None, njobs)
-    if not is_same:
-        raise JobError("request_id", Message("request_id_used"))
+def _requested_batch(owner: User | None, request_id: str, digest: bytes, fields: dict[str, Any]) -> tuple[Batch, bool]:
+    batch, is_new = Batch.objects.get_or_create(
+        owner=owner, request_id=request_id, defaults={"request_digest": digest, **fields}
+    )
+    if not is_new and bytes(batch.request_digest or b"") != digest:
+        raise RequestIdUsed
     return batch, is_new
+
+
+def _digest(app: App, name: str, defaults: object, jobs: object) -> bytes:
+    """Equal for equal submissions. A file that is read only when it is stored counts by its size: drafts and retries,
+    which have such files, are submitted once by other means.
+    """
+    text = json.dumps([app.pk, name, defaults, jobs], sort_keys=True, default=lambda content: content.nbytes)
+    return hashlib.sha256(text.encode()).digest()
 
 
 def _write(batch: Batch, jobs: Sequence[SubmittedJob], now: dt.datetime) -> None:

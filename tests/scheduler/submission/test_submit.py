@@ -23,7 +23,8 @@ from portal.models import User
 from scheduler.examples import demo
 from scheduler.files.store import store_file
 from scheduler.models import StoredFile
-from scheduler.submission.submit import submit
+from scheduler.submission.batches import disown
+from scheduler.submission.submit import RequestIdUsed, submit
 from scheduler.wire.job_fields import JobError, read_jobs
 from tests.support.credit_factories import NOON, make_app
 
@@ -116,9 +117,30 @@ def test_a_repeated_request_finds_its_batch(app: App, alice: User, bob: User) ->
     again, is_new_again = submit(app, DEFAULTS, [{}], owner=alice, request_id="r1", now=NOON)
     assert (again, is_new, is_new_again) == (first, True, False)
     assert Workunit.objects.count() == 1
-    for njobs, owner in ((2, alice), (1, bob)):
-        with pytest.raises(JobError, match="request_id: was used for another submission"):
-            submit(app, DEFAULTS, [{}] * njobs, owner=owner, request_id="r1", now=NOON)
+    others: list[dict[str, Any]] = [
+        {"jobs": [{}, {}]},
+        {"jobs": [{"command_line": "--corrected"}]},
+        {"defaults": {**DEFAULTS, "fpops_est": 2e12}},
+        {"app": make_app("beta")},
+        {"name": "Another name"},
+    ]
+    for other in others:
+        given: dict[str, Any] = {"app": app, "defaults": DEFAULTS, "jobs": [{}], **other}
+        with pytest.raises(RequestIdUsed, match="request_id: was used for another submission; give this one an id"):
+            submit(**given, owner=alice, request_id="r1", now=NOON)
+    assert Workunit.objects.count() == 1
+
+
+def test_a_request_id_is_its_submitters_own(app: App, alice: User, bob: User) -> None:
+    batches = [
+        submit(app, DEFAULTS, [{}], owner=owner, request_id="r1", now=NOON)[0] for owner in (alice, bob, None, None)
+    ]
+    assert len({batch.pk for batch in batches}) == 3
+    for user in (alice, bob):
+        disown(user.pk)
+        user.delete()
+    assert not Batch.objects.exclude(owner=None).exists()
+    assert list(Batch.objects.order_by("pk").values_list("request_id", flat=True)) == [None, None, "r1"]
 
 
 def test_inputs_are_stored_files_or_contents_of_the_batch(app: App) -> None:
