@@ -47,6 +47,10 @@ MESSAGES: Final = declare(
             "at most %(number)s letters (A to Z, a to z), digits, _ . and -, starting with a letter or digit and "
             "without two dots in a row"
         ),
+        "job_name_rule": _(
+            "at most %(number)s letters (A to Z, a to z), digits, _ . # @ and -, not starting with - and without two "
+            "dots in a row"
+        ),
         "request_id_reserved": _("must not begin with %(prefix)s; the site uses such ids itself"),
         "batch_unfinished": _("Batch %(number)s still has jobs to do."),
         "batch_without_failures": _("Batch %(number)s has no failed jobs that can be submitted again."),
@@ -77,6 +81,7 @@ MESSAGES: Final = declare(
         "no_stored_file": _("there is no stored file %(name)s; store it with manage.py store_file"),
         "storage_lost": _("the storage has lost %(name)s"),
         "no_list_of_jobs": _("a list of 1 to %(number)s jobs"),
+        "job_name_used": _("%(name)s is the name of an earlier job"),
         "job_name_twice": _("%(name)s is the name of another job; jobs without a name are numbered"),
         "field_missing": _("missing, here and in the defaults"),
         "less_than": _("%(value)s is less than %(name)s, %(least)s"),

@@ -1093,10 +1093,11 @@ class Migration(migrations.Migration):
                 (
                     "name",
                     models.CharField(
-                        max_length=128,
+                        max_length=191,
                         validators=[
                             django.core.validators.RegexValidator(
-                                "^[A-Za-z0-9][A-Za-z0-9_.-]*$", "Letters, digits, _ . and - only, not first."
+                                "^[A-Za-z0-9_.#@][A-Za-z0-9_.#@-]*$",
+                                "Letters, digits, _ . # @ and - only, - not first.",
                             )
                         ],
                     ),
@@ -1563,7 +1564,7 @@ class Migration(migrations.Migration):
                         db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name="+", to="credit.app"
                     ),
                 ),
-                ("name", models.CharField(max_length=140)),
+                ("name", models.CharField(max_length=204)),
                 ("priority", models.SmallIntegerField(default=0)),
                 ("queue_shift", models.BigIntegerField(db_default=0, default=0, editable=False)),
                 ("created_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),

@@ -19,13 +19,15 @@ from credit.engine.rules import LEAST_CREDIT, MAX_CREDIT, MAX_STATISTIC
 from credit.engine.states import AssimilateState, FileDeleteState, Outcome, ServerState, ValidateState, WorkunitError
 from credit.models.apps import PROCESSOR_TYPES, App, AppVersion
 from credit.models.claims import StoredClaim
-from credit.models.common import SAFE_NAME, within
+from credit.models.common import JOB_NAME, within
 from portal.languages.sentences import MessagesField
 from portal.models import Host, User
 
 MAX_FLOPS_COUNT: Final = 1e25
 """More FLOPs than a job may be estimated or bounded at: 3 million years at 100 GFLOPS."""
 MAX_RESULTS_PER_WORKUNIT: Final = 100
+MAX_WORKUNIT_NAME_CHARS: Final = 191
+"""As BOINC's own server has it."""
 MAX_INSTANCES: Final = 65_535
 """More processors than a job may be given."""
 
@@ -89,7 +91,7 @@ class Workunit(models.Model):
     batch = models.ForeignKey(
         Batch, models.PROTECT, null=True, blank=True, related_name="workunits", db_index=False, verbose_name=_("batch")
     )
-    name = models.CharField(_("name"), max_length=128, validators=[SAFE_NAME])
+    name = models.CharField(_("name"), max_length=MAX_WORKUNIT_NAME_CHARS, validators=[JOB_NAME])
     created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
     priority = models.SmallIntegerField(_("priority"), default=0)
     fpops_est = models.FloatField(_("estimated FLOPs"))
@@ -231,7 +233,8 @@ class Result(StoredClaim):
         Workunit, models.CASCADE, related_name="results", db_index=False, verbose_name=_("workunit")
     )
     app = models.ForeignKey(App, models.PROTECT, related_name="+", db_index=False, verbose_name=_("app"))
-    name = models.CharField(_("name"), max_length=140)
+    # Its workunit's, its number, and the mark of a restore
+    name = models.CharField(_("name"), max_length=MAX_WORKUNIT_NAME_CHARS + len("_99_r00000000"))
     priority = models.SmallIntegerField(_("priority"), default=0)
     # Its place in the queue is its id plus this, drawn at random when it is made (scheduler/submission/sql.py).
     queue_shift = models.BigIntegerField(_("shift in the queue"), default=0, db_default=0, editable=False)

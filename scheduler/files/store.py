@@ -12,9 +12,10 @@ from django.db import transaction
 from django.utils.translation import gettext
 
 from credit.models import Batch
+from portal.languages.messages import Message
 from portal.languages.sentences import sentence
 from portal.object_storage import storage
-from scheduler.engine.limits import MAX_NAME_CHARS, is_name, name_rule
+from scheduler.engine.limits import MAX_NAME_CHARS, is_job_name, is_name, job_name_rule, name_rule
 from scheduler.models import StoredFile
 
 
@@ -30,7 +31,8 @@ def store_file(
     ``signature``: the code-signing signature of a program; ``batch``: an input that goes when this batch is done.
     Raises StoringError for another content under a name that was used, and for a name that clients cannot have.
     """
-    check_name(name)
+    if not is_job_name(name):
+        raise _no_name(name, MAX_NAME_CHARS, job_name_rule())
     given = storage.content_of(content)
     wanted = {
         "path": _wanted_path(name),
@@ -91,9 +93,11 @@ def removed_on_failure() -> Iterator[list[str]]:
 
 
 def check_name(name: str, max_chars: int = MAX_NAME_CHARS) -> None:
-    """Raises StoringError for what cannot be the name of a file (BOINC protocol, job description)."""
+    """Raises StoringError for what cannot be the name of a program or an app (BOINC protocol, job description)."""
     if not is_name(name, max_chars):
-        raise StoringError(
-            gettext("%(name)s is not a name of %(rule)s.")
-            % {"name": repr(name[:max_chars]), "rule": sentence(name_rule(max_chars))}
-        )
+        raise _no_name(name, max_chars, name_rule(max_chars))
+
+
+def _no_name(name: str, max_chars: int, rule: Message) -> StoringError:
+    words = {"name": repr(name[:max_chars]), "rule": sentence(rule)}
+    return StoringError(gettext("%(name)s is not a name of %(rule)s.") % words)

@@ -14,7 +14,7 @@ from typing import Any, Final
 from django.core.files.storage import default_storage
 
 from credit.models import Batch
-from scheduler.engine.limits import is_name
+from scheduler.engine.limits import is_job_name, is_open_name
 from scheduler.models import KeptOutput
 from scheduler.submission import batches
 
@@ -89,6 +89,6 @@ def _add(packed: zipfile.ZipFile, output: KeptOutput, faults: list[str]) -> Iter
 
 def path_of(output: KeptOutput) -> str:
     """Where it is in the archive: never outside of the folder in which somebody unpacks it."""
-    folder = output.workunit_name if is_name(output.workunit_name) else "other"
-    name = output.name if is_name(output.name) else f"output_{output.pk}"
+    folder = output.workunit_name if is_job_name(output.workunit_name) else "other"
+    name = output.name if is_open_name(output.name) else f"output_{output.pk}"
     return f"{folder}/{name}"

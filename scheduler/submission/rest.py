@@ -71,6 +71,9 @@ class Submission(serializers.Serializer[Any]):
     request_id = serializers.CharField(
         max_length=64, required=False, allow_null=True, default=None, help_text="Makes a repeated submission harmless."
     )
+    exact_names = serializers.BooleanField(
+        required=False, default=False, help_text="The names of jobs are all of their names, and nothing is put before."
+    )
     defaults = serializers.DictField(required=False, default=dict, help_text="Values that all jobs have in common.")
     jobs = serializers.ListField(help_text="A table for each job; it may be empty.")  # checked by job_fields
 
@@ -152,6 +155,7 @@ class BatchesView(JobsView):
                 owner=self.volunteer,
                 name=given["name"],
                 request_id=given["request_id"],
+                exact_names=given["exact_names"],
                 now=timezone.now(),
             )
         except RequestIdUsed as error:

@@ -90,11 +90,16 @@ def _jobs(batch: Batch) -> list[dict[str, Any]]:
     return [
         {
             **{name: getattr(workunit, name) for name in _COLUMNS},
-            "name": workunit.name.removeprefix(prefix),
+            **_name(workunit.name, prefix),
             "input_files": [_input(file, contents) for file in workunit.input_files],
         }
         for workunit in failed(batch)
     ]
+
+
+def _name(name: str, prefix: str) -> dict[str, str]:
+    """A name that was given whole belongs to the first job: the new one is numbered."""
+    return {"name": name.removeprefix(prefix)} if name.startswith(prefix) else {}
 
 
 def _input(file: dict[str, Any], contents: dict[str, KeptContent]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from portal.languages.messages import Message
 from portal.models import User
 from portal.object_storage.storage import sync
 from scheduler.files.store import removed_on_failure, save_content
-from scheduler.models import StoredFile
+from scheduler.models import ArchivedWorkunit, StoredFile
 from scheduler.submission.batches import RETRY
 from scheduler.submission.create_work import copy_workunits, create_results
 from scheduler.wire.job_fields import InputFile, JobError, KeptContent, SubmittedJob, read_jobs
@@ -55,16 +55,18 @@ def submit(
     name: str = "",
     request_id: str | None = None,
     is_retry: bool = False,
+    exact_names: bool = False,
     now: dt.datetime,
 ) -> tuple[Batch, bool]:
     """Make a batch of jobs (docs/how-to/jobs.md says what a job is); the batch, and whether it is new.
 
-    ``is_retry``: of failed jobs, whose request ids nobody else may use. Raises JobError, which names the place, and
-    writes nothing then; RequestIdUsed if the id was used for something else.
+    ``exact_names``: jobs that have a name are called so, and not by app, batch and name. ``is_retry``: of failed jobs,
+    whose request ids nobody else may use. Raises JobError, which names the place, and writes nothing then;
+    RequestIdUsed if the id was used for something else.
     """
     if request_id is not None and request_id.startswith(RETRY) and not is_retry:
         raise JobError("request_id", Message("request_id_reserved", prefix=RETRY))
-    parsed, faults = _read(app, defaults, jobs, most_faults=1)
+    parsed, faults = _read(app, defaults, jobs, most_faults=1, exact_names=exact_names)
     if faults:
         raise faults[0]
     with transaction.atomic():
@@ -72,7 +74,7 @@ def submit(
         if request_id is None:
             batch, is_new = Batch.objects.create(owner=owner, created_at=now, **fields), True
         else:
-            digest = _digest(app, name, defaults, jobs)
+            digest = _digest(app, name, defaults, jobs, exact_names)
             batch, is_new = _requested_batch(owner, request_id, digest, {"created_at": now, **fields})
         if is_new:
             _write(batch, parsed, now)
@@ -90,10 +92,12 @@ def check(app: App, defaults: object, jobs: object, most_faults: int = 1) -> tup
     return parsed, faults
 
 
-def _read(app: App, defaults: object, jobs: object, most_faults: int) -> tuple[list[SubmittedJob], list[JobError]]:
+def _read(
+    app: App, defaults: object, jobs: object, most_faults: int, *, exact_names: bool = False
+) -> tuple[list[SubmittedJob], list[JobError]]:
     if app.is_deprecated:
         return [], [JobError("app", Message("app_closed", app=app.name))]
-    return read_jobs(defaults, jobs, _base(app), most_faults)
+    return read_jobs(defaults, jobs, _base(app), most_faults, exact_names=exact_names)
 
 
 def _base(app: App) -> dict[str, Any]:
@@ -112,17 +116,29 @@ def _requested_batch(owner: User | None, request_id: str, digest: bytes, fields:
     return batch, is_new
 
 
-def _digest(app: App, name: str, defaults: object, jobs: object) -> bytes:
+def _digest(app: App, name: str, *given: object) -> bytes:
     """Equal for equal submissions. A file that is read only when it is stored counts by its size: drafts and retries,
     which have such files, are submitted once by other means.
     """
-    text = json.dumps([app.pk, name, defaults, jobs], sort_keys=True, default=lambda content: content.nbytes)
+    text = json.dumps([app.pk, name, *given], sort_keys=True, default=lambda content: content.nbytes)
     return hashlib.sha256(text.encode()).digest()
 
 
 def _write(batch: Batch, jobs: Sequence[SubmittedJob], now: dt.datetime) -> None:
+    _refuse_used_names(jobs)
     with removed_on_failure() as paths:
         _write_rows(batch, jobs, _stored(batch, jobs, paths), now)
+
+
+def _refuse_used_names(jobs: Sequence[SubmittedJob]) -> None:
+    names = [job.name for job in jobs if job.is_whole_name]
+    if not names:
+        return
+    for model in (Workunit, ArchivedWorkunit):
+        used = model.objects.filter(name__in=names).order_by("name").values_list("name", flat=True).first()
+        if used is not None:
+            number = next(number for number, job in enumerate(jobs) if job.name == used and job.is_whole_name)
+            raise JobError(f"jobs[{number}].name", Message("job_name_used", name=used))
 
 
 def _write_rows(batch: Batch, jobs: Sequence[SubmittedJob], stored: dict[_Key, StoredFile], now: dt.datetime) -> None:
@@ -130,7 +146,7 @@ def _write_rows(batch: Batch, jobs: Sequence[SubmittedJob], stored: dict[_Key, S
         Workunit(
             app_id=batch.app_id,
             batch=batch,
-            name=f"{batch.app.name}_{batch.pk}_{job.name}",
+            name=job.name if job.is_whole_name else f"{batch.app.name}_{batch.pk}_{job.name}",
             created_at=now,
             input_files=[
                 {"name": file.name, "open_name": wanted.open_name, "nbytes": file.nbytes, "md5": file.md5}

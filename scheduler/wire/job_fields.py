@@ -13,13 +13,23 @@ from typing import Any, Final, Protocol
 
 from credit.engine.rules import MAX_CREDIT
 from portal.languages.messages import Message
-from scheduler.engine.limits import MAX_FILE_NBYTES, MAX_FILES_PER_JOB, MAX_JOBS_PER_SUBMISSION, is_name, name_rule
+from scheduler.engine.limits import (
+    MAX_FILE_NBYTES,
+    MAX_FILES_PER_JOB,
+    MAX_JOB_NAME_CHARS,
+    MAX_JOBS_PER_SUBMISSION,
+    is_job_name,
+    is_name,
+    is_open_name,
+    job_name_rule,
+    name_rule,
+)
 
 MAX_FLOPS_COUNT: Final = 1e25
 MAX_RESULTS: Final = 100
 MAX_CONTENT_CHARS: Final = 1_000_000
-MAX_JOB_NAME_CHARS: Final = 40
-"""It is a part of names of at most 128 characters."""
+MAX_NAME_END_CHARS: Final = 40
+"""Of a name that the app's and the batch's number are put before."""
 
 # Whole numbers: their least and greatest values.
 _COUNTS: Final[dict[str, tuple[int, int]]] = {
@@ -73,19 +83,24 @@ class InputFile:
 
 @dataclass(frozen=True, slots=True)
 class SubmittedJob:
-    """A workunit to be made. ``fields``: columns of the table by name; ``name``: what its own name ends with."""
+    """A workunit to be made. ``fields``: columns of the table by name.
+
+    ``name``: all of its name if ``is_whole_name``, else what it ends with.
+    """
 
     name: str
     fields: Mapping[str, Any]
     inputs: tuple[InputFile, ...]
+    is_whole_name: bool = False
 
 
 def read_jobs(
-    defaults: object, jobs: object, base: Mapping[str, Any], most_faults: int = 1
+    defaults: object, jobs: object, base: Mapping[str, Any], most_faults: int = 1, *, exact_names: bool = False
 ) -> tuple[list[SubmittedJob], list[JobError]]:
     """The jobs of a submission, and what is wrong with others: no more is looked at after this many faults.
 
-    ``base``: counts (but ``target_nresults``) and ``command_line`` where nobody says.
+    ``base``: counts (but ``target_nresults``) and ``command_line`` where nobody says. ``exact_names``: the names of
+    jobs are all of their names.
     """
     if not isinstance(jobs, list) or not 1 <= len(jobs) <= MAX_JOBS_PER_SUBMISSION:
         return [], [JobError("jobs", Message("no_list_of_jobs", number=MAX_JOBS_PER_SUBMISSION))]
@@ -99,7 +114,9 @@ def read_jobs(
         if len(faults) >= most_faults:
             break
         try:
-            one = _job({"name": str(n), **common, **_checked(job, f"jobs[{n}]")}, f"jobs[{n}]")
+            given = _checked(job, f"jobs[{n}]", exact_names=exact_names)
+            is_whole_name = exact_names and "name" in given
+            one = _job({"name": str(n), **common, **given}, f"jobs[{n}]", is_whole_name=is_whole_name)
             if one.name in made:
                 raise JobError(f"jobs[{n}].name", Message("job_name_twice", name=one.name))
             made[one.name] = one
@@ -108,7 +125,7 @@ def read_jobs(
     return list(made.values()), faults
 
 
-def _job(fields: dict[str, Any], where: str) -> SubmittedJob:
+def _job(fields: dict[str, Any], where: str, *, is_whole_name: bool) -> SubmittedJob:
     for name in ("fpops_est", "output_files"):
         if name not in fields:
             raise JobError(f"{where}.{name}", Message("field_missing"))
@@ -124,13 +141,24 @@ def _job(fields: dict[str, Any], where: str) -> SubmittedJob:
         if fields[low] > fields[high]:
             raise JobError(f"{where}.{high}", Message("less_than", value=fields[high], name=low, least=fields[low]))
     inputs = fields.pop("input_files", ())
-    return SubmittedJob(fields.pop("name"), fields, inputs)
+    return SubmittedJob(fields.pop("name"), fields, inputs, is_whole_name)
 
 
-def _checked(given: object, where: str) -> dict[str, Any]:
+def _checked(given: object, where: str, *, exact_names: bool = False) -> dict[str, Any]:
     if not isinstance(given, dict):
         raise JobError(where, Message("no_table_of_fields"))
-    return {name: _value(name, value, f"{where}.{name}") for name, value in given.items()}
+    return {
+        name: _whole_name(value, f"{where}.name")
+        if exact_names and name == "name"
+        else _value(name, value, f"{where}.{name}")
+        for name, value in given.items()
+    }
+
+
+def _whole_name(value: object, where: str) -> str:
+    if not isinstance(value, str) or not is_job_name(value, MAX_JOB_NAME_CHARS):
+        raise JobError(where, Message("no_name", rule=job_name_rule(MAX_JOB_NAME_CHARS)))
+    return value
 
 
 def _value(name: str, value: object, where: str) -> Any:
@@ -151,8 +179,8 @@ def _value(name: str, value: object, where: str) -> Any:
             raise JobError(where, Message("no_command_line"))
         return value
     if name == "name":
-        if not isinstance(value, str) or not is_name(value, MAX_JOB_NAME_CHARS):
-            raise JobError(where, Message("no_name", rule=name_rule(MAX_JOB_NAME_CHARS)))
+        if not isinstance(value, str) or not is_name(value, MAX_NAME_END_CHARS):
+            raise JobError(where, Message("no_name", rule=name_rule(MAX_NAME_END_CHARS)))
         return value
     if name == "input_files":
         return tuple(_input(file, f"{where}[{n}]") for n, file in enumerate(_files(value, where)))
@@ -183,8 +211,9 @@ def _table(value: object, known: set[str], where: str) -> dict[str, Any]:
 
 def _name(table: Mapping[str, Any], field: str, where: str) -> str:
     name = table.get(field)
-    if not isinstance(name, str) or not is_name(name):
-        raise JobError(f"{where}.{field}", Message("no_name", rule=name_rule()))
+    fits = is_open_name if field == "open_name" else is_job_name
+    if not isinstance(name, str) or not fits(name):
+        raise JobError(f"{where}.{field}", Message("no_name", rule=job_name_rule()))
     return name
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
+from urllib.parse import quote
 from xml.sax.saxutils import escape
 
 from scheduler.engine.outputs import upload_name
@@ -293,7 +294,7 @@ def _add_job(parts: list[str], job: JobCard, reply: SchedulerReply, known: set[s
     alone could follow a link.
     """
     parts += [
-        f"<file_info>\n<name>{file['name']}</name>\n<url>{reply.download_url}{file['name']}</url>\n"
+        f"<file_info>\n<name>{file['name']}</name>\n<url>{reply.download_url}{quote(file['name'])}</url>\n"
         f"<md5_cksum>{file['md5']}</md5_cksum>\n<nbytes>{int(file['nbytes'])}</nbytes>\n</file_info>\n"
         for file in job.inputs
         if file["name"] not in known

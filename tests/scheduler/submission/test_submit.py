@@ -22,7 +22,7 @@ from credit.models import App, Batch, Result, ServerState, Workunit
 from portal.models import User
 from scheduler.examples import demo
 from scheduler.files.store import store_file
-from scheduler.models import StoredFile
+from scheduler.models import ArchivedWorkunit, StoredFile
 from scheduler.submission.batches import disown
 from scheduler.submission.submit import RequestIdUsed, submit
 from scheduler.wire.job_fields import JobError, read_jobs
@@ -158,6 +158,32 @@ def test_inputs_are_stored_files_or_contents_of_the_batch(app: App) -> None:
     with default_storage.open(own.path) as file:
         assert file.read() == b"b\n"
     assert StoredFile.objects.count() == 3
+
+
+def test_names_are_kept_exactly_where_that_is_asked(app: App) -> None:
+    names = ["condor#submit-1@example#alpine#1795000000#17.0", "_first", ".hidden", "x" * 191]
+    store_file("#table@home", ContentFile(b"1\n"))
+    file = {"open_name": "data/table", "name": "#table@home"}
+    batch = send(app, [*({"name": name, "input_files": [file]} for name in names), {}], exact_names=True)
+    workunits = list(batch.workunits.order_by("id"))
+    assert [workunit.name for workunit in workunits] == [*names, f"alpine_{batch.pk}_4"]
+    assert workunits[0].input_files[0]["name"] == "#table@home"
+    assert set(workunits[3].results.values_list("name", flat=True)) == {"x" * 191 + "_0", "x" * 191 + "_1"}
+
+
+@pytest.mark.parametrize("name", ["", "-first", "a b", "a/b", "a..b", "x" * 192, "."])
+def test_a_name_that_would_lead_elsewhere_is_refused(app: App, name: str) -> None:
+    with pytest.raises(JobError, match=r"jobs\[1\].name: not a name of at most 191 letters"):
+        send(app, [{}, {"name": name}], exact_names=True)
+
+
+def test_the_name_of_an_earlier_job_is_refused_by_its_place(app: App) -> None:
+    send(app, [{"name": "low"}, {"name": "high"}], exact_names=True)
+    ArchivedWorkunit.objects.create(id=10**6, app=app, name="old", error_mask=0, facts={}, archived_at=NOON)
+    for name in ("high", "old"):
+        with pytest.raises(JobError, match=rf"jobs\[1\].name: {name} is the name of an earlier job"):
+            send(app, [{}, {"name": name}], exact_names=True)
+    assert Batch.objects.count() == 1
 
 
 def test_a_job_may_say_its_credit(app: App) -> None:

@@ -416,7 +416,7 @@ def test_an_input_that_many_jobs_share_is_stored_in_the_admin(client: Client, op
     assert (stored.name, stored.nbytes, stored.batch, stored.is_executable) == ("table.csv", 4, None, False)
     again = client.post(address, {"file": SimpleUploadedFile("x", b"3\n"), "stored_name": "table.csv"})
     assert "was stored before, with other content" in text(again)
-    assert "is not a name of at most 200" in text(client.post(address, {"file": SimpleUploadedFile(".x", b"3")}))
+    assert "is not a name of at most 200" in text(client.post(address, {"file": SimpleUploadedFile("-x", b"3")}))
     assert client.get(f"/admin/scheduler/storedfile/{stored.pk}/change/").status_code == 200
     User.objects.filter(pk=bob.pk).update(is_staff=True)
     sign_in_lately(client, User.objects.get(pk=bob.pk))
