@@ -103,6 +103,9 @@ def _name(name: str, prefix: str) -> dict[str, str]:
 
 
 def _input(file: dict[str, Any], contents: dict[str, KeptContent]) -> dict[str, Any]:
+    how: dict[str, Any] = {name: file[name] for name in ("open_name", "sticky") if name in file}
     if file["name"] in contents:
-        return {"open_name": file["open_name"], "content": contents[file["name"]]}
-    return {"open_name": file["open_name"], "name": file["name"]}
+        return {**how, "content": contents[file["name"]]}
+    if "url" in file:
+        return {**how, "url": file["url"], "nbytes": file["nbytes"], "md5": file["md5"]}
+    return {**how, "name": file["name"]}

@@ -10,6 +10,7 @@ import datetime as dt
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from typing import Any, Final
 
 from django.core.files.base import ContentFile
@@ -148,11 +149,7 @@ def _write_rows(batch: Batch, jobs: Sequence[SubmittedJob], stored: dict[_Key, S
             batch=batch,
             name=job.name if job.is_whole_name else f"{batch.app.name}_{batch.pk}_{job.name}",
             created_at=now,
-            input_files=[
-                {"name": file.name, "open_name": wanted.open_name, "nbytes": file.nbytes, "md5": file.md5}
-                for wanted in job.inputs
-                for file in [stored[_key(wanted)]]
-            ],
+            input_files=[_input(wanted, stored) for wanted in job.inputs],
             **job.fields,
         )
         for job in jobs
@@ -161,6 +158,16 @@ def _write_rows(batch: Batch, jobs: Sequence[SubmittedJob], stored: dict[_Key, S
         copy_workunits(cursor, workunits)
         cursor.execute("SELECT id, 0, target_nresults FROM credit_workunit WHERE batch_id = %s", [batch.pk])
         create_results(cursor, cursor.fetchall(), now)
+
+
+def _input(wanted: InputFile, stored: dict[_Key, StoredFile]) -> dict[str, Any]:
+    file: dict[str, Any]
+    if wanted.remote is not None:
+        file = {"name": wanted.name, "open_name": wanted.open_name, **asdict(wanted.remote)}
+    else:
+        source = stored[_key(wanted)]
+        file = {"name": source.name, "open_name": wanted.open_name, "nbytes": source.nbytes, "md5": source.md5}
+    return file | {"sticky": True} if wanted.is_sticky else file
 
 
 _Key = tuple[str, str | KeptContent | None]
@@ -172,7 +179,7 @@ def _key(file: InputFile) -> _Key:
 
 def _stored_before(jobs: Sequence[SubmittedJob]) -> dict[str, StoredFile]:
     """The files that jobs name, by name; JobError if one is missing."""
-    names = {file.name for job in jobs for file in job.inputs if file.content is None}
+    names = {file.name for job in jobs for file in job.inputs if file.content is None and file.remote is None}
     found = {file.name: file for file in StoredFile.objects.filter(name__in=names, deleted_at=None)}
     if missing := sorted(names - set(found)):
         raise JobError("input_files", Message("no_stored_file", name=missing[0]))
@@ -181,7 +188,7 @@ def _stored_before(jobs: Sequence[SubmittedJob]) -> dict[str, StoredFile]:
 
 def _stored(batch: Batch, jobs: Sequence[SubmittedJob], paths: list[str]) -> dict[_Key, StoredFile]:
     """The files of all jobs; contents are stored for this batch, each once, and where is added to ``paths``."""
-    wanted = {_key(file): None for job in jobs for file in job.inputs}
+    wanted = {_key(file): None for job in jobs for file in job.inputs if file.remote is None}
     found = _stored_before(jobs)
     own = _store_contents(batch, (content for _, content in wanted if content is not None), paths)
     return {key: found[key[0]] if key[1] is None else own[key[1]] for key in wanted}

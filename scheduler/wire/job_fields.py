@@ -7,6 +7,7 @@ mistake is named by its place (``jobs[17].fpops_bound``) before anything is writ
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -28,6 +29,11 @@ from scheduler.engine.limits import (
 MAX_FLOPS_COUNT: Final = 1e25
 MAX_RESULTS: Final = 100
 MAX_CONTENT_CHARS: Final = 1_000_000
+MAX_URL_CHARS: Final = 500
+_URL: Final = re.compile(r"https?://[A-Za-z0-9][^\s<>&\"'\x00-\x20\x7f-\U0010ffff]*")
+_MD5: Final = re.compile(r"[0-9a-f]{32}")
+OUTPUT_FLAGS: Final = ("no_validate", "gzip_when_done", "sticky")
+"""What can be said of an output besides: it is not compared, it is sent packed, computers keep it."""
 MAX_NAME_END_CHARS: Final = 40
 """Of a name that the app's and the batch's number are put before."""
 
@@ -66,12 +72,26 @@ class KeptContent(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class RemoteContent:
+    """A file that computers fetch from another server, and check."""
+
+    url: str
+    nbytes: int
+    md5: str
+
+
+@dataclass(frozen=True, slots=True)
 class InputFile:
-    """A file that is stored already (``name``), or its ``content``; ``open_name``: what the program calls it."""
+    """A file that is stored already (``name``), its ``content``, or one at another server.
+
+    ``open_name``: what the program calls it; ``is_sticky``: computers keep it after the job.
+    """
 
     open_name: str
     name: str = ""
     content: str | KeptContent | None = None
+    remote: RemoteContent | None = None
+    is_sticky: bool = False
 
     @property
     def nbytes(self) -> int:
@@ -218,20 +238,44 @@ def _name(table: Mapping[str, Any], field: str, where: str) -> str:
 
 
 def _input(value: object, where: str) -> InputFile:
-    table = _table(value, {"open_name", "name", "content"}, where)
-    if ("name" in table) == ("content" in table):
+    table = _table(value, {"open_name", "name", "content", "url", "nbytes", "md5", "sticky"}, where)
+    if sum(source in table for source in ("name", "content", "url")) != 1:
         raise JobError(where, Message("name_or_content"))
     open_name = _name(table, "open_name", where)
+    is_sticky = _flag(table, "sticky", where)
     if "name" in table:
-        return InputFile(open_name, _name(table, "name", where))
-    content = table["content"]
+        return InputFile(open_name, _name(table, "name", where), is_sticky=is_sticky)
+    if "url" in table:
+        remote = _remote(table, where)
+        return InputFile(open_name, f"jf_{remote.md5}", remote=remote, is_sticky=is_sticky)
+    return InputFile(open_name, content=_content(table["content"], f"{where}.content"), is_sticky=is_sticky)
+
+
+def _remote(table: Mapping[str, Any], where: str) -> RemoteContent:
+    url, md5 = table["url"], table.get("md5")
+    if not isinstance(url, str) or len(url) > MAX_URL_CHARS or _URL.fullmatch(url) is None:
+        raise JobError(f"{where}.url", Message("no_file_url", number=MAX_URL_CHARS))
+    if not isinstance(md5, str) or _MD5.fullmatch(md5) is None:
+        raise JobError(f"{where}.md5", Message("no_md5"))
+    return RemoteContent(url, _count(table.get("nbytes"), 0, MAX_FILE_NBYTES, f"{where}.nbytes"), md5)
+
+
+def _content(content: Any, where: str) -> str | KeptContent:
     if callable(getattr(content, "read", None)):  # of an archive; JSON has no such thing
-        return InputFile(open_name, content=content)
+        kept: KeptContent = content
+        return kept
     if not isinstance(content, str) or len(content) > MAX_CONTENT_CHARS:
-        raise JobError(f"{where}.content", Message("no_text", number=MAX_CONTENT_CHARS))
+        raise JobError(where, Message("no_text", number=MAX_CONTENT_CHARS))
     if not _is_text(content):
-        raise JobError(f"{where}.content", Message("half_a_character"))
-    return InputFile(open_name, content=content)
+        raise JobError(where, Message("half_a_character"))
+    return content
+
+
+def _flag(table: Mapping[str, Any], name: str, where: str) -> bool:
+    flag = table.get(name, False)
+    if not isinstance(flag, bool):
+        raise JobError(f"{where}.{name}", Message("no_boolean"))
+    return flag
 
 
 def _is_text(content: str) -> bool:
@@ -244,12 +288,10 @@ def _is_text(content: str) -> bool:
 
 
 def _output(value: object, where: str) -> dict[str, Any]:
-    table = _table(value, {"open_name", "max_nbytes", "optional"}, where)
-    optional = table.get("optional", False)
-    if not isinstance(optional, bool):
-        raise JobError(f"{where}.optional", Message("no_boolean"))
+    table = _table(value, {"open_name", "max_nbytes", "optional", *OUTPUT_FLAGS}, where)
     return {
         "open_name": _name(table, "open_name", where),
         "max_nbytes": _count(table.get("max_nbytes"), 1, MAX_FILE_NBYTES, f"{where}.max_nbytes"),
-        "optional": optional,
+        "optional": _flag(table, "optional", where),
+        **{flag: True for flag in OUTPUT_FLAGS if _flag(table, flag, where)},
     }

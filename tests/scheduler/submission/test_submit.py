@@ -160,6 +160,31 @@ def test_inputs_are_stored_files_or_contents_of_the_batch(app: App) -> None:
     assert StoredFile.objects.count() == 3
 
 
+def test_files_say_how_they_travel(app: App) -> None:
+    far = {"open_name": "far", "url": "https://data.example.org/m1", "nbytes": 4, "md5": "a" * 32, "sticky": True}
+    out = {"open_name": "out", "max_nbytes": 9, "gzip_when_done": True, "sticky": False}
+    [workunit] = send(app, [{"input_files": [far], "output_files": [out]}]).workunits.all()
+    assert workunit.input_files == [{**far, "name": "jf_" + "a" * 32}]
+    assert workunit.output_files == [{"open_name": "out", "max_nbytes": 9, "optional": False, "gzip_when_done": True}]
+    assert not StoredFile.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"url": "ftp://data.example.org/m1"}, r"input_files\[0\].url: not an http or https address of at most 500"),
+        ({"url": "https://data.example.org/?a=1&b=2"}, r"input_files\[0\].url: not an http"),
+        ({"md5": "A" * 32}, r"input_files\[0\].md5: not 32 lower-case hexadecimal digits"),
+        ({"nbytes": -1}, r"input_files\[0\].nbytes: not a whole number"),
+        ({"name": "x"}, r"input_files\[0\]: give either the name of a stored file, a content, or a url"),
+    ],
+)
+def test_a_file_elsewhere_is_described_in_full(app: App, change: dict[str, Any], message: str) -> None:
+    far = {"open_name": "far", "url": "https://data.example.org/m1", "nbytes": 4, "md5": "a" * 32}
+    with pytest.raises(JobError, match=message):
+        send(app, [{"input_files": [far | change]}])
+
+
 def test_names_are_kept_exactly_where_that_is_asked(app: App) -> None:
     names = ["condor#submit-1@example#alpine#1795000000#17.0", "_first", ".hidden", "x" * 191]
     store_file("#table@home", ContentFile(b"1\n"))
@@ -225,7 +250,7 @@ def test_an_app_that_trusts_reliable_computers_sends_single_results() -> None:
         ({"input_files": [{}] * 101}, "input_files", "not a list of at most 100 files"),
         ({"output_files": [{"open_name": "out"}]}, "output_files[0].max_nbytes", "not a whole number from 1"),
         ({"output_files": [{"open_name": "o", "max_nbytes": 2**41}]}, "output_files[0].max_nbytes", "not a whole"),
-        ({"output_files": ["out"]}, "output_files[0]", "not a table of max_nbytes, open_name, optional"),
+        ({"output_files": ["out"]}, "output_files[0]", "not a table of gzip_when_done, max_nbytes"),
     ],
 )
 def test_a_job_without_sense_is_refused_by_its_field(app: App, job: dict[str, Any], field: str, message: str) -> None:
