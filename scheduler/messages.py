@@ -52,6 +52,7 @@ MESSAGES: Final = declare(
             "dots in a row"
         ),
         "request_id_reserved": _("must not begin with %(prefix)s; the site uses such ids itself"),
+        "batch_closed": _("batch %(number)s is cancelled or retired, and takes no more jobs"),
         "batch_unfinished": _("Batch %(number)s still has jobs to do."),
         "batch_without_failures": _("Batch %(number)s has no failed jobs that can be submitted again."),
         "upload_gone": _("the upload is no longer here; upload it again"),

@@ -775,9 +775,18 @@ class Migration(migrations.Migration):
                 ("nworkunits", models.PositiveIntegerField(default=0)),
                 ("created_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
                 ("cancelled_at", models.DateTimeField(blank=True, null=True)),
+                ("expires_at", models.DateTimeField(blank=True, null=True)),
+                ("retired_at", models.DateTimeField(blank=True, null=True)),
             ],
             options={
                 "ordering": ["-id"],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("expires_at__isnull", False), ("retired_at", None)),
+                        fields=["expires_at"],
+                        name="batch_to_expire",
+                    )
+                ],
                 "constraints": [
                     models.UniqueConstraint(
                         condition=models.Q(("request_id__isnull", False)),

@@ -33,7 +33,7 @@ MAX_INSTANCES: Final = 65_535
 
 
 class Batch(models.Model):
-    """Workunits that were submitted together, to be followed and fetched together."""
+    """Workunits to be followed and fetched together; it may be made before them."""
 
     app = models.ForeignKey(App, models.PROTECT, related_name="batches", verbose_name=_("app"))
     owner = models.ForeignKey(
@@ -46,6 +46,10 @@ class Batch(models.Model):
     nworkunits = models.PositiveIntegerField(_("workunits"), default=0)
     created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
     cancelled_at = models.DateTimeField(_("cancelled"), null=True, blank=True)
+    # Then it is cancelled and retired; NULL: never
+    expires_at = models.DateTimeField(_("expires"), null=True, blank=True)
+    # Its outputs are deleted, and none are kept any more
+    retired_at = models.DateTimeField(_("retired"), null=True, blank=True)
 
     class Meta:
         verbose_name = _("batch")
@@ -57,6 +61,11 @@ class Batch(models.Model):
                 condition=Q(request_id__isnull=False),
                 nulls_distinct=False,
                 name="batch_request_id",
+            )
+        ]
+        indexes = [
+            models.Index(
+                fields=["expires_at"], condition=Q(expires_at__isnull=False, retired_at=None), name="batch_to_expire"
             )
         ]
 

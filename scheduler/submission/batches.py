@@ -47,7 +47,8 @@ class Progress:
 
     @property
     def is_finished(self) -> bool:
-        return self.nfinished >= self.nworkunits
+        """Not before it has jobs: they may still be submitted into it."""
+        return 0 < self.nworkunits <= self.nfinished
 
 
 def may_submit(user: User) -> bool:
@@ -109,13 +110,35 @@ def cancel(batch: Batch, now: dt.datetime, workunit_ids: list[int] | None = None
         return int(cursor.rowcount)
 
 
-def retire(batch: Batch) -> int:
+def retire(batch: Batch, now: dt.datetime) -> int:
     """Delete the kept outputs of a finished batch; how many. Raises NotFinished. Safe to repeat."""
-    if not read_progress([batch])[0].is_finished:
+    if batch.retired_at is None and not read_progress([batch])[0].is_finished:
         raise NotFinished(Message("batch_unfinished", number=batch.pk))
+    return give_up(batch, now)
+
+
+def give_up(batch: Batch, now: dt.datetime) -> int:
+    """Retire a batch, and cancel it before if it has open jobs; how many outputs were deleted. Safe to repeat."""
+    if not read_progress([batch])[0].is_finished:
+        cancel(batch, now)
+    Batch.objects.filter(pk=batch.pk, retired_at=None).update(retired_at=now)
     count = 0
     for output in KeptOutput.objects.filter(batch=batch).iterator():
         default_storage.delete(output.path)
         output.delete()
         count += 1
     return count
+
+
+def expire(now: dt.datetime) -> int:
+    """Cancel and retire the batches whose time is over; how many.
+
+    What was being kept while a batch was retired goes too: those retired lately are looked at again.
+    """
+    batches = list(Batch.objects.filter(expires_at__lte=now, retired_at=None))
+    for batch in batches:
+        give_up(batch, now)
+    lately = now - dt.timedelta(days=1)
+    for batch in Batch.objects.filter(retired_at__gt=lately, outputs__isnull=False).distinct():
+        give_up(batch, now)
+    return len(batches)

@@ -198,7 +198,7 @@ class RetireView(JobsView):
         """409 while the batch has unfinished jobs: cancel it first, or wait."""
         batch = self.own_batch(pk)
         try:
-            batches.retire(batch)
+            batches.retire(batch, timezone.now())
         except batches.NotFinished as error:
             raise Conflict(str(error), "not_finished") from error
         return Response(_batch_result(batch, batches.read_progress([batch])[0]))

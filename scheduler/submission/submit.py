@@ -57,13 +57,15 @@ def submit(
     request_id: str | None = None,
     is_retry: bool = False,
     exact_names: bool = False,
+    into: Batch | None = None,
     now: dt.datetime,
 ) -> tuple[Batch, bool]:
     """Make a batch of jobs (docs/how-to/jobs.md says what a job is); the batch, and whether it is new.
 
-    ``exact_names``: jobs that have a name are called so, and not by app, batch and name. ``is_retry``: of failed jobs,
-    whose request ids nobody else may use. Raises JobError, which names the place, and writes nothing then;
-    RequestIdUsed if the id was used for something else.
+    ``exact_names``: jobs that have a name are called so, and not by app, batch and name. ``into``: a batch that was
+    made before; its row is locked, and names must be exact. ``is_retry``: of failed jobs, whose request ids nobody else
+    may use. Raises JobError, which names the place, and writes nothing then; RequestIdUsed if the id was used for
+    something else.
     """
     if request_id is not None and request_id.startswith(RETRY) and not is_retry:
         raise JobError("request_id", Message("request_id_reserved", prefix=RETRY))
@@ -72,7 +74,9 @@ def submit(
         raise faults[0]
     with transaction.atomic():
         fields = {"app": app, "name": name or f"{app.name}, {now:%Y-%m-%d %H:%M}", "nworkunits": len(parsed)}
-        if request_id is None:
+        if into is not None:
+            batch, is_new = _filled(into, len(parsed)), True
+        elif request_id is None:
             batch, is_new = Batch.objects.create(owner=owner, created_at=now, **fields), True
         else:
             digest = _digest(app, name, defaults, jobs, exact_names)
@@ -117,6 +121,16 @@ def _requested_batch(owner: User | None, request_id: str, digest: bytes, fields:
     return batch, is_new
 
 
+def _filled(into: Batch, njobs: int) -> Batch:
+    """The batch with room for more jobs. JobError if it takes none."""
+    batch = Batch.objects.select_for_update(no_key=True, of=("self",)).select_related("app").get(pk=into.pk)
+    if batch.cancelled_at is not None or batch.retired_at is not None:
+        raise JobError("batch", Message("batch_closed", number=batch.pk))
+    batch.nworkunits += njobs
+    batch.save(update_fields=["nworkunits"])
+    return batch
+
+
 def _digest(app: App, name: str, *given: object) -> bytes:
     """Equal for equal submissions. A file that is read only when it is stored counts by its size: drafts and retries,
     which have such files, are submitted once by other means.
@@ -129,6 +143,12 @@ def _write(batch: Batch, jobs: Sequence[SubmittedJob], now: dt.datetime) -> None
     _refuse_used_names(jobs)
     with removed_on_failure() as paths:
         _write_rows(batch, jobs, _stored(batch, jobs, paths), now)
+
+
+_NEW_WORKUNITS: Final = """
+SELECT id, 0, target_nresults FROM credit_workunit w
+ WHERE batch_id = %s AND NOT EXISTS (SELECT 1 FROM credit_result r WHERE r.workunit_id = w.id)
+"""
 
 
 def _refuse_used_names(jobs: Sequence[SubmittedJob]) -> None:
@@ -156,7 +176,7 @@ def _write_rows(batch: Batch, jobs: Sequence[SubmittedJob], stored: dict[_Key, S
     )
     with connection.cursor() as cursor:
         copy_workunits(cursor, workunits)
-        cursor.execute("SELECT id, 0, target_nresults FROM credit_workunit WHERE batch_id = %s", [batch.pk])
+        cursor.execute(_NEW_WORKUNITS, [batch.pk])
         create_results(cursor, cursor.fetchall(), now)
 
 
@@ -190,21 +210,25 @@ def _stored(batch: Batch, jobs: Sequence[SubmittedJob], paths: list[str]) -> dic
     """The files of all jobs; contents are stored for this batch, each once, and where is added to ``paths``."""
     wanted = {_key(file): None for job in jobs for file in job.inputs if file.remote is None}
     found = _stored_before(jobs)
-    own = _store_contents(batch, (content for _, content in wanted if content is not None), paths)
+    own = _store_contents(batch, len(jobs), (content for _, content in wanted if content is not None), paths)
     return {key: found[key[0]] if key[1] is None else own[key[1]] for key in wanted}
 
 
 def _store_contents(
-    batch: Batch, contents: Iterable[str | KeptContent], paths: list[str]
+    batch: Batch, njobs: int, contents: Iterable[str | KeptContent], paths: list[str]
 ) -> dict[str | KeptContent, StoredFile]:
-    """In one statement, and without looking for rows of these names: the batch, whose number is in them, is new."""
+    """In one statement, and without looking for rows of these names, which have the number of the batch in them, and of
+    its earlier jobs.
+    """
+    nearlier = batch.nworkunits - njobs
+    prefix = f"{batch.app.name}_{batch.pk}_in{f'_{nearlier}' if nearlier else ''}"
     files: dict[str, StoredFile] = {}
     by_content: dict[str | KeptContent, StoredFile] = {}
     for content in contents:
         raw = content.encode() if isinstance(content, str) else content.read()
         md5 = hashlib.md5(raw, usedforsecurity=False).hexdigest()
         if md5 not in files:
-            name = f"{batch.app.name}_{batch.pk}_in_{md5}"
+            name = f"{prefix}_{md5}"
             paths.append(save_content(name, ContentFile(raw)))
             files[md5] = StoredFile(name=name, path=paths[-1], nbytes=len(raw), md5=md5, batch=batch)
         by_content[content] = files[md5]

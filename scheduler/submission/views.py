@@ -175,7 +175,7 @@ def retry_batch(request: HttpRequest, pk: int) -> HttpResponse:
 def retire_batch(request: HttpRequest, pk: int) -> HttpResponse:
     """Delete the outputs of a finished batch."""
     try:
-        count = batches.retire(_own_batch(request, pk))
+        count = batches.retire(_own_batch(request, pk), timezone.now())
     except batches.NotFinished as error:
         messages.error(request, gettext("Nothing was deleted. %(reason)s") % {"reason": sentence(error.message)})
     else:

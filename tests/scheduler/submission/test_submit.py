@@ -23,7 +23,7 @@ from portal.models import User
 from scheduler.examples import demo
 from scheduler.files.store import store_file
 from scheduler.models import ArchivedWorkunit, StoredFile
-from scheduler.submission.batches import disown
+from scheduler.submission.batches import cancel, disown, read_progress
 from scheduler.submission.submit import RequestIdUsed, submit
 from scheduler.wire.job_fields import JobError, read_jobs
 from tests.support.credit_factories import NOON, make_app
@@ -158,6 +158,24 @@ def test_inputs_are_stored_files_or_contents_of_the_batch(app: App) -> None:
     with default_storage.open(own.path) as file:
         assert file.read() == b"b\n"
     assert StoredFile.objects.count() == 3
+
+
+def test_a_batch_may_be_made_before_its_jobs(app: App) -> None:
+    batch = Batch.objects.create(app=app, name="Empty")
+    assert not read_progress([batch])[0].is_finished
+    one = {"input_files": [{"open_name": "in", "content": "1\n"}]}
+    for names in (["a", "b"], ["c"]):
+        submit(
+            app, DEFAULTS, [{"name": name, **one} for name in names], owner=None, into=batch, exact_names=True, now=NOON
+        )
+    batch.refresh_from_db()
+    assert batch.nworkunits == 3
+    assert list(Result.objects.order_by("name").values_list("name", flat=True)) == [
+        f"{name}_{number}" for name in "abc" for number in (0, 1)
+    ]
+    cancel(batch, NOON)
+    with pytest.raises(JobError, match=f"batch {batch.pk} is cancelled or retired, and takes no more jobs"):
+        submit(app, DEFAULTS, [{"name": "d"}], owner=None, into=batch, exact_names=True, now=NOON)
 
 
 def test_files_say_how_they_travel(app: App) -> None:
