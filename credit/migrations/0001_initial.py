@@ -769,7 +769,7 @@ class Migration(migrations.Migration):
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),
-                ("name", models.CharField(max_length=100)),
+                ("name", models.CharField(max_length=191)),
                 ("request_id", models.CharField(blank=True, max_length=64, null=True)),
                 ("request_digest", models.BinaryField(max_length=32, null=True)),
                 ("nworkunits", models.PositiveIntegerField(default=0)),

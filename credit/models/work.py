@@ -39,7 +39,7 @@ class Batch(models.Model):
     owner = models.ForeignKey(
         User, models.SET_NULL, null=True, blank=True, related_name="batches", verbose_name=_("owner")
     )
-    name = models.CharField(_("name"), max_length=100)
+    name = models.CharField(_("name"), max_length=MAX_WORKUNIT_NAME_CHARS)
     # Sent by the submitter so that a repeated submission has no effect; another content under it is refused
     request_id = models.CharField(_("id of the request"), max_length=64, null=True, blank=True)  # noqa: DJ001 - NULL: any number
     request_digest = models.BinaryField(max_length=32, null=True, editable=False)

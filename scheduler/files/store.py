@@ -28,6 +28,8 @@ def store_file(
 ) -> StoredFile:
     """Store ``content`` under ``name`` for good; the one that is there if it was stored before. Safe to repeat.
 
+    One that was deleted is stored again, if the content is the same. Locks its row.
+
     ``signature``: the code-signing signature of a program; ``batch``: an input that goes when this batch is done.
     Raises StoringError for another content under a name that was used, and for a name that clients cannot have.
     """
@@ -50,7 +52,14 @@ def store_file(
             found.path = storage.keep(found.path, content, given)
             found.save(update_fields=["path"])
             return found
-    if found.md5 != given.md5 or found.is_executable != is_executable or found.deleted_at is not None:
+        is_same = found.md5 == given.md5 and found.is_executable == is_executable
+        if is_same and found.deleted_at is not None:
+            found = StoredFile.objects.select_for_update(no_key=True, of=("self",)).get(pk=found.pk)
+            if found.deleted_at is not None:
+                found.path, found.deleted_at = storage.keep(_wanted_path(name), content, given), None
+                found.batch = batch
+                found.save(update_fields=["path", "deleted_at", "batch"])
+    if not is_same:
         raise StoringError(
             gettext(
                 "%(name)s: a file of this name was stored before, with other content. Clients would never fetch the "

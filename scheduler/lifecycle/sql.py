@@ -233,7 +233,7 @@ SELECT w.id FROM credit_workunit w
 ARCHIVE_WORKUNITS: Final = """
 INSERT INTO scheduler_archivedworkunit (id, app_id, batch_id, name, error_mask, facts, archived_at)
 SELECT w.id, w.app_id, w.batch_id, w.name, w.error_mask,
-       to_jsonb(w) - 'input_files' - 'output_files' - 'canonical_result_id', %(now)s
+       to_jsonb(w) - 'input_files' - 'output_files', %(now)s
   FROM credit_workunit w WHERE w.id = ANY(%(ids)s)
 """
 ARCHIVE_TASKS: Final = """

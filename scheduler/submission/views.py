@@ -200,5 +200,5 @@ def output_zip(request: HttpRequest, pk: int) -> HttpResponseBase:
         "Content-Disposition": f'attachment; filename="{batch.app.name}_{batch.pk}.zip"',
         "Cache-Control": "private",
     }
-    content = () if request.method == "HEAD" else output_archive.stream(batch)
+    content = () if request.method == "HEAD" else output_archive.stream(output_archive.of_batch(batch))
     return StreamingHttpResponse(content, content_type="application/zip", headers=headers)

@@ -383,7 +383,7 @@ def test_an_archive_takes_no_more_memory_for_larger_files(finished: Batch) -> No
     first = KeptOutput.objects.order_by("id")[0]
     path = default_storage.save("large", ContentFile(b"\1" * 30_000_000))
     KeptOutput.objects.filter(pk=first.pk).update(path=path)
-    parts: Iterator[bytes] = output_archive.stream(finished)
+    parts: Iterator[bytes] = output_archive.stream(output_archive.of_batch(finished))
     tracemalloc.start()
     assert sum(len(part) for part in parts) > 30_000_000
     assert tracemalloc.get_traced_memory()[1] < 5_000_000
