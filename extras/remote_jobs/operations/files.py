@@ -17,7 +17,8 @@ from extras.remote_jobs.wire.xml_tree import Element
 def query_files(caller: Caller, request: Element, _now: dt.datetime) -> Reply:
     batch, delete_at = _for(caller, request)
     absent = staging.absent(_names(request), batch, delete_at)
-    return [("absent_files", [("file", number) for number in absent])]
+    # A program compares the text of an empty list with a line feed.
+    return [("absent_files", [("file", number) for number in absent] or "\n")]
 
 
 def upload_files(caller: Caller, request: Element, files: Sequence[File[bytes]]) -> Reply:

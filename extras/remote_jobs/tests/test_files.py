@@ -7,6 +7,7 @@ import hashlib
 import io
 import zipfile
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from django.core.files.base import ContentFile
@@ -72,6 +73,14 @@ def test_a_file_stays_as_long_as_a_batch_needs_it(client: Client, key: str, plai
     assert is_here(stage(submitter))
     with pytest.raises(staging.StagingError, match=r"file immutability violation for in.dat"):
         stage(submitter, content=b"2\n")
+
+
+def test_without_absent_files_the_list_is_a_line_feed(client: Client, key: str, plain: App, submitter: User) -> None:
+    stage(submitter)
+    inside = "<batch_id>0</batch_id><delete_time>0</delete_time><phys_name>in.dat</phys_name>"
+    request = f"<query_files><authenticator>{key}</authenticator>{inside}</query_files>"
+    reply = client.post("/project/job_file.php", {"request": request})
+    assert ElementTree.fromstring(reply.content).findtext("absent_files") == "\n"
 
 
 def test_a_file_stays_until_the_time_that_was_asked_for(submitter: User) -> None:
