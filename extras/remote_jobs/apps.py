@@ -22,6 +22,9 @@ class RemoteJobsConfig(extras.SiteApp):
     verbose_name = _("Remote job submission")
     room = "project"
 
+    def links(self) -> Sequence[extras.Link]:
+        return [extras.Link("jobs_keys", _("Keys for jobs"), (extras.LinkPlace.BATCHES,))]
+
     def periodic_tasks(self) -> Mapping[str, extras.Periodic]:
         return {"reap-files": extras.Periodic("extras.remote_jobs.tasks.reap_files", 3600)}
 

@@ -18,7 +18,7 @@ from portal.people.api_tokens import find_valid_token, issue_token, valid_tokens
 from portal.people.security_events import NOWHERE, Source
 from portal.people.staff import are_rights_held, lacks_second_factor
 from portal.sign_in import throttle
-from portal.wire import sealing
+from portal.wire import credentials, sealing
 from scheduler.submission.batches import may_submit
 
 
@@ -40,8 +40,7 @@ def issue(
 ) -> str:
     """A fresh key in clear, for jobs of these apps. Raises TooManyTokens and PasswordChanged."""
     key = issue_token(user, name=name, scopes=[], lifetime=lifetime, source=source)
-    token = find_valid_token(key)
-    assert token is not None  # it was made just now
+    token = ApiToken.objects.get(token_hash=credentials.key_hash(key))
     row = JobsKey.objects.create(token=token, sealed_key=sealing.seal(settings.ACCOUNT_KEY_SECRET, _place(token), key))
     row.apps.set(apps)
     return key

@@ -23,7 +23,7 @@ def test_a_key_is_shown_once_and_works_until_it_is_revoked(client: Client, submi
     sign_in_lately(client, submitter)
     page = client.post(PAGE, {"name": "Condor", "apps": [app.pk]})
     [key] = re.findall(r"cobble_[\w-]{40,}", page.content.decode())
-    assert page.headers["Cache-Control"] == "no-store"
+    assert page.headers["Cache-Control"] == "no-store" and "never used" in page.content.decode()
     assert keys.find_caller(key, "10.0.0.1", names_app=True).app_ids == {app.pk}
     row = JobsKey.objects.get()
     assert key.encode() not in bytes(row.sealed_key) + bytes(row.token.token_hash)
