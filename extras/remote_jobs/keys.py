@@ -47,7 +47,10 @@ def issue(
 
 
 def find_caller(key: str, address: str, *, names_app: bool) -> Caller:
-    """Whose key this is. Raises KeyRefused, and counts wrong keys by address."""
+    """Whose key this is. Raises KeyRefused, and counts wrong keys by address.
+
+    Requests with a valid key are not counted: programs take a refusal for the failure of a job.
+    """
     if not key:
         raise KeyRefused("no authenticator")
     try:
@@ -61,10 +64,6 @@ def find_caller(key: str, address: str, *, names_app: bool) -> Caller:
     if token is None or row is None:
         throttle.count_wrong_key(address)
         raise KeyRefused("bad authenticator")
-    try:
-        throttle.admit_api(token.user.pk)
-    except throttle.Throttled as error:
-        raise KeyRefused(f"too many requests: try again after {error.until:%H:%M:%S} UTC") from error
     if not may_submit(token.user) or are_rights_held(token.user) or lacks_second_factor(token.user):
         raise KeyRefused("no submit access" if names_app else "no file access")
     return Caller(token.user, frozenset(row.apps.values_list("pk", flat=True)))

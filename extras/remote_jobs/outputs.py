@@ -28,6 +28,13 @@ class OutputRefused(Exception):
         self.status = status
 
 
+class WrongProof(OutputRefused):
+    """An MD5 that no valid key of the owner makes."""
+
+    def __init__(self) -> None:
+        super().__init__("bad auth str", 403)
+
+
 def of_instance(name: str, number: str, digest: str) -> KeptOutput:
     """A file of a result. ``digest``: MD5 of key and result's name."""
     found = _INSTANCE.fullmatch(name)
@@ -44,14 +51,11 @@ def of_job(name: str, number: str, key: str, address: str) -> KeptOutput:
     """A file of the canonical result of a job. ``key``: in clear, as programs send it here."""
     try:
         caller = find_caller(key, address, names_app=False)
-    except KeyRefused as error:
-        raise OutputRefused(str(error), 403) from error
-    job = job_named(name)
-    if job is None:
-        raise OutputRefused(f"no workunit {name[:200]}")
-    try:
+        job = job_named(name)
+        if job is None:
+            raise OutputRefused(f"no workunit {name[:200]}")
         check_owner(caller, job.batch, "bad authenticator")
-    except JobsError as error:
+    except (KeyRefused, JobsError) as error:
         raise OutputRefused(str(error), 403) from error
     return _file(_with_result(job), number)
 
@@ -83,7 +87,7 @@ def _check(batch: Batch, text: str, digest: str) -> None:
     if batch.owner is None:
         raise OutputRefused("no user")
     if not is_made_with_key_of(batch.owner, batch.app_id, text, digest):
-        raise OutputRefused("bad auth str", 403)
+        raise WrongProof
 
 
 def _has_instance(job: Job, name: str) -> bool:

@@ -28,7 +28,7 @@ from scheduler.models import StoredFile
 
 log = structlog.get_logger(__name__)
 MAX_NAMES: Final = 10_000
-MAX_STAGED_FILES: Final = 1_000_000
+MAX_STAGED_FILES: Final = 100_000
 """Of one person."""
 UNUSED_FOR: Final = dt.timedelta(days=7)
 """A file that no batch has named yet may still be on its way into one."""

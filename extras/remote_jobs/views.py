@@ -95,7 +95,7 @@ def get_output(request: HttpRequest) -> HttpResponseBase:
 
     address = request.META["REMOTE_ADDR"]
     try:
-        throttle.admit_web_rpc(address)
+        throttle.admit_key(address)
         match value("cmd"):
             case "result_file":
                 return _file(request, outputs.of_instance(value("result_name"), value("file_num"), value("auth_str")))
@@ -111,8 +111,10 @@ def get_output(request: HttpRequest) -> HttpResponseBase:
             case _:
                 raise outputs.OutputRefused("bad command")
     except throttle.Throttled as fault:
-        return _refusal(f"too many requests from your address: try again after {fault.until:%H:%M:%S} UTC", 429)
+        return _refusal(f"too many wrong keys from your address: try again after {fault.until:%H:%M:%S} UTC", 429)
     except outputs.OutputRefused as fault:
+        if isinstance(fault, outputs.WrongProof):
+            throttle.count_wrong_key(address)
         return _refusal(str(fault), fault.status)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -17,12 +18,16 @@ from extras.remote_jobs.staging import StagingError
 from extras.remote_jobs.wire.jobs import RequestError
 from extras.remote_jobs.wire.replies import DATABASE_ERROR_NUM, error
 from extras.remote_jobs.wire.xml_tree import Element, XmlError, parse
+from portal.people.api_tokens import find_valid_token
 
 log = structlog.get_logger(__name__)
 Operation = Callable[[Caller, Element, dt.datetime], Reply]
 Answer = tuple[str, Reply]
 """The root of a reply, and its elements."""
 REFUSALS: Final = (JobsError, RequestError, StagingError, XmlError)
+
+STRANGERS_NBYTES: Final = 64 * 1024
+_KEY: Final = re.compile(rb"<authenticator>\s*([^<\s]{1,100})\s*</authenticator>")
 
 OF_APPS: Final[dict[str, Operation]] = {
     "create_batch": submitting.create_batch,
@@ -74,6 +79,8 @@ def _caller(request: Element, address: str, *, names_app: bool) -> Caller:
 def _answer(raw: bytes, names: set[str], unknown: str, carry_out: Callable[[Element], Reply]) -> Answer:
     """Errors are replies, too: some programs take a body that is no XML for a success."""
     try:
+        if len(raw) > STRANGERS_NBYTES and not _has_key(raw):
+            return _error("bad authenticator")
         request = parse(raw)
     except XmlError as fault:
         return _error(f"can't parse request message: {fault}")
@@ -93,6 +100,12 @@ def _answer(raw: bytes, names: set[str], unknown: str, carry_out: Callable[[Elem
     except Exception:  # whatever it was: the program must not take a page of ours for a success
         log.exception("jobs_request_failed", operation=request.tag)
         return request.tag, [error("internal error: the operators of this project find it in the log")]
+
+
+def _has_key(raw: bytes) -> bool:
+    """Whether some valid key is in it: what strangers send is not read whole."""
+    found = _KEY.search(raw)
+    return found is not None and find_valid_token(found[1].decode("latin-1")) is not None
 
 
 def _error(message: str) -> Answer:

@@ -201,6 +201,17 @@ def test_estimates_follow_the_credit_that_was_granted(app: App) -> None:
     assert shares.flops(NOON + dt.timedelta(days=7), app) == pytest.approx(2.5e11)
 
 
+def test_a_long_request_of_a_stranger_is_not_read_whole(client: Client, key: str, app: App) -> None:
+    long = f"<x>{'<y>' * 30_000}"  # it would be too deep for who has a key
+    assert _outcome_of_root(ask(client, long)) == "bad authenticator"
+    assert _outcome_of_root(ask(client, f"<authenticator>nobody</authenticator>{long}")) == "bad authenticator"
+    assert "nested deeper" in _outcome_of_root(ask(client, f"{long}<authenticator>{key}</authenticator>"))
+
+
+def _outcome_of_root(reply: ElementTree.Element) -> str:
+    return reply.findtext("error_msg") or ""
+
+
 def test_xml_that_is_none_is_answered_in_xml(client: Client, db: None) -> None:
     for text in ("", "x", "<ping>", "<!DOCTYPE a><ping/>"):
         reply = ask(client, text)
