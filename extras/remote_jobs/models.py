@@ -59,10 +59,10 @@ class JobTemplate(models.Model):
 class Submitter(models.Model):
     """How much of the project somebody may use whose batches ask for a share of it (``allocation_priority``)."""
 
-    user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="+")
+    user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="+", verbose_name=_("submitter"))
     share = models.FloatField(_("share"), default=1)
     # When the work that they submitted so far would be done, if each had their share
-    logical_end_at = models.DateTimeField(null=True, editable=False)
+    logical_end_at = models.DateTimeField(_("end of the work submitted so far"), null=True, editable=False)
 
     class Meta:
         verbose_name = _("share of a submitter")
