@@ -48,6 +48,7 @@ class LinkPlace(StrEnum):
     MENU = "menu"
     HISTORY = "history"
     PROJECT = "project"
+    BATCHES = "batches"
 
 
 class Link(NamedTuple):

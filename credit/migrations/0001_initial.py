@@ -769,14 +769,32 @@ class Migration(migrations.Migration):
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),
-                ("name", models.CharField(max_length=100)),
-                ("request_id", models.CharField(blank=True, max_length=64, null=True, unique=True)),
+                ("name", models.CharField(max_length=191)),
+                ("request_id", models.CharField(blank=True, max_length=64, null=True)),
+                ("request_digest", models.BinaryField(max_length=32, null=True)),
                 ("nworkunits", models.PositiveIntegerField(default=0)),
                 ("created_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
                 ("cancelled_at", models.DateTimeField(blank=True, null=True)),
+                ("expires_at", models.DateTimeField(blank=True, null=True)),
+                ("retired_at", models.DateTimeField(blank=True, null=True)),
             ],
             options={
                 "ordering": ["-id"],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("expires_at__isnull", False), ("retired_at", None)),
+                        fields=["expires_at"],
+                        name="batch_to_expire",
+                    )
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("request_id__isnull", False)),
+                        fields=("owner", "request_id"),
+                        name="batch_request_id",
+                        nulls_distinct=False,
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
@@ -1084,10 +1102,11 @@ class Migration(migrations.Migration):
                 (
                     "name",
                     models.CharField(
-                        max_length=128,
+                        max_length=191,
                         validators=[
                             django.core.validators.RegexValidator(
-                                "^[A-Za-z0-9][A-Za-z0-9_.-]*$", "Letters, digits, _ . and - only, not first."
+                                "^[A-Za-z0-9_.#@][A-Za-z0-9_.#@-]*$",
+                                "Letters, digits, _ . # @ and - only, - not first.",
                             )
                         ],
                     ),
@@ -1554,7 +1573,7 @@ class Migration(migrations.Migration):
                         db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name="+", to="credit.app"
                     ),
                 ),
-                ("name", models.CharField(max_length=140)),
+                ("name", models.CharField(max_length=204)),
                 ("priority", models.SmallIntegerField(default=0)),
                 ("queue_shift", models.BigIntegerField(db_default=0, default=0, editable=False)),
                 ("created_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),

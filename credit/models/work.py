@@ -19,35 +19,55 @@ from credit.engine.rules import LEAST_CREDIT, MAX_CREDIT, MAX_STATISTIC
 from credit.engine.states import AssimilateState, FileDeleteState, Outcome, ServerState, ValidateState, WorkunitError
 from credit.models.apps import PROCESSOR_TYPES, App, AppVersion
 from credit.models.claims import StoredClaim
-from credit.models.common import SAFE_NAME, within
+from credit.models.common import JOB_NAME, within
 from portal.languages.sentences import MessagesField
 from portal.models import Host, User
 
 MAX_FLOPS_COUNT: Final = 1e25
 """More FLOPs than a job may be estimated or bounded at: 3 million years at 100 GFLOPS."""
 MAX_RESULTS_PER_WORKUNIT: Final = 100
+MAX_WORKUNIT_NAME_CHARS: Final = 191
+"""As BOINC's own server has it."""
 MAX_INSTANCES: Final = 65_535
 """More processors than a job may be given."""
 
 
 class Batch(models.Model):
-    """Workunits that were submitted together, to be followed and fetched together."""
+    """Workunits to be followed and fetched together; it may be made before them."""
 
     app = models.ForeignKey(App, models.PROTECT, related_name="batches", verbose_name=_("app"))
     owner = models.ForeignKey(
         User, models.SET_NULL, null=True, blank=True, related_name="batches", verbose_name=_("owner")
     )
-    name = models.CharField(_("name"), max_length=100)
-    # Sent by the submitter so that a repeated submission has no effect
-    request_id = models.CharField(_("id of the request"), max_length=64, null=True, blank=True, unique=True)
+    name = models.CharField(_("name"), max_length=MAX_WORKUNIT_NAME_CHARS)
+    # Sent by the submitter so that a repeated submission has no effect; another content under it is refused
+    request_id = models.CharField(_("id of the request"), max_length=64, null=True, blank=True)  # noqa: DJ001 - NULL: any number
+    request_digest = models.BinaryField(max_length=32, null=True, editable=False)
     nworkunits = models.PositiveIntegerField(_("workunits"), default=0)
     created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
     cancelled_at = models.DateTimeField(_("cancelled"), null=True, blank=True)
+    # Then it is cancelled and retired; NULL: never
+    expires_at = models.DateTimeField(_("expires"), null=True, blank=True)
+    # Its outputs are deleted, and none are kept any more
+    retired_at = models.DateTimeField(_("retired"), null=True, blank=True)
 
     class Meta:
         verbose_name = _("batch")
         ordering = ["-id"]
         verbose_name_plural = _("batches")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["owner", "request_id"],
+                condition=Q(request_id__isnull=False),
+                nulls_distinct=False,
+                name="batch_request_id",
+            )
+        ]
+        indexes = [
+            models.Index(
+                fields=["expires_at"], condition=Q(expires_at__isnull=False, retired_at=None), name="batch_to_expire"
+            )
+        ]
 
     def __str__(self) -> str:
         return self.name
@@ -80,7 +100,7 @@ class Workunit(models.Model):
     batch = models.ForeignKey(
         Batch, models.PROTECT, null=True, blank=True, related_name="workunits", db_index=False, verbose_name=_("batch")
     )
-    name = models.CharField(_("name"), max_length=128, validators=[SAFE_NAME])
+    name = models.CharField(_("name"), max_length=MAX_WORKUNIT_NAME_CHARS, validators=[JOB_NAME])
     created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
     priority = models.SmallIntegerField(_("priority"), default=0)
     fpops_est = models.FloatField(_("estimated FLOPs"))
@@ -222,7 +242,8 @@ class Result(StoredClaim):
         Workunit, models.CASCADE, related_name="results", db_index=False, verbose_name=_("workunit")
     )
     app = models.ForeignKey(App, models.PROTECT, related_name="+", db_index=False, verbose_name=_("app"))
-    name = models.CharField(_("name"), max_length=140)
+    # Its workunit's, its number, and the mark of a restore
+    name = models.CharField(_("name"), max_length=MAX_WORKUNIT_NAME_CHARS + len("_99_r00000000"))
     priority = models.SmallIntegerField(_("priority"), default=0)
     # Its place in the queue is its id plus this, drawn at random when it is made (scheduler/submission/sql.py).
     queue_shift = models.BigIntegerField(_("shift in the queue"), default=0, db_default=0, editable=False)
