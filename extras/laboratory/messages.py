@@ -23,7 +23,7 @@ MESSAGES: Final = declare(
         "experiment_cheats": _("cheats: %(number)s of %(hosts)s computers would cheat, and there may be %(most)s"),
         "experiment_variants": _("variants: the choices make %(number)s, and there may be %(most)s. Choose fewer."),
         # The rules that are compared, and how often they have a job computed (trials/goals.py)
-        "variant": "%(parts)s",
+        "experiment_variant": "%(parts)s",
         "way_single": _("single results"),
         "way_adaptive": _("adaptive replication"),
         "way_pairs": _("two replicas"),

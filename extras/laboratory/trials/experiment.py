@@ -84,7 +84,7 @@ class Variant:
     def label(self) -> Message:
         check = ["host_scale_check"] if self.host_scale_check else []
         limits = [f"{name} {value:g}" for name, value in self.limits.items() if value is not None]
-        return Message("variant", parts=[str(self.rule_set), Message(self.replication), *check, *limits])
+        return Message("experiment_variant", parts=[str(self.rule_set), Message(self.replication), *check, *limits])
 
     @property
     def rules(self) -> Rules:
