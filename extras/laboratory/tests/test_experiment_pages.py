@@ -37,7 +37,7 @@ SMALL = Experiment((Variant(), Variant("deployed")), {"hosts": 20, "cheat_exagge
 SENT: dict[str, Any] = {
     "title": "Published or deployed?",
     "rule_sets": ["published", "deployed"],
-    "replications": ["single results"],
+    "replications": ["way_single"],
     "checks": ["on"],
     "jobs": "1000",
     "nseeds": "1",
@@ -180,7 +180,7 @@ def test_limits_are_compared_with_the_rule_sets_own(signed_in: Client, public: N
 
 
 def test_too_many_combinations_are_refused(signed_in: Client, public: None) -> None:
-    ways = ["single results", "adaptive replication", "two replicas"]
+    ways = ["way_single", "way_adaptive", "way_pairs"]
     sent = {**SENT, "replications": ways, "checks": ["on", "off"]}
     text = text_of(signed_in.post(reverse("credit_experiment_new"), sent))
     assert "the choices make 12, and there may be 8" in text
@@ -534,18 +534,20 @@ def test_what_a_link_shows_says_nothing_of_its_owner(alice: User, public: None) 
 
 
 def test_the_documents_goals_are_charts_by_how_often_a_job_is_computed() -> None:
-    def goal(name: str) -> dict[str, Any]:
-        return {"name": name, "measured": 0.1, "worst": 0.2, "bound": None, "is_met": None}
+    def goal(message: Message) -> dict[str, Any]:
+        return {**message.to_json(), "measured": 0.1, "worst": 0.2, "bound": None, "is_met": None}
 
-    names = [
-        "device neutrality, two replicas",
-        "project neutrality: credit of CPU time here and at another project apart",
-        "picking by compute errors: gain (single results, host_scale_check)",
-        "picking by compute errors: gain (two replicas, host_scale_check)",
-        "one-time cheat: greatest grant over the default (single results)",
-        "honest computers that never fail: loss by host_scale_check (single results)",
+    single, pairs = ([Message(way), "host_scale_check"] for way in ("way_single", "way_pairs"))
+    picking = Message("picking_errors")
+    messages = [
+        Message("goal_versions_pairs"),
+        Message("goal_cpu_time"),
+        Message("goal_picking", cheat=picking, way=single),
+        Message("goal_picking", cheat=picking, way=pairs),
+        Message("goal_one_time_way", way=[Message("way_single")]),
+        Message("goal_honest", way=[Message("way_single")]),
     ]
-    charts = goal_charts([{"label": "published", "goals": [goal(name) for name in names]}])
+    charts = goal_charts([{**Variant().label.to_json(), "goals": [goal(message) for message in messages]}])
     assert [(chart["title"], len(chart["labels"])) for chart in charts] == [
         ("Device neutrality: equal jobs, equal credit", 1),
         ("Limited project neutrality: equal time, equal credit", 1),
@@ -554,7 +556,10 @@ def test_the_documents_goals_are_charts_by_how_often_a_job_is_computed() -> None
         ("Cheat resistance: an absurd run time", 1),
         ("Cheat resistance: loss of honest computers", 1),
     ]
-    assert charts[4]["series"][0]["values"] == [0.1]
+    assert charts[4]["series"][0] == {"name": "published, single results", "values": [0.1], "worst": [0.2]}
+    # The title of a chart says the rest.
+    assert charts[1]["labels"] == ["credit of CPU time here and at another project apart"]
+    assert charts[4]["labels"] == ["greatest grant over the default (single results)"]
 
 
 def test_the_form_says_what_each_limit_means(signed_in: Client, public: None) -> None:

@@ -10,7 +10,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from accounting.engine.preferences import PREFERENCES, PRESETS, complete, faults, own_venues
 from accounting.models import AccountSettings, Project
-from accounting.preferences.save import forget_set, read_sets, save_set
+from accounting.preferences.save import forget_set, read_saved, save_set
 from accounting.preferences.texts import GROUPS, PRESET_WORDS
 from portal.models import Host, User
 from tests.support.accounting_factories import make_host
@@ -18,6 +18,11 @@ from tests.support.am_rpc import attach, host_of, sync
 from tests.support.page_reader import Page
 
 PAGE = "/account/preferences/"
+
+
+def read_sets(user: User) -> dict[str, dict[str, float]]:
+    """The saved sets by venue, each complete, without the days."""
+    return {venue: saved.values for venue, saved in read_saved(user).items()}
 
 
 def sent_set(element: ElementTree.Element) -> dict[str, float]:
