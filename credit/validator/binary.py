@@ -30,6 +30,7 @@ _TYPES: Final[dict[str, tuple[int, int, np.dtype[Any]]]] = {
     "timestamptz": (1184, 1185, np.dtype(">i8")),
 }
 _OF_ARRAY: Final = {array: name for name, (_, array, _) in _TYPES.items()}
+_BYTEA: Final = 17
 _BYTEA_ARRAY: Final = 1001
 _HEADER: Final = struct.Struct(">iiIii")  # dimensions, NULLs or none, type, length, first index
 _DONE: Final = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
@@ -121,8 +122,8 @@ def _text(name: bytes | None) -> str:
 class Statement:
     """A statement on Django's own connection, in the transaction that has begun there; prepared at its first use.
 
-    ``types`` are those of its parameters $1, $2, …, with blanks between: ``int8`` for one value, ``int8[]`` for an
-    array, ``int8?[]`` for an array in which NaN or None stands for NULL. Raises psycopg's errors.
+    ``types`` are those of its parameters $1, $2, …, with blanks between: ``int8`` for one value, ``bytea`` for bytes,
+    ``int8[]`` for an array, ``int8?[]`` for an array in which NaN or None stands for NULL. Raises psycopg's errors.
     """
 
     def __init__(self, sql: str, types: str) -> None:
@@ -211,11 +212,15 @@ def _drain(raw: psycopg.Connection[Any]) -> pq.abc.PGresult | None:
 
 
 def _oid(type_: str) -> int:
+    if type_ == "bytea":
+        return _BYTEA
     name = type_.rstrip("[]?")
     return _TYPES[name][0] if name == type_ else _TYPES[name][1]
 
 
 def _parameter(value: Any, type_: str) -> bytes:
+    if isinstance(value, bytes):
+        return value
     name = type_.rstrip("[]?")
     return encode_one(value, name) if name == type_ else encode(value, name, nullable="?" in type_)
 

@@ -186,3 +186,10 @@ UPDATE_VERSIONS: Final = Statement(
  WHERE v.id = n.id""",
     "int8[] int8[] float8[] float8[] timestamptz[] float8[] int8[]",
 )
+# Its arrays are binary parameters: as literals they would be sent, and parsed, as twice as many digits.
+LOG_PASS: Final = Statement(
+    """INSERT INTO credit_loggedpass
+       (app_id, at, is_feeder, nworkunits, min_avg_pfc, versions, records, workunits, results)
+VALUES ($1, $2, false, $3, nullif($4, 'NaN'), $5, $6, $7, $8)""",
+    "int8 timestamptz int8 float8 bytea bytea bytea bytea",
+)
