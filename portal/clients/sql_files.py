@@ -22,6 +22,7 @@ def statement(beside: str, name: str, **constants: int | Sequence[str]) -> State
 
     As in psql, ``:NAME`` is one of the constants, ``:"NAME"`` the names of tables or columns, and what is between
     ``\\if :NAME`` and ``\\endif`` is there only if that constant is true.
+
     Constants are literals to PostgreSQL: the conditions of partial indexes need them.
     """
     text = _COMMENT.sub("", Path(beside).with_name(f"{name}.sql").read_text())
