@@ -34,7 +34,7 @@ def statement(beside: str, name: str, **constants: int | Sequence[str]) -> State
 def _quoted(constants: Mapping[str, int | Sequence[str]], name: str) -> str:
     names = constants[name]
     assert not isinstance(names, int | str)
-    return ", ".join(f'"{each}"' for each in names)
+    return ", ".join(f'"{identifier}"' for identifier in names)
 
 
 def _literal(constants: Mapping[str, int | Sequence[str]], name: str) -> str:
