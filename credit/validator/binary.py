@@ -20,6 +20,8 @@ import psycopg
 from django.db import connection
 from psycopg import pq
 from psycopg.errors import error_from_result
+from psycopg.generators import send
+from psycopg.waiting import wait
 
 # Type -> its OID, the OID of its array, and the NumPy type of its bytes.
 _TYPES: Final[dict[str, tuple[int, int, np.dtype[Any]]]] = {
@@ -34,6 +36,8 @@ _BYTEA: Final = 17
 _BYTEA_ARRAY: Final = 1001
 _HEADER: Final = struct.Struct(">iiIii")  # dimensions, NULLs or none, type, length, first index
 _DONE: Final = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
+# Between looks for a signal, such as one that ends the process.
+_WAIT_SECS: Final = 0.1
 # PostgreSQL counts microseconds from 2000.
 _YEAR_2000_US: Final = 946_684_800_000_000
 NO_TIME: Final = -(2**63)
@@ -162,9 +166,12 @@ class Statement:
         return raw
 
     def send(self, raw: psycopg.Connection[Any], values: Sequence[Any]) -> None:
-        """Send it without waiting, on a connection in pipeline mode that has it prepared."""
+        """Send it, on a connection in pipeline mode that has it prepared, without waiting for what it does.
+
+        All of it: libpq keeps what the socket's buffer has no room for, and the server could not begin.
+        """
         raw.pgconn.send_query_prepared(self.name, self._encoded(values), self._formats, pq.Format.BINARY)
-        raw.pgconn.flush()
+        wait(send(raw.pgconn), raw.pgconn.socket, interval=_WAIT_SECS)
 
     @property
     def _formats(self) -> list[int]:
