@@ -57,7 +57,7 @@ MESSAGES: Final = declare(
         "name_signature": _("signature"),
         "key_no_rsa": _("%(name)s: its numbers are not an RSA key"),
         "key_numbers": _("%(name)s: its numbers do not belong together"),
-        "no_md5": _("MD5: %(md5)s is not 32 lower-case hexadecimal digits"),
+        "signed_no_md5": _("MD5: %(md5)s is not 32 lower-case hexadecimal digits"),
         "key_size": _("%(name)s: it has %(bits)s bits, but BOINC clients know keys of %(known)s bits only"),
         "key_chars_limit": _("%(name)s: the text has %(number)s characters; the limit is %(limit)s"),
         "key_empty": _("%(name)s: the text is empty"),

@@ -21,7 +21,7 @@ from credit.models import Batch, Workunit
 from extras.remote_jobs.models import StagedFile
 from portal.models import User
 from portal.object_storage import storage
-from portal.object_storage.backend import StorageUnreachable
+from portal.object_storage.errors import StorageUnreachable
 from scheduler.engine.limits import is_job_name
 from scheduler.files.store import StoringError, store_file
 from scheduler.models import StoredFile

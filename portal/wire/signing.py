@@ -108,7 +108,7 @@ def sign_md5(md5: str, key: PrivateKey) -> str:
     """Like `sign`, for data whose MD5 is known, as 32 lower-case hexadecimal digits."""
     _check_size(key.key_size, PRIVATE)
     if not re.fullmatch(r"[0-9a-f]{32}", md5):
-        raise SigningError(Message("no_md5", md5=repr(md5[:40])))
+        raise SigningError(Message("signed_no_md5", md5=repr(md5[:40])))
     return _hex_lines(key.sign(md5.encode(), padding.PKCS1v15(), NoDigestInfo()))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.db import transaction
 
-from accounting.preferences.save import forget_set, read_sets, save_set
+from accounting.preferences.save import forget_set, read_saved, save_set
 from portal.models import User
 from tests.support.lock_waits import meanwhile
 
@@ -19,4 +19,4 @@ def test_sets_that_are_removed_at_the_same_moment_are_both_gone(alice: User) -> 
             forget_set(alice, "home")
             second = begin()
         second.result()
-    assert list(read_sets(alice)) == ["school"]
+    assert list(read_saved(alice)) == ["school"]
