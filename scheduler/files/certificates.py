@@ -11,7 +11,7 @@ import hmac
 
 from django.conf import settings
 
-from portal.clients.settings_cache import once
+from portal.clients.settings_cache import cached_setting
 
 
 def upload_certificate(name: str, max_nbytes: int) -> str:
@@ -36,7 +36,7 @@ def _keyed_hash(text: str) -> str:
     return hashlib.blake2b(text.encode(), digest_size=32, key=_key()).hexdigest()
 
 
-@once
+@cached_setting
 def _key() -> bytes:
     return hashlib.sha256(settings.UPLOAD_SECRET.encode()).digest()
 

@@ -12,7 +12,7 @@ from accounting.account_data.erasure import erase_due
 from accounting.computers.merge import merge
 from credit.models import Result, ServerState, UserCredit, Workunit
 from credit.validator.passes import run_pass
-from portal.clients import plain
+from portal.clients import sync_driver
 from portal.models import Host, RequestedWork, User
 from portal.people.accounts import ClientAuthError
 from portal.requested_work import queue
@@ -208,7 +208,8 @@ def test_two_processes_lease_different_jobs() -> None:
     def make() -> Scene:
         app = app_with_jobs(40, 1)
         leases = [
-            lambda holder=holder: plain.run(lease_jobs(app.pk, holder, (-(2**31), 0), 16, 10.0)) for holder in (1, 2)
+            lambda holder=holder: sync_driver.run(lease_jobs(app.pk, holder, (-(2**31), 0), 16, 10.0))
+            for holder in (1, 2)
         ]
 
         def check_(leased: list[Any]) -> None:
