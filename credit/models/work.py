@@ -248,17 +248,17 @@ class Result(StoredClaim):
     # Its place in the queue is its id plus this, drawn at random when it is made (scheduler/submission/sql.py).
     queue_shift = models.BigIntegerField(_("shift in the queue"), default=0, db_default=0, editable=False)
     created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
-    server_state = models.PositiveSmallIntegerField(
-        _("server state"), choices=SERVER_STATES, default=ServerState.UNSENT
-    )
-    outcome = models.PositiveSmallIntegerField(_("outcome"), choices=OUTCOMES, default=Outcome.INIT)
-    validate_state = models.PositiveSmallIntegerField(
-        _("validation"), choices=VALIDATE_STATES, default=ValidateState.INIT
-    )
+    # Which numbers these three may be is checked below: not positive ones, which would be checked for it once more.
+    server_state = models.SmallIntegerField(_("server state"), choices=SERVER_STATES, default=ServerState.UNSENT)
+    outcome = models.SmallIntegerField(_("outcome"), choices=OUTCOMES, default=Outcome.INIT)
+    validate_state = models.SmallIntegerField(_("validation"), choices=VALIDATE_STATES, default=ValidateState.INIT)
     file_delete_state = models.PositiveSmallIntegerField(
         _("file deletion"), choices=FILE_DELETE_STATES, default=FileDeleteState.INIT
     )
 
+    # These three have no constraints in the database, which would take a tenth of its time for a dispatch. Whoever
+    # gives a result to a computer has locked it, and so has what alone deletes computers and volunteers: erasing an
+    # account. Versions are never deleted. check_credit looks at all of them.
     user = models.ForeignKey(
         User,
         models.SET_NULL,
@@ -266,14 +266,28 @@ class Result(StoredClaim):
         blank=True,
         related_name="results",
         db_index=False,
+        db_constraint=False,
         verbose_name=_("volunteer"),
     )
     host = models.ForeignKey(
-        Host, models.SET_NULL, null=True, blank=True, related_name="results", db_index=False, verbose_name=_("computer")
+        Host,
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="results",
+        db_index=False,
+        db_constraint=False,
+        verbose_name=_("computer"),
     )
     # NULL once it is sent: anonymous platform
     app_version = models.ForeignKey(
-        AppVersion, models.SET_NULL, null=True, blank=True, db_index=False, verbose_name=_("app version")
+        AppVersion,
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        db_index=False,
+        db_constraint=False,
+        verbose_name=_("app version"),
     )
     processor_type = models.CharField(
         _("processor type"), max_length=16, choices=PROCESSOR_TYPES, default=ProcessorType.CPU
@@ -322,28 +336,24 @@ class Result(StoredClaim):
         ordering = ["-id"]
         constraints = [
             models.UniqueConstraint(fields=["name"], name="result_name"),
-            CheckConstraint(condition=Q(server_state__in=list(ServerState)), name="result_server_state"),
-            CheckConstraint(condition=Q(outcome__in=list(Outcome)), name="result_outcome"),
-            CheckConstraint(condition=Q(validate_state__in=list(ValidateState)), name="result_validate_state"),
+            # One for all states: every statement that writes results prepares each constraint anew.
             CheckConstraint(
-                condition=(Q(server_state=ServerState.OVER) & ~Q(outcome=Outcome.INIT))
-                | (~Q(server_state=ServerState.OVER) & Q(outcome=Outcome.INIT)),
-                name="result_outcome_when_over",
-            ),
-            CheckConstraint(
-                condition=~Q(server_state=ServerState.UNSENT) | Q(host__isnull=True, user__isnull=True, sent_at=None),
-                name="result_unsent_is_nobodys",
-            ),
-            CheckConstraint(
-                condition=~Q(server_state=ServerState.IN_PROGRESS)
-                | Q(sent_at__isnull=False, deadline_at__isnull=False),
-                name="result_in_progress_was_sent",
+                condition=Q(server_state=ServerState.UNSENT, outcome=Outcome.INIT, host=None, user=None, sent_at=None)
+                | Q(
+                    server_state=ServerState.IN_PROGRESS,
+                    outcome=Outcome.INIT,
+                    sent_at__isnull=False,
+                    deadline_at__isnull=False,
+                )
+                | Q(server_state=ServerState.OVER, outcome__in=[each for each in Outcome if each != Outcome.INIT]),
+                name="result_state",
             ),
             CheckConstraint(
                 condition=~Q(outcome=Outcome.SUCCESS) | Q(received_at__isnull=False), name="result_success_was_received"
             ),
             CheckConstraint(
-                condition=Q(validate_state=ValidateState.INIT) | Q(outcome=Outcome.SUCCESS),
+                condition=Q(validate_state=ValidateState.INIT)
+                | Q(validate_state__in=list(ValidateState), outcome=Outcome.SUCCESS),
                 name="result_checked_when_success",
             ),
             CheckConstraint(
