@@ -20,7 +20,7 @@ import structlog
 from django.conf import settings
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db import InterfaceError, OperationalError, connection, transaction
-from django.db.models import Case, Count, F, OuterRef, Q, Subquery, Value, When
+from django.db.models import Count, F, OuterRef, Subquery
 from django.db.models.functions import Greatest, JSONObject, Least
 
 from credit.engine.facts import HostVersionFacts, ResultFacts
@@ -345,11 +345,10 @@ class _Pass:
         if self.outliers:
             Result.objects.filter(pk__in=self.outliers).update(is_runtime_outlier=True)
         if self.decided.waiting_ids:
-            # The transitioner makes one more result. Of several that agree, another pass decides if it does not come.
-            has_several = Q(min_quorum__gt=1)
+            # The transitioner makes one more result. Another pass decides if it does not come.
             Workunit.objects.filter(pk__in=self.decided.waiting_ids).update(
-                need_validate=has_several,
-                validate_after=Case(When(has_several, then=Value(self.at + settings.PAIR_WAIT))),
+                need_validate=True,
+                validate_after=self.at + settings.PAIR_WAIT,
                 validate_fault="",
                 transition_at=self.at,
                 **{name: Greatest(name, F("min_quorum") + 1) for name in _COUNTS},

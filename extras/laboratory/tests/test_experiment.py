@@ -16,7 +16,6 @@ from django.core.management import CommandError, call_command
 
 from credit.engine.rules import RulesError, RuleSet
 from extras.laboratory.management.commands import credit_report
-from extras.laboratory.trials import experiment as laboratory
 from extras.laboratory.trials import goals as document
 from extras.laboratory.trials.experiment import Experiment, ExperimentError, Found, Variant, measure, setup_of
 from extras.laboratory.trials.figures import credit_per_flop, device_neutrality, drift, host_spread, wingman_variance
@@ -219,12 +218,12 @@ def test_the_report_measures_the_documents_goals_with_the_same_module(monkeypatc
             ],
         ]
 
-    monkeypatch.setattr(laboratory, "goal_steps", steps)
+    monkeypatch.setattr(credit_report, "goal_steps", steps)
     groups = [Goal(Message(VERBATIM, text="groups"), 0.01, 0.01, 0.02)]
     monkeypatch.setattr(credit_report, "collusion_goals", lambda seeds: groups[: len(list(seeds)) - 1])
     out = StringIO()
     with pytest.raises(CommandError, match=r"missed: 1$"):
-        call_command("credit_report", "--rules", "letter", "--seeds", "2", stdout=out)
+        call_command("credit_report", "--rules", "letter", "--seeds", "2", "--processes", "1", stdout=out)
     assert asked == [(Variant(RuleSet.LETTER).rules, [1, 2])]
     lines = [line.split() for line in out.getvalue().splitlines()]
     assert lines == [
@@ -235,11 +234,11 @@ def test_the_report_measures_the_documents_goals_with_the_same_module(monkeypatc
         ["groups", "0.0100", "0.0100", "0.02", "met"],
     ]
     out = StringIO()
-    call_command("credit_report", "--collusion", "--seeds", "2", stdout=out)
+    call_command("credit_report", "--collusion", "--seeds", "2", "--processes", "1", stdout=out)
     assert [line.split()[0] for line in out.getvalue().splitlines()] == ["goal", "groups"]
     out = StringIO()
     with pytest.raises(CommandError, match=r"missed: 1$"):
-        call_command("credit_report", "--json", stdout=out)
+        call_command("credit_report", "--json", "--processes", "1", stdout=out)
     assert json.loads(out.getvalue())[0] == {
         "name": "first", "code": VERBATIM, "args": {"text": "first"},
         "measured": 0.01, "worst": 0.02, "bound": 0.03, "note": "", "is_met": True,

@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
-from statistics import fmean
+from math import sqrt
+from statistics import fmean, pstdev
 from typing import Any, Final
 
 import extras.laboratory.messages  # noqa: F401 - the sentences, also where Django does not load them
@@ -39,8 +40,9 @@ HONEST_JOBS: Final = 40_000
 LEAD_JOBS: Final = 16_000
 """Of sixty honest computers, so 150 of each of their records on average."""
 LEAD_LOSS_BOUND: Final = 0.01
-BELOW_USUAL_BOUND: Final = 0.02
-"""Chance alone: jobs of 0.2 or 2 times the estimate differ by 0.9, so the mean of 15,000 by 0.7 %."""
+BELOW_USUAL_BOUND: Final = 3 * pstdev(HIDDEN_WORK) / fmean(HIDDEN_WORK) / sqrt(LEAD_JOBS - LEAD_JOBS / 16)
+"""Three standard deviations of the mean size of the jobs measured, which are all but the first sixteenth:
+3 × 0.9 / 1.1 / √15,000 = 2.0 %. Chance alone exceeds it in 0.4 % of the reports on three populations."""
 HALF_HIDDEN_WORK: Final = (0.5, 1.5)
 FAILING_PERCENT: Final = 3
 FAILING_PART: Final = FAILING_PERCENT / 100
