@@ -124,7 +124,9 @@ def test_a_name_stands_for_one_content_even_after_it_was_deleted(file: StoredFil
         store_file("table_1.bin", ContentFile(b"other"))
     StoredFile.objects.update(deleted_at=timezone.now())
     with pytest.raises(StoringError, match="stored before"):
-        store_file("table_1.bin", ContentFile(CONTENT))
+        store_file("table_1.bin", ContentFile(b"other"))
+    again = store_file("table_1.bin", ContentFile(CONTENT))
+    assert (again.pk, again.deleted_at) == (file.pk, None)
 
 
 def test_a_run_that_was_cut_off_leaves_nothing_in_the_way(file: StoredFile) -> None:

@@ -242,8 +242,11 @@ class Queue:
             | {"holders": [row["user_id"] or 0 for _, row in transaction.rows("result") if row["workunit_id"] == id_]}
             for id_, its in copies.items()
         ]
-        ends = [[0, each[-1][0]] if each else None for each in (head, free)]
-        leased = {"nlooked_at": len(head), "end": ends[0], "nfree": len(free), "last_free": ends[1]}
+        last = free if len(free) == int(params["most"]) else head if len(head) == int(params["looked_at"]) else []
+        leased = {
+            "last": [0, last[-1][0]] if last else None,
+            "nahead": min(len(head), int(params["near_end"])),
+        }
         return [(json.dumps(leased | {"workunits": workunits or None}),)]
 
     def _write(self, transaction: Transaction, params: dict[str, Any]) -> list[SqlRow]:
