@@ -46,7 +46,7 @@ def test_both_clients_of_a_copied_folder_are_credited_once_each_in_its_own_recor
     number: int,
     copy_minutes: int,
     is_copy_the_older: bool,
-    hours: tuple[int, int],
+    hours: tuple[float, float],
     waiting: int,
     jobs: tuple[int, int],
     alice: User,
@@ -64,7 +64,8 @@ def test_both_clients_of_a_copied_folder_are_credited_once_each_in_its_own_recor
         clone.did(alpha, 2, 1)
         for minutes, client in sorted(((0, one), (copy_minutes, clone)), key=lambda turn: turn[0]):
             client.report(START + hour * HOUR + minutes * HOUR / 60)
-    assert (clone.host == record, one.host == record) == (is_copy_the_older, not is_copy_the_older)
+    keeps, gets_another = (clone, one) if is_copy_the_older else (one, clone)
+    assert keeps.host == record != gets_another.host
     assert (hours_credited(one.computer, alpha), hours_credited(clone.computer, alpha)) == hours
     assert (jobs_of(one), jobs_of(clone)) == jobs
     one.report(START + 12 * HOUR)
