@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import itertools
 
 import pytest
@@ -22,112 +21,98 @@ from tests.support.am_rpc import (
 )
 
 
+# The first client works 4 h and 2 jobs in each of ten hours, after 4 h and 4 jobs in the first one; its copy 2 h and 1
+# job. The four processors of a record can do 4 h in an hour. What came before the copy was told apart is in the record
+# that both had.
+@pytest.mark.parametrize(
+    ("copy_id", "number", "copy_minutes", "is_copy_the_older", "hours", "waiting", "jobs"),
+    [
+        # 4 + 10 x 4 h and 10 x 2 h: 2 h of the copy are in the other record, and more than that can do in 11 h; jobs
+        # 4 + 10 x 2 and 10, of which one is there.
+        pytest.param(
+            OTHER, 1, -30, False, (44, 18), 2, (24 + 1, 10 - 1), id="the copy made an id and the first client kept its"
+        ),
+        # The project has heard from the copy first, so it gave the other a new number. That client is in the same
+        # folder as before and on the same machine: its new id is its old one. The copy keeps the record, as it does at
+        # the project: 4 + 10 x 2 h and 4 + 10 jobs, and the 4 h and 2 jobs that came first; the rest of 10 x 4 h and
+        # 10 x 2 jobs is the other's.
+        pytest.param(
+            ONE, 2, 30, True, (40 - 4, 24 + 4), 0, (20 - 2, 14 + 2), id="both have one id and the project a new number"
+        ),
+    ],
+)
 def test_both_clients_of_a_copied_folder_are_credited_once_each_in_its_own_record(
-    alice: User, projects: list[Project]
+    copy_id: str,
+    number: int,
+    copy_minutes: int,
+    is_copy_the_older: bool,
+    hours: tuple[float, float],
+    waiting: int,
+    jobs: tuple[int, int],
+    alice: User,
+    projects: list[Project],
 ) -> None:
     alpha = projects[0]
     one = machine(alice, ONE)
     one.report(START)
     one.did(alpha, 4, 4)
     one.report(START + HOUR)
-    clone = clone_of(one, OTHER)
-    record = one.host
+    record, clone = one.host, clone_of(one, copy_id)
+    one.computer.projects[alpha.master_url].hostid = number
     for hour in range(2, 12):
         one.did(alpha, 4, 2)
         clone.did(alpha, 2, 1)
-        clone.report(START + hour * HOUR - HOUR / 2)
-        one.report(START + hour * HOUR)
-    assert (one.host, clone.host) == (record, Host.objects.get(host_cpid=OTHER))
-    assert one.host != clone.host
-    # 4 + 10 x 4 h and 10 x 2 h; 4 + 10 x 2 and 10 jobs. The clone's first 2 h were credited before it was known. They
-    # are more than one computer can do in 11 h, so 2 h wait.
-    assert hours_credited(one.computer, alpha) == 44
+        for minutes, client in sorted(((0, one), (copy_minutes, clone)), key=lambda turn: turn[0]):
+            client.report(START + hour * HOUR + minutes * HOUR / 60)
+    keeps, gets_another = (clone, one) if is_copy_the_older else (one, clone)
+    assert keeps.host == record != gets_another.host
+    assert (hours_credited(one.computer, alpha), hours_credited(clone.computer, alpha)) == hours
+    assert (jobs_of(one), jobs_of(clone)) == jobs
     one.report(START + 12 * HOUR)
-    assert hours_credited(one.computer, alpha) == 44 + 2
-    assert hours_credited(clone.computer, alpha) == 18
-    assert jobs_of(one, clone) == 24 + 10
+    assert hours_credited(one.computer, alpha) == hours[0] + waiting
     assert kinds_noted(one.computer) == kinds_noted(clone.computer) == []
     assert list(check.differences()) == []
 
 
-def test_clients_of_a_copied_folder_with_one_id_are_told_apart_by_their_number_at_a_project(
-    alice: User, projects: list[Project]
+@pytest.mark.parametrize(
+    ("clients", "hours"),
+    [
+        (["hers", "a copy", "a copy"], 8),
+        # Two on one machine, a copy of the first one's folder, and somebody else's on a machine that looks the same.
+        (["hers", "hers", "his", "a copy"], 12),
+        (["hers", *["a copy"] * 29], 2),
+    ],
+    ids=["three of one folder", "four of two people", "a room of copies"],
+)
+def test_clients_that_look_the_same_are_booked_once_each_in_a_record_of_its_own(
+    clients: list[str], hours: int, alice: User, bob: User, projects: list[Project]
 ) -> None:
-    alpha = projects[0]
-    one = machine(alice, ONE)
-    one.report(START)
-    one.did(alpha, 4, 4)
-    one.report(START + HOUR)
-    record = one.host
-    clone = clone_of(one, ONE)
-    # The project has heard from the copy first, so it gives the other client a new number. That client is in the same
-    # folder as before and on the same machine: its new id is its old one.
-    one.computer.projects[alpha.master_url].hostid = 2
-    for hour in range(2, 12):
-        one.did(alpha, 4, 2)
-        one.report(START + hour * HOUR)
-        clone.did(alpha, 2, 1)
-        clone.report(START + hour * HOUR + HOUR / 2)
-    # The copy keeps the record, as it does at the project. 4 + 10 x 2 h and 4 + 10 jobs; 10 x 4 h and 10 x 2 jobs, of
-    # which the first 4 h and 2 jobs came before the copy was known and are in its record.
-    assert clone.host == record != one.host
-    assert hours_credited(clone.computer, alpha) == 24 + 4
-    assert hours_credited(one.computer, alpha) == 40 - 4
-    assert (jobs_of(clone), jobs_of(one)) == (14 + 2, 20 - 2)
-    assert kinds_noted(one.computer) == kinds_noted(clone.computer) == []
-    assert list(check.differences()) == []
-
-
-def test_three_clients_of_one_folder_get_three_records(alice: User, projects: list[Project]) -> None:
-    alpha = projects[0]
-    one = machine(alice, ONE)
-    one.report(START)
-    record = one.host
-    several = [one, clone_of(one, OTHER), clone_of(one, THIRD)]
-    for hour in range(1, 9):
-        for number, each in enumerate(several):
-            each.did(alpha, 1, 1)
-            each.report(START + hour * HOUR + number * dt.timedelta(minutes=9))
-    assert len({each.host.pk for each in several}) == 3
-    # Whoever was here first keeps the record.
-    assert one.host == record
-    # All but the first job of each copy: when it came, its totals were those that the first client had just reported.
-    assert jobs_of(*several) == 3 * 8 - 2
-    assert sum(hours_credited(each.computer, alpha) for each in several) == 3 * 8 - 2
-
-
-def test_four_clients_of_two_people_are_booked_once_each_in_a_record_of_its_own(
-    alice: User, bob: User, projects: list[Project]
-) -> None:
-    alpha = projects[0]
-    # Two on one machine, a copy of the first one's folder, and somebody else's on a machine that looks the same.
-    one, beside, his = machine(alice, ONE), machine(alice, OTHER), machine(bob, "4" * 32)
-    for each in (one, beside, his):
-        each.report(START)
-    four = [one, beside, his, clone_of(one, THIRD)]
-    for hour in range(1, 13):
-        for number, each in enumerate(four):
-            each.did(alpha, 0.5, 1)
-            each.report(START + hour * HOUR + number * dt.timedelta(minutes=7))
-    assert len({each.host.pk for each in four}) == 4
-    assert [each.host.owner for each in four] == [alice, alice, bob, alice]
-    # The copy's first totals were those that the first client had just reported: they show no work.
-    assert [jobs_of(each) for each in four] == [12, 12, 12, 12 - 1]
-    assert [hours_credited(each.computer, alpha) for each in four] == [6, 6, 6, 6 - 0.5]
-    assert list(check.differences()) == []
-
-
-def test_each_of_a_room_of_copies_gets_a_record(alice: User, projects: list[Project]) -> None:
     alpha = projects[0]
     User.objects.filter(pk=alice.pk).update(new_hosts_per_day=100)
-    first = machine(alice, f"{1:032x}")
-    first.report(START)
-    room = [first, *(clone_of(first, f"{number:032x}") for number in range(2, 31))]
-    for hour in (1, 2, 3):
-        for number, each in enumerate(room):
-            each.did(alpha, 1, 1)
-            each.report(START + hour * HOUR + number * HOUR / 60)
-    assert Host.objects.count() == 30
+    originals = {
+        number: machine(bob if whose == "his" else alice, f"{number:032x}")
+        for number, whose in enumerate(clients, 1)
+        if whose != "a copy"
+    }
+    for original in originals.values():
+        original.report(START)
+    record = originals[1].host
+    several = [
+        originals.get(number) or clone_of(originals[1], f"{number:032x}") for number in range(1, len(clients) + 1)
+    ]
+    for hour in range(1, hours + 1):
+        for number, client in enumerate(several):
+            client.did(alpha, 0.5, 1)
+            client.report(START + hour * HOUR + number * HOUR / len(clients))
+    assert len({client.host.pk for client in several}) == Host.objects.count() == len(clients)
+    # The client that was here first keeps the record.
+    assert several[0].host == record
+    assert [client.host.owner for client in several] == [bob if whose == "his" else alice for whose in clients]
+    # All but the first job of each copy: when it came, its totals were those that the first client had just reported.
+    expected = [hours - (whose == "a copy") for whose in clients]
+    assert [jobs_of(client) for client in several] == expected
+    assert [hours_credited(client.computer, alpha) for client in several] == [0.5 * jobs for jobs in expected]
+    assert list(check.differences()) == []
 
 
 def test_a_client_that_attaches_again_beside_a_copy_with_its_id_gets_its_own_record(

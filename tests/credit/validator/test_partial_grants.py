@@ -215,33 +215,32 @@ def test_the_letter_and_the_deployed_rules_know_no_such_bounds(
     assert [grant_part(job.pk, 3600.0, NOON) for job in both] == pytest.approx([100 / 3, 100 / 3])
 
 
-@pytest.mark.parametrize("outcome", [Outcome.CLIENT_ERROR, Outcome.NO_REPLY, Outcome.CLIENT_DETACHED])
+@pytest.mark.parametrize(
+    ("ending", "is_last"),
+    [
+        ({"outcome": Outcome.CLIENT_ERROR}, True),
+        ({"outcome": Outcome.SUCCESS, "received_at": LATER, "validate_state": ValidateState.INVALID}, True),
+        # A late report brings the rest, once.
+        ({"outcome": Outcome.NO_REPLY}, False),
+        ({"outcome": Outcome.CLIENT_DETACHED}, False),
+    ],
+    ids=["an error", "an invalid result", "no reply", "detached"],
+)
 def test_what_a_job_got_in_parts_stays_when_it_never_ends_well(
-    outcome: int, app: App, version: AppVersion, host: Host
+    ending: dict[str, Any], is_last: bool, app: App, version: AppVersion, host: Host
 ) -> None:
     result = running(app, version, host)
     part = grant_part(result.pk, 1000.0, NOON)
-    Result.objects.update(server_state=ServerState.OVER, outcome=outcome)
+    Result.objects.update(server_state=ServerState.OVER, **ending)
     assert grant_part(result.pk, 2000.0, LATER) == 0
     assert UserCredit.objects.get().total_credit == pytest.approx(part)
     assert differences() == []
-    # A late report brings the rest, once.
-    if outcome != Outcome.CLIENT_ERROR:
+    if not is_last:
         finish(result, 3000.0)
-        validate(app)
+    for _ in range(2):
         Workunit.objects.update(need_validate=True)
         validate(app)
-        assert UserCredit.objects.get().total_credit == pytest.approx(3000 * CREDIT_PER_SEC)
-        assert differences() == []
-
-
-def test_what_an_invalid_result_got_in_parts_stays(app: App, version: AppVersion, host: Host) -> None:
-    result = running(app, version, host)
-    part = grant_part(result.pk, 1000.0, NOON)
-    finish(result, 3000.0)
-    Result.objects.update(validate_state=ValidateState.INVALID)
-    validate(app)
-    assert UserCredit.objects.get().total_credit == pytest.approx(part)
+    assert UserCredit.objects.get().total_credit == pytest.approx(part if is_last else 3000 * CREDIT_PER_SEC)
     assert differences() == []
 
 

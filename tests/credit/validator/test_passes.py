@@ -32,7 +32,7 @@ from portal.models import Host
 from scheduler.lifecycle import transitioner
 from tests.support.credit_engine_facts import about, recomputed_credit
 from tests.support.credit_factories import make_app, make_result, make_version
-from tests.support.validator_runs import EST, LATER, WRONG, differences, done, record, report, validate
+from tests.support.validator_runs import EST, LATER, RIGHT, WRONG, differences, done, record, report, validate
 from tools.benchmarks.harness.statements import statements
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("registered_functions")]
@@ -141,29 +141,39 @@ def test_a_wrong_result_is_invalid_and_gets_nothing(app: App, version: AppVersio
     assert differences() == []
 
 
-def test_results_that_disagree_ask_for_another_one_which_decides(
-    app: App, version: AppVersion, hosts: list[Host]
+@pytest.mark.parametrize(
+    ("digests", "min_quorum", "state", "outcome"),
+    [
+        pytest.param([RIGHT, WRONG], 2, ValidateState.INCONCLUSIVE, Outcome.SUCCESS, id="two that disagree"),
+        pytest.param([RIGHT], 2, ValidateState.INIT, Outcome.SUCCESS, id="one of a quorum of two"),
+        pytest.param([None], 1, ValidateState.INIT, Outcome.VALIDATE_ERROR, id="one whose outputs are not known"),
+    ],
+)
+def test_results_that_do_not_decide_leave_the_workunit_to_the_transitioner(
+    digests: list[bytes | None],
+    min_quorum: int,
+    state: int,
+    outcome: int,
+    app: App,
+    version: AppVersion,
+    hosts: list[Host],
 ) -> None:
-    workunit = done(app, version, hosts[0])
-    report(workunit, version, hosts[1], output_digest=WRONG)
-    Workunit.objects.update(min_quorum=2, target_nresults=2)
-    assert validate(app).ninconclusive == 2
+    workunit = done(app, version, min_quorum=min_quorum, target_nresults=min_quorum)
+    for host, digest in zip(hosts, digests, strict=False):
+        report(workunit, version, host, output_digest=digest)
+    assert validate(app).ninconclusive == (len(digests) if state == ValidateState.INCONCLUSIVE else 0)
     workunit.refresh_from_db()
     assert (workunit.canonical_result, workunit.need_validate, workunit.transition_at) == (None, False, LATER)
-    assert states(workunit) == [ValidateState.INCONCLUSIVE] * 2
+    assert set(workunit.results.values_list("validate_state", "outcome")) == {(state, outcome)}
     assert HostAppVersion.objects.filter(consecutive_valid__gt=0).count() == 0
-    report(workunit, version, hosts[2])
+    # Others decide.
+    for host in hosts[len(digests) : 3]:
+        report(workunit, version, host)
     Workunit.objects.update(need_validate=True)
     validate(app)
-    assert states(workunit) == [1, 2, 1]
+    decided = {RIGHT: ValidateState.VALID, WRONG: ValidateState.INVALID, None: state}
+    assert states(workunit) == [decided[digest] for digest in [*digests, *[RIGHT] * (3 - len(digests))]]
     assert differences() == []
-
-
-def test_a_single_success_of_a_quorum_of_two_is_left_as_it_is(app: App, version: AppVersion, hosts: list[Host]) -> None:
-    workunit = done(app, version, hosts[0], min_quorum=2)
-    validate(app)
-    workunit.refresh_from_db()
-    assert (states(workunit), workunit.need_validate, workunit.canonical_result) == ([0], False, None)
 
 
 def test_a_late_valid_result_gets_the_grant_and_a_wrong_one_nothing(
@@ -255,15 +265,6 @@ def test_impossible_run_times_are_decided_all_the_same(
     version.refresh_from_db()
     assert (version.pfc_n, version.pfc_avg) == (0, None)
     assert differences() == []
-
-
-def test_outputs_that_are_not_known_fail_their_own_check(app: App, version: AppVersion, hosts: list[Host]) -> None:
-    workunit = done(app, version, hosts[0], min_quorum=1, output_digest=None)
-    validate(app)
-    workunit.refresh_from_db()
-    result = workunit.results.get()
-    assert (result.outcome, result.validate_state) == (Outcome.VALIDATE_ERROR, ValidateState.INIT)
-    assert (workunit.canonical_result, workunit.transition_at, workunit.need_validate) == (None, LATER, False)
 
 
 def raising(first: object, second: object) -> bool:

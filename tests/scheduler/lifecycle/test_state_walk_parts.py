@@ -217,7 +217,7 @@ def now_has(workunit: Workunit, **fields: Any) -> bool:
 def is_to_validate(scene: Scene, host: Host) -> bool:
     workunit = scene.hosts(RIGHT, RIGHT, need_validate=False, transition_at=NOON)[0].workunit
     transitioner.run(NOON)
-    return now_has(workunit, need_validate=True)
+    return now_has(workunit, need_validate=True, transition_at=None)
 
 
 def is_judged(scene: Scene, host: Host) -> bool:

@@ -115,36 +115,26 @@ def test_a_time_out_counts_against_the_host_as_the_rules_say(app: App, studio: H
         assert (other.error_rate, other.max_jobs_per_day) == (0.02, 40)
 
 
-def test_a_time_out_of_a_hosts_own_program_counts_for_its_processor_type(app: App, studio: Host) -> None:
-    cpu = record(studio, app, max_jobs_per_day=1)
-    gpu = record(studio, app, processor_type="NVIDIA", max_jobs_per_day=5, error_rate=0.95)
-    make_result(make_workunit(app), studio, processor_type="NVIDIA")
+@pytest.mark.parametrize(
+    ("processor_type", "before", "after"),
+    [
+        # A quota of 4 after 5, and an error rate that ends at 1.
+        pytest.param("NVIDIA", (5, 0.95), (4, 1.0), id="one of a GPU counts for the GPU"),
+        pytest.param("CPU", (1, 0.0), (1, 0.1), id="no quota falls below one"),
+        pytest.param("CPU", (0, 0.0), (0, 0.1), id="a quota that is not set yet stays so"),
+    ],
+)
+def test_a_time_out_of_a_hosts_own_program_counts_for_its_processor_type(
+    app: App, studio: Host, processor_type: str, before: tuple[int, float], after: tuple[int, float]
+) -> None:
+    others = {"CPU": "NVIDIA", "NVIDIA": "CPU"}
+    own = record(studio, app, processor_type=processor_type, max_jobs_per_day=before[0], error_rate=before[1])
+    other = record(studio, app, processor_type=others[processor_type], max_jobs_per_day=7, error_rate=0.3)
+    make_result(make_workunit(app), studio, processor_type=processor_type)
     transitioner.run(WEEK_LATER)
-    cpu.refresh_from_db()
-    gpu.refresh_from_db()
-    assert (cpu.max_jobs_per_day, cpu.error_rate) == (1, 0.1)
-    assert (gpu.max_jobs_per_day, gpu.error_rate) == (4, 1.0)
-
-
-def test_a_quota_that_is_not_set_yet_stays_so_and_none_falls_below_one(app: App, studio: Host) -> None:
-    unset = record(studio, app, max_jobs_per_day=0)
-    attic = Host.objects.create(owner=studio.owner, domain_name="attic")
-    least = record(attic, app, max_jobs_per_day=1)
-    for host in (studio, attic):
-        make_result(make_workunit(app), host)
-    transitioner.run(WEEK_LATER)
-    unset.refresh_from_db()
-    least.refresh_from_db()
-    assert (unset.max_jobs_per_day, least.max_jobs_per_day) == (0, 1)
-
-
-def test_a_quorum_goes_to_the_validator(app: App, studio: Host) -> None:
-    workunit = due(app)
-    for _ in range(2):
-        make_success(workunit, studio)
-    transitioner.run(NOON)
-    workunit.refresh_from_db()
-    assert (workunit.need_validate, workunit.transition_at) == (True, None)
+    for row in (own, other):
+        row.refresh_from_db()
+    assert [(row.max_jobs_per_day, row.error_rate) for row in (own, other)] == [after, (7, 0.3)]
 
 
 def test_too_many_errors_end_the_workunit(app: App, studio: Host) -> None:

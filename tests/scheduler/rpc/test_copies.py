@@ -54,18 +54,29 @@ def add_jobs(app: App, number: int) -> None:
         make_result(make_workunit(app, fpops_est=1e13, delay_bound_secs=864_000))
 
 
-def test_a_copy_makes_one_record_and_keeps_it(original: Computer) -> None:
-    copy = copy_of(original)
-    number = original.hostid
-    for minute in range(4, 7):
-        original.ask(now=at(minute))
-    # It is behind; its next requests have the new number and count from 0.
-    for minute in range(7, 11):
-        copy.ask(now=at(minute))
-        original.ask(now=at(minute + 0.5))
+def take_turns(original: Computer, copy: Computer, turns: str) -> None:
+    """They ask one after the other, half a minute apart; o: the original, c: its copy."""
+    for number, turn in enumerate(turns):
+        (original if turn == "o" else copy).ask(now=at(4 + number / 2))
+
+
+@pytest.mark.parametrize(
+    ("cpid", "turns", "seqno"),
+    [
+        # The number of its first request is one lower than the last; the three after it count from 0.
+        pytest.param("", "oo" + "co" * 4, 2, id="it is behind"),
+        # Its first request has the number of the last, but another CPID.
+        pytest.param("e" * 32, "oc" * 4, 2, id="it is in step and has a CPID of its own"),
+        # Its CPID comes back after the original's with its fourth request.
+        pytest.param("e" * 32, "ccc" + "oc" * 2 + "o", 0, id="it has a CPID of its own and asks before the original"),
+    ],
+)
+def test_a_copy_makes_one_record_and_keeps_it(original: Computer, cpid: str, turns: str, seqno: int) -> None:
+    copy, number = copy_of(original, cpid), original.hostid
+    take_turns(original, copy, turns)
     assert original.hostid == number != copy.hostid
     assert sorted(Host.objects.values_list("pk", flat=True)) == sorted([original.hostid, copy.hostid])
-    assert HostRecord.objects.get(host=copy.hostid).rpc_seqno == 2
+    assert HostRecord.objects.get(host=copy.hostid).rpc_seqno == seqno
 
 
 def test_a_copy_is_in_the_groups_of_its_original_and_takes_a_place_of_its_join_token(
@@ -75,9 +86,7 @@ def test_a_copy_is_in_the_groups_of_its_original_and_takes_a_place_of_its_join_t
     JoinToken.objects.update(expires_at=at(0) + dt.timedelta(days=7))
     Host.objects.update(groups=["room 12"], join_token=token)
     copy = copy_of(original, "e" * 32)
-    for minute in range(4, 8):
-        original.ask(now=at(minute))
-        copy.ask(now=at(minute + 0.5))
+    take_turns(original, copy, "oc" * 4)
     host = Host.objects.get(pk=copy.hostid)
     assert copy.hostid != original.hostid
     assert (host.groups, host.join_token) == (["room 12"], token)
@@ -90,26 +99,6 @@ def test_a_reattached_client_goes_on_from_zero_too(original: Computer) -> None:
         anew.ask(now=at(minute))
     assert anew.hostid == original.hostid
     assert Host.objects.count() == 1
-
-
-def test_a_copy_in_step_is_found_by_its_cpid(original: Computer) -> None:
-    copy, number = copy_of(original, "e" * 32), original.hostid
-    for minute in range(4, 8):
-        original.ask(now=at(minute))
-        copy.ask(now=at(minute + 0.5))
-    assert (original.hostid, Host.objects.count()) == (number, 2)
-    assert copy.hostid != number
-
-
-def test_the_client_that_was_there_first_keeps_its_number(original: Computer) -> None:
-    copy, number = copy_of(original, "e" * 32), original.hostid
-    for minute in (4, 5, 6):
-        copy.ask(now=at(minute))
-    original.ask(now=at(7))
-    copy.ask(now=at(8))
-    original.ask(now=at(9))
-    assert (original.hostid, Host.objects.count()) == (number, 2)
-    assert copy.hostid != number
 
 
 def test_a_copy_in_step_is_found_when_it_does_not_know_a_third_job(app: App, original: Computer) -> None:
@@ -284,21 +273,12 @@ def test_a_client_whose_request_comes_twice_stays_one(app: App, original: Comput
 
 
 def test_a_client_whose_cpid_changes_or_whose_project_is_reset_stays_one(original: Computer) -> None:
-    original.cpid = "e" * 32
-    original.ask(now=at(4))
-    original.jobs.clear()
-    original.ask(now=at(5))
-    original.cpid = "f" * 32
-    for minute in range(6, 9):
-        original.ask(now=at(minute))
-    assert Host.objects.count() == 1
-
-
-def test_no_more_cpids_are_kept_than_are_needed(original: Computer) -> None:
     for number, minute in enumerate(range(4, 9)):
         original.cpid = f"{number}" * 32
         original.ask(now=at(minute))
+        original.jobs.clear()
     record = HostRecord.objects.get()
+    # No more are kept than are needed.
     assert record.cpids == ["2" * 32, "3" * 32, "4" * 32]
     with pytest.raises(IntegrityError), transaction.atomic():
         HostRecord.objects.update(cpids=["a", "b", "c", "d"])

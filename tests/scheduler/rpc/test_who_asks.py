@@ -66,17 +66,6 @@ def test_another_account_never_gets_the_same_record(app: App, alice: User, bob: 
     assert set(Host.objects.values_list("owner__email", flat=True)) == {"alice@example.org", "bob@example.org"}
 
 
-def test_a_copied_client_becomes_a_computer_of_its_own(app: App, alice: User) -> None:
-    original = computer_of(alice)
-    original.ask()
-    original.ask()
-    original.ask()
-    copy = Computer(original.key, original.hostid, seqno=0, cpid=original.cpid)
-    copy.ask()
-    assert copy.hostid != original.hostid
-    assert Host.objects.count() == 2
-
-
 def test_clients_that_share_a_machine_are_told_apart_by_their_cpids(app: App, alice: User) -> None:
     first = computer_of(alice, name="farm", extra="<allow_multiple_clients>1</allow_multiple_clients>\n")
     second = computer_of(alice, name="farm", extra="<allow_multiple_clients>1</allow_multiple_clients>\n")
