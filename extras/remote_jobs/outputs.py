@@ -17,7 +17,7 @@ from extras.remote_jobs.operations.objects import Job, JobsError, check_owner, j
 from scheduler.models import ArchivedTask, KeptOutput
 
 _INSTANCE: Final = re.compile(r"(.+)_[0-9]{1,4}(?:_r[0-9a-f]{8})?")
-_NUMBER: Final = re.compile(r"[0-9]{1,9}")
+_NUMBER: Final = re.compile(r"[0-9]{1,18}")
 
 
 class OutputRefused(Exception):

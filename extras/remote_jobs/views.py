@@ -88,10 +88,10 @@ def _reply(answer: Answer) -> HttpResponse:
 @require_safe
 def get_output(request: HttpRequest) -> HttpResponseBase:
     """get_output.php: one output file, or several as an archive."""
-    given = {name: request.GET.get(name, "") for name in request.GET}
 
     def value(name: str) -> str:
-        return given.get(name, "")
+        text = request.GET.get(name, "")
+        return text if text.isprintable() else ""  # the database cannot even be asked for a NUL
 
     address = request.META["REMOTE_ADDR"]
     try:

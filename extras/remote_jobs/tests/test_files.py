@@ -163,6 +163,11 @@ def test_what_is_wrong_with_a_request_for_outputs_is_a_line_of_text(client: Clie
         ({"cmd": "workunit_file", "wu_name": "none", "auth_str": key}, 404, "no workunit none"),
         ({"cmd": "batch_files", "batch_id": done.batch_id, "auth_str": key}, 403, "bad auth str"),
         ({"cmd": "batch_files", "batch_id": 10**9 - 1}, 404, "no batch 999999999"),
+        ({"cmd": "batch_files", "batch_id": 10**18}, 404, "no batch 1000000000000000000"),
+        ({"cmd": "workunit_file", "wu_name": "\0", "auth_str": key}, 404, "no workunit "),
+        ({"cmd": "workunit_file", "wu_name": "../a", "auth_str": key}, 404, "no workunit ../a"),
+        ({"result_name": "\0_0"}, 404, "no job instance "),
+        ({"auth_str": "é" * 32}, 403, "bad auth str"),
     ]
     for change, status, message in table:
         given = fetch(client, **{**right, **change})
@@ -193,7 +198,7 @@ def test_a_failed_job_tells_of_the_result_that_came_back_last(
     submit_batch(client, key, f"<app_name>fold</app_name><job><name>bad</name>{INLINE}</job>")
     [result] = Result.objects.all()
     send_and_report(result, studio, outcome=3)  # type: ignore[arg-type]
-    Result.objects.update(exit_status=195)
+    Result.objects.update(exit_status=195, stderr_text="\x1b[31m5 < 6 €\x1b[0m ]]>\uffff")
     Workunit.objects.update(error_mask=2)
     job = call(client, key, "query_completed_job", "<job_name>bad</job_name>")
     assert [job.findtext(f"completed_job/{tag}") for tag in ("error_mask", "error_resultid", "exit_status")] == [
@@ -201,4 +206,6 @@ def test_a_failed_job_tells_of_the_result_that_came_back_last(
         str(result.pk),
         "195",
     ]
+    # Escaped once more than XML asks for, as programs expect it; without what XML cannot have.
+    assert job.findtext("completed_job/stderr_out", "").strip() == "[31m5 &lt; 6 &#8364;[0m ]]&gt;"
     assert not KeptOutput.objects.exists()
