@@ -13,13 +13,11 @@ from credit.models import App, Batch
 from extras.remote_jobs import shares, staging
 from extras.remote_jobs.keys import Caller
 from extras.remote_jobs.models import JobTemplate
-from extras.remote_jobs.operations.ending import expiry_in
 from extras.remote_jobs.operations.objects import (
     JobsError,
     Reply,
     app_of,
     check_owner,
-    id_in,
     job_named,
     numbered_batch,
 )
@@ -37,7 +35,8 @@ def create_batch(caller: Caller, request: Element, now: dt.datetime) -> Reply:
     """A batch without jobs. Not safe to repeat, but of batches of one name the newest is meant."""
     app = app_of(caller, request)
     name = _name(caller, app, request, now)
-    batch = Batch.objects.create(app=app, owner=caller.user, name=name, created_at=now, expires_at=expiry_in(request))
+    expires_at = request.time("expire_time")
+    batch = Batch.objects.create(app=app, owner=caller.user, name=name, created_at=now, expires_at=expires_at)
     return [("batch_id", batch.pk)]
 
 
@@ -53,7 +52,7 @@ def submit_batch(caller: Caller, request: Element, now: dt.datetime) -> Reply:
     element = request.first("batch")
     if element is None:
         raise JobsError("no <batch>")
-    number = id_in(element, "batch_id")
+    number = element.integer("batch_id")
     batch = numbered_batch(number) if number else None
     if batch is not None and not element.text_of("app_name"):
         check_owner(caller, batch, "not owner of batch")

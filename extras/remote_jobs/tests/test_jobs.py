@@ -100,6 +100,8 @@ def test_named_templates_are_those_of_the_app(client: Client, key: str, plain: A
         (f"<job><rsc_fpops_est>x</rsc_fpops_est>{INLINE}</job>", "<rsc_fpops_est> in line 1: not a number"),
         (f"<job><name>a b</name>{INLINE}</job>", "create_work failed: jobs[0].name: not a name of at most 191"),
         (f"<batch_id>999999999</batch_id><job>{INLINE}</job>", "no batch 999999999"),
+        (f"<batch_id>-5</batch_id><job>{INLINE}</job>", "no batch -5"),
+        (f"<batch_id>{2**63}</batch_id><job>{INLINE}</job>", "<batch_id> in line 1: not a whole number"),
         (
             f"<batch_name>{'x' * 192}</batch_name><job>{INLINE}</job>",
             "batch_name: not a line of at most 191 characters",
