@@ -22,6 +22,7 @@ from portal.models import User
 from portal.object_storage.storage import sync
 from scheduler.files.store import removed_on_failure, save_content
 from scheduler.models import ArchivedWorkunit, StoredFile
+from scheduler.submission import sql
 from scheduler.submission.batches import RETRY
 from scheduler.submission.create_work import copy_workunits, create_results
 from scheduler.wire.job_fields import InputFile, JobError, KeptContent, SubmittedJob, read_jobs
@@ -200,7 +201,7 @@ def _key(file: InputFile) -> _Key:
 def _stored_before(jobs: Sequence[SubmittedJob]) -> dict[str, StoredFile]:
     """The files that jobs name, by name; JobError if one is missing."""
     names = {file.name for job in jobs for file in job.inputs if file.content is None and file.remote is None}
-    found = {file.name: file for file in StoredFile.objects.filter(name__in=names, deleted_at=None)}
+    found = {file.name: file for file in StoredFile.objects.raw(sql.NAMED_FILES, [list(names)])} if names else {}
     if missing := sorted(names - set(found)):
         raise JobError("input_files", Message("no_stored_file", name=missing[0]))
     return found

@@ -66,20 +66,23 @@ def submit_batch(caller: Caller, request: Element, now: dt.datetime) -> Reply:
         check_owner(caller, batch, "not owner of batch")
         if batch.app_id != app.pk:
             raise JobsError(f"batch {number} is of another app")
-        if batch.cancelled_at or batch.retired_at or (batch.nworkunits and not element.flag("append")):
-            raise JobsError("batch not in init state")
+        _check_open(batch, element)
     try:
         return [("batch_id", _submit(caller, app, batch, element, wanted, now).pk)]
     except JobError as error:
         raise JobsError(f"create_work failed: {error}") from error
 
 
+def _check_open(batch: Batch, element: Element) -> None:
+    if batch.cancelled_at or batch.retired_at or (batch.nworkunits and not element.flag("append")):
+        raise JobsError("batch not in init state")
+
+
 @transaction.atomic
 def _submit(
     caller: Caller, app: App, batch: Batch | None, element: Element, wanted: BatchJobs, now: dt.datetime
 ) -> Batch:
-    """Locks the staged files, the submitter's share if one is asked for, and the batch."""
-    staging.lock(wanted.staged)
+    """Locks the submitter's share if one is asked for, the batch, and the files that jobs name."""
     if element.flag("allocation_priority"):
         priority = shares.take_share(caller.user, wanted.fpops, now)
         for job in wanted.jobs:
@@ -87,18 +90,18 @@ def _submit(
     if batch is None:
         name = _name(caller, app, element, now)
         batch = Batch.objects.create(app=app, owner=caller.user, name=name, created_at=now)
-    elif not element.flag("append"):
-        # Of two submissions into one batch the second waits, and finds its jobs.
+    else:
+        # Of two submissions into one batch the second waits, and finds the jobs of the first.
         batch = Batch.objects.select_for_update(no_key=True).get(pk=batch.pk)
-        if batch.nworkunits:
-            raise JobsError("batch not in init state")
+        _check_open(batch, element)
     if not wanted.jobs:
         return batch
     jobs = [
         {"name": f"{app.name}_{batch.pk}_{number}", **job} for number, job in enumerate(wanted.jobs, batch.nworkunits)
     ]
+    batch, _ = submit(app, {}, jobs, owner=caller.user, into=batch, exact_names=True, now=now)
     staging.need(wanted.staged, batch)
-    return submit(app, {}, jobs, owner=caller.user, into=batch, exact_names=True, now=now)[0]
+    return batch
 
 
 def estimate_batch(caller: Caller, request: Element, now: dt.datetime) -> Reply:

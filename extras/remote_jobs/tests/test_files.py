@@ -24,8 +24,9 @@ from scheduler.files.store import store_file
 from scheduler.lifecycle import assimilator, file_deleter, purge, transitioner
 from scheduler.models import KeptOutput, StoredFile
 from scheduler.submission import batches
+from scheduler.submission.submit import submit
 from tests.support.credit_factories import NOON
-from tests.support.finished_jobs import send_and_report, validate
+from tests.support.finished_jobs import DEFAULTS, send_and_report, validate
 
 pytestmark = pytest.mark.django_db
 QUORUM = "<job_params><min_quorum>2</min_quorum></job_params>"
@@ -51,6 +52,11 @@ def is_here(file: StoredFile) -> bool:
     return file.deleted_at is None
 
 
+def let_jobs_end(now: dt.datetime) -> None:
+    for step in (transitioner, assimilator, transitioner, file_deleter):
+        step.run(now)
+
+
 def test_a_file_stays_as_long_as_a_batch_needs_it(client: Client, key: str, plain: App, submitter: User) -> None:
     file = stage(submitter)
     now = timezone.now()
@@ -61,18 +67,40 @@ def test_a_file_stays_as_long_as_a_batch_needs_it(client: Client, key: str, plai
         assert is_here(file)
     assert not is_here(other)  # nobody has named it for a week
     batches.give_up(Batch.objects.get(pk=number), now)
-    staging.reap(now)
+    staging.reap(now + DAY)
     assert is_here(file)  # a computer may still be fetching it
-    transitioner.run(now)
-    assimilator.run(now)
-    transitioner.run(now)
-    file_deleter.run(now)
-    assert staging.reap(now) == 1
+    let_jobs_end(now)
+    assert staging.reap(now) == 0
+    assert is_here(file)  # who was told within the hour that it is here may still submit jobs of it
+    assert staging.reap(now + DAY) == 1
     assert not is_here(file)
     # The same content may come again under this name, and no other.
     assert is_here(stage(submitter))
     with pytest.raises(staging.StagingError, match=r"file immutability violation for in.dat"):
         stage(submitter, content=b"2\n")
+
+
+@pytest.mark.parametrize("is_staged_for_a_batch", [True, False])
+def test_a_file_stays_for_jobs_that_came_another_way(plain: App, submitter: User, is_staged_for_a_batch: bool) -> None:
+    first = Batch.objects.create(app=plain, owner=submitter, name="x")
+    file = stage(submitter, batch=first if is_staged_for_a_batch else None)
+    job = {"input_files": [{"open_name": "in", "name": "in.dat"}]}
+    other, _ = submit(plain, DEFAULTS, [job], owner=None, now=NOON)
+    now = timezone.now()
+    batches.give_up(first, now)
+    assert staging.reap(now + 30 * DAY) == 0
+    assert is_here(file)
+    batches.give_up(other, now)
+    let_jobs_end(now)
+    assert staging.reap(now + 30 * DAY) == 1
+
+
+def test_a_file_that_the_reaper_has_deleted_meanwhile_is_stored_again(submitter: User) -> None:
+    stage(submitter)
+    staging.reap(timezone.now() + 30 * DAY)
+    file = stage(submitter)
+    assert is_here(file)
+    assert StagedFile.objects.filter(file=file).exists()
 
 
 def test_without_absent_files_the_list_is_a_line_feed(client: Client, key: str, plain: App, submitter: User) -> None:
@@ -87,6 +115,7 @@ def test_a_file_stays_until_the_time_that_was_asked_for(submitter: User) -> None
     file = stage(submitter, delete_at=NOON + DAY)
     staging.absent(["in.dat"], None, NOON + 2 * DAY)
     staging.absent(["in.dat"], None, NOON)
+    StagedFile.objects.update(asked_at=NOON)
     staging.reap(NOON + DAY)
     assert is_here(file)
     staging.reap(NOON + 2 * DAY)

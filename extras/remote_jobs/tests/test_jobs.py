@@ -12,8 +12,12 @@ from django.test import Client
 
 from credit.models import App, Batch, Workunit
 from extras.remote_jobs import shares
+from extras.remote_jobs.keys import Caller
 from extras.remote_jobs.models import JobTemplate, Submitter
+from extras.remote_jobs.operations import submitting
 from extras.remote_jobs.tests.conftest import OUTPUT_TEMPLATE
+from extras.remote_jobs.wire.jobs import read_jobs
+from extras.remote_jobs.wire.xml_tree import parse
 from portal.models import ApiToken, User
 from portal.people.api_tokens import issue_token
 from scheduler.models import StoredFile
@@ -24,6 +28,7 @@ from tests.support.finished_jobs import DEFAULTS
 pytestmark = pytest.mark.django_db
 REF = "<file_ref><open_name>in</open_name></file_ref>"
 ONE_INPUT = f"<input_template><file_info/><workunit>{REF}</workunit></input_template>"
+TEXTS = {"in": ONE_INPUT, "out": OUTPUT_TEMPLATE}
 INLINE = "<input_file><mode>inline</mode><source>x</source></input_file>"
 
 
@@ -132,6 +137,22 @@ def test_jobs_of_several_calls_may_go_into_one_batch_where_that_is_asked(client:
     ]
     # The input of the first call is another file than that of the second.
     assert StoredFile.objects.filter(batch=int(number)).count() == 2
+
+
+def test_of_two_submissions_at_once_the_second_counts_on_from_the_first(
+    client: Client, key: str, plain: App, submitter: User
+) -> None:
+    inside = f"<app_name>fold</app_name><append/><job>{INLINE}</job>"
+    number = submit_batch(client, key, "<app_name>fold</app_name>")
+    before = Batch.objects.get()
+    caller = Caller(submitter, frozenset([plain.pk]))
+    for _ in range(2):  # both have read the batch before either has locked it
+        element = parse(f"<batch>{inside}</batch>")
+        submitting._submit(caller, plain, before, element, read_jobs(element, lambda kind, name: TEXTS[kind]), NOON)
+    assert list(Workunit.objects.order_by("pk").values_list("name", flat=True)) == [
+        f"fold_{number}_0",
+        f"fold_{number}_1",
+    ]
 
 
 def test_a_key_opens_its_owners_batches_of_its_apps_alone(client: Client, key: str, app: App, bob: User) -> None:

@@ -283,6 +283,10 @@ def test_a_stored_file_that_is_not_there_is_named(app: App) -> None:
     with pytest.raises(JobError, match=r"there is no stored file table\.csv"):
         send(app, [{"input_files": [{"open_name": "in", "name": "table.csv"}]}])
     assert not Batch.objects.exists()
+    # Nor one that goes with another batch.
+    send(app, [{"input_files": [{"open_name": "in", "content": "1"}]}])
+    with pytest.raises(JobError, match=r"there is no stored file alpine_"):
+        send(app, [{"input_files": [{"open_name": "in", "name": StoredFile.objects.get().name}]}])
 
 
 def test_sizes_and_kinds_of_submissions_are_limited(app: App) -> None:
