@@ -16,7 +16,6 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from hypothesis import given
 from hypothesis import strategies as st
-from psycopg.errors import UniqueViolation
 
 from credit.models import App, Batch, Result, ServerState, Workunit
 from portal.models import User
@@ -104,7 +103,7 @@ def test_a_submission_that_fails_leaves_no_files(app: App) -> None:
     kept = batch.files.get().path
     # Names are unique: the next batch's workunit has this one already.
     Workunit.objects.create(app=app, name=f"alpine_{batch.pk + 1}_0", fpops_est=1e12, fpops_bound=1e14)
-    with pytest.raises(UniqueViolation, match="workunit_name"):
+    with pytest.raises(JobError, match=rf"jobs: alpine_{batch.pk + 1}_0 is the name of an earlier job"):
         send(app, [job])
     assert default_storage.exists(kept)
     folder = Path(default_storage.path("files"))
