@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import pytest
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.utils import timezone
 
@@ -101,6 +102,34 @@ def test_a_file_that_the_reaper_has_deleted_meanwhile_is_stored_again(submitter:
     file = stage(submitter)
     assert is_here(file)
     assert StagedFile.objects.filter(file=file).exists()
+
+
+def upload(client: Client, key: str, content: bytes) -> ElementTree.Element:
+    request = f"<upload_files><authenticator>{key}</authenticator><phys_name>in.dat</phys_name></upload_files>"
+    form = {"request": request, "file_0": SimpleUploadedFile("x", content)}
+    reply = client.post("/project/job_file.php", form)
+    assert reply.status_code == 200
+    return ElementTree.fromstring(reply.content)
+
+
+def test_a_long_upload_is_stored_whole_and_a_strangers_is_not_read(client: Client, key: str) -> None:
+    content = bytes(range(256)) * 1000
+    refused = upload(client, "nobody", content)
+    # As root, so it was refused by its beginning.
+    assert (refused.tag, refused.findtext("error_msg")) == ("error", "bad authenticator")
+    assert upload(client, key, content).find("success") is not None
+    with default_storage.open(StoredFile.objects.get().path) as file:
+        assert file.read() == content
+
+
+@pytest.mark.parametrize(
+    "form", ["multipart/form-data", "multipart/form-data; boundary=", "multipart/form-data; boundary=é"]
+)
+@pytest.mark.parametrize("page", ["job_file", "submit_rpc_handler"])
+def test_a_form_that_is_none_is_answered_in_xml(client: Client, db: None, page: str, form: str) -> None:
+    reply = client.post(f"/project/{page}.php", b"x", form)
+    assert reply.status_code == 200
+    assert (ElementTree.fromstring(reply.content).findtext("error_msg") or "").startswith("can't parse request message")
 
 
 def test_without_absent_files_the_list_is_a_line_feed(client: Client, key: str, plain: App, submitter: User) -> None:

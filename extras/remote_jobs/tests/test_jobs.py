@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from typing import Any
+from urllib.parse import urlencode
 from xml.etree import ElementTree
 
 import pytest
@@ -25,6 +26,7 @@ from scheduler.submission.submit import submit
 from tests.support.credit_factories import NOON, make_app, make_version
 from tests.support.finished_jobs import DEFAULTS
 
+FORM = "application/x-www-form-urlencoded"
 pytestmark = pytest.mark.django_db
 REF = "<file_ref><open_name>in</open_name></file_ref>"
 ONE_INPUT = f"<input_template><file_info/><workunit>{REF}</workunit></input_template>"
@@ -226,9 +228,12 @@ def test_estimates_follow_the_credit_that_was_granted(app: App) -> None:
 
 def test_a_long_request_of_a_stranger_is_not_read_whole(client: Client, key: str, app: App) -> None:
     long = f"<x>{'<y>' * 30_000}"  # it would be too deep for who has a key
-    assert _outcome_of_root(ask(client, long)) == "bad authenticator"
+    assert _outcome_of_root(ask(client, long)) == "no authenticator"
     assert _outcome_of_root(ask(client, f"<authenticator>nobody</authenticator>{long}")) == "bad authenticator"
-    assert "nested deeper" in _outcome_of_root(ask(client, f"{long}<authenticator>{key}</authenticator>"))
+    known = f"<x><authenticator>{key}</authenticator>{long}"
+    assert "nested deeper" in _outcome_of_root(ask(client, known))
+    reply = client.post("/project/submit_rpc_handler.php", urlencode({"request": known}), FORM)
+    assert b"nested deeper" in reply.content
 
 
 def _outcome_of_root(reply: ElementTree.Element) -> str:
