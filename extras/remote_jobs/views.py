@@ -21,8 +21,9 @@ from credit.models import App
 from extras.remote_jobs import keys, outputs
 from extras.remote_jobs.keys import KeyRefused
 from extras.remote_jobs.models import JobsKey
-from extras.remote_jobs.operations.table import Answer, answer_files, answer_jobs, check_key, refusal
+from extras.remote_jobs.operations.table import Answer, answer_files, answer_jobs, check_key
 from extras.remote_jobs.wire.bodies import request_of
+from extras.remote_jobs.wire.replies import error
 from extras.remote_jobs.wire.xml_tree import MAX_NBYTES, XmlError
 from portal.models import User
 from portal.people.access import signed_in
@@ -100,7 +101,7 @@ def job_file(request: HttpRequest) -> HttpResponse:
 
 
 def _refused(fault: Exception) -> Answer:
-    return refusal(str(fault) if isinstance(fault, KeyRefused) else f"can't parse request message: {fault}")
+    return error(str(fault) if isinstance(fault, KeyRefused) else f"can't parse request message: {fault}")
 
 
 def _reply(answer: Answer) -> HttpResponse:

@@ -79,9 +79,9 @@ def _answer(raw: bytes, names: set[str], unknown: str, carry_out: Callable[[Elem
     try:
         request = parse(raw)
     except XmlError as fault:
-        return refusal(f"can't parse request message: {fault}")
+        return error(f"can't parse request message: {fault}")
     if request.tag not in names:
-        return refusal(unknown)
+        return error(unknown)
     try:
         return request.tag, carry_out(request)
     except KeyRefused as fault:
@@ -102,9 +102,3 @@ def check_key(beginning: bytes, address: str) -> None:
     """Raises KeyRefused unless a valid key is in this beginning of a request: no more of a stranger's is read."""
     key = _KEY.search(beginning)
     find_caller(key[1].decode("latin-1") if key else "", address, names_app=False)
-
-
-def refusal(message: str) -> Answer:
-    name, fields = error(message)
-    assert isinstance(fields, list)
-    return name, fields
