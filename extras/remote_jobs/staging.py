@@ -7,6 +7,7 @@ again once it has the locks of both: so no file goes that a batch has just come 
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -34,6 +35,7 @@ UNUSED_FOR: Final = dt.timedelta(days=7)
 """A file that no batch has named yet may still be on its way into one."""
 ASKED_FOR: Final = dt.timedelta(hours=1)
 """Who was told that a file is here may submit jobs of it for this long, in whatever batch."""
+_MD5_NAME: Final = re.compile(r"(?:jf_)?([0-9a-f]{32})(?![0-9A-Za-z])")
 _AT_ONCE: Final = 1000
 _USED_NAMES: Final = f"""
 SELECT DISTINCT file->>'name' FROM credit_workunit CROSS JOIN jsonb_array_elements(input_files) AS file
@@ -53,11 +55,11 @@ def check_names(names: Sequence[str]) -> None:
 
 
 @transaction.atomic
-def absent(names: Sequence[str], batch: Batch | None, delete_at: dt.datetime | None) -> list[int]:
+def absent(names: Sequence[str], owner: User, batch: Batch | None, delete_at: dt.datetime | None) -> list[int]:
     """The places of those that are not here; the others stay for this batch, and until ``delete_at`` at least."""
     check_names(names)
     rows = _locked(names)
-    here = _inputs(names)
+    here = _inputs(names, owner)
     for row in rows:
         _keep(row, batch, delete_at)
     return [number for number, name in enumerate(names) if name not in here]
@@ -139,10 +141,18 @@ def _locked(names: Iterable[str]) -> list[StagedFile]:
     return list(rows.select_for_update(no_key=True, of=("self",)))
 
 
-def _inputs(names: Sequence[str]) -> set[str]:
-    """Those of these names that are here and stay until somebody deletes them."""
-    found = StoredFile.objects.filter(name__in=names, batch=None, deleted_at=None)
-    return set(found.values_list("name", flat=True))
+def _inputs(names: Sequence[str], owner: User) -> set[str]:
+    """Those of these names that are here and stay until somebody deletes them.
+
+    Programs name files by MD5s of what is in them. Where somebody else staged another content under such a name, it is
+    not the file that is asked for: uploading it then fails, instead of jobs that compute something else.
+    """
+    files = StoredFile.objects.filter(name__in=names, batch=None, deleted_at=None)
+    return {
+        name
+        for name, md5, staged_by in files.values_list("name", "md5", "staged__owner")
+        if staged_by in (None, owner.pk) or (named := _MD5_NAME.match(name)) is None or named[1] == md5
+    }
 
 
 def _keep(row: StagedFile, batch: Batch | None, delete_at: dt.datetime | None) -> None:

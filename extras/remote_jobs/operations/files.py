@@ -16,7 +16,7 @@ from extras.remote_jobs.wire.xml_tree import Element
 
 def query_files(caller: Caller, request: Element, _now: dt.datetime) -> Reply:
     batch, delete_at = _for(caller, request)
-    absent = staging.absent(_names(request), batch, delete_at)
+    absent = staging.absent(_names(request), caller.user, batch, delete_at)
     # A program compares the text of an empty list with a line feed.
     return [("absent_files", [("file", number) for number in absent] or "\n")]
 

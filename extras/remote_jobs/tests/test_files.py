@@ -142,8 +142,8 @@ def test_without_absent_files_the_list_is_a_line_feed(client: Client, key: str, 
 
 def test_a_file_stays_until_the_time_that_was_asked_for(submitter: User) -> None:
     file = stage(submitter, delete_at=NOON + DAY)
-    staging.absent(["in.dat"], None, NOON + 2 * DAY)
-    staging.absent(["in.dat"], None, NOON)
+    staging.absent(["in.dat"], submitter, None, NOON + 2 * DAY)
+    staging.absent(["in.dat"], submitter, None, NOON)
     StagedFile.objects.update(asked_at=NOON)
     staging.reap(NOON + DAY)
     assert is_here(file)
@@ -156,12 +156,24 @@ def test_files_of_operators_and_of_other_batches_are_not_taken_over(app: App, su
     batch = Batch.objects.create(app=app, name="x")
     store_file("of_a_batch", ContentFile(b"1\n"), batch=batch)
     stage(submitter, "table.csv")
-    assert staging.absent(["table.csv", "of_a_batch"], None, None) == [1]
+    assert staging.absent(["table.csv", "of_a_batch"], submitter, None, None) == [1]
     with pytest.raises(staging.StagingError, match="immutability"):
         stage(submitter, "of_a_batch")
     assert not StagedFile.objects.exists()
     staging.reap(timezone.now() + 365 * DAY)
     assert is_here(kept)
+
+
+def test_another_ones_file_under_a_forged_md5_is_not_taken_for_ones_own(submitter: User, bob: User) -> None:
+    right, forged = f"{md5('1')}.dat", f"jf_{md5('2')}"
+    stage(bob, right, b"1")
+    stage(bob, forged, b"something else")
+    stage(bob, "by_no_md5.dat", b"3")
+    names = [right, forged, "by_no_md5.dat"]
+    assert staging.absent(names, bob, None, None) == []
+    assert staging.absent(names, submitter, None, None) == [1]
+    with pytest.raises(staging.StagingError, match="file immutability violation"):
+        stage(submitter, forged, b"2")
 
 
 @pytest.fixture
