@@ -62,18 +62,23 @@ def find_caller(key: str, address: str, *, names_app: bool) -> Caller:
     token = find_valid_token(key)
     row = JobsKey.objects.filter(token=token).first() if token is not None else None
     if token is None or row is None:
-        throttle.count_wrong_key(address)
+        throttle.count_wrong_key(address, key)
         raise KeyRefused("bad authenticator")
-    if not may_submit(token.user) or are_rights_held(token.user) or lacks_second_factor(token.user):
+    if not _may_submit(token.user):
         raise KeyRefused("no submit access" if names_app else "no file access")
     return Caller(token.user, frozenset(row.apps.values_list("pk", flat=True)))
+
+
+def _may_submit(user: User) -> bool:
+    """Whether the person has the right, and it is not withheld."""
+    return may_submit(user) and not are_rights_held(user) and not lacks_second_factor(user)
 
 
 def is_made_with_key_of(owner: User, app_id: int, text: str, digest: str) -> bool:
     """Whether the digest is the MD5 of a valid key of this person for this app, followed by the text."""
     tokens = valid_tokens().filter(user=owner)
     rows = JobsKey.objects.filter(token__in=tokens, apps=app_id).select_related("token")
-    return may_submit(owner) and any(_is_made_with(row, text, digest) for row in rows)
+    return _may_submit(owner) and any(_is_made_with(row, text, digest) for row in rows)
 
 
 def _is_made_with(row: JobsKey, text: str, digest: str) -> bool:

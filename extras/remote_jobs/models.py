@@ -78,7 +78,8 @@ class StagedFile(models.Model):
 
     file = models.OneToOneField(StoredFile, models.CASCADE, primary_key=True, related_name="staged")
     owner = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+")
-    staged_at = models.DateTimeField(default=timezone.now)
+    # When somebody last sent it, or was told that it is here
+    asked_at = models.DateTimeField(default=timezone.now)
     # NULL: with the last of its batches
     delete_at = models.DateTimeField(null=True)
     batches = models.ManyToManyField(Batch, related_name="+")

@@ -7,7 +7,6 @@ canonical results are kept.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -17,7 +16,7 @@ from extras.remote_jobs.operations.objects import Job, JobsError, check_owner, j
 from scheduler.models import ArchivedTask, KeptOutput
 
 _INSTANCE: Final = re.compile(r"(.+)_[0-9]{1,4}(?:_r[0-9a-f]{8})?")
-_NUMBER: Final = re.compile(r"[0-9]{1,9}")
+_NUMBER: Final = re.compile(r"[0-9]{1,18}")
 
 
 class OutputRefused(Exception):
@@ -75,7 +74,7 @@ def all_of_job(number: str, digest: str) -> list[KeptOutput]:
     if job is None or job.batch is None:
         raise OutputRefused(f"no workunit {number[:20]}")
     _check(job.batch, number, digest)
-    return list(KeptOutput.objects.filter(workunit_name=_with_result(job).name).order_by("number"))
+    return _outputs(_with_result(job))
 
 
 def physical_name(output: KeptOutput) -> str:
@@ -108,11 +107,14 @@ def _with_result(job: Job) -> Job:
     return job
 
 
+def _outputs(job: Job) -> list[KeptOutput]:
+    return list(KeptOutput.objects.filter(batch=job.batch, workunit_name=job.name).order_by("number"))
+
+
 def _file(job: Job, number: str) -> KeptOutput:
     if _NUMBER.fullmatch(number) is None:
         raise OutputRefused("bad file num: not a number")
-    outputs: Iterable[KeptOutput] = KeptOutput.objects.filter(workunit_name=job.name)
-    by_number = {output.number: output for output in outputs}
+    by_number = {output.number: output for output in _outputs(job)}
     if int(number) not in by_number:
         most = max(by_number, default=-1)
         if int(number) > most >= 0:

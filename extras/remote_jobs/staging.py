@@ -1,26 +1,27 @@
 """Input files that programs stage: stored under the names that they give, for as long as an open batch needs them.
 
-Locks: rows of staged files by number, then the batch's. Who submits jobs of a file locks its row first, and the reaper
-looks again once it has the lock: so no file goes that a batch has just come to need.
+Locks: rows of staged files by number. A submission locks the stored files that its jobs name, and the reaper looks
+again once it has the locks of both: so no file goes that a batch has just come to need.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
 import structlog
 from django.core.files import File
 from django.core.files.storage import default_storage
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils import timezone
 
 from credit.engine.states import FileDeleteState
-from credit.models import Batch, Workunit
+from credit.models import Batch
 from extras.remote_jobs.models import StagedFile
 from portal.models import User
-from portal.object_storage import storage
 from portal.object_storage.errors import StorageUnreachable
 from scheduler.engine.limits import is_job_name
 from scheduler.files.store import StoringError, store_file
@@ -32,7 +33,14 @@ MAX_STAGED_FILES: Final = 100_000
 """Of one person."""
 UNUSED_FOR: Final = dt.timedelta(days=7)
 """A file that no batch has named yet may still be on its way into one."""
+ASKED_FOR: Final = dt.timedelta(hours=1)
+"""Who was told that a file is here may submit jobs of it for this long, in whatever batch."""
+_MD5_NAME: Final = re.compile(r"(?:jf_)?([0-9a-f]{32})(?![0-9A-Za-z])")
 _AT_ONCE: Final = 1000
+_USED_NAMES: Final = f"""
+SELECT DISTINCT file->>'name' FROM credit_workunit CROSS JOIN jsonb_array_elements(input_files) AS file
+ WHERE file_delete_state < {FileDeleteState.DONE} AND file->>'name' = ANY(%s)
+"""
 
 
 class StagingError(Exception):
@@ -47,11 +55,11 @@ def check_names(names: Sequence[str]) -> None:
 
 
 @transaction.atomic
-def absent(names: Sequence[str], batch: Batch | None, delete_at: dt.datetime | None) -> list[int]:
+def absent(names: Sequence[str], owner: User, batch: Batch | None, delete_at: dt.datetime | None) -> list[int]:
     """The places of those that are not here; the others stay for this batch, and until ``delete_at`` at least."""
     check_names(names)
     rows = _locked(names)
-    here = _inputs(names)
+    here = _inputs(names, owner)
     for row in rows:
         _keep(row, batch, delete_at)
     return [number for number, name in enumerate(names) if name not in here]
@@ -61,23 +69,19 @@ def stage(name: str, content: File[bytes], owner: User, batch: Batch | None, del
     """Store a file; nothing happens if it is here with the same content. Raises StagingError."""
     if StagedFile.objects.filter(owner=owner)[:MAX_STAGED_FILES].count() == MAX_STAGED_FILES:
         raise StagingError(f"{name}: you have {MAX_STAGED_FILES} files here, which is the limit; retire batches")
-    before = StoredFile.objects.filter(name=name).first()
-    if before is not None and (before.batch_id is not None or before.md5 != storage.content_of(content).md5):
-        raise StagingError(f"file immutability violation for {name}")
     try:
         with transaction.atomic():
+            staged = _locked([name])  # or the reaper has it, and is done then
+            before = StoredFile.objects.filter(name=name).first()
+            if before is not None and before.batch_id is not None:
+                raise StagingError(f"file immutability violation for {name}")
             file = store_file(name, content)
-            if before is not None and before.deleted_at is None and not StagedFile.objects.filter(file=file).exists():
+            if before is not None and before.deleted_at is None and not staged:
                 return  # an operator's: it stays
             row, _ = StagedFile.objects.get_or_create(file=file, defaults={"owner": owner, "delete_at": delete_at})
             _keep(row, batch, delete_at)
     except StoringError as error:
-        raise StagingError(str(error)) from error
-
-
-def lock(names: Iterable[str]) -> None:
-    """Have these files stay until the end of the transaction."""
-    _locked(names)
+        raise StagingError(f"file immutability violation for {name}") from error
 
 
 def need(names: Iterable[str], batch: Batch) -> None:
@@ -95,23 +99,30 @@ def reap(now: dt.datetime) -> int:
     while True:
         with transaction.atomic():
             found = _unneeded(now).filter(pk__gt=after).order_by("pk")[:_AT_ONCE]
-            ids = [row.pk for row in found.select_for_update(skip_locked=True, of=("self",))]
+            locked = found.select_related("file").select_for_update(skip_locked=True, of=("self", "file"))
+            ids = [row.pk for row in locked]
             if not ids:
                 return count
             after = ids[-1]
             # A batch may have come to need one between the first look and the lock.
             rows = list(_unneeded(now).filter(pk__in=ids).select_related("file"))
-            count += sum(_delete(row, now) for row in rows)
+            used = _used_names([row.file.name for row in rows])
+            count += sum(_delete(row, now) for row in rows if row.file.name not in used)
 
 
 def _unneeded(now: dt.datetime) -> QuerySet[StagedFile]:
     through = StagedFile.batches.through
     of_this = through.objects.filter(stagedfile_id=OuterRef("pk"))
-    working = Workunit.objects.filter(batch=OuterRef("batch_id"), file_delete_state__lt=FileDeleteState.DONE)
-    is_needed = of_this.filter(Q(batch__retired_at=None, batch__cancelled_at=None) | Exists(working))
-    was_needed = of_this.values("pk")
-    is_due = Q(delete_at__lte=now) | Q(delete_at=None) & (Exists(was_needed) | Q(staged_at__lte=now - UNUSED_FOR))
-    return StagedFile.objects.filter(is_due).filter(~Exists(is_needed))
+    is_needed = of_this.filter(batch__retired_at=None, batch__cancelled_at=None)
+    is_due = Q(delete_at__lte=now) | Q(delete_at=None) & (Exists(of_this) | Q(asked_at__lte=now - UNUSED_FOR))
+    return StagedFile.objects.filter(is_due, ~Exists(is_needed), asked_at__lte=now - ASKED_FOR)
+
+
+def _used_names(names: Sequence[str]) -> set[str]:
+    """Those that unfinished jobs have, however these were submitted: also over REST, or as failed jobs again."""
+    with connection.cursor() as cursor:
+        cursor.execute(_USED_NAMES, [list(names)])
+        return {name for (name,) in cursor.fetchall()}
 
 
 def _delete(row: StagedFile, now: dt.datetime) -> int:
@@ -130,10 +141,18 @@ def _locked(names: Iterable[str]) -> list[StagedFile]:
     return list(rows.select_for_update(no_key=True, of=("self",)))
 
 
-def _inputs(names: Sequence[str]) -> set[str]:
-    """Those of these names that are here and stay until somebody deletes them."""
-    found = StoredFile.objects.filter(name__in=names, batch=None, deleted_at=None)
-    return set(found.values_list("name", flat=True))
+def _inputs(names: Sequence[str], owner: User) -> set[str]:
+    """Those of these names that are here and stay until somebody deletes them.
+
+    Programs name files by MD5s of what is in them. Where somebody else staged another content under such a name, it is
+    not the file that is asked for: uploading it then fails, instead of jobs that compute something else.
+    """
+    files = StoredFile.objects.filter(name__in=names, batch=None, deleted_at=None)
+    return {
+        name
+        for name, md5, staged_by in files.values_list("name", "md5", "staged__owner")
+        if staged_by in (None, owner.pk) or (named := _MD5_NAME.match(name)) is None or named[1] == md5
+    }
 
 
 def _keep(row: StagedFile, batch: Batch | None, delete_at: dt.datetime | None) -> None:
@@ -141,4 +160,5 @@ def _keep(row: StagedFile, batch: Batch | None, delete_at: dt.datetime | None) -
         row.batches.add(batch)
     if row.delete_at is not None and delete_at is not None and delete_at > row.delete_at:
         row.delete_at = delete_at
-        row.save(update_fields=["delete_at"])
+    row.asked_at = timezone.now()
+    row.save(update_fields=["delete_at", "asked_at"])

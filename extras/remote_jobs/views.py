@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from django import forms
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import SuspiciousOperation
 from django.core.files.uploadhandler import TemporaryFileUploadHandler
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.http.multipartparser import MultiPartParser, MultiPartParserError
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.translation import gettext
@@ -18,8 +19,9 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from credit.models import App
 from extras.remote_jobs import keys, outputs
+from extras.remote_jobs.keys import KeyRefused
 from extras.remote_jobs.models import JobsKey
-from extras.remote_jobs.operations.table import Answer, answer_files, answer_jobs
+from extras.remote_jobs.operations.table import Answer, answer_files, answer_jobs, check_key
 from extras.remote_jobs.wire.bodies import request_of
 from extras.remote_jobs.wire.replies import error
 from extras.remote_jobs.wire.xml_tree import MAX_NBYTES, XmlError
@@ -38,6 +40,9 @@ from scheduler.web_rpcs import documents
 
 MAX_BODY_NBYTES: Final = 4 * MAX_NBYTES
 """A form has up to three characters for one of the request; the request itself is limited when it is read."""
+STRANGERS_NBYTES: Final = 64 * 1024
+"""Read before a key is looked for. All programs send it first."""
+_ILL_FORMED: Final = (XmlError, MultiPartParserError, SuspiciousOperation)
 
 
 @csrf_exempt
@@ -45,39 +50,58 @@ MAX_BODY_NBYTES: Final = 4 * MAX_NBYTES
 def submit_rpc(request: HttpRequest) -> HttpResponse:
     """submit_rpc_handler.php: batches and jobs."""
     try:
-        raw = request_of(request.META.get("CONTENT_TYPE", ""), _body(request))
-    except XmlError as fault:
-        return _reply(_parse_error(fault))
+        raw = request_of(request.META.get("CONTENT_TYPE", ""), _Body(request).read_whole())
+    except (*_ILL_FORMED, KeyRefused) as fault:
+        return _reply(_refused(fault))
     return _reply(answer_jobs(raw, request.META["REMOTE_ADDR"], timezone.now()))
 
 
-def _body(request: HttpRequest) -> bytes:
-    length = request.META.get("CONTENT_LENGTH") or "0"
-    if not length.isdecimal() or int(length) > MAX_BODY_NBYTES:
-        raise XmlError(f"{length[:20]} bytes; the limit is {MAX_BODY_NBYTES}")
-    return request.read(int(length))
+class _Body:
+    """The body of a request: a long one only if a valid key is in its beginning. Raises XmlError and KeyRefused."""
+
+    def __init__(self, request: HttpRequest) -> None:
+        length = request.META.get("CONTENT_LENGTH") or "0"
+        if not length.isdecimal():
+            raise XmlError("the body has no length")
+        self._request, self._nbytes = request, int(length)
+        self._beginning = request.read(min(self._nbytes, STRANGERS_NBYTES))
+        if self._nbytes > STRANGERS_NBYTES:
+            text = request_of(request.META.get("CONTENT_TYPE", ""), self._beginning)
+            check_key(text, request.META["REMOTE_ADDR"])
+
+    def read(self, nbytes: int, /) -> bytes:
+        """The next bytes, of which there may be fewer; none at the end."""
+        part, self._beginning = self._beginning[:nbytes], self._beginning[nbytes:]
+        return part or self._request.read(nbytes)
+
+    def read_whole(self) -> bytes:
+        if self._nbytes > MAX_BODY_NBYTES:
+            raise XmlError(f"{self._nbytes} bytes; the limit is {MAX_BODY_NBYTES}")
+        return self._beginning + self._request.read(self._nbytes - len(self._beginning))
 
 
 @csrf_exempt
 @require_POST
 def job_file(request: HttpRequest) -> HttpResponse:
     """job_file.php: input files. They are written to files while they come."""
-    request.upload_handlers = [TemporaryFileUploadHandler(request)]
     try:
+        body: Any = _Body(request)  # the parser only reads from it
         if request.content_type == "multipart/form-data":
-            raw = request.POST.get("request", "").encode()
-            uploaded = [file for name in request.FILES for file in request.FILES.getlist(name)]
+            form, files = MultiPartParser(request.META, body, [TemporaryFileUploadHandler(request)]).parse()
+            raw = form.get("request", "").encode()
+            uploaded = [file for _, listed in files.lists() for file in listed]
         else:
-            raw, uploaded = request_of(request.META.get("CONTENT_TYPE", ""), _body(request)), []
-    except (XmlError, SuspiciousOperation) as fault:
-        return _reply(_parse_error(fault))
-    return _reply(answer_files(raw, uploaded, request.META["REMOTE_ADDR"], timezone.now()))
+            raw, uploaded = request_of(request.META.get("CONTENT_TYPE", ""), body.read_whole()), []
+    except (*_ILL_FORMED, KeyRefused) as fault:
+        return _reply(_refused(fault))
+    answer = answer_files(raw, uploaded, request.META["REMOTE_ADDR"], timezone.now())
+    for file in uploaded:
+        file.close()
+    return _reply(answer)
 
 
-def _parse_error(fault: Exception) -> Answer:
-    name, fields = error(f"can't parse request message: {fault}")
-    assert isinstance(fields, list)
-    return name, fields
+def _refused(fault: Exception) -> Answer:
+    return error(str(fault) if isinstance(fault, KeyRefused) else f"can't parse request message: {fault}")
 
 
 def _reply(answer: Answer) -> HttpResponse:
@@ -88,10 +112,10 @@ def _reply(answer: Answer) -> HttpResponse:
 @require_safe
 def get_output(request: HttpRequest) -> HttpResponseBase:
     """get_output.php: one output file, or several as an archive."""
-    given = {name: request.GET.get(name, "") for name in request.GET}
 
     def value(name: str) -> str:
-        return given.get(name, "")
+        text = request.GET.get(name, "")
+        return text if text.isprintable() else ""  # the database cannot even be asked for a NUL
 
     address = request.META["REMOTE_ADDR"]
     try:

@@ -57,8 +57,8 @@ def store_file(
             found = StoredFile.objects.select_for_update(no_key=True, of=("self",)).get(pk=found.pk)
             if found.deleted_at is not None:
                 found.path, found.deleted_at = storage.keep(_wanted_path(name), content, given), None
-                found.batch = batch
-                found.save(update_fields=["path", "deleted_at", "batch"])
+                found.signature, found.batch = signature, batch
+                found.save(update_fields=["path", "deleted_at", "signature", "batch"])
     if not is_same:
         raise StoringError(
             gettext(

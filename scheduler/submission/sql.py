@@ -41,6 +41,11 @@ withdrawn AS (
 UPDATE credit_workunit w SET error_mask = %(cancelled)s, need_validate = false, transition_at = %(now)s
   FROM open WHERE w.id = open.id
 """
+# Locks the files that jobs name, so that none is deleted before the jobs are there. What a batch brought goes with it.
+NAMED_FILES: Final = """
+SELECT * FROM scheduler_storedfile
+ WHERE name = ANY(%s) AND deleted_at IS NULL AND batch_id IS NULL ORDER BY id FOR KEY SHARE
+"""
 MARK: Final = "coalesce((SELECT '_r' || mark FROM scheduler_generation ORDER BY id DESC LIMIT 1), '')"
 """What the names of results end in since the last restore of the database."""
 MIN_WINDOW: Final = 256

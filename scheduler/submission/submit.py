@@ -9,12 +9,14 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
 from django.core.files.base import ContentFile
 from django.db import connection, transaction
+from psycopg.errors import UniqueViolation
 
 from credit.models import App, Batch, Workunit
 from portal.languages.messages import Message
@@ -22,6 +24,7 @@ from portal.models import User
 from portal.object_storage.storage import sync
 from scheduler.files.store import removed_on_failure, save_content
 from scheduler.models import ArchivedWorkunit, StoredFile
+from scheduler.submission import sql
 from scheduler.submission.batches import RETRY
 from scheduler.submission.create_work import copy_workunits, create_results
 from scheduler.wire.job_fields import InputFile, JobError, KeptContent, SubmittedJob, read_jobs
@@ -145,6 +148,7 @@ def _write(batch: Batch, jobs: Sequence[SubmittedJob], now: dt.datetime) -> None
         _write_rows(batch, jobs, _stored(batch, jobs, paths), now)
 
 
+_USED_NAME: Final = re.compile(r"\(name\)=\((.*)\)")
 _NEW_WORKUNITS: Final = """
 SELECT id, 0, target_nresults FROM credit_workunit w
  WHERE batch_id = %s AND NOT EXISTS (SELECT 1 FROM credit_result r WHERE r.workunit_id = w.id)
@@ -159,7 +163,11 @@ def _refuse_used_names(jobs: Sequence[SubmittedJob]) -> None:
         used = model.objects.filter(name__in=names).order_by("name").values_list("name", flat=True).first()
         if used is not None:
             number = next(number for number, job in enumerate(jobs) if job.name == used and job.is_whole_name)
-            raise JobError(f"jobs[{number}].name", Message("job_name_used", name=used))
+            raise _name_used(f"jobs[{number}].name", used)
+
+
+def _name_used(where: str, name: str) -> JobError:
+    return JobError(where, Message("job_name_used", name=name))
 
 
 def _write_rows(batch: Batch, jobs: Sequence[SubmittedJob], stored: dict[_Key, StoredFile], now: dt.datetime) -> None:
@@ -175,7 +183,12 @@ def _write_rows(batch: Batch, jobs: Sequence[SubmittedJob], stored: dict[_Key, S
         for job in jobs
     )
     with connection.cursor() as cursor:
-        copy_workunits(cursor, workunits)
+        try:
+            copy_workunits(cursor, workunits)
+        except UniqueViolation as error:
+            # By a submission at the same time, or because somebody named a job as one of this batch would be called.
+            used = _USED_NAME.search(error.diag.message_detail or "")
+            raise _name_used("jobs", used[1] if used else "?") from error
         cursor.execute(_NEW_WORKUNITS, [batch.pk])
         create_results(cursor, cursor.fetchall(), now)
 
@@ -200,7 +213,7 @@ def _key(file: InputFile) -> _Key:
 def _stored_before(jobs: Sequence[SubmittedJob]) -> dict[str, StoredFile]:
     """The files that jobs name, by name; JobError if one is missing."""
     names = {file.name for job in jobs for file in job.inputs if file.content is None and file.remote is None}
-    found = {file.name: file for file in StoredFile.objects.filter(name__in=names, deleted_at=None)}
+    found = {file.name: file for file in StoredFile.objects.raw(sql.NAMED_FILES, [list(names)])} if names else {}
     if missing := sorted(names - set(found)):
         raise JobError("input_files", Message("no_stored_file", name=missing[0]))
     return found

@@ -55,7 +55,7 @@ def _lines(element: Element, indent: str) -> Iterable[str]:
             yield from _lines(inner, indent + "    ")
         yield f"{indent}</{tag}>\n"
     elif isinstance(value, Markup):
-        yield f"{indent}<{tag}>\n{value.text}\n{indent}</{tag}>\n"
+        yield f"{indent}<{tag}>\n{_NOT_XML.sub('', value.text)}\n{indent}</{tag}>\n"
     elif value is True:
         yield f"{indent}<{tag}/>\n"
     elif value is not None and value is not False:

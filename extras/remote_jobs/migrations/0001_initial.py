@@ -88,7 +88,7 @@ class Migration(migrations.Migration):
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),
-                ("staged_at", models.DateTimeField(default=django.utils.timezone.now)),
+                ("asked_at", models.DateTimeField(default=django.utils.timezone.now)),
                 ("delete_at", models.DateTimeField(null=True)),
                 ("batches", models.ManyToManyField(related_name="+", to="credit.batch")),
             ],

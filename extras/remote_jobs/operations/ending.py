@@ -7,13 +7,12 @@ from typing import Final
 
 from credit.models import Batch, Workunit
 from extras.remote_jobs.keys import Caller
-from extras.remote_jobs.operations.objects import SUCCESS, JobsError, Reply, batch_of, check_owner, id_in, job_named
+from extras.remote_jobs.operations.objects import SUCCESS, JobsError, Reply, batch_of, check_owner, job_named
 from extras.remote_jobs.wire.replies import error
 from extras.remote_jobs.wire.xml_tree import Element
 from scheduler.submission import batches
 
 MAX_JOBS: Final = 10_000
-_LAST: Final = dt.datetime(9999, 1, 1, tzinfo=dt.UTC)
 
 
 def abort_batch(caller: Caller, request: Element, now: dt.datetime) -> Reply:
@@ -27,7 +26,7 @@ def abort_jobs(caller: Caller, request: Element, now: dt.datetime) -> Reply:
     ``<min_job_id>`` and ``<max_job_id>`` abort those of one's own jobs that have numbers from the one to the other.
     """
     if request.first("min_job_id") is not None:
-        return _abort_range(caller, id_in(request, "min_job_id"), id_in(request, "max_job_id"), now)
+        return _abort_range(caller, request.integer("min_job_id"), request.integer("max_job_id"), now)
     names = [element.text for element in request.all("job_name")]
     if len(names) > MAX_JOBS:
         raise JobsError(f"{len(names)} jobs; the limit is {MAX_JOBS}")
@@ -66,13 +65,5 @@ def retire_batch(caller: Caller, request: Element, now: dt.datetime) -> Reply:
 
 def set_expire_time(caller: Caller, request: Element, _now: dt.datetime) -> Reply:
     batch = batch_of(caller, request)
-    Batch.objects.filter(pk=batch.pk).update(expires_at=expiry_in(request))
+    Batch.objects.filter(pk=batch.pk).update(expires_at=request.time("expire_time"))
     return SUCCESS
-
-
-def expiry_in(element: Element) -> dt.datetime | None:
-    """When ``<expire_time>`` says that a batch expires; 0 or nothing: never."""
-    secs = element.number("expire_time")
-    if secs < 0:
-        raise JobsError("expire_time below 0")
-    return dt.datetime.fromtimestamp(min(secs, _LAST.timestamp()), dt.UTC) if secs else None

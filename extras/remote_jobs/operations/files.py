@@ -10,13 +10,13 @@ from django.core.files import File
 from credit.models import Batch
 from extras.remote_jobs import staging
 from extras.remote_jobs.keys import Caller
-from extras.remote_jobs.operations.objects import JobsError, Reply, check_owner, id_in, numbered_batch
+from extras.remote_jobs.operations.objects import JobsError, Reply, check_owner, numbered_batch
 from extras.remote_jobs.wire.xml_tree import Element
 
 
 def query_files(caller: Caller, request: Element, _now: dt.datetime) -> Reply:
     batch, delete_at = _for(caller, request)
-    absent = staging.absent(_names(request), batch, delete_at)
+    absent = staging.absent(_names(request), caller.user, batch, delete_at)
     # A program compares the text of an empty list with a line feed.
     return [("absent_files", [("file", number) for number in absent] or "\n")]
 
@@ -38,10 +38,10 @@ def _names(request: Element) -> list[str]:
 
 
 def _for(caller: Caller, request: Element) -> tuple[Batch | None, dt.datetime | None]:
-    number, secs = id_in(request, "batch_id"), request.number("delete_time")
+    number = request.integer("batch_id")
     batch = numbered_batch(number) if number else None
     if number and batch is None:
         raise JobsError(f"no batch {number}")
     if batch is not None:
         check_owner(caller, batch, "not owner of batch")
-    return batch, dt.datetime.fromtimestamp(min(secs, 253402300799), dt.UTC) if secs > 0 else None
+    return batch, request.time("delete_time")

@@ -18,7 +18,6 @@ from extras.remote_jobs.operations.objects import (
     Reply,
     batch_of,
     check_owner,
-    id_in,
     job_named,
     job_numbered,
     newest_batch,
@@ -56,8 +55,7 @@ def query_batch2(caller: Caller, request: Element, now: dt.datetime) -> Reply:
     names = [element.text for element in request.all("batch_name")]
     if len(names) > MAX_BATCHES:
         raise JobsError(f"{len(names)} batches; the limit is {MAX_BATCHES}")
-    min_mod_time = request.number("min_mod_time")
-    since = dt.datetime.fromtimestamp(min(min_mod_time, now.timestamp()), dt.UTC) if min_mod_time > 0 else None
+    since = request.time("min_mod_time")
     reply: Reply = [("server_time", f"{(now - WRITING).timestamp():.6f}")]
     for name in names:
         batch = newest_batch(caller, name)
@@ -70,7 +68,7 @@ def query_batch2(caller: Caller, request: Element, now: dt.datetime) -> Reply:
 
 
 def query_job(caller: Caller, request: Element, _now: dt.datetime) -> Reply:
-    job = job_numbered(id_in(request, "job_id"))
+    job = job_numbered(request.integer("job_id"))
     if job is None:
         raise JobsError("no such job")
     check_owner(caller, job.batch, "not owner")

@@ -13,7 +13,6 @@ from scheduler.web_rpcs.documents import Element as ReplyElement
 
 Reply = list[ReplyElement]
 SUCCESS: Final[Reply] = [("success", 1)]
-_MAX_ID: Final = 2**63 - 1
 
 
 class JobsError(Exception):
@@ -33,7 +32,7 @@ def app_of(caller: Caller, element: Element) -> App:
 
 def batch_of(caller: Caller, element: Element, not_owner: str = "not owner of batch") -> Batch:
     """The batch of ``<batch_id>`` or, without one, the newest one of the caller's of the name in ``<batch_name>``."""
-    number, name = id_in(element, "batch_id"), element.text_of("batch_name")
+    number, name = element.integer("batch_id"), element.text_of("batch_name")
     if not number and not name:
         raise JobsError("batch not specified")
     batch = numbered_batch(number) if number else newest_batch(caller, name)
@@ -41,11 +40,6 @@ def batch_of(caller: Caller, element: Element, not_owner: str = "not owner of ba
         raise JobsError("no such batch")
     check_owner(caller, batch, not_owner)
     return batch
-
-
-def id_in(element: Element, tag: str) -> int:
-    number = element.integer(tag)
-    return number if 0 < number <= _MAX_ID else 0
 
 
 def numbered_batch(number: int) -> Batch | None:

@@ -13,13 +13,11 @@ from credit.models import App, Batch
 from extras.remote_jobs import shares, staging
 from extras.remote_jobs.keys import Caller
 from extras.remote_jobs.models import JobTemplate
-from extras.remote_jobs.operations.ending import expiry_in
 from extras.remote_jobs.operations.objects import (
     JobsError,
     Reply,
     app_of,
     check_owner,
-    id_in,
     job_named,
     numbered_batch,
 )
@@ -37,7 +35,8 @@ def create_batch(caller: Caller, request: Element, now: dt.datetime) -> Reply:
     """A batch without jobs. Not safe to repeat, but of batches of one name the newest is meant."""
     app = app_of(caller, request)
     name = _name(caller, app, request, now)
-    batch = Batch.objects.create(app=app, owner=caller.user, name=name, created_at=now, expires_at=expiry_in(request))
+    expires_at = request.time("expire_time")
+    batch = Batch.objects.create(app=app, owner=caller.user, name=name, created_at=now, expires_at=expires_at)
     return [("batch_id", batch.pk)]
 
 
@@ -53,7 +52,7 @@ def submit_batch(caller: Caller, request: Element, now: dt.datetime) -> Reply:
     element = request.first("batch")
     if element is None:
         raise JobsError("no <batch>")
-    number = id_in(element, "batch_id")
+    number = element.integer("batch_id")
     batch = numbered_batch(number) if number else None
     if batch is not None and not element.text_of("app_name"):
         check_owner(caller, batch, "not owner of batch")
@@ -67,20 +66,23 @@ def submit_batch(caller: Caller, request: Element, now: dt.datetime) -> Reply:
         check_owner(caller, batch, "not owner of batch")
         if batch.app_id != app.pk:
             raise JobsError(f"batch {number} is of another app")
-        if batch.cancelled_at or batch.retired_at or (batch.nworkunits and not element.flag("append")):
-            raise JobsError("batch not in init state")
+        _check_open(batch, element)
     try:
         return [("batch_id", _submit(caller, app, batch, element, wanted, now).pk)]
     except JobError as error:
         raise JobsError(f"create_work failed: {error}") from error
 
 
+def _check_open(batch: Batch, element: Element) -> None:
+    if batch.cancelled_at or batch.retired_at or (batch.nworkunits and not element.flag("append")):
+        raise JobsError("batch not in init state")
+
+
 @transaction.atomic
 def _submit(
     caller: Caller, app: App, batch: Batch | None, element: Element, wanted: BatchJobs, now: dt.datetime
 ) -> Batch:
-    """Locks the staged files, the submitter's share if one is asked for, and the batch."""
-    staging.lock(wanted.staged)
+    """Locks the submitter's share if one is asked for, the batch, and the files that jobs name."""
     if element.flag("allocation_priority"):
         priority = shares.take_share(caller.user, wanted.fpops, now)
         for job in wanted.jobs:
@@ -88,18 +90,18 @@ def _submit(
     if batch is None:
         name = _name(caller, app, element, now)
         batch = Batch.objects.create(app=app, owner=caller.user, name=name, created_at=now)
-    elif not element.flag("append"):
-        # Of two submissions into one batch the second waits, and finds its jobs.
+    else:
+        # Of two submissions into one batch the second waits, and finds the jobs of the first.
         batch = Batch.objects.select_for_update(no_key=True).get(pk=batch.pk)
-        if batch.nworkunits:
-            raise JobsError("batch not in init state")
+        _check_open(batch, element)
     if not wanted.jobs:
         return batch
     jobs = [
         {"name": f"{app.name}_{batch.pk}_{number}", **job} for number, job in enumerate(wanted.jobs, batch.nworkunits)
     ]
+    batch, _ = submit(app, {}, jobs, owner=caller.user, into=batch, exact_names=True, now=now)
     staging.need(wanted.staged, batch)
-    return submit(app, {}, jobs, owner=caller.user, into=batch, exact_names=True, now=now)[0]
+    return batch
 
 
 def estimate_batch(caller: Caller, request: Element, now: dt.datetime) -> Reply:

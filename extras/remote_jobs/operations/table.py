@@ -18,7 +18,6 @@ from extras.remote_jobs.staging import StagingError
 from extras.remote_jobs.wire.jobs import RequestError
 from extras.remote_jobs.wire.replies import DATABASE_ERROR_NUM, error
 from extras.remote_jobs.wire.xml_tree import Element, XmlError, parse
-from portal.people.api_tokens import find_valid_token
 
 log = structlog.get_logger(__name__)
 Operation = Callable[[Caller, Element, dt.datetime], Reply]
@@ -26,7 +25,6 @@ Answer = tuple[str, Reply]
 """The root of a reply, and its elements."""
 REFUSALS: Final = (JobsError, RequestError, StagingError, XmlError)
 
-STRANGERS_NBYTES: Final = 64 * 1024
 _KEY: Final = re.compile(rb"<authenticator>\s*([^<\s]{1,100})\s*</authenticator>")
 
 OF_APPS: Final[dict[str, Operation]] = {
@@ -79,13 +77,11 @@ def _caller(request: Element, address: str, *, names_app: bool) -> Caller:
 def _answer(raw: bytes, names: set[str], unknown: str, carry_out: Callable[[Element], Reply]) -> Answer:
     """Errors are replies, too: some programs take a body that is no XML for a success."""
     try:
-        if len(raw) > STRANGERS_NBYTES and not _has_key(raw):
-            return _error("bad authenticator")
         request = parse(raw)
     except XmlError as fault:
-        return _error(f"can't parse request message: {fault}")
+        return error(f"can't parse request message: {fault}")
     if request.tag not in names:
-        return _error(unknown)
+        return error(unknown)
     try:
         return request.tag, carry_out(request)
     except KeyRefused as fault:
@@ -102,13 +98,7 @@ def _answer(raw: bytes, names: set[str], unknown: str, carry_out: Callable[[Elem
         return request.tag, [error("internal error: the operators of this project find it in the log")]
 
 
-def _has_key(raw: bytes) -> bool:
-    """Whether some valid key is in it: what strangers send is not read whole."""
-    found = _KEY.search(raw)
-    return found is not None and find_valid_token(found[1].decode("latin-1")) is not None
-
-
-def _error(message: str) -> Answer:
-    name, fields = error(message)
-    assert isinstance(fields, list)
-    return name, fields
+def check_key(beginning: bytes, address: str) -> None:
+    """Raises KeyRefused unless a valid key is in this beginning of a request: no more of a stranger's is read."""
+    key = _KEY.search(beginning)
+    find_caller(key[1].decode("latin-1") if key else "", address, names_app=False)

@@ -205,11 +205,7 @@ def job(app: str, name: str, options: dict[str, list[str]], files: Iterable[File
         for file in files
     )
     templates = "".join(
-        template(one(options, option), Path("templates", f"{app}_{kind}"), tag)
-        for option, kind, tag in (
-            ("wu_template", "in", "input_template"),
-            ("result_template", "out", "output_template"),
-        )
+        template(one(options, option), Path("templates", f"{app}_{kind}"), tag) for option, kind, tag in TEMPLATES
     )
     simple = "".join(element(tag, one(options, tag)) for tag in ("command_line", "priority", "credit"))
     return f"<job>{element('name', name)}{simple}{templates}{inputs}</job>"

@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import pytest
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.utils import timezone
 
@@ -24,8 +25,9 @@ from scheduler.files.store import store_file
 from scheduler.lifecycle import assimilator, file_deleter, purge, transitioner
 from scheduler.models import KeptOutput, StoredFile
 from scheduler.submission import batches
+from scheduler.submission.submit import submit
 from tests.support.credit_factories import NOON
-from tests.support.finished_jobs import send_and_report, validate
+from tests.support.finished_jobs import DEFAULTS, send_and_report, validate
 
 pytestmark = pytest.mark.django_db
 QUORUM = "<job_params><min_quorum>2</min_quorum></job_params>"
@@ -51,6 +53,11 @@ def is_here(file: StoredFile) -> bool:
     return file.deleted_at is None
 
 
+def let_jobs_end(now: dt.datetime) -> None:
+    for step in (transitioner, assimilator, transitioner, file_deleter):
+        step.run(now)
+
+
 def test_a_file_stays_as_long_as_a_batch_needs_it(client: Client, key: str, plain: App, submitter: User) -> None:
     file = stage(submitter)
     now = timezone.now()
@@ -61,18 +68,68 @@ def test_a_file_stays_as_long_as_a_batch_needs_it(client: Client, key: str, plai
         assert is_here(file)
     assert not is_here(other)  # nobody has named it for a week
     batches.give_up(Batch.objects.get(pk=number), now)
-    staging.reap(now)
+    staging.reap(now + DAY)
     assert is_here(file)  # a computer may still be fetching it
-    transitioner.run(now)
-    assimilator.run(now)
-    transitioner.run(now)
-    file_deleter.run(now)
-    assert staging.reap(now) == 1
+    let_jobs_end(now)
+    assert staging.reap(now) == 0
+    assert is_here(file)  # who was told within the hour that it is here may still submit jobs of it
+    assert staging.reap(now + DAY) == 1
     assert not is_here(file)
     # The same content may come again under this name, and no other.
     assert is_here(stage(submitter))
     with pytest.raises(staging.StagingError, match=r"file immutability violation for in.dat"):
         stage(submitter, content=b"2\n")
+
+
+@pytest.mark.parametrize("is_staged_for_a_batch", [True, False])
+def test_a_file_stays_for_jobs_that_came_another_way(plain: App, submitter: User, is_staged_for_a_batch: bool) -> None:
+    first = Batch.objects.create(app=plain, owner=submitter, name="x")
+    file = stage(submitter, batch=first if is_staged_for_a_batch else None)
+    job = {"input_files": [{"open_name": "in", "name": "in.dat"}]}
+    other, _ = submit(plain, DEFAULTS, [job], owner=None, now=NOON)
+    now = timezone.now()
+    batches.give_up(first, now)
+    assert staging.reap(now + 30 * DAY) == 0
+    assert is_here(file)
+    batches.give_up(other, now)
+    let_jobs_end(now)
+    assert staging.reap(now + 30 * DAY) == 1
+
+
+def test_a_file_that_the_reaper_has_deleted_meanwhile_is_stored_again(submitter: User) -> None:
+    stage(submitter)
+    staging.reap(timezone.now() + 30 * DAY)
+    file = stage(submitter)
+    assert is_here(file)
+    assert StagedFile.objects.filter(file=file).exists()
+
+
+def upload(client: Client, key: str, content: bytes) -> ElementTree.Element:
+    request = f"<upload_files><authenticator>{key}</authenticator><phys_name>in.dat</phys_name></upload_files>"
+    form = {"request": request, "file_0": SimpleUploadedFile("x", content)}
+    reply = client.post("/project/job_file.php", form)
+    assert reply.status_code == 200
+    return ElementTree.fromstring(reply.content)
+
+
+def test_a_long_upload_is_stored_whole_and_a_strangers_is_not_read(client: Client, key: str) -> None:
+    content = bytes(range(256)) * 1000
+    refused = upload(client, "nobody", content)
+    # As root, so it was refused by its beginning.
+    assert (refused.tag, refused.findtext("error_msg")) == ("error", "bad authenticator")
+    assert upload(client, key, content).find("success") is not None
+    with default_storage.open(StoredFile.objects.get().path) as file:
+        assert file.read() == content
+
+
+@pytest.mark.parametrize(
+    "form", ["multipart/form-data", "multipart/form-data; boundary=", "multipart/form-data; boundary=é"]
+)
+@pytest.mark.parametrize("page", ["job_file", "submit_rpc_handler"])
+def test_a_form_that_is_none_is_answered_in_xml(client: Client, db: None, page: str, form: str) -> None:
+    reply = client.post(f"/project/{page}.php", b"x", form)
+    assert reply.status_code == 200
+    assert (ElementTree.fromstring(reply.content).findtext("error_msg") or "").startswith("can't parse request message")
 
 
 def test_without_absent_files_the_list_is_a_line_feed(client: Client, key: str, plain: App, submitter: User) -> None:
@@ -85,8 +142,9 @@ def test_without_absent_files_the_list_is_a_line_feed(client: Client, key: str, 
 
 def test_a_file_stays_until_the_time_that_was_asked_for(submitter: User) -> None:
     file = stage(submitter, delete_at=NOON + DAY)
-    staging.absent(["in.dat"], None, NOON + 2 * DAY)
-    staging.absent(["in.dat"], None, NOON)
+    staging.absent(["in.dat"], submitter, None, NOON + 2 * DAY)
+    staging.absent(["in.dat"], submitter, None, NOON)
+    StagedFile.objects.update(asked_at=NOON)
     staging.reap(NOON + DAY)
     assert is_here(file)
     staging.reap(NOON + 2 * DAY)
@@ -98,12 +156,24 @@ def test_files_of_operators_and_of_other_batches_are_not_taken_over(app: App, su
     batch = Batch.objects.create(app=app, name="x")
     store_file("of_a_batch", ContentFile(b"1\n"), batch=batch)
     stage(submitter, "table.csv")
-    assert staging.absent(["table.csv", "of_a_batch"], None, None) == [1]
+    assert staging.absent(["table.csv", "of_a_batch"], submitter, None, None) == [1]
     with pytest.raises(staging.StagingError, match="immutability"):
         stage(submitter, "of_a_batch")
     assert not StagedFile.objects.exists()
     staging.reap(timezone.now() + 365 * DAY)
     assert is_here(kept)
+
+
+def test_another_ones_file_under_a_forged_md5_is_not_taken_for_ones_own(submitter: User, bob: User) -> None:
+    right, forged = f"{md5('1')}.dat", f"jf_{md5('2')}"
+    stage(bob, right, b"1")
+    stage(bob, forged, b"something else")
+    stage(bob, "by_no_md5.dat", b"3")
+    names = [right, forged, "by_no_md5.dat"]
+    assert staging.absent(names, bob, None, None) == []
+    assert staging.absent(names, submitter, None, None) == [1]
+    with pytest.raises(staging.StagingError, match="file immutability violation"):
+        stage(submitter, forged, b"2")
 
 
 @pytest.fixture
@@ -163,6 +233,11 @@ def test_what_is_wrong_with_a_request_for_outputs_is_a_line_of_text(client: Clie
         ({"cmd": "workunit_file", "wu_name": "none", "auth_str": key}, 404, "no workunit none"),
         ({"cmd": "batch_files", "batch_id": done.batch_id, "auth_str": key}, 403, "bad auth str"),
         ({"cmd": "batch_files", "batch_id": 10**9 - 1}, 404, "no batch 999999999"),
+        ({"cmd": "batch_files", "batch_id": 10**18}, 404, "no batch 1000000000000000000"),
+        ({"cmd": "workunit_file", "wu_name": "\0", "auth_str": key}, 404, "no workunit "),
+        ({"cmd": "workunit_file", "wu_name": "../a", "auth_str": key}, 404, "no workunit ../a"),
+        ({"result_name": "\0_0"}, 404, "no job instance "),
+        ({"auth_str": "é" * 32}, 403, "bad auth str"),
     ]
     for change, status, message in table:
         given = fetch(client, **{**right, **change})
@@ -193,7 +268,7 @@ def test_a_failed_job_tells_of_the_result_that_came_back_last(
     submit_batch(client, key, f"<app_name>fold</app_name><job><name>bad</name>{INLINE}</job>")
     [result] = Result.objects.all()
     send_and_report(result, studio, outcome=3)  # type: ignore[arg-type]
-    Result.objects.update(exit_status=195)
+    Result.objects.update(exit_status=195, stderr_text="\x1b[31m5 < 6 €\x1b[0m ]]>\uffff")
     Workunit.objects.update(error_mask=2)
     job = call(client, key, "query_completed_job", "<job_name>bad</job_name>")
     assert [job.findtext(f"completed_job/{tag}") for tag in ("error_mask", "error_resultid", "exit_status")] == [
@@ -201,4 +276,6 @@ def test_a_failed_job_tells_of_the_result_that_came_back_last(
         str(result.pk),
         "195",
     ]
+    # Escaped once more than XML asks for, as programs expect it; without what XML cannot have.
+    assert job.findtext("completed_job/stderr_out", "").strip() == "[31m5 &lt; 6 &#8364;[0m ]]&gt;"
     assert not KeptOutput.objects.exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from typing import Any
+from urllib.parse import urlencode
 from xml.etree import ElementTree
 
 import pytest
@@ -12,8 +13,12 @@ from django.test import Client
 
 from credit.models import App, Batch, Workunit
 from extras.remote_jobs import shares
+from extras.remote_jobs.keys import Caller
 from extras.remote_jobs.models import JobTemplate, Submitter
+from extras.remote_jobs.operations import submitting
 from extras.remote_jobs.tests.conftest import OUTPUT_TEMPLATE
+from extras.remote_jobs.wire.jobs import read_jobs
+from extras.remote_jobs.wire.xml_tree import parse
 from portal.models import ApiToken, User
 from portal.people.api_tokens import issue_token
 from scheduler.models import StoredFile
@@ -21,9 +26,11 @@ from scheduler.submission.submit import submit
 from tests.support.credit_factories import NOON, make_app, make_version
 from tests.support.finished_jobs import DEFAULTS
 
+FORM = "application/x-www-form-urlencoded"
 pytestmark = pytest.mark.django_db
 REF = "<file_ref><open_name>in</open_name></file_ref>"
 ONE_INPUT = f"<input_template><file_info/><workunit>{REF}</workunit></input_template>"
+TEXTS = {"in": ONE_INPUT, "out": OUTPUT_TEMPLATE}
 INLINE = "<input_file><mode>inline</mode><source>x</source></input_file>"
 
 
@@ -100,6 +107,8 @@ def test_named_templates_are_those_of_the_app(client: Client, key: str, plain: A
         (f"<job><rsc_fpops_est>x</rsc_fpops_est>{INLINE}</job>", "<rsc_fpops_est> in line 1: not a number"),
         (f"<job><name>a b</name>{INLINE}</job>", "create_work failed: jobs[0].name: not a name of at most 191"),
         (f"<batch_id>999999999</batch_id><job>{INLINE}</job>", "no batch 999999999"),
+        (f"<batch_id>-5</batch_id><job>{INLINE}</job>", "no batch -5"),
+        (f"<batch_id>{2**63}</batch_id><job>{INLINE}</job>", "<batch_id> in line 1: not a whole number"),
         (
             f"<batch_name>{'x' * 192}</batch_name><job>{INLINE}</job>",
             "batch_name: not a line of at most 191 characters",
@@ -130,6 +139,22 @@ def test_jobs_of_several_calls_may_go_into_one_batch_where_that_is_asked(client:
     ]
     # The input of the first call is another file than that of the second.
     assert StoredFile.objects.filter(batch=int(number)).count() == 2
+
+
+def test_of_two_submissions_at_once_the_second_counts_on_from_the_first(
+    client: Client, key: str, plain: App, submitter: User
+) -> None:
+    inside = f"<app_name>fold</app_name><append/><job>{INLINE}</job>"
+    number = submit_batch(client, key, "<app_name>fold</app_name>")
+    before = Batch.objects.get()
+    caller = Caller(submitter, frozenset([plain.pk]))
+    for _ in range(2):  # both have read the batch before either has locked it
+        element = parse(f"<batch>{inside}</batch>")
+        submitting._submit(caller, plain, before, element, read_jobs(element, lambda kind, name: TEXTS[kind]), NOON)
+    assert list(Workunit.objects.order_by("pk").values_list("name", flat=True)) == [
+        f"fold_{number}_0",
+        f"fold_{number}_1",
+    ]
 
 
 def test_a_key_opens_its_owners_batches_of_its_apps_alone(client: Client, key: str, app: App, bob: User) -> None:
@@ -203,9 +228,12 @@ def test_estimates_follow_the_credit_that_was_granted(app: App) -> None:
 
 def test_a_long_request_of_a_stranger_is_not_read_whole(client: Client, key: str, app: App) -> None:
     long = f"<x>{'<y>' * 30_000}"  # it would be too deep for who has a key
-    assert _outcome_of_root(ask(client, long)) == "bad authenticator"
+    assert _outcome_of_root(ask(client, long)) == "no authenticator"
     assert _outcome_of_root(ask(client, f"<authenticator>nobody</authenticator>{long}")) == "bad authenticator"
-    assert "nested deeper" in _outcome_of_root(ask(client, f"{long}<authenticator>{key}</authenticator>"))
+    known = f"<x><authenticator>{key}</authenticator>{long}"
+    assert "nested deeper" in _outcome_of_root(ask(client, known))
+    reply = client.post("/project/submit_rpc_handler.php", urlencode({"request": known}), FORM)
+    assert b"nested deeper" in reply.content
 
 
 def _outcome_of_root(reply: ElementTree.Element) -> str:

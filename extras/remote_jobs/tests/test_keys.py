@@ -7,6 +7,7 @@ import re
 
 import pytest
 from django.test import Client
+from pytest_django import Settings
 
 from credit.models import App
 from extras.remote_jobs import keys
@@ -58,3 +59,28 @@ def test_a_template_that_cannot_be_read_is_refused_in_the_admin(admin_client: Cl
     page = admin_client.post(address, given).content.decode()
     assert "&lt;file_ref&gt; in line 4: needs an &lt;open_name&gt;" in page
     assert not JobTemplate.objects.filter(name="fold_long_in").exists()
+
+
+def test_rights_that_are_withheld_open_no_outputs_either(
+    submitter: User, app: App, key: str, settings: Settings
+) -> None:
+    proof = hashlib.md5(f"{key}7".encode(), usedforsecurity=False).hexdigest()
+    User.objects.update(is_staff=True)
+    assert keys.is_made_with_key_of(User.objects.get(pk=submitter.pk), app.pk, "7", proof)
+    settings.STAFF_SECOND_FACTOR = True
+    assert not keys.is_made_with_key_of(User.objects.get(pk=submitter.pk), app.pk, "7", proof)
+    with pytest.raises(keys.KeyRefused, match="no file access"):
+        keys.find_caller(key, "10.0.0.1", names_app=False)
+
+
+def test_a_program_that_repeats_a_wrong_key_locks_out_no_other(key: str, settings: Settings) -> None:
+    settings.CLIENT_LOGIN_FAILURES = 3
+    for _ in range(5):
+        with pytest.raises(keys.KeyRefused, match="bad authenticator"):
+            keys.find_caller("mistyped", "10.0.0.1", names_app=False)
+    assert keys.find_caller(key, "10.0.0.1", names_app=False)
+    for wrong in ("a", "b"):
+        with pytest.raises(keys.KeyRefused):
+            keys.find_caller(wrong, "10.0.0.1", names_app=False)
+    with pytest.raises(keys.KeyRefused, match="too many wrong keys"):
+        keys.find_caller(key, "10.0.0.1", names_app=False)

@@ -9,6 +9,7 @@ import pytest
 from extras.remote_jobs.tests.conftest import INPUT_TEMPLATE, OUTPUT_TEMPLATE
 from extras.remote_jobs.wire.bodies import request_of
 from extras.remote_jobs.wire.job_templates import complete, read_input, read_output
+from extras.remote_jobs.wire.jobs import RequestError, read_jobs
 from extras.remote_jobs.wire.xml_tree import MAX_DEPTH, MAX_NBYTES, XmlError, parse
 
 SEVERAL = """<?xml version="1.0"?>
@@ -111,6 +112,18 @@ def test_a_refusal_names_element_and_line(read: Any, old: str, new: str, message
 def test_xml_is_read_with_limits(text: str | bytes, message: str) -> None:
     with pytest.raises(XmlError, match=message):
         parse(text)
+
+
+def test_the_files_of_all_jobs_are_limited() -> None:
+    info, ref = (
+        "<file_info><physical_name>a</physical_name></file_info>",
+        "<file_ref><open_name>a</open_name></file_ref>",
+    )
+    texts = {"in": f"{info * 98}<workunit>{ref * 98}</workunit>", "out": OUTPUT_TEMPLATE}
+    batch = parse(f"<batch>{'<job/>' * 5_001}</batch>")
+    # 98 inputs and 2 outputs of each job: that with number 5,000 has the 500,001st file.
+    with pytest.raises(RequestError, match="job 5000: the jobs up to here have 500100 files; the limit is 500000"):
+        read_jobs(batch, lambda kind, name: texts[kind])
 
 
 MULTIPART = (

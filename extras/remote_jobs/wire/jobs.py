@@ -11,6 +11,8 @@ from extras.remote_jobs.wire.job_templates import InputTemplate, TemplateInput
 from extras.remote_jobs.wire.xml_tree import Element, XmlError
 from scheduler.engine.limits import MAX_JOBS_PER_SUBMISSION
 
+MAX_FILES_PER_SUBMISSION: Final = 500_000
+"""Inputs and outputs of all jobs of a submission: a template may give each job a hundred of both."""
 LEAST_PRIORITY: Final = -30_000
 MOST_PRIORITY: Final = 30_000
 _NOT_SERVED: Final = {
@@ -54,6 +56,7 @@ def read_jobs(batch: Element, template_text: Callable[[str, str], str | None]) -
 class _Reader:
     def __init__(self, batch: Element, template_text: Callable[[str, str], str | None]) -> None:
         self.staged: set[str] = set()
+        self._nfiles = 0
         self._text = template_text
         self._params = job_templates.fields_of(batch.first("job_params") or Element("job_params", batch.line))
         self._names = batch.text_of("input_template_filename"), batch.text_of("output_template_filename")
@@ -68,13 +71,19 @@ class _Reader:
         command_line = element.text_of("command_line")
         if template.command_line and command_line:
             raise RequestError(f"job {number}: Can't specify command line both in the input template and in the job")
+        outputs = self._output_template(element)
+        self._nfiles += len(template.files) + len(outputs)
+        if self._nfiles > MAX_FILES_PER_SUBMISSION:
+            raise RequestError(
+                f"job {number}: the jobs up to here have {self._nfiles} files; the limit is {MAX_FILES_PER_SUBMISSION}"
+            )
         fields = job_templates.complete({**self._params, **template.fields, **self._own_fpops(element)})
         job = {
             **fields,
             "priority": min(max(element.integer("priority") or self._priority, LEAST_PRIORITY), MOST_PRIORITY),
             "command_line": command_line or template.command_line or "",
             "input_files": list(self._inputs(number, element, template)),
-            "output_files": self._output_template(element),
+            "output_files": outputs,
         }
         if element.first("credit") is not None:
             job["credit"] = element.number("credit")

@@ -10,6 +10,6 @@ ERROR_NUM: Final = -1
 DATABASE_ERROR_NUM: Final = -138
 
 
-def error(message: str, number: int = ERROR_NUM) -> Element:
+def error(message: str, number: int = ERROR_NUM) -> tuple[str, list[Element]]:
     """What a program is told instead of what it asked for; nothing follows the name that a message ends with."""
     return "error", [("error_num", number), ("error_msg", message)]

@@ -6,6 +6,7 @@ asks of an element names the element and its line when it is not there.
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 import re
 from collections.abc import Iterator
@@ -16,9 +17,12 @@ from xml.parsers import expat
 MAX_NBYTES: Final = 16 * 1024 * 1024
 MAX_ELEMENTS: Final = 500_000
 MAX_DEPTH: Final = 20
-_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}(\.0*)?")
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,18}(\.0*)?")
 _TRUE: Final = ("", "1")
 _FALSE: Final = ("0",)
+
+
+_LAST_SECS: Final = dt.datetime(9999, 1, 1, tzinfo=dt.UTC).timestamp()
 
 
 class XmlError(Exception):
@@ -78,13 +82,20 @@ class Element:
         return number
 
     def integer(self, tag: str) -> int:
-        """The whole number in a child; 0 without one."""
+        """The whole number in a child, which a column of the database can have; 0 without one."""
         child = self.first(tag)
         if child is None or not child.text:
             return 0
         if _INTEGER.fullmatch(child.text) is None:
             raise child.wrong("not a whole number")
         return int(child.text.partition(".")[0])
+
+    def time(self, tag: str) -> dt.datetime | None:
+        """The time in a child, in seconds since 1970; None without one, and for 0."""
+        secs = self.number(tag)
+        if secs < 0:
+            raise XmlError(f"{tag} below 0")
+        return dt.datetime.fromtimestamp(min(secs, _LAST_SECS), dt.UTC) if secs else None
 
     def wrong(self, reason: str) -> XmlError:
         return XmlError(f"<{self.tag}> in line {self.line}: {reason}")

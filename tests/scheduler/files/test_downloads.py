@@ -122,11 +122,14 @@ def test_a_name_stands_for_one_content_even_after_it_was_deleted(file: StoredFil
     assert store_file("table_1.bin", ContentFile(CONTENT)) == file
     with pytest.raises(StoringError, match="stored before"):
         store_file("table_1.bin", ContentFile(b"other"))
-    StoredFile.objects.update(deleted_at=timezone.now())
+    default_storage.delete(file.path)
+    StoredFile.objects.update(deleted_at=timezone.now(), signature="by an earlier key")
     with pytest.raises(StoringError, match="stored before"):
         store_file("table_1.bin", ContentFile(b"other"))
-    again = store_file("table_1.bin", ContentFile(CONTENT))
-    assert (again.pk, again.deleted_at) == (file.pk, None)
+    again = store_file("table_1.bin", ContentFile(CONTENT), signature="by this key")
+    assert (again.pk, again.deleted_at, again.signature) == (file.pk, None, "by this key")
+    with default_storage.open(again.path) as content:
+        assert content.read() == CONTENT
 
 
 def test_a_run_that_was_cut_off_leaves_nothing_in_the_way(file: StoredFile) -> None:

@@ -16,7 +16,6 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from hypothesis import given
 from hypothesis import strategies as st
-from psycopg.errors import UniqueViolation
 
 from credit.models import App, Batch, Result, ServerState, Workunit
 from portal.models import User
@@ -104,7 +103,7 @@ def test_a_submission_that_fails_leaves_no_files(app: App) -> None:
     kept = batch.files.get().path
     # Names are unique: the next batch's workunit has this one already.
     Workunit.objects.create(app=app, name=f"alpine_{batch.pk + 1}_0", fpops_est=1e12, fpops_bound=1e14)
-    with pytest.raises(UniqueViolation, match="workunit_name"):
+    with pytest.raises(JobError, match=rf"jobs: alpine_{batch.pk + 1}_0 is the name of an earlier job"):
         send(app, [job])
     assert default_storage.exists(kept)
     folder = Path(default_storage.path("files"))
@@ -283,6 +282,10 @@ def test_a_stored_file_that_is_not_there_is_named(app: App) -> None:
     with pytest.raises(JobError, match=r"there is no stored file table\.csv"):
         send(app, [{"input_files": [{"open_name": "in", "name": "table.csv"}]}])
     assert not Batch.objects.exists()
+    # Nor one that goes with another batch.
+    send(app, [{"input_files": [{"open_name": "in", "content": "1"}]}])
+    with pytest.raises(JobError, match=r"there is no stored file alpine_"):
+        send(app, [{"input_files": [{"open_name": "in", "name": StoredFile.objects.get().name}]}])
 
 
 def test_sizes_and_kinds_of_submissions_are_limited(app: App) -> None:
