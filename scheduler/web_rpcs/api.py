@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
+from urllib.parse import urlencode
 
 from django.utils import timezone
 
@@ -32,15 +33,15 @@ def am_set_host_info(request: ClientRequest) -> Steps[ClientReply]:
 
 
 def show_user(request: ClientRequest) -> Steps[ClientReply]:
-    return _answer(public.show_user, request)
+    return _page_or_answer(public.show_user, request)
 
 
 def show_host_detail(request: ClientRequest) -> Steps[ClientReply]:
-    return _answer(public.show_host, request)
+    return _page_or_answer(public.show_host, request)
 
 
 def apps(request: ClientRequest) -> Steps[ClientReply]:
-    return _answer(public.apps, request)
+    return _page_or_answer(public.apps, request)
 
 
 def app_versions(request: ClientRequest) -> Steps[ClientReply]:
@@ -58,6 +59,17 @@ def login_token_lookup(request: ClientRequest) -> Steps[ClientReply]:
 async def result_status(request: ClientRequest) -> ClientReply:
     given = parameters(request, results.MAX_NAMES_CHARS)
     return await in_thread(_run, results.status, Asked(given, request.address))
+
+
+async def _page_or_answer(use_case: UseCase, request: ClientRequest) -> ClientReply:
+    """XML for whoever asks for it, or has a key; else the page, as in BOINC, of which only the number is told."""
+    given = parameters(request)
+    if {"format", "xml", "auth"} & given.keys():
+        return await in_thread(_run, use_case, Asked(given, request.address))
+    asked = Asked(given, request.address)
+    numbers = {name: number for name in ("userid", "hostid") if (number := asked.number(name))}
+    location = request.path.removeprefix("/project") + (f"?{urlencode(numbers)}" if numbers else "")
+    return ClientReply(b"", status=302, content_type="text/plain", headers=(("Location", location),))
 
 
 async def _answer(use_case: UseCase, request: ClientRequest) -> ClientReply:
