@@ -168,6 +168,7 @@ ACCOUNT_MANAGER: Final = [
     public("get_project_config.php"),
     public("lookup_account.php"),
     public("create_account.php"),
+    public("am_get_info.php"),
     public("notices.rss"),
     public("notices.php"),
     # By its mark alone, which only the computer's client is given

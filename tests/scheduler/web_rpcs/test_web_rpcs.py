@@ -102,6 +102,8 @@ def test_am_get_info_describes_the_account(alice: User, key: str) -> None:
     UserPreferences.objects.create(user=alice, mod_time=1, text="<run_on_batteries>1</run_on_batteries>")
     team = membership.found(alice, Team(name="Peaks"))
     content = raw("am_get_info", account_key=key)
+    # Where Science United has it, too
+    assert Client().get("/am_get_info.php", {"account_key": key}).content == content
     # As this site's own account manager reads it of any project
     info = parse_account_info(content)
     assert (info.id, info.name) == (alice.pk, "Zoë & 名")
