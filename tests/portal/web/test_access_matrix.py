@@ -168,7 +168,7 @@ ACCOUNT_MANAGER: Final = [
     public("get_project_config.php"),
     public("lookup_account.php"),
     public("create_account.php"),
-    public("am_get_info.php"),
+    *(public(f"{name}.php") for name in ("am_get_info", "su_rpc", "su_host_ids")),
     public("notices.rss"),
     public("notices.php"),
     # By its mark alone, which only the computer's client is given
