@@ -4,7 +4,7 @@ from allauth.account.decorators import secure_admin_login
 from allauth.account.views import password_set
 from django.conf import settings
 from django.contrib import admin
-from django.urls import include, path
+from django.urls import include, path, re_path
 
 from portal.clients.views import client_urls
 from portal.dashboard.status import server_status, status
@@ -19,6 +19,7 @@ from portal.people.pages.language_views import switch_language
 from portal.people.pages.login_token_views import login_token
 from portal.people.pages.token_views import replace, revoke, tokens
 from portal.people.pages.views import change_email, keys, profile, revoke_key, revoke_keys, sessions
+from portal.public_pages.boinc_addresses import boinc_page
 from portal.public_pages.views import enter, leave, site_text
 from portal.public_pages.well_known import change_password, favicon, robots, security, sitemap, web_app_manifest
 from portal.web.rest_api import unknown_address
@@ -77,3 +78,6 @@ for app in apps_in_use():
     urlpatterns += app.urls()
 # Behind the addresses of all rooms
 urlpatterns += [path("api/<path:path>/", unknown_address)]
+if {"account_manager", "project"} & {*settings.ROOMS}:
+    # Of the project as of the site. BOINC's Android app writes two slashes.
+    urlpatterns += [re_path(r"^(?:/+)?(?:project/+)?(?P<name>\w+)\.php$", boinc_page, name="boinc_page")]

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_safe
 from credit.models import App, PartState
 from credit.pages import app_reads, task_reads
 from credit.pages.explanation import explain, explain_parts
-from credit.pages.task_filters import read_filters
+from credit.pages.task_filters import read_filters, row_number
 from credit.statistics.markers import markers
 from portal.people.access import own_hosts, signed_in
 
@@ -57,7 +57,9 @@ def task(request: HttpRequest, pk: int) -> HttpResponse:
 @require_safe
 @login_required
 def task_by_name(request: HttpRequest) -> HttpResponse:
-    """The page of a task, found by its name: the address that BOINC projects have for it."""
+    """The page of a task, found by its name or number: the address that BOINC projects have for it."""
+    if number := row_number(request.GET.get("resultid", "")):
+        return redirect("task", number)
     pk = task_reads.find_task(signed_in(request), request.GET.get("result_name", ""))
     if pk is None:
         raise Http404("no such task")

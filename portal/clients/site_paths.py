@@ -13,6 +13,10 @@ _ACCOUNT_MANAGER: Final = (
     ClientPath("/get_project_config.php", "portal.clients.web_rpc.project_config", "project_config"),
     ClientPath("/lookup_account.php", "portal.clients.web_rpc.look_up_account", "error"),
     ClientPath("/create_account.php", "portal.clients.web_rpc.create_account", "error"),
+    # Where Science United has them
+    ClientPath("/su_rpc.php", "accounting.projects.su_rpc.keywords", "error"),
+    ClientPath("/su_host_ids.php", "accounting.projects.su_rpc.host_ids", "error"),
+    ClientPath("/am_get_info.php", "scheduler.web_rpcs.api.am_get_info", "error"),
 )
 _WEB_RPCS: Final = (
     "am_get_info",

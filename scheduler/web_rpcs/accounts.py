@@ -9,13 +9,13 @@ from credit.export import consent
 from credit.models import Membership
 from credit.teams import membership
 from credit.teams.membership import TeamRefused
+from portal.clients.asked import Asked, NotFound, owner
 from portal.clients.messages import ClientReply
 from portal.computers.host_changes import HostChangeRefused, set_venue
 from portal.models import ConsentEvent, Host, User
 from portal.people.accounts import ClientAuthError, check_name, weak_key
 from portal.wire.boinc_errors import ERR_GENERIC
 from scheduler.models import UserPreferences
-from scheduler.web_rpcs.asked import Asked, NotFound, owner
 from scheduler.web_rpcs.documents import Markup, markup, reply
 from scheduler.web_rpcs.public import user_cpid
 

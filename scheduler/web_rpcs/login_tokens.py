@@ -7,6 +7,7 @@ import datetime as dt
 from django.db import transaction
 
 from credit.teams.reads import team_of
+from portal.clients.asked import Asked
 from portal.clients.messages import ClientReply
 from portal.models import ClientKey, User
 from portal.people import login_tokens
@@ -16,7 +17,6 @@ from portal.people.security_events import Source
 from portal.sign_in import throttle
 from portal.wire.boinc_errors import ERR_BAD_AUTHENTICATOR, ERR_GENERIC
 from portal.wire.credentials import client_password_hash
-from scheduler.web_rpcs.asked import Asked
 from scheduler.web_rpcs.documents import reply
 
 

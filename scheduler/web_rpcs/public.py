@@ -13,10 +13,10 @@ from credit.models.grants import Credit
 from credit.statistics.facts import rules_of
 from credit.teams import reads as teams
 from credit.teams.reads import TeamSums
+from portal.clients.asked import Asked, NotFound, owner
 from portal.clients.messages import ClientReply
 from portal.models import Host, User
 from portal.wire import credentials
-from scheduler.web_rpcs.asked import Asked, NotFound, owner
 from scheduler.web_rpcs.documents import Element, reply
 
 TEAMS_AT_ONCE = 100

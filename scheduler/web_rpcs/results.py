@@ -9,10 +9,10 @@ import datetime as dt
 from typing import Final
 
 from credit.statistics.exports import ExportedTask, tasks_by_name
+from portal.clients.asked import Asked
 from portal.clients.messages import ClientReply
 from portal.people.accounts import ClientAuthError
 from portal.wire.boinc_errors import ERR_GENERIC
-from scheduler.web_rpcs.asked import Asked
 from scheduler.web_rpcs.documents import Element, reply
 
 NAMES_AT_ONCE: Final = 100

@@ -90,6 +90,7 @@ def guest(route: str, path: str = "") -> Line:
     return Line(route, ON, ON, ON, 200, path)
 
 
+BOINC_PAGE: Final = r"^(?:/+)?(?:project/+)?(?P<name>\w+)\.php$"
 PORTAL: Final = [
     public("healthz"),
     public("readyz"),
@@ -111,6 +112,10 @@ PORTAL: Final = [
     public("look-around/leave/", answer=ON, method="POST"),
     public("server_status.php", answer=ON),
     public("server_status.php", "server_status.php?xml=1"),
+    # Each: tests/portal/public_pages/test_boinc_addresses.py
+    public(BOINC_PAGE, "get_passwd.php", answer=ON),
+    public(BOINC_PAGE, "forum_index.php", answer=410),
+    Line(BOINC_PAGE, 404, 404, 404, LOGIN, "hosts_user.php?userid=1"),
     own("account/email/"),
     act("account/email/", data={"action_add": "", "email": "x@example.org", "password": "wrong"}, answer=200),
     own("account/profile/"),
@@ -163,6 +168,7 @@ ACCOUNT_MANAGER: Final = [
     public("get_project_config.php"),
     public("lookup_account.php"),
     public("create_account.php"),
+    *(public(f"{name}.php") for name in ("am_get_info", "su_rpc", "su_host_ids")),
     public("notices.rss"),
     public("notices.php"),
     # By its mark alone, which only the computer's client is given
@@ -260,6 +266,7 @@ ACCOUNT_MANAGER: Final = [
     own("projects/<int:pk>/account/", "projects/{project}/account/", 404),
     act("projects/<int:pk>/account/", "projects/{project}/account/", 404),
 ]
+XML_OR_PAGE: Final = ("show_user", "show_host_detail", "apps")
 PROJECT: Final = [
     public("project/"),
     public("project/scheduler", method="POST"),
@@ -275,14 +282,16 @@ PROJECT: Final = [
             "am_get_info",
             "am_set_info",
             "am_set_host_info",
-            "show_user",
-            "show_host_detail",
-            "apps",
             "app_versions",
             "team_lookup",
             "login_token_lookup",
             "result_status",
         )
+    ),
+    *(public(f"project/{name}.php", answer=ON) for name in XML_OR_PAGE),
+    *(
+        public(f"project/{name}.php", f"project/{name}.php?format=xml")
+        for name in ("show_user", "show_host_detail", "apps")
     ),
     public("project/server_status.php", "project/server_status.php?xml=1"),
 ]
@@ -490,8 +499,8 @@ def test_nothing_can_be_written_while_looking_around(visitor: World) -> None:
     wrong = []
     for line in MATRIX:
         path = "/" + (line.path or line.route).format(**visitor.ids)
-        bare = path.lstrip("/").partition("?")[0]
-        if path in settings.CLIENT_PATHS or path in PROBES or bare.startswith((*LIKE_A_STRANGER, "look-around/leave/")):
+        bare = path.partition("?")[0]
+        if bare in {*settings.CLIENT_PATHS, *PROBES} or bare[1:].startswith((*LIKE_A_STRANGER, "look-around/leave/")):
             continue
         for method in ("post", "put", "patch", "delete"):
             with CaptureQueriesContext(connection) as asked:

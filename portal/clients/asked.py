@@ -1,10 +1,16 @@
-"""A web RPC's parameters, and whose account key it has."""
+"""A web RPC's parameters, whose account key it has, and its answer; each is limited by address."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import datetime as dt
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from django.utils import timezone
+
+from portal.clients.effects import in_thread
+from portal.clients.messages import ClientReply, ClientRequest
+from portal.clients.web_rpc import MAX_PARAMETER_CHARS, parameters
 from portal.models import ClientKey, User
 from portal.people.accounts import ClientAuthError, refuse_key_if_blocked
 from portal.sign_in import throttle
@@ -61,3 +67,20 @@ def owner(asked: Asked, name: str) -> Owner:
         throttle.count_wrong_key(asked.address)
         raise ClientAuthError(ERR_BAD_AUTHENTICATOR, _WRONG)
     return Owner(found.user, hash_of_key)
+
+
+UseCase = Callable[[Asked, dt.datetime], ClientReply]
+
+
+async def answer(use_case: UseCase, request: ClientRequest, max_chars: int = MAX_PARAMETER_CHARS) -> ClientReply:
+    """The use case's reply. Nothing here logs parameters. Raises ClientAuthError for too many requests."""
+    return await in_thread(_run, use_case, Asked(parameters(request, max_chars), request.address))
+
+
+def _run(use_case: UseCase, asked: Asked) -> ClientReply:
+    try:
+        throttle.admit_web_rpc(asked.address)
+    except throttle.Throttled as error:
+        message = f"Too many requests from your address. Try again after {error.until:%H:%M:%S} UTC."
+        raise ClientAuthError(ERR_GENERIC, message) from error
+    return use_case(asked, timezone.now())
