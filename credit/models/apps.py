@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
 
 MAX_GPU_RAM_BYTES: Final = 2**50
-MAX_CMDLINE_NBYTES: Final = 255
-"""Of an app version's own arguments, as a reply has them: clients read them into a buffer of 256."""
+MAX_CMDLINE_NBYTES: Final = 255 - len(" --nthreads 1024")
+"""Of an app version's own arguments, as a reply has them: clients read them into a buffer of 256, with the threads that
+a plan class adds."""
 API_VERSION: Final = r"^([0-9]{1,3}(\.[0-9]{1,3}){2})?$"
 
 

@@ -65,6 +65,8 @@ class PlanClassRules:
     needs_opencl: bool = False
     avg_ncpus: float = 1.0
     gpu_usage: float = 0.0
+    # Whether programs are told their threads (--nthreads)
+    nthreads_cmdline: bool = False
     # `containers.DOCKER`, `containers.WSL`
     needs_containers: frozenset[str] = frozenset()
 
@@ -92,7 +94,8 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Computer:
-    """The computer that asks. ``availability``: the part of the time in which it computes, on CPUs and on GPUs.
+    """The computer that asks. ``ncpus``: the processors that BOINC may use. ``availability``: the part of the time in
+    which it computes, on CPUs and on GPUs.
 
     ``containers``: those that BOINC can use there (`containers.usable`).
     """

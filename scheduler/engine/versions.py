@@ -27,8 +27,8 @@ def usage_of(
 ) -> Usage | None:
     """The devices that a job of this version gets on this computer; None if it cannot run there.
 
-    A plan class says what its versions use; with more than one processor at most, a job takes as many as there are. A
-    version without one, or with one that nobody declared, says so itself.
+    A plan class says what its versions use; with more than one processor at most, a job takes as many as BOINC may use.
+    A version without one, or with one that nobody declared, says so itself.
     """
     ncpus, ngpus, min_ram = version.avg_ncpus, version.gpu_usage, version.min_gpu_ram_bytes
     if plan_class is not None:

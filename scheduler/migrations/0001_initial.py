@@ -311,6 +311,7 @@ class Migration(migrations.Migration):
                 ("needs_opencl", models.BooleanField(default=False)),
                 ("needs_docker", models.BooleanField(db_default=False, default=False)),
                 ("needs_wsl", models.BooleanField(db_default=False, default=False)),
+                ("nthreads_cmdline", models.BooleanField(db_default=False, default=False)),
                 (
                     "avg_ncpus",
                     models.FloatField(

@@ -33,6 +33,9 @@ class PlanClass(models.Model):
     needs_opencl = models.BooleanField(_("needs OpenCL"), default=False)
     needs_docker = models.BooleanField(_("needs Docker"), default=False, db_default=False)
     needs_wsl = models.BooleanField(_("needs WSL"), default=False, db_default=False)
+    nthreads_cmdline = models.BooleanField(
+        _("tell programs their threads (--nthreads)"), default=False, db_default=False
+    )
     avg_ncpus = models.FloatField(
         _("processors used"), default=1, validators=[MinValueValidator(0), MaxValueValidator(1024)]
     )

@@ -58,7 +58,7 @@ def computer_of(request: SchedulerRequest) -> Computer:
     disk, used = request.disk_usage.get("d_project_share"), request.disk_usage.get("d_boinc_used_project", 0.0)
     free = host.d_free if disk is None or disk <= 0 else max(0.0, disk - max(used, 0.0))
     return Computer(
-        ncpus=min(host.ncpus, settings.AM_MAX_NCPUS),
+        ncpus=min(request.usable_ncpus, settings.AM_MAX_NCPUS),
         p_fpops=host.p_fpops,
         gpus={
             gpu.type: replace(gpu, count=min(gpu.count, settings.AM_MAX_GPUS))

@@ -10,11 +10,11 @@ from django.core.management import CommandError, call_command
 from django.db import IntegrityError, transaction
 from django.test import Client
 
-from credit.models import App, AppVersion
+from credit.models import App, AppVersion, Result
 from portal.models import User
 from scheduler.models import PlanClass
 from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
-from tests.support.scheduler_clients import computer_of, gpu, messages, names
+from tests.support.scheduler_clients import computer_of, gpu, messages, names, value
 
 pytestmark = pytest.mark.django_db
 ADD = "/admin/scheduler/planclass/add/"
@@ -122,3 +122,29 @@ def test_a_version_is_not_released_for_another_type_than_its_class(tmp_path: Pat
     )
     with pytest.raises(CommandError, match="processor_type: CPU, but plan class cuda is for NVIDIA"):
         call_command("release_app_version", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("percent", "nthreads", "peak_flops"),
+    [
+        # 16 processors of 4 GFLOPS; the class uses 8 at most.
+        ("25.000000", 4, 16e9),
+        ("75", 8, 32e9),
+        # At least one, as in clients; 0 is no limit there.
+        ("1", 1, 4e9),
+        ("0", 8, 32e9),
+        ("nan", 8, 32e9),
+    ],
+)
+def test_jobs_use_the_processors_that_boinc_may_use_and_programs_are_told(
+    app: App, alice: User, percent: str, nthreads: int, peak_flops: float
+) -> None:
+    PlanClass.objects.create(name="mt", max_ncpus=8, nthreads_cmdline=True)
+    make_version(app, plan_class="mt", cmdline="--fast")
+    may_use = f"<global_preferences>\n<max_ncpus_pct>{percent}</max_ncpus_pct>\n</global_preferences>\n"
+    extra = f"<working_global_preferences>\n{may_use}</working_global_preferences>\n"
+    reply = computer_of(alice, ncpus=16).ask(1, extra=extra)
+    assert value(reply, "avg_ncpus") == str(nthreads)
+    assert value(reply, "cmdline") == f"--fast --nthreads {nthreads}"
+    result = Result.objects.get()
+    assert (result.peak_flops, result.projected_flops) == (peak_flops, peak_flops / 2)
