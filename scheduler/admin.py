@@ -38,6 +38,7 @@ class PlanClassForm(AuditedForm):
             "max_ncpus",
             "nthreads_cmdline",
             "gpu_usage",
+            "projected_flops_scale",
             "min_ncpus",
             "cpu_features",
             "min_gpu_ram_bytes",

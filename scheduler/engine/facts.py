@@ -67,6 +67,8 @@ class PlanClassRules:
     gpu_usage: float = 0.0
     # Whether programs are told their threads (--nthreads)
     nthreads_cmdline: bool = False
+    # On the speed that is assumed of a version until it was measured
+    projected_flops_scale: float = 1.0
     # `containers.DOCKER`, `containers.WSL`
     needs_containers: frozenset[str] = frozenset()
 

@@ -332,6 +332,17 @@ class Migration(migrations.Migration):
                         ],
                     ),
                 ),
+                (
+                    "projected_flops_scale",
+                    models.FloatField(
+                        db_default=1,
+                        default=1,
+                        validators=[
+                            django.core.validators.MinValueValidator(0.01),
+                            django.core.validators.MaxValueValidator(100),
+                        ],
+                    ),
+                ),
             ],
             options={
                 "ordering": ["name"],
@@ -353,6 +364,10 @@ class Migration(migrations.Migration):
                         name="planclass_uses_something",
                     ),
                     models.CheckConstraint(condition=models.Q(("max_ncpus__gte", 1)), name="planclass_max_ncpus"),
+                    models.CheckConstraint(
+                        condition=models.Q(("projected_flops_scale__gte", 0.01), ("projected_flops_scale__lte", 100)),
+                        name="planclass_flops_scale",
+                    ),
                 ],
             },
         ),

@@ -169,6 +169,7 @@ def _choices(request: SchedulerRequest, user_id: int, work: Dispatch, wanted: li
                 selection.records,
                 selection.today,
                 most,
+                f"{user_id}:{request.host.host_cpid}:{request.rpc_seqno}",
             )
         selection.reasons |= reasons
         if choices:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from tests.support.scheduler_clients import computer_of, gpu, messages, names, v
 pytestmark = pytest.mark.django_db
 ADD = "/admin/scheduler/planclass/add/"
 CUDA: dict[str, Any] = {
+    "projected_flops_scale": 1,
     "name": "cuda",
     "processor_type": "NVIDIA",
     "avg_ncpus": 0.2,
@@ -148,3 +150,17 @@ def test_jobs_use_the_processors_that_boinc_may_use_and_programs_are_told(
     assert value(reply, "cmdline") == f"--fast --nthreads {nthreads}"
     result = Result.objects.get()
     assert (result.peak_flops, result.projected_flops) == (peak_flops, peak_flops / 2)
+
+
+def test_builds_for_the_same_gpus_are_all_sent_until_it_is_known_which_is_faster(app: App, alice: User) -> None:
+    builds = {}
+    for number, name in ((101, "cuda"), (102, "cuda_new")):
+        PlanClass.objects.create(**{**CUDA, "name": name})
+        builds[name] = make_version(app, version_num=number, plan_class=name, processor_type="NVIDIA", gpu_usage=1)
+    for _ in range(60):
+        make_result(make_workunit(app, fpops_est=1e13, fpops_bound=1e16))
+    computers = [computer_of(alice, coprocs=gpu(instances=1), cpid=f"{number:032x}") for number in range(40)]
+    sent = Counter(value(computer.ask(), "plan_class") for computer in computers)
+    # The newer one to three quarters of those that have run neither
+    assert 24 <= sent["cuda_new"] <= 36
+    assert sent.total() == 40
