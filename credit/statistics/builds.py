@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from django.db import connection
 
@@ -40,7 +40,7 @@ def build_speeds(version: AppVersion) -> list[BuildSpeed]:
         app=version.app_id, processor_type=version.processor_type, platform=version.platform_id
     ).select_related("app", "platform")
     versions = {rival.pk: rival for rival in rivals if rival.pk == version.pk or not rival.is_deprecated}
-    values = {
+    values: dict[str, Any] = {
         "versions": list(versions),
         "type": version.processor_type,
         "most_records": MAX_RECORDS,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.test import Client
 
@@ -11,7 +13,7 @@ from portal.models import Host, User
 from tests.support.credit_factories import make_app, make_version
 
 pytestmark = pytest.mark.django_db
-GPU = {"processor_type": "NVIDIA", "gpu_usage": 1}
+GPU: dict[str, Any] = {"processor_type": "NVIDIA", "gpu_usage": 1}
 
 
 def ran(version: AppVersion, model: str, *averages: tuple[int, float, float]) -> None:
