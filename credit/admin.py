@@ -163,7 +163,15 @@ class VersionForm(AuditedForm):
 @admin.register(App)
 class AppAdmin(SettingsAdmin):
     form = AppForm
-    list_display = ("name", "user_friendly_name", "credit_system", "rule_set", "host_scale_check", "is_deprecated")
+    list_display = (
+        "name",
+        "user_friendly_name",
+        "credit_system",
+        "rule_set",
+        "host_scale_check",
+        "paused",
+        "is_deprecated",
+    )
     list_filter = ("is_deprecated", "credit_system", "rule_set")
     search_fields = ("name", "user_friendly_name")
     least_average = rounded("min_avg_pfc", _("lowest average PFC"))
@@ -252,6 +260,10 @@ class AppAdmin(SettingsAdmin):
             },
         ),
     )
+
+    @admin.display(description=_("paused"), boolean=True)
+    def paused(self, app: App) -> bool:
+        return app.is_paused
 
     def view_on_site(self, obj: App) -> str:
         # Not the name that was just typed, as it may be invalid.

@@ -176,7 +176,10 @@ class App(models.Model):
         _("weight"),
         default=1,
         validators=[MinValueValidator(0), MaxValueValidator(1e6)],
-        help_text=_("The app’s share of the jobs sent, relative to other apps."),
+        help_text=_(
+            "The app’s share of the jobs sent, relative to other apps. 0 pauses the app: no jobs are sent, and those "
+            "that computers have continue."
+        ),
     )
 
     credit_system = models.CharField(
@@ -429,6 +432,11 @@ class App(models.Model):
 
     def __str__(self) -> str:
         return self.user_friendly_name
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether no jobs are sent for now; those that computers have continue."""
+        return self.weight <= 0
 
 
 class AppVersion(models.Model):

@@ -49,6 +49,11 @@ class AppFacts:
     first_rank: int | None = None
     last_rank: int | None = None
 
+    @property
+    def is_paused(self) -> bool:
+        """Whether no jobs are sent for now; those that computers have continue."""
+        return self.weight <= 0
+
 
 @dataclass(frozen=True, slots=True)
 class PlanClassRules:

@@ -160,7 +160,7 @@ def test_on_idle_processors_jobs_begin_at_once() -> None:
 def test_what_does_not_fit_says_why(fields: dict[str, int], reason: Reason) -> None:
     chosen = selection({CPU: WorkRequest(1)}, cpu_choice(), computer=replace(PC, ram_bytes=1e9), disk_bytes=1e9)
     assert not chosen.offer(job(**fields))
-    assert chosen.reasons == {reason}
+    assert (chosen.reasons, chosen.missing) == ({reason}, {reason: 1e9})
 
 
 def test_disk_is_used_up_by_the_jobs_of_the_reply() -> None:
