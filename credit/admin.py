@@ -10,6 +10,7 @@ from django.core.exceptions import ValidationError
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
+from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.formats import date_format
 from django.utils.translation import gettext
@@ -38,6 +39,7 @@ from credit.models import (
 )
 from credit.models.apps import MAX_GPU_RAM_BYTES
 from credit.previews.admin import PreviewAdmin
+from credit.statistics.builds import build_speeds
 from portal.admin import ReadOnlyAdmin
 from portal.audit import proposals
 from portal.audit.admin import AuditedAdmin, AuditedForm
@@ -161,7 +163,15 @@ class VersionForm(AuditedForm):
 @admin.register(App)
 class AppAdmin(SettingsAdmin):
     form = AppForm
-    list_display = ("name", "user_friendly_name", "credit_system", "rule_set", "host_scale_check", "is_deprecated")
+    list_display = (
+        "name",
+        "user_friendly_name",
+        "credit_system",
+        "rule_set",
+        "host_scale_check",
+        "paused",
+        "is_deprecated",
+    )
     list_filter = ("is_deprecated", "credit_system", "rule_set")
     search_fields = ("name", "user_friendly_name")
     least_average = rounded("min_avg_pfc", _("lowest average PFC"))
@@ -251,6 +261,10 @@ class AppAdmin(SettingsAdmin):
         ),
     )
 
+    @admin.display(description=_("paused"), boolean=True)
+    def paused(self, app: App) -> bool:
+        return app.is_paused
+
     def view_on_site(self, obj: App) -> str:
         # Not the name that was just typed, as it may be invalid.
         return reverse("app", args=[App.objects.values_list("name", flat=True).get(pk=obj.pk)])
@@ -296,6 +310,7 @@ class AppVersionAdmin(SettingsAdmin):
         "api_version",
         "cmdline",
         *VERSION_STATISTICS,
+        "speeds",
         "created_at",
     )
     fieldsets = (
@@ -316,8 +331,23 @@ class AppVersionAdmin(SettingsAdmin):
                 ),
             },
         ),
+        (
+            _("Speed by hardware"),
+            {
+                "fields": ("speeds",),
+                "description": _(
+                    "This version and the others of its app, platform and type of processor that are sent, by the run "
+                    "times that computers reported. Speed is the estimated FLOPs done in a second; spread is the "
+                    "standard deviation among jobs and computers. The fastest version is sent most, the others are "
+                    "tried now and then."
+                ),
+            },
+        ),
         (None, {"fields": ("created_at",)}),
     )
+
+    class Media:
+        css = {"all": ("credit/preview.css",)}
 
     actions_detail = ("reset_statistics",)
 
@@ -326,6 +356,10 @@ class AppVersionAdmin(SettingsAdmin):
         """To the step in which it is confirmed."""
         version = get_object_or_404(AppVersion, pk=object_id)
         return redirect("admin:portal_change_step", proposals.keep(request.session, reset.proposal(version)))
+
+    @admin.display(description=_("speed by hardware"))
+    def speeds(self, version: AppVersion) -> str:
+        return render_to_string("credit/_build_speeds.html", {"speeds": build_speeds(version)})
 
     @admin.display(description=_("as of"), ordering="expavg_at")
     def as_of(self, version: AppVersion) -> str:

@@ -36,7 +36,9 @@ class PlanClassForm(AuditedForm):
             "processor_type",
             "avg_ncpus",
             "max_ncpus",
+            "nthreads_cmdline",
             "gpu_usage",
+            "projected_flops_scale",
             "min_ncpus",
             "cpu_features",
             "min_gpu_ram_bytes",
@@ -50,7 +52,13 @@ class PlanClassForm(AuditedForm):
         help_texts = {
             "processor_type": _("The kind of processor that versions of this class use."),
             "avg_ncpus": _("For one job. Determines its peak FLOPS, and therefore its credit."),
-            "max_ncpus": _("If more than 1, a job uses all available processors, up to this number."),
+            "max_ncpus": _(
+                "If more than 1, a job uses all processors that its volunteer lets BOINC use, up to this number."
+            ),
+            "nthreads_cmdline": _(
+                "Starts programs with --nthreads and the number of processors of the job. Programs with BOINC’s "
+                "interface can read it there (ncpus)."
+            ),
             "min_ncpus": _("Computers with fewer processors do not get these versions."),
             "cpu_features": _("Names as used by BOINC, separated by spaces: sse4_2 avx2."),
             "needs_docker": _("Only computers with Docker or Podman that BOINC may use."),

@@ -84,10 +84,16 @@ def projected_flops(
     ``et``: the host's average of elapsed seconds / fpops_est; ``version_pfc``: the version's of PFC / fpops_est;
     ``peak_flops`` of the devices that the job is to be given. Never above the peak.
     """
+    measured = measured_flops(et, version_pfc, peak_flops, rules)
+    return peak_flops * (rules.gpu_efficiency if is_gpu else rules.cpu_efficiency) if measured is None else measured
+
+
+def measured_flops(
+    et: AverageWithVariance | None, version_pfc: Average | None, peak_flops: float, rules: Rules
+) -> float | None:
+    """The same as far as it was measured: by the host's own run times, else by the version's; None if it was not."""
     if et is not None and et.n >= rules.min_host_samples and et.avg:
-        flops = 1 / et.avg
-    elif version_pfc is not None and version_pfc.n >= rules.min_version_samples and version_pfc.avg:
-        flops = peak_flops / version_pfc.avg
-    else:
-        flops = peak_flops * (rules.gpu_efficiency if is_gpu else rules.cpu_efficiency)
-    return min(flops, peak_flops)
+        return min(1 / et.avg, peak_flops)
+    if version_pfc is not None and version_pfc.n >= rules.min_version_samples and version_pfc.avg:
+        return min(peak_flops / version_pfc.avg, peak_flops)
+    return None

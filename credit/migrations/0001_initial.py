@@ -918,7 +918,7 @@ class Migration(migrations.Migration):
                 ),
                 ("min_gpu_ram_bytes", models.BigIntegerField(default=0)),
                 ("api_version", models.CharField(blank=True, default="", max_length=11)),
-                ("cmdline", models.CharField(blank=True, default="", max_length=255)),
+                ("cmdline", models.CharField(blank=True, default="", max_length=239)),
                 ("is_deprecated", models.BooleanField(default=False)),
                 (
                     "cross_project_scale",

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
 
 MAX_GPU_RAM_BYTES: Final = 2**50
-MAX_CMDLINE_NBYTES: Final = 255
-"""Of an app version's own arguments, as a reply has them: clients read them into a buffer of 256."""
+MAX_CMDLINE_NBYTES: Final = 255 - len(" --nthreads 1024")
+"""Of an app version's own arguments, as a reply has them: clients read them into a buffer of 256, with the threads that
+a plan class adds."""
 API_VERSION: Final = r"^([0-9]{1,3}(\.[0-9]{1,3}){2})?$"
 
 
@@ -175,7 +176,10 @@ class App(models.Model):
         _("weight"),
         default=1,
         validators=[MinValueValidator(0), MaxValueValidator(1e6)],
-        help_text=_("The app’s share of the jobs sent, relative to other apps."),
+        help_text=_(
+            "The app’s share of the jobs sent, relative to other apps. 0 pauses the app: no jobs are sent, and those "
+            "that computers have continue."
+        ),
     )
 
     credit_system = models.CharField(
@@ -428,6 +432,11 @@ class App(models.Model):
 
     def __str__(self) -> str:
         return self.user_friendly_name
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether no jobs are sent for now; those that computers have continue."""
+        return self.weight <= 0
 
 
 class AppVersion(models.Model):

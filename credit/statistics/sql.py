@@ -197,3 +197,28 @@ SELECT id, claimed_pfc, pfc FROM claimed
        > {TOLERANCE} * greatest(abs(claimed_credit), {SMALLEST})
  ORDER BY 1
 """
+
+BUILD_SPEEDS: Final = """
+WITH measured AS (
+  SELECT r.app_version_id AS version, r.host_id, r.et_n, r.et_avg, coalesce(r.et_var, 0) AS et_var
+    FROM unnest(%(versions)s::bigint[]) AS v(id)
+   CROSS JOIN LATERAL (
+         SELECT * FROM credit_hostappversion
+          WHERE app_version_id = v.id AND et_n > 0 AND et_avg > 0 ORDER BY id DESC LIMIT %(most_records)s) r),
+modelled AS (
+  SELECT m.*, CASE %(type)s WHEN 'CPU' THEN h.p_model
+              ELSE (SELECT c ->> 'name' FROM jsonb_array_elements(h.coprocs) c
+                     WHERE c ->> 'type' = %(type)s LIMIT 1) END AS model
+    FROM measured m JOIN portal_host h ON h.id = m.host_id),
+summed AS (
+  SELECT coalesce(model, '') AS model, version, count(*) AS ncomputers, sum(et_n)::bigint AS nsamples,
+         sum(et_n * et_avg) / sum(et_n) AS secs, sum(et_n * (et_var + et_avg ^ 2)) / sum(et_n) AS square
+    FROM modelled GROUP BY 1, 2),
+models AS (
+  SELECT model, sum(nsamples) AS njobs FROM summed GROUP BY model ORDER BY njobs DESC, model LIMIT %(most_models)s)
+SELECT model, version, ncomputers, nsamples, secs, square - secs ^ 2
+  FROM summed JOIN models USING (model) ORDER BY njobs DESC, model, secs, version
+"""
+"""For each model of processor or GPU and each of these versions: computers, run times, and the average and the variance
+of the seconds for an estimated FLOP, over all run times. The models with the most run times, the fastest version first.
+"""

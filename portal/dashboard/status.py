@@ -143,7 +143,7 @@ def counts(found: dict[str, Any]) -> bytes:
 
 
 def xml(found: dict[str, Any]) -> bytes:
-    """The status in the form of BOINC's html/user/server_status.php; characters beyond ISO-8859-1 are references."""
+    """The status in the form of BOINC's html/user/server_status.php; characters beyond ASCII are references."""
     host = urlsplit(settings.SITE_URL).hostname or ""
     lines = ['<?xml version="1.0" encoding="ISO-8859-1" ?>', "<server_status>", "<daemon_status>"]
     for command, runs in found["daemons"]:
@@ -154,7 +154,7 @@ def xml(found: dict[str, Any]) -> bytes:
         shown = {key: value for key, value in app.items() if key != "title"}
         lines += ["<app>", *_items(**shown), "</app>"]
     lines += ["</tasks_by_app>", "</database_file_states>", "</server_status>", ""]
-    return "\n".join(lines).encode("iso-8859-1", "xmlcharrefreplace")
+    return "\n".join(lines).encode("ascii", "xmlcharrefreplace")
 
 
 def _items(**values: str | float) -> list[str]:

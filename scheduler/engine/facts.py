@@ -49,6 +49,11 @@ class AppFacts:
     first_rank: int | None = None
     last_rank: int | None = None
 
+    @property
+    def is_paused(self) -> bool:
+        """Whether no jobs are sent for now; those that computers have continue."""
+        return self.weight <= 0
+
 
 @dataclass(frozen=True, slots=True)
 class PlanClassRules:
@@ -65,6 +70,10 @@ class PlanClassRules:
     needs_opencl: bool = False
     avg_ncpus: float = 1.0
     gpu_usage: float = 0.0
+    # Whether programs are told their threads (--nthreads)
+    nthreads_cmdline: bool = False
+    # On the speed that is assumed of a version until it was measured
+    projected_flops_scale: float = 1.0
     # `containers.DOCKER`, `containers.WSL`
     needs_containers: frozenset[str] = frozenset()
 
@@ -92,7 +101,8 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Computer:
-    """The computer that asks. ``availability``: the part of the time in which it computes, on CPUs and on GPUs.
+    """The computer that asks. ``ncpus``: the processors that BOINC may use. ``availability``: the part of the time in
+    which it computes, on CPUs and on GPUs.
 
     ``containers``: those that BOINC can use there (`containers.usable`).
     """

@@ -20,5 +20,5 @@ def score(app: AppFacts, request: SchedulerRequest) -> int | None:
 
 def most_liked(apps: Sequence[AppFacts], scores: Mapping[int, int]) -> list[AppFacts]:
     """The apps with the highest score of those that have jobs; all if no app has any."""
-    waiting = [scores.get(app.id, 0) for app in apps if app.weight > 0 and app.typical_fpops is not None]
+    waiting = [scores.get(app.id, 0) for app in apps if not app.is_paused and app.typical_fpops is not None]
     return [app for app in apps if scores.get(app.id, 0) == max(waiting)] if waiting else list(apps)

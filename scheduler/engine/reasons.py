@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
+from math import ceil, floor
+from typing import Final
 
 
 class Reason(StrEnum):
@@ -11,6 +14,7 @@ class Reason(StrEnum):
     NOT_WANTED = "the client asked for no new tasks"
     TOO_SOON = "this computer asked for tasks only a few seconds ago; BOINC will ask again automatically"
     REFUSED_TYPE = "your preferences do not allow this project to use the requested processors"
+    PAUSED = "the applications for this kind of computer are paused at the moment"
     NO_APP = "this project has no application for this kind of computer"
     NO_CLIENT_VERSION = "none of the programs in your app_info.xml belongs to an application of this project"
     PLAN_CLASS = "the applications need other processors or drivers, or more graphics memory"
@@ -26,12 +30,22 @@ class Reason(StrEnum):
         "this computer has reached its daily limit of tasks; failed tasks lower this limit, successful ones raise it"
     )
     NO_JOBS = "no tasks are available at the moment"
-    MEMORY = "the tasks need more memory than BOINC may use on this computer"
-    DISK = "the tasks need more disk space than BOINC may use for this project"
+    MEMORY = "the tasks need {missing} more memory than BOINC may use on this computer ({usable})"
+    DISK = "the tasks need {missing} more disk space than BOINC may still use for this project ({usable})"
     DEADLINE = "this computer would not finish the tasks before their deadline"
     ONE_PER_USER = "the available tasks are copies of tasks that you already have, or are being sent to others"
 
 
-def sentence(reason: Reason) -> str:
-    text = str(reason)
+MIB: Final = 2**20
+GIB: Final = 2**30
+
+
+def sentence(reason: Reason, missing_nbytes: float = 0.0, usable_nbytes: float = 0.0) -> str:
+    """The sentence, with how much memory or disk space the smallest of the jobs lacks, and how much there is."""
+    text = str(reason).format(missing=_amount(missing_nbytes, ceil), usable=_amount(usable_nbytes, floor))
     return f"{text[0].upper()}{text[1:]}"
+
+
+def _amount(nbytes: float, rounded: Callable[[float], int]) -> str:
+    """In the units of BOINC's Manager."""
+    return f"{rounded(10 * nbytes / GIB) / 10:g} GB" if nbytes >= GIB else f"{rounded(nbytes / MIB)} MB"

@@ -131,7 +131,8 @@ class SchedulerRequest:
     the client does not say, or names too many. ``unread_results``: names of reported ones beyond the limit; ``is_cut``:
     there was more of the message than is read. ``has_unread_trickles``: there were more trickle-up messages than are
     read, which the client is to forget. ``refused_types``: processor types that the preferences forbid.
-    ``available_fractions``: of the time, on_frac, active_frac and gpu_active_frac. ``preferences_raw``: of the general
+    ``available_fractions``: of the time, on_frac, active_frac and gpu_active_frac. ``ram_fraction``, ``ncpus_percent``:
+    the most of its memory and processors that BOINC may use. ``preferences_raw``: of the general
     preferences that were saved at ``preferences_at`` by the account whose address has that hash; empty if too long.
     ``refused_containers``: "docker" and "wsl", as far as the client may not use them. ``keywords_yes`` and
     ``keywords_no``: the volunteer's, which the client has from its account manager. ``client_opaque``: the beginning
@@ -158,6 +159,7 @@ class SchedulerRequest:
     net_stats: dict[str, float] = field(default_factory=dict)
     disk_usage: dict[str, float] = field(default_factory=dict)
     ram_fraction: float = 1.0
+    ncpus_percent: float = 100.0
     is_cut: bool = False
     preferences_at: float = 0.0
     preferences_raw: bytes = b""
@@ -178,6 +180,11 @@ class SchedulerRequest:
     has_unread_trickles: bool = False
     client_versions: list[ClientVersion] = field(default_factory=list)
     other_results: frozenset[str] | None = None
+
+    @property
+    def usable_ncpus(self) -> int:
+        """The processors that BOINC may use by the volunteer's preferences: at least one, as for the client."""
+        return max(1, int(self.host.ncpus * self.ncpus_percent / 100))
 
     @property
     def wants_work(self) -> bool:

@@ -47,6 +47,7 @@ class Selection:
     """The jobs of a reply, while they are selected.
 
     ``in_progress``: how many jobs of an app the computer has or gets, on CPUs (False) and on GPUs (True).
+    ``missing``: how many bytes of memory or disk space the smallest job lacks, of those that do not fit.
     """
 
     needs: Needs
@@ -60,6 +61,7 @@ class Selection:
     disk_bytes: float | None = None
     sent: list[Sent] = field(default_factory=list)
     reasons: set[Reason] = field(default_factory=set)
+    missing: dict[Reason, float] = field(default_factory=dict)
     workunits: set[int] = field(default_factory=set)
     sent_by_key: dict[RecordKey, int] = field(default_factory=dict)
     draw: random.Random = field(default_factory=random.Random)
@@ -113,12 +115,17 @@ class Selection:
         if left <= self.sent_by_key.get(choice.key, 0):
             return Reason.QUOTA
         if ram is not None and job.memory_bytes > ram:
-            return Reason.MEMORY
+            return self.lacks(Reason.MEMORY, job.memory_bytes - ram)
         if disk is not None and job.disk_bytes > disk:
-            return Reason.DISK
+            return self.lacks(Reason.DISK, job.disk_bytes - disk)
         if self.needs.done_after_secs(job, choice) > job.delay_bound_secs:
             return Reason.DEADLINE
         return None
+
+    def lacks(self, reason: Reason, nbytes: float) -> Reason:
+        """Take note that a job did not fit by so much."""
+        self.missing[reason] = min(nbytes, self.missing.get(reason, nbytes))
+        return reason
 
     def _add(self, job: Job, choice: Choice, app: AppFacts) -> None:
         is_single = app.is_adaptive and job.min_quorum == 1
@@ -142,10 +149,10 @@ class Selection:
 def jobs_by_app_weight(apps: Sequence[AppFacts], njobs: int, draw: random.Random) -> dict[int, int]:
     """How many of ``njobs`` each app gets: at random by weight, so that over many replies the weights come out.
 
-    Apps without weight, and those in which no job waits while others have some, get none.
+    Paused apps, and those in which no job waits while others have some, get none.
     """
-    waiting = [app for app in apps if app.weight > 0 and app.typical_fpops is not None]
-    usable = waiting or [app for app in apps if app.weight > 0]
+    usable = [app for app in apps if not app.is_paused]
+    usable = [app for app in usable if app.typical_fpops is not None] or usable
     if not usable or njobs <= 0:
         return {}
     if len(usable) == 1:

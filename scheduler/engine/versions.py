@@ -9,10 +9,13 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Final
 
 from credit.engine import probation
 from credit.engine.facts import HostVersionFacts
-from credit.engine.flops import Ceilings, GpuUse, knows_speed, peak_flops, projected_flops
+from credit.engine.flops import Ceilings, GpuUse, knows_speed, measured_flops, peak_flops, projected_flops
 from scheduler.engine.containers import DOCKER
 from scheduler.engine.facts import AppFacts, Choice, Computer, PlanClassRules, RecordKey, Records, Usage, Version
 from scheduler.engine.reasons import Reason
@@ -20,6 +23,19 @@ from scheduler.engine.request import CPU, ClientVersion
 
 Choices = dict[str, Choice]
 """The best version by processor type."""
+TRIED_AT_FIRST: Final = 4
+"""One in so many requests tries a slower version that this computer has no run times of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """A version that the computer can run. ``nsamples``: run times of it on this computer; ``is_measured``: its speed
+    is known from run times, here or elsewhere.
+    """
+
+    choice: Choice
+    nsamples: int
+    is_measured: bool
 
 
 def usage_of(
@@ -27,8 +43,8 @@ def usage_of(
 ) -> Usage | None:
     """The devices that a job of this version gets on this computer; None if it cannot run there.
 
-    A plan class says what its versions use; with more than one processor at most, a job takes as many as there are. A
-    version without one, or with one that nobody declared, says so itself.
+    A plan class says what its versions use; with more than one processor at most, a job takes as many as BOINC may use.
+    A version without one, or with one that nobody declared, says so itself.
     """
     ncpus, ngpus, min_ram = version.avg_ncpus, version.gpu_usage, version.min_gpu_ram_bytes
     if plan_class is not None:
@@ -117,13 +133,15 @@ def choose(
     records: Records,
     today: dt.date,
     ceilings: Ceilings,
+    seed: str,
 ) -> tuple[Choices, set[Reason]]:
-    """The fastest version for each wanted processor type, and why others were left out.
+    """The fastest version for each wanted processor type, now and then another one (`pick`), and why others were left
+    out.
 
-    ``versions``: of this app, as ``newest`` picks them. Fastest is by projected FLOPS. A version whose quota of the
-    day is used up is left out, so the next best may be taken.
+    ``versions``: of this app, as ``newest`` picks them. A version whose quota of the day is used up is left out, so the
+    next best may be taken. ``seed``: the same for the same request.
     """
-    choices: Choices = {}
+    contenders: dict[str, list[Contender]] = {}
     reasons: set[Reason] = set()
     for version in versions:
         if version.processor_type not in wanted_types:
@@ -139,11 +157,33 @@ def choose(
         if not jobs_left(app, record, computer, key.processor_type, today):
             reasons.add(Reason.QUOTA)
             continue
-        flops = projected_flops(
-            record.et if record else None, version.pfc, usage.peak_flops, key.processor_type != CPU, app.rules
-        )
-        _keep_faster(choices, Choice(key, usage, flops, version))
-    return choices, reasons
+        et = record.et if record else None
+        flops = measured_flops(et, version.pfc, usage.peak_flops, app.rules)
+        is_measured = flops is not None
+        if flops is None:
+            scale = plan_class.projected_flops_scale if plan_class is not None else 1.0
+            flops = scale * projected_flops(None, None, usage.peak_flops, key.processor_type != CPU, app.rules)
+        choice = Choice(key, usage, min(flops, usage.peak_flops), version)
+        contenders.setdefault(key.processor_type, []).append(Contender(choice, et.n if et else 0, is_measured))
+    return {type_: pick(several, f"{seed}:{app.id}:{type_}").choice for type_, several in contenders.items()}, reasons
+
+
+def pick(contenders: Sequence[Contender], seed: str) -> Contender:
+    """The fastest; of equally fast ones that with the fewest run times here, then the newest. But now and then another.
+
+    Which one wins is otherwise never seen: it may be faster here than where it was measured, or than was assumed. One
+    of the others, at random, is tried in one of ``TRIED_AT_FIRST`` + its run times here requests. If it was measured,
+    that is times its speed as part of the fastest one's, so that what is known to be slow costs little.
+    """
+    best = max(contenders, key=lambda one: (one.choice.flops, -one.nsamples, one.choice.key.version_id))
+    others = [one for one in contenders if one is not best]
+    if not others:
+        return best
+    digest = blake2b(seed.encode(), digest_size=16).digest()
+    which, lot = (int.from_bytes(part) / 2**64 for part in (digest[:8], digest[8:]))
+    other = others[int(which * len(others))]
+    part = other.choice.flops / best.choice.flops if other.is_measured else 1.0
+    return other if lot < part / (TRIED_AT_FIRST + other.nsamples) else best
 
 
 def _why_not(plan_class: PlanClassRules | None, computer: Computer) -> Reason:

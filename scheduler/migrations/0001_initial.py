@@ -311,6 +311,7 @@ class Migration(migrations.Migration):
                 ("needs_opencl", models.BooleanField(default=False)),
                 ("needs_docker", models.BooleanField(db_default=False, default=False)),
                 ("needs_wsl", models.BooleanField(db_default=False, default=False)),
+                ("nthreads_cmdline", models.BooleanField(db_default=False, default=False)),
                 (
                     "avg_ncpus",
                     models.FloatField(
@@ -328,6 +329,17 @@ class Migration(migrations.Migration):
                         validators=[
                             django.core.validators.MinValueValidator(0),
                             django.core.validators.MaxValueValidator(64),
+                        ],
+                    ),
+                ),
+                (
+                    "projected_flops_scale",
+                    models.FloatField(
+                        db_default=1,
+                        default=1,
+                        validators=[
+                            django.core.validators.MinValueValidator(0.01),
+                            django.core.validators.MaxValueValidator(100),
                         ],
                     ),
                 ),
@@ -352,6 +364,10 @@ class Migration(migrations.Migration):
                         name="planclass_uses_something",
                     ),
                     models.CheckConstraint(condition=models.Q(("max_ncpus__gte", 1)), name="planclass_max_ncpus"),
+                    models.CheckConstraint(
+                        condition=models.Q(("projected_flops_scale__gte", 0.01), ("projected_flops_scale__lte", 100)),
+                        name="planclass_flops_scale",
+                    ),
                 ],
             },
         ),

@@ -33,6 +33,9 @@ class PlanClass(models.Model):
     needs_opencl = models.BooleanField(_("needs OpenCL"), default=False)
     needs_docker = models.BooleanField(_("needs Docker"), default=False, db_default=False)
     needs_wsl = models.BooleanField(_("needs WSL"), default=False, db_default=False)
+    nthreads_cmdline = models.BooleanField(
+        _("tell programs their threads (--nthreads)"), default=False, db_default=False
+    )
     avg_ncpus = models.FloatField(
         _("processors used"), default=1, validators=[MinValueValidator(0), MaxValueValidator(1024)]
     )
@@ -41,6 +44,16 @@ class PlanClass(models.Model):
         default=0,
         validators=[MinValueValidator(0), MaxValueValidator(64)],
         help_text=_("For a GPU type, 0 means the value of the version."),
+    )
+    projected_flops_scale = models.FloatField(
+        _("factor on the assumed speed"),
+        default=1,
+        db_default=1,
+        validators=[MinValueValidator(0.01), MaxValueValidator(100)],
+        help_text=_(
+            "Until run times of a version were measured, its speed is assumed from that of the devices, times this. "
+            "From 0.01 to 100."
+        ),
     )
 
     class Meta:
@@ -55,6 +68,10 @@ class PlanClass(models.Model):
                 name="planclass_uses_something",
             ),
             CheckConstraint(condition=Q(max_ncpus__gte=1), name="planclass_max_ncpus"),
+            CheckConstraint(
+                condition=Q(projected_flops_scale__gte=0.01, projected_flops_scale__lte=100),
+                name="planclass_flops_scale",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -228,6 +228,8 @@ def plan_class_facts(row: PlanClassRow) -> PlanClassRules:
         min_driver=row.min_driver_version,
         min_capability=row.min_compute_capability,
         needs_opencl=row.needs_opencl,
+        nthreads_cmdline=row.nthreads_cmdline,
+        projected_flops_scale=row.projected_flops_scale,
         needs_containers=frozenset([DOCKER] * row.needs_docker + [WSL] * row.needs_wsl),
         avg_ncpus=row.avg_ncpus,
         gpu_usage=row.gpu_usage,

@@ -58,7 +58,7 @@ def computer_of(request: SchedulerRequest) -> Computer:
     disk, used = request.disk_usage.get("d_project_share"), request.disk_usage.get("d_boinc_used_project", 0.0)
     free = host.d_free if disk is None or disk <= 0 else max(0.0, disk - max(used, 0.0))
     return Computer(
-        ncpus=min(host.ncpus, settings.AM_MAX_NCPUS),
+        ncpus=min(request.usable_ncpus, settings.AM_MAX_NCPUS),
         p_fpops=host.p_fpops,
         gpus={
             gpu.type: replace(gpu, count=min(gpu.count, settings.AM_MAX_GPUS))
@@ -137,9 +137,12 @@ def _choices(request: SchedulerRequest, user_id: int, work: Dispatch, wanted: li
     """The best versions of each app, by app and processor type."""
     catalogue, selection = work.catalogue, work.selection
     chosen: dict[int, Choices] = {}
-    any_version = False
+    any_version = any_paused = False
     most = ceilings()
     for app in catalogue.apps.values():
+        if app.is_paused:
+            any_paused = any_paused or _has_version(app, request, user_id, catalogue)
+            continue
         liking = keywords.score(app, request)
         if liking is None:
             any_version = True
@@ -169,13 +172,21 @@ def _choices(request: SchedulerRequest, user_id: int, work: Dispatch, wanted: li
                 selection.records,
                 selection.today,
                 most,
+                f"{user_id}:{request.host.host_cpid}:{request.rpc_seqno}",
             )
         selection.reasons |= reasons
         if choices:
             chosen[app.id] = choices
     if not any_version:
-        selection.reasons.add(Reason.NO_CLIENT_VERSION if request.is_anonymous else Reason.NO_APP)
+        lacking = Reason.NO_CLIENT_VERSION if request.is_anonymous else Reason.NO_APP
+        selection.reasons.add(Reason.PAUSED if any_paused else lacking)
     return chosen
+
+
+def _has_version(app: AppFacts, request: SchedulerRequest, user_id: int, catalogue: Catalogue) -> bool:
+    if request.is_anonymous:
+        return any(own.app_name == app.name for own in request.client_versions)
+    return bool(versions.newest(catalogue.versions_by_app.get(app.id, ()), request.platforms, user_id))
 
 
 def send_again(
@@ -253,7 +264,7 @@ def queries_of_other_apps(dispatch: Dispatch, drawn: Iterable[JobQuery], most: i
         app.id: max(dispatch.selection.room_of_app(app, type_) for type_ in dispatch.selection.choices[app.id])
         for app in others
     }
-    return [_query(dispatch, app.id, min(most, rooms[app.id])) for app in others if app.weight > 0 and rooms[app.id]]
+    return [_query(dispatch, app.id, min(most, rooms[app.id])) for app in others if rooms[app.id]]
 
 
 def _query(dispatch: Dispatch, app_id: int, most: int) -> JobQuery:
@@ -296,17 +307,26 @@ def messages(selection: Selection, waiting: Waiting | None) -> list[str]:
     """Why nothing was sent, the most useful reason first. ``waiting``: the jobs found in the searched queues."""
     if Reason.NOT_WANTED in selection.reasons:
         return []
-    reasons = set(selection.reasons)
     if waiting is not None:
-        reasons |= _reasons_of(waiting)
+        _take_reasons_of(waiting, selection)
+    reasons = set(selection.reasons)
     if selection.choices:
         # Some version could have been used, so it does not matter what others lack.
         reasons -= {Reason.NO_APP, Reason.PLAN_CLASS, Reason.DOCKER, Reason.WSL, Reason.NO_TYPE}
-    return [sentence(reason) for reason in Reason if reason in reasons]
+    usable = {Reason.MEMORY: selection.computer.ram_bytes, Reason.DISK: selection.disk_bytes}
+    return [
+        sentence(reason, selection.missing.get(reason, 0.0), usable.get(reason) or 0.0)
+        for reason in Reason
+        if reason in reasons
+    ]
 
 
-def _reasons_of(waiting: Waiting) -> set[Reason]:
+def _take_reasons_of(waiting: Waiting, selection: Selection) -> None:
     if not waiting.njobs:
-        return {Reason.NO_JOBS}
-    counts = {Reason.MEMORY: waiting.memory, Reason.DISK: waiting.disk, Reason.DEADLINE: waiting.deadline}
-    return {reason for reason, count in counts.items() if count} or {Reason.ONE_PER_USER}
+        selection.reasons.add(Reason.NO_JOBS)
+        return
+    reasons = {Reason.DEADLINE} if waiting.deadline else set()
+    for reason, nbytes in ((Reason.MEMORY, waiting.memory_nbytes), (Reason.DISK, waiting.disk_nbytes)):
+        if nbytes is not None:
+            reasons.add(selection.lacks(reason, nbytes))
+    selection.reasons |= reasons or {Reason.ONE_PER_USER}

@@ -129,6 +129,7 @@ def _named(job: Job, name: str) -> Job:
 def _version_card(choice: Choice, known: Catalogue) -> VersionCard:
     version = choice.version
     assert version is not None  # anonymous platform: the client has its versions
+    plan_class = known.plan_classes.get(version.plan_class)
     return VersionCard(
         app_name=known.app_names[version.app_id],
         version_num=version.version_num,
@@ -140,6 +141,7 @@ def _version_card(choice: Choice, known: Catalogue) -> VersionCard:
         gpu_usage=choice.usage.gpus,
         files=known.version_files[version.id],
         files_xml=known.version_xml[version.id],
+        nthreads=max(1, int(choice.usage.ncpus)) if plan_class is not None and plan_class.nthreads_cmdline else None,
     )
 
 

@@ -145,11 +145,14 @@ class PickedJob(JsonRow):
 
 
 class Waiting(JsonRow):
-    """How many jobs wait, of those that are looked at, and how many need more memory, disk or time than there is."""
+    """How many jobs wait, of those that are looked at, and how many need more time than there is.
+
+    Of those that need more memory or disk space: how many bytes the smallest lacks.
+    """
 
     njobs: int
-    memory: int
-    disk: int
+    memory_nbytes: float | None
+    disk_nbytes: float | None
     deadline: int
 
 

@@ -117,8 +117,9 @@ RESERVE: Final = statement(__file__, "reserve", UNSENT=ServerState.UNSENT)
 RESERVE_JOBS: Final = statement(__file__, "reserve_jobs", UNSENT=ServerState.UNSENT)
 
 _DIAGNOSIS: Final = f"""
-SELECT json_build_object('njobs', count(*), 'memory', count(*) FILTER (WHERE w.memory_bound_bytes > a.memory_bytes),
-       'disk', count(*) FILTER (WHERE w.disk_bound_bytes > a.disk_bytes),
+SELECT json_build_object('njobs', count(*),
+       'memory_nbytes', min(w.memory_bound_bytes - a.memory_bytes) FILTER (WHERE w.memory_bound_bytes > a.memory_bytes),
+       'disk_nbytes', min(w.disk_bound_bytes - a.disk_bytes) FILTER (WHERE w.disk_bound_bytes > a.disk_bytes),
        'deadline', count(*) FILTER (WHERE w.fpops_est > a.flops * (w.delay_bound_secs - a.delay_secs)))
   FROM jsonb_to_recordset(%(apps)s::jsonb) AS a(app_id bigint, flops float8, delay_secs float8, memory_bytes float8,
        disk_bytes float8)

@@ -1,6 +1,7 @@
 """The replies: elements of elements, as BOINC's PHP writes them. Pure.
 
-ISO-8859-1 as there; other characters are references, so whoever reads bytes gets what an XML reader gets.
+Declared as ISO-8859-1, as there. Characters beyond ASCII are references, so the bytes are valid in whatever encoding a
+reader assumes.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\u
 
 def markup(text: str) -> Markup | None:
     """The one element that this text is, as it can stand in a reply; None if it is none."""
-    text = _encoded(_NOT_XML.sub("", text)).decode("iso-8859-1")
+    text = _encoded(_NOT_XML.sub("", text)).decode("ascii")
     try:
         # Clients wrote it; expat refuses entities that grow beyond measure.
         ElementTree.fromstring(text)  # noqa: S314
@@ -44,7 +45,7 @@ def reply(root: str, elements: Iterable[Element]) -> ClientReply:
 
 
 def _encoded(text: str) -> bytes:
-    return text.encode("iso-8859-1", "xmlcharrefreplace")
+    return text.encode("ascii", "xmlcharrefreplace")
 
 
 def _lines(element: Element, indent: str) -> Iterable[str]:

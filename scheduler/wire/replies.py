@@ -17,6 +17,7 @@ from scheduler.engine.outputs import upload_name
 SCHEDULER_VERSION: Final = 720
 MAX_MESSAGE: Final = 900
 """Characters of a message; the client's own buffer has 1,024 bytes."""
+NTHREADS_OPTION: Final = "--nthreads"
 _STICKY: Final = "<sticky/>\n"
 REFUSED_WAIT_SECS: Final = 3600
 WRONG_KEY_WAIT_SECS: Final = 60
@@ -74,16 +75,20 @@ class ClientFile:
 class VersionRefs:
     """The part of <app_version> that is the same for every computer, rendered once (`render_version_refs`).
 
-    ``refs_xml``: its <api_version>, if it has one, and <file_ref> elements; ``cmdline_xml``: its <cmdline>, if any.
+    ``refs_xml``: its <api_version>, if it has one, and <file_ref> elements; ``cmdline``: its own
+    arguments as XML text.
     """
 
     refs_xml: str
-    cmdline_xml: str
+    cmdline: str
 
 
 @dataclass(slots=True)
 class VersionCard:
-    """An app version of a reply; ``files_xml``: its <file_info> elements, ``files``: how it uses them."""
+    """An app version of a reply; ``files_xml``: its <file_info> elements, ``files``: how it uses them.
+
+    ``nthreads``: how many threads its program is told to use, None if it is not told.
+    """
 
     app_name: str
     version_num: int
@@ -95,6 +100,7 @@ class VersionCard:
     gpu_usage: float
     files: VersionRefs
     files_xml: str
+    nthreads: int | None = None
 
 
 @dataclass(slots=True)
@@ -252,12 +258,12 @@ def render_version_files(files: Iterable[ClientFile], download_url: str) -> str:
 def render_version_refs(files: Iterable[ClientFile], api_version: str, cmdline: str) -> VersionRefs:
     """Without <api_version> a client makes no shared memory for a program: no CPU time, progress nor checkpoints.
 
-    Both are left out where empty (BOINC protocol, job description and what a job program must do).
+    It is left out where empty (BOINC protocol, job description and what a job program must do).
     """
     refs = "".join(_file_ref(f.name, f.open_name, f.is_copied, f.is_main_program) for f in files)
     return VersionRefs(
         refs_xml=f"<api_version>{api_version}</api_version>\n{refs}" if api_version else refs,
-        cmdline_xml=f"<cmdline>{escape(cmdline)}</cmdline>\n" if cmdline else "",
+        cmdline=escape(cmdline),
     )
 
 
@@ -270,12 +276,15 @@ def _version(version: VersionCard) -> str:
     coproc = ""
     if version.gpu_type:
         coproc = f"<coproc>\n<type>{version.gpu_type}</type>\n<count>{version.gpu_usage:g}</count>\n</coproc>\n"
+    cmdline = version.files.cmdline
+    if version.nthreads is not None:
+        cmdline = f"{cmdline} {NTHREADS_OPTION} {version.nthreads}".lstrip()
     return (
         f"{version.files_xml}<app_version>\n<app_name>{version.app_name}</app_name>\n"
         f"<version_num>{version.version_num}</version_num>\n{version.files.refs_xml}"
         f"<platform>{version.platform}</platform>\n<plan_class>{version.plan_class}</plan_class>\n"
         f"<avg_ncpus>{version.avg_ncpus:g}</avg_ncpus>\n<flops>{version.flops:.6f}</flops>\n"
-        f"{version.files.cmdline_xml}{coproc}</app_version>\n"
+        f"{f'<cmdline>{cmdline}</cmdline>' + chr(10) if cmdline else ''}{coproc}</app_version>\n"
     )
 
 

@@ -63,6 +63,7 @@ _CDATA: Final = re.compile(rb"^\s*+<!\[CDATA\[|\]\]>\s*+$")
 _NET_STATS: Final = frozenset({"bwup", "bwdown"})
 _MOD_TIME: Final = re.compile(rb"<mod_time>([^<]*+)<")
 MAX_PREFERENCES: Final = 1 << 16  # bytes of preferences that are handed on to the volunteer's other computers
+_NCPUS_LIMIT: Final = re.compile(rb"<max_ncpus_pct>\s*+([0-9.]{1,16})\s*+<")
 _RAM_LIMIT: Final = re.compile(rb"<ram_max_used_(?:busy|idle)_(?:pct|frac)>([0-9.]{1,16})<")
 # Elements of preferences by which a volunteer keeps types of processors from this project.
 _REFUSED: Final = re.compile(rb"<(no_gpus|no_cpu|no_cuda|no_ati|no_intel_gpu|no_apple_gpu)(?:\s*/>|>\s*1\s*<)")
@@ -168,6 +169,9 @@ def _completed(request: SchedulerRequest, found: dict[bytes, bytes | None]) -> S
         if (percent := float_or_none(text, 0, 100))
     ]
     request.ram_fraction = max(limits) / 100 if limits else 1.0
+    if (ncpus := _NCPUS_LIMIT.search(raw(b"working_global_preferences"))) is not None:
+        # 0 means all, as in clients.
+        request.ncpus_percent = float_or_none(ncpus[1], 0, 100) or 100.0
     request.time_stats = numbers(raw(b"time_stats"), MAX_SECS)
     request.available_fractions = (
         fraction(request.time_stats.get("on_frac")),

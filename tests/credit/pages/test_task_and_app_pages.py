@@ -302,6 +302,12 @@ def test_a_stranger_sees_which_apps_there_are(client: Client, app: App) -> None:
     assert reverse("app", args=[app.name]) not in shown.content.decode()
 
 
+def test_an_app_of_weight_0_is_called_paused(signed_in: Client, app: App) -> None:
+    make_app("abacus", user_friendly_name="Abacus", weight=0)
+    assert "Abacus paused CreditNew" in text_of(signed_in.get(reverse("apps")))
+    assert "Abacus paused" in text_of(signed_in.get(reverse("app", args=["abacus"])))
+
+
 def test_finished_apps_are_listed_last_because_tasks_link_to_them(signed_in: Client, app: App) -> None:
     make_app("abacus", user_friendly_name="Abacus", is_deprecated=True)
     text = text_of(signed_in.get(reverse("apps")))

@@ -41,6 +41,7 @@ def ask(client: Client, path: str = "/server_status.php?xml=1") -> ElementTree.E
     assert response.status_code == 200
     assert response.headers["Content-Type"].startswith("text/xml")
     assert response.content.startswith(b'<?xml version="1.0" encoding="ISO-8859-1" ?>\n')
+    assert response.content.isascii()
     return ElementTree.fromstring(response.content)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +11,16 @@ from django.core.management import CommandError, call_command
 from django.db import IntegrityError, transaction
 from django.test import Client
 
-from credit.models import App, AppVersion
+from credit.models import App, AppVersion, Result
 from portal.models import User
 from scheduler.models import PlanClass
 from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
-from tests.support.scheduler_clients import computer_of, gpu, messages, names
+from tests.support.scheduler_clients import computer_of, gpu, messages, names, value
 
 pytestmark = pytest.mark.django_db
 ADD = "/admin/scheduler/planclass/add/"
 CUDA: dict[str, Any] = {
+    "projected_flops_scale": 1,
     "name": "cuda",
     "processor_type": "NVIDIA",
     "avg_ncpus": 0.2,
@@ -122,3 +124,43 @@ def test_a_version_is_not_released_for_another_type_than_its_class(tmp_path: Pat
     )
     with pytest.raises(CommandError, match="processor_type: CPU, but plan class cuda is for NVIDIA"):
         call_command("release_app_version", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("percent", "nthreads", "peak_flops"),
+    [
+        # 16 processors of 4 GFLOPS; the class uses 8 at most.
+        ("25.000000", 4, 16e9),
+        ("75", 8, 32e9),
+        # At least one, as in clients; 0 is no limit there.
+        ("1", 1, 4e9),
+        ("0", 8, 32e9),
+        ("nan", 8, 32e9),
+    ],
+)
+def test_jobs_use_the_processors_that_boinc_may_use_and_programs_are_told(
+    app: App, alice: User, percent: str, nthreads: int, peak_flops: float
+) -> None:
+    PlanClass.objects.create(name="mt", max_ncpus=8, nthreads_cmdline=True)
+    make_version(app, plan_class="mt", cmdline="--fast")
+    may_use = f"<global_preferences>\n<max_ncpus_pct>{percent}</max_ncpus_pct>\n</global_preferences>\n"
+    extra = f"<working_global_preferences>\n{may_use}</working_global_preferences>\n"
+    reply = computer_of(alice, ncpus=16).ask(1, extra=extra)
+    assert value(reply, "avg_ncpus") == str(nthreads)
+    assert value(reply, "cmdline") == f"--fast --nthreads {nthreads}"
+    result = Result.objects.get()
+    assert (result.peak_flops, result.projected_flops) == (peak_flops, peak_flops / 2)
+
+
+def test_builds_for_the_same_gpus_are_all_sent_until_it_is_known_which_is_faster(app: App, alice: User) -> None:
+    builds = {}
+    for number, name in ((101, "cuda"), (102, "cuda_new")):
+        PlanClass.objects.create(**{**CUDA, "name": name})
+        builds[name] = make_version(app, version_num=number, plan_class=name, processor_type="NVIDIA", gpu_usage=1)
+    for _ in range(60):
+        make_result(make_workunit(app, fpops_est=1e13, fpops_bound=1e16))
+    computers = [computer_of(alice, coprocs=gpu(instances=1), cpid=f"{number:032x}") for number in range(40)]
+    sent = Counter(value(computer.ask(), "plan_class") for computer in computers)
+    # The newer one to three quarters of those that have run neither
+    assert 24 <= sent["cuda_new"] <= 36
+    assert sent.total() == 40

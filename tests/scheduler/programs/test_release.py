@@ -224,9 +224,9 @@ def test_a_wrong_or_missing_signature_is_refused(folder: Path, tmp_path: Path) -
         ({"avg_ncpus": 0}, "avg_ncpus: more than 0 if no GPU is used, or the version would never be sent"),
         ({"plan_class": "unheard_of"}, "There is no plan class unheard_of"),
         ({"api_version": 7.2}, "api_version: 7.2 is not of type str"),
-        # 51 * 5 = 255 bytes would do: & is sent as &amp;
-        ({"cmdline": "&" * 52}, "cmdline: more than 255 bytes"),
-        ({"cmdline": "é" * 128}, "cmdline: more than 255 bytes"),
+        # 47 * 5 = 235 bytes would do: & is sent as &amp;
+        ({"cmdline": "&" * 48}, "cmdline: more than 239 bytes"),
+        ({"cmdline": "é" * 120}, "cmdline: more than 239 bytes"),
         ({"cmdline": "--a\n--b"}, "cmdline: one line without control characters"),
         ({"cmdline": "--a <b"}, "cmdline: one line without control characters and without <"),
         ({"color": "red"}, "color: unknown"),

@@ -125,8 +125,18 @@ def test_a_head_of_the_queue_that_suits_nobody_does_not_hide_what_is_behind(app:
 @pytest.mark.parametrize(
     ("fields", "request_fields", "words"),
     [
-        ({"memory_bound_bytes": 10**12}, {}, "need more memory than BOINC may use on this computer"),
-        ({"disk_bound_bytes": 10**12}, {}, "need more disk space than BOINC may use for this project"),
+        # 984e9 / 2**30, 16e9 / 2**30
+        (
+            {"memory_bound_bytes": 10**12},
+            {},
+            "need 916.5 GB more memory than BOINC may use on this computer (14.9 GB)",
+        ),
+        # 5e7 / 2**20 = 47.7, 1e10 / 2**30
+        (
+            {"disk_bound_bytes": 10**10 + 5 * 10**7},
+            {},
+            "need 48 MB more disk space than BOINC may still use for this project (9.3 GB)",
+        ),
         ({"delay_bound_secs": 3599}, {}, "would not finish the tasks before their deadline"),
         ({}, {"delay_secs": 7 * 86400}, "would not finish the tasks before their deadline"),
     ],

@@ -9,9 +9,10 @@ import pytest
 from credit.models import App, HostAppVersion
 from portal.models import User
 from scheduler.lifecycle import transitioner
+from scheduler.models import PlanClass
 from scheduler.programs import catalogue
 from tests.support.credit_factories import NOON, make_app, make_result, make_version, make_workunit
-from tests.support.scheduler_clients import computer_of, gpu
+from tests.support.scheduler_clients import computer_of, gpu, messages
 
 pytestmark = pytest.mark.django_db
 DAY = dt.timedelta(days=1)
@@ -43,6 +44,25 @@ def test_if_no_app_has_jobs_that_suit_the_reasons_of_all_are_told(alice: User) -
     wait(wide, 3, disk_bound_bytes=1e15)
     reply = computer_of(alice).ask(0, 1)
     assert "memory" in reply and "disk" in reply
+
+
+def test_a_paused_app_hides_no_reason(alice: User) -> None:
+    paused, wide = make_app(name="paused", weight=0), make_app(name="wide")
+    make_version(paused)
+    make_version(wide, plan_class="mt")
+    PlanClass.objects.create(name="mt", min_ncpus=2, max_ncpus=4)
+    wait(paused, 1)
+    wait(wide, 1)
+    computer = computer_of(alice, ncpus=1)
+    assert messages(computer.ask(1000)) == [
+        "No tasks sent: the applications need other processors or drivers, or more graphics memory"
+    ]
+    App.objects.filter(name="wide").update(weight=0)
+    catalogue.forget()
+    assert messages(computer.ask(1000)) == [
+        "No tasks sent: the applications for this kind of computer are paused at the moment"
+    ]
+    assert "has no application for this kind of computer" in computer_of(alice, platform="riscv").ask(1000)
 
 
 def test_idle_processors_of_each_type_are_filled_by_apps_for_them(alice: User) -> None:

@@ -231,6 +231,12 @@ def test_apps_names_the_newest_programs_of_each_app() -> None:
     assert found.findtext("version/platform_short") == "x86_64-pc-linux-gnu"
 
 
+def test_letters_are_valid_in_whatever_encoding_a_reader_assumes() -> None:
+    make_version(make_app("alpine", user_friendly_name="Zéta ∆"))
+    content = raw("apps", xml=1)
+    assert b"Z&#233;ta &#8710;" in content and content.isascii()
+
+
 def test_apps_marks_what_only_testers_get() -> None:
     app = make_app()
     make_version(app, 100)
