@@ -263,7 +263,7 @@ class _Pass:
         by_version = writes.granted_by_version(results.version_id[granted], due)
         writes.update_versions(self.app_facts, self.versions, by_version, self.now)
         least = self.app_facts.min_avg_pfc
-        self.log.write(self.app_id, self.at, least, workunits, results, self.p_fpops, self.places, decided)
+        self.log.write(self.app_id, self.now_us, least, workunits, results, self.p_fpops, self.places, decided)
         self.write_faults(results, verdicts)
 
     def decide(
@@ -333,7 +333,7 @@ class _Pass:
         report.nvalid = states[ValidateState.VALID]
         report.ninvalid = states[ValidateState.INVALID]
         report.ninconclusive = states[ValidateState.INCONCLUSIVE]
-        report.ndecided = sum(credit is not None for *_, credit in decided.workunits)
+        report.ndecided = sum(credit is not None for _, _, credit in decided.workunits)
         report.nfaults, report.nwaiting = len(self.faults), len(decided.waiting_ids)
         report.credit = sum(decided.credits_due)
 

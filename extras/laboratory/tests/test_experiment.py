@@ -23,6 +23,7 @@ from extras.laboratory.trials.goals import ADAPTIVE, CPU_TIME, GPU_TIME, PAIRS, 
 from extras.laboratory.trials.parameters import PARAMETERS
 from extras.laboratory.trials.population import KINDS, Cheat, Computer, make_job
 from extras.laboratory.trials.trial import Outcome, Setup, Trial
+from portal.languages.messages import VERBATIM, Message
 
 NEUTRAL = "device neutrality: versions' mean grants apart"
 COLLUDING = "gain of those who collude in pairs, per FLOP"
@@ -44,8 +45,8 @@ def test_published_rules_meet_the_goals_on_the_usual_population() -> None:
     [found] = measure(Experiment([Variant(host_scale_check=True)], jobs=9000, nseeds=1))
     goals = goals_of(found)
     assert goals[NEUTRAL].is_met
-    assert goals[CPU_TIME].measured < 0.02
-    assert goals[GPU_TIME].measured < 0.03
+    assert goals[str(CPU_TIME)].measured < 0.02
+    assert goals[str(GPU_TIME)].measured < 0.03
 
 
 def test_rule_sets_are_compared_on_the_same_population_and_picking_pays_without_the_check() -> None:
@@ -210,12 +211,15 @@ def test_the_report_measures_the_documents_goals_with_the_same_module(monkeypatc
     def steps(rules: object, seeds: Sequence[int]) -> list[object]:
         asked.append((rules, list(seeds)))
         return [
-            lambda: [Goal("first", 0.01, 0.02, 0.03)],
-            lambda: [Goal("second", 1.0, 2.0, 1.5), Goal("3", 0, 0, None)],
+            lambda: [Goal(Message(VERBATIM, text="first"), 0.01, 0.02, 0.03)],
+            lambda: [
+                Goal(Message(VERBATIM, text="second"), 1.0, 2.0, 1.5),
+                Goal(Message(VERBATIM, text="3"), 0, 0, None),
+            ],
         ]
 
     monkeypatch.setattr(credit_report, "goal_steps", steps)
-    groups = [Goal("groups", 0.01, 0.01, 0.02)]
+    groups = [Goal(Message(VERBATIM, text="groups"), 0.01, 0.01, 0.02)]
     monkeypatch.setattr(credit_report, "collusion_goals", lambda seeds: groups[: len(list(seeds)) - 1])
     out = StringIO()
     with pytest.raises(CommandError, match=r"missed: 1$"):
@@ -236,7 +240,8 @@ def test_the_report_measures_the_documents_goals_with_the_same_module(monkeypatc
     with pytest.raises(CommandError, match=r"missed: 1$"):
         call_command("credit_report", "--json", "--processes", "1", stdout=out)
     assert json.loads(out.getvalue())[0] == {
-        "name": "first", "measured": 0.01, "worst": 0.02, "bound": 0.03, "note": "", "is_met": True
+        "name": "first", "code": VERBATIM, "args": {"text": "first"},
+        "measured": 0.01, "worst": 0.02, "bound": 0.03, "note": "", "is_met": True,
     }  # fmt: skip
 
 
