@@ -56,6 +56,7 @@ class PassDecisions:
         # them by this pass. Nothing else was decided about those that another result has to confirm.
         self.workunits: list[tuple[int, int | None, float | None]] = []
         self.waiting_ids: list[int] = []
+        self.unconfirmed_ids: list[int] = []
         # Of each result with a new state; the last three (grant_rules: Grant.code) are None for one that is not valid
         self.places: list[int] = []
         self.states: list[int] = []
@@ -137,7 +138,9 @@ def _decide_first(
     places, states = workunit.places, workunit.states
     valid, invalid = _split(places, states, results)
     if valid:
-        workunit.is_unconfirmed = workunit.has_waited and (len(valid) == 1 or _is_of_pairs(app, workunit))
+        if workunit.has_waited and (len(valid) == 1 or _is_of_pairs(app, workunit)):
+            workunit.is_unconfirmed = True
+            decided.unconfirmed_ids.append(workunit.id)
         decision = decide_set(app, workunit, [results[place] for place in valid], invalid, now)
         decided.workunits.append((workunit.id, workunit.canonical, decision.grant.credit))
         decided._add_valid(valid, decision, results)

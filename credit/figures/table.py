@@ -92,7 +92,7 @@ JOBS: Final = (
             14 * 86_400,
             _(
                 "Jobs have been waiting to be sent for two weeks: {labels}. Is there a version that volunteers’ "
-                "computers can run?"
+                "computers can run, and for a further copy of a job a volunteer who has none yet?"
             ),
         ),
     ),

@@ -217,14 +217,15 @@ class ReplayedPass:
 
         A first decision may be older than what was replayed; then it is as it was logged.
         """
-        for number, (id_, est, bound, quorum, target, delay_bound, is_late, earlier, given) in enumerate(
-            self.workunits
-        ):
+        for number, row in enumerate(self.workunits):
+            id_, est, bound, quorum, target, delay_bound, is_late, earlier, given, is_unconfirmed = row
             places = range(self.bounds[number], self.bounds[number + 1])
             states = [_VALID if self.is_valid[place] else _INVALID for place in places]
             credit = credits.get(id_, earlier) if is_late else None
             yield ComparedWorkunit(
-                est, bound, quorum, target, delay_bound, given, id_, places, states, earlier_credit=credit
+                *(est, bound, quorum, target, delay_bound, given, id_, places, states),
+                earlier_credit=credit,
+                is_unconfirmed=bool(is_unconfirmed),
             )
 
     def facts(self, records: Sequence[HostVersionFacts], versions: Mapping[int, VersionFacts]) -> list[ResultFacts]:

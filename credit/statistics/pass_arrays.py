@@ -44,9 +44,11 @@ WORKUNITS: Final = np.dtype(
         ("is_late", "u1"),
         ("canonical_credit", "<f8"),
         ("given_credit", "<f8"),
+        ("is_unconfirmed", "u1"),
     ]
 )
-"""Workunits that were decided; ``is_late``: before this pass, with this credit."""
+"""Workunits that were decided; ``is_late``: before this pass, with this credit. ``is_unconfirmed``: another result
+was to confirm it, and did not come in time."""
 RESULTS: Final = np.dtype(
     [
         ("id", "<i8"),

@@ -126,7 +126,7 @@ class PassLog:
                 np.nan if min_avg_pfc is None else min_avg_pfc,
                 self._versions_of(version),
                 self._records,
-                encode(WORKUNITS, _columns(workunits, numbers, is_late), len(numbers)),
+                encode(WORKUNITS, _columns(workunits, numbers, is_late, decided), len(numbers)),
                 encode(RESULTS, kept, len(places)),
             )
 
@@ -136,6 +136,9 @@ class PassLog:
         return encode(VERSIONS, {name: used[name] for name in VERSIONS.names or ()}, len(used))
 
 
-def _columns(workunits: Workunits, numbers: Column, is_late: Column) -> dict[str, Any]:
-    names = [name for name in WORKUNITS.names or () if name != "is_late"]
-    return {"is_late": is_late, **{name: getattr(workunits, name)[numbers] for name in names}}
+def _columns(workunits: Workunits, numbers: Column, is_late: Column, decided: PassDecisions) -> dict[str, Any]:
+    kept: dict[str, Any] = {
+        "is_late": is_late,
+        "is_unconfirmed": np.isin(workunits.id[numbers], decided.unconfirmed_ids),
+    }
+    return kept | {name: getattr(workunits, name)[numbers] for name in WORKUNITS.names or () if name not in kept}

@@ -350,6 +350,7 @@ class _Pass:
                 need_validate=True,
                 validate_after=self.at + settings.PAIR_WAIT,
                 validate_fault="",
+                awaits_confirmation=True,
                 transition_at=self.at,
                 **{name: Greatest(name, F("min_quorum") + 1) for name in _COUNTS},
                 max_total_results=Greatest("max_total_results", Least(_nresults() + 1, MAX_RESULTS_PER_WORKUNIT)),

@@ -24,7 +24,7 @@ _RECORD_FIELDS: Final = tuple(each.name for each in fields(HostVersionFacts))
 class Workunits:
     """A batch of workunits in the order of their ids. No canonical result: 0; its credit then: NaN.
 
-    ``has_waited``: for a third volunteer to confirm what two of a pair agree on; its quorum was raised by one for that.
+    ``has_waited``: for another result to confirm it, which did not come; its quorum was raised by one for that.
     """
 
     id: Column

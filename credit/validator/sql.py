@@ -23,7 +23,7 @@ _TYPE_NUMBER: Final = f"array_position(ARRAY{list(PROCESSOR_TYPES)}::varchar[], 
 LOCK_WORKUNITS: Final = Statement(
     """WITH batch AS (
   SELECT id, fpops_est, fpops_bound, min_quorum, target_nresults, canonical_result_id, canonical_credit,
-         delay_bound_secs, credit, validate_after IS NOT NULL AND validate_fault = '' AS has_waited
+         delay_bound_secs, credit, awaits_confirmation AS has_waited
     FROM credit_workunit
    WHERE app_id >= $1 AND app_id <= $1 AND need_validate AND (validate_after IS NULL OR validate_after <= $3)
    ORDER BY app_id, id LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED)
@@ -134,7 +134,8 @@ UPDATE_RESULTS: Final = Statement(
 )
 UPDATE_WORKUNITS: Final = Statement(
     """UPDATE credit_workunit w
-   SET need_validate = false, validate_fault = '', validate_after = NULL, transition_at = $4,
+   SET need_validate = false, validate_fault = '', validate_after = NULL, awaits_confirmation = false,
+       transition_at = $4,
        canonical_result_id = coalesce(n.canonical_id, w.canonical_result_id),
        canonical_credit = coalesce(n.credit, w.canonical_credit)
   FROM unnest($1, $2, $3) n(id, canonical_id, credit)

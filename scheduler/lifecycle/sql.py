@@ -120,6 +120,7 @@ UPDATE credit_workunit w
    SET transition_at = NULL, need_validate = (w.need_validate OR n.need_validate) AND n.error_mask = 0,
        -- What it waited for has come.
        validate_after = CASE WHEN n.need_validate AND w.validate_fault = '' THEN NULL ELSE w.validate_after END,
+       awaits_confirmation = w.awaits_confirmation AND NOT n.need_validate,
        error_mask = n.error_mask,
        assimilate_state = n.assimilate_state, file_delete_state = n.file_delete_state
   FROM unnest(%(ids)s::bigint[], %(need_validate)s::boolean[], %(error_mask)s::smallint[],
