@@ -76,7 +76,7 @@ class PersonForm(LowerCaseEmail, UserChangeForm):
         cleaned = super().clean() or self.cleaned_data
         chosen = {group.name for group in cleaned.get("groups") or ()}
         if not cleaned.get("is_staff", True) and chosen.intersection(role.name for role in ROLES if role.in_admin):
-            self.add_error("groups", gettext("These roles work in the admin: tick “operator”, too."))
+            self.add_error("groups", gettext("These roles work in the admin: check “operator”, too."))
         return cleaned
 
 

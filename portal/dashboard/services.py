@@ -96,14 +96,14 @@ FIGURES: Final = (
         _("Queued requests"),
         link=_WORK_LIST,
         about=_("Runs of the emulator, uploads to it and copies of data."),
-        trouble=grows(_("More and more requested work waits. Start more workers of the queue “requested”.")),
+        trouble=grows(_("More and more requests are queued. Start more workers of the queue “requested”.")),
     ),
     Figure(
         "services.requested_oldest",
-        _("Oldest requested work that waits"),
+        _("Oldest queued request"),
         Unit.SECS,
         link=_WORK_LIST,
-        trouble=above(6 * 3600, _("Requested work has waited for more than six hours.")),
+        trouble=above(6 * 3600, _("A request has been queued for more than six hours.")),
     ),
 )
 
