@@ -55,7 +55,8 @@ class PortalConfig(extras.SiteApp):
         Group.add_to_class("__str__", rights_texts.role_text)
         Permission.add_to_class("__str__", rights_texts.permission_text)
         for app in extras.apps_in_use():
-            settings.CELERY_BEAT_SCHEDULE.update(as_celery(app.periodic_tasks()))
+            entries = {name: (each.task, each.every_secs) for name, each in app.periodic_tasks().items()}
+            settings.CELERY_BEAT_SCHEDULE.update(as_celery(entries))
         for app in extras.site_apps():
             for table in app.audited():
                 audit(table)

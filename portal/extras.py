@@ -60,10 +60,11 @@ class Link(NamedTuple):
 
 
 class Periodic(NamedTuple):
-    """A task, and the seconds between two of its runs."""
+    """A task, the seconds between two of its runs, and what operators see it called."""
 
     task: str
     every_secs: int
+    title: StrOrPromise
 
 
 @dataclass(frozen=True, slots=True)

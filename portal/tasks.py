@@ -11,6 +11,7 @@ from portal.extras import site_apps
 from portal.maintenance import runs
 from portal.ops import housekeeping
 from portal.people import key_mails, key_upkeep, security_events
+from portal.public_pages.about import note_about
 from portal.requested_work import queue
 
 __all__ = [
@@ -62,6 +63,7 @@ def send_waiting_mails() -> None:
 @shared_task
 def take_figures() -> None:
     """Every ten minutes: the figures of the dashboard and of the public status."""
+    note_about()
     record.take_all(timezone.now())
 
 

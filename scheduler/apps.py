@@ -67,9 +67,9 @@ class SchedulerConfig(extras.SiteApp):
         return [FILES, NAMES]
 
     def admin_pages(self) -> Sequence[AdminPage]:
-        from portal.dashboard.navigation import AdminPage
+        from portal.dashboard.navigation import SETTINGS, AdminPage
 
-        return [AdminPage(_("Apps and credit"), _("New code-signing key"), "admin:new_key", "scheduler.add_keychange")]
+        return [AdminPage(SETTINGS, _("New code-signing key"), "admin:new_key", "scheduler.add_keychange")]
 
     def account_erased(self, user_id: int, now: dt.datetime) -> None:
         from scheduler.submission.batches import disown

@@ -177,7 +177,9 @@ def _day_faults(days: object) -> list[str]:
             continue
         found += [f"day {day}: {name} is none of a day's hours" for name in own if name not in hours]
         found += [
-            f"day {day}: {start} and {end} go together" for start, end in DAY_HOURS if (start in own) != (end in own)
+            f"day {day}: {start} and {end} must be set together"
+            for start, end in DAY_HOURS
+            if (start in own) != (end in own)
         ]
         found += [f"day {day}: {fault}" for fault in faults({name: own[name] for name in own if name in hours})]
     return found

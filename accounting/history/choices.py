@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from django.conf import settings
 from django.utils.translation import gettext, gettext_noop
@@ -26,10 +26,15 @@ from portal.models import Host, User
 _OLDEST_YEAR: Final = 1900
 PROCESSORS: Final = {Processor.CPU: gettext_noop("CPUs"), Processor.GPU: gettext_noop("GPUs")}
 _REFUSALS: Final = {
-    "host": gettext_noop("“%(value)s” is not one of your computers. All of them are shown."),
-    "project": gettext_noop("“%(value)s” is not a project of your computers. All projects are shown."),
-    "app": gettext_noop("“%(value)s” is not an app of this site’s own project. All apps are shown."),
-}
+    "host": (gettext_noop("“%(value)s” is not one of your computers."), gettext_noop("All of them are shown.")),
+    "project": (
+        gettext_noop("“%(value)s” is not a project of your computers."), gettext_noop("All projects are shown."),
+    ),
+    "app": (gettext_noop("“%(value)s” is not an app of this site’s own project."), gettext_noop("All apps are shown.")),
+    "processor": (
+        gettext_noop("“%(value)s” is not a type of processor. Use cpu or gpu."), gettext_noop("Both are shown."),
+    ),
+}  # fmt: skip
 
 
 RANGE_PARAMETERS: Final = ("range", "from", "to")
@@ -123,7 +128,9 @@ def read_choices(user: User, params: Mapping[str, str], period: Period) -> Choic
         apps=places.apps,
         problems=problems,
     )
-    found.only = _only(params, places, problems)
+    refusals: list[Refusal] = []
+    found.only = _only(params, places, refusals)
+    problems += [f"{refusal.reason} {refusal.instead}" for refusal in refusals]
     if found.only.processor and (found.show is Show.JOBS or found.by is By.PROCESSOR):
         problems.append(
             gettext(
@@ -141,11 +148,21 @@ def read_choices(user: User, params: Mapping[str, str], period: Period) -> Choic
     return found
 
 
+class Refusal(NamedTuple):
+    """Why a part of the work cannot be had, and what a page shows instead. A download has nothing instead."""
+
+    reason: str
+    instead: str
+
+
 def read_only(user: User, params: Mapping[str, str], problems: list[str]) -> HistoryFilter:
     """Whose work an address wants alone; two or three statements, none without such a wish."""
     if not any(params.get(name) for name in PART_PARAMETERS):
         return HistoryFilter()
-    return _only(params, _read_places(user), problems)
+    refusals: list[Refusal] = []
+    found = _only(params, _read_places(user), refusals)
+    problems += [refusal.reason for refusal in refusals]
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,15 +185,17 @@ def _read_places(user: User) -> _Places:
     return _Places(names, found, [] if own is None else read_apps(), own)
 
 
-def _only(params: Mapping[str, str], places: _Places, problems: list[str]) -> HistoryFilter:
-    host = _number(params, "host", places.hosts, problems)
-    project = _number(params, "project", places.projects, problems)
-    app = _number(params, "app", places.apps, problems)
+def _only(params: Mapping[str, str], places: _Places, refusals: list[Refusal]) -> HistoryFilter:
+    host = _number(params, "host", places.hosts, refusals)
+    project = _number(params, "project", places.projects, refusals)
+    app = _number(params, "app", places.apps, refusals)
     if app is not None:
         if project not in (None, places.own):
-            problems.append(gettext("This site’s own project has this app, so only that project is shown."))
+            refusals.append(
+                Refusal(gettext("This site’s own project has this app."), gettext("Only that project is shown."))
+            )
         project = places.own
-    return HistoryFilter(host, project, _processor(params, problems), app)
+    return HistoryFilter(host, project, _processor(params, refusals), app)
 
 
 def _choice(params: Mapping[str, str], name: str, default: _Choice, problems: list[str]) -> _Choice:
@@ -193,7 +212,7 @@ def _choice(params: Mapping[str, str], name: str, default: _Choice, problems: li
         return default
 
 
-def _number(params: Mapping[str, str], name: str, known: list[tuple[int, str]], problems: list[str]) -> int | None:
+def _number(params: Mapping[str, str], name: str, known: list[tuple[int, str]], refusals: list[Refusal]) -> int | None:
     """An id from the address that is among the known ones."""
     text = params.get(name, "").strip()
     if not text:
@@ -201,17 +220,21 @@ def _number(params: Mapping[str, str], name: str, known: list[tuple[int, str]], 
     for pk, _ in known:
         if text == str(pk):
             return pk
-    problems.append(gettext(_REFUSALS[name]) % {"value": text[:20]})
+    refusals.append(_refusal(name, text))
     return None
 
 
-def _processor(params: Mapping[str, str], problems: list[str]) -> Processor | None:
+def _refusal(name: str, text: str) -> Refusal:
+    reason, instead = _REFUSALS[name]
+    return Refusal(gettext(reason) % {"value": text[:20]}, gettext(instead))
+
+
+def _processor(params: Mapping[str, str], refusals: list[Refusal]) -> Processor | None:
     text = params.get("processor", "")
     if not text:
         return None
     try:
         return Processor(text)
     except ValueError:
-        refusal = gettext("“%(value)s” is not a type of processor. Use cpu or gpu. Both are shown.")
-        problems.append(refusal % {"value": text[:20]})
+        refusals.append(_refusal("processor", text))
         return None

@@ -21,7 +21,7 @@ from accounting.exchange.day_rows import DayRange, read_names, read_pages
 from accounting.history.choices import PART_PARAMETERS, RANGE_PARAMETERS, read_only
 from accounting.history.periods import read_period
 from accounting.history.sums import read_first_day
-from accounting.history.texts import problem_text
+from accounting.history.texts import refusal_text
 from accounting.models import DataCopy
 from portal.models import User
 from portal.people.access import signed_in
@@ -120,7 +120,7 @@ def _read_wanted(user: User, params: Mapping[str, str], known: Sequence[str]) ->
     named = {name: value for name, value in params.items() if name in RANGE_PARAMETERS}
     earliest = read_first_day(user, today) if named.get("range") == "all" else None
     period = read_period(named, today, earliest)
-    problems = unknown_parameters(params, known) + [problem_text(each) for each in period.problems]
+    problems = unknown_parameters(params, known) + [refusal_text(each) for each in period.problems]
     only = read_only(user, params, problems)
     return DayRange(period.first, period.last, only.project_id, only.host_id, only.processor, only.app_id), problems
 

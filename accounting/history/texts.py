@@ -117,23 +117,33 @@ def range_text(first: dt.date | None, last: dt.date | None) -> str:
 
 def problem_text(problem: Problem) -> str:
     """In a sentence, what of an address could not be done, and what is shown instead."""
-    value = problem.value
     match problem.kind:
-        case ProblemKind.UNKNOWN_RANGE:
-            return gettext("This range is not known. The last 30 days are shown.")
-        case ProblemKind.FUTURE:
-            return gettext("This range is in the future. The last 30 days are shown.")
-        case ProblemKind.NO_DATE:
-            text = gettext(
-                "“%(text)s” is not a date. Enter year-month-day, for example 2026-11-21. The last 30 days are shown."
-            )
-            return text % {"text": value}
+        case ProblemKind.UNKNOWN_RANGE | ProblemKind.FUTURE | ProblemKind.NO_DATE:
+            return f"{refusal_text(problem)} {gettext('The last 30 days are shown.')}"
         case ProblemKind.EXCHANGED:
             return gettext("The first day was after the last one, so they were swapped.")
         case ProblemKind.TOO_LONG:
             text = gettext("A history covers %(years)s years at most, so it begins on %(day)s.")
-            return text % {"years": MAX_YEARS, "day": day(dt.date.fromisoformat(value))}
+            return text % {"years": MAX_YEARS, "day": day(dt.date.fromisoformat(problem.value))}
+        case ProblemKind.TOO_FINE:
+            return gettext(_TOO_FINE[Step(problem.value)])
         case ProblemKind.UNKNOWN_STEP:
             return gettext("A history can be shown by day, week or month.")
-        case ProblemKind.TOO_FINE:
-            return gettext(_TOO_FINE[Step(value)])
+
+
+def refusal_text(problem: Problem) -> str:
+    """In a sentence, why a range of days is refused where nothing else is given instead, as for downloads."""
+    match problem.kind:
+        case ProblemKind.UNKNOWN_RANGE:
+            return gettext("This range is not known.")
+        case ProblemKind.FUTURE:
+            return gettext("This range is in the future.")
+        case ProblemKind.NO_DATE:
+            text = gettext("“%(text)s” is not a date. Enter year-month-day, for example 2026-11-21.")
+            return text % {"text": problem.value}
+        case ProblemKind.EXCHANGED:
+            return gettext("The first day is after the last one.")
+        case ProblemKind.TOO_LONG:
+            return gettext("A history covers %(years)s years at most.") % {"years": MAX_YEARS}
+        case _:
+            return problem_text(problem)

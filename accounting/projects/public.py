@@ -1,5 +1,7 @@
 """What the front page tells everybody: sums of the whole site and its projects; nothing about one person or computer.
 
+Sums of fewer than `LEAST_PEOPLE` would tell of single ones, so there are none then.
+
 Kept for ten minutes, so that visitors cost no statements of their own.
 """
 
@@ -9,24 +11,26 @@ import datetime as dt
 from typing import Any, Final
 
 from django.core.cache import cache
-from django.db.models import F, Sum
+from django.db.models import Exists, F, OuterRef, Sum
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
-from accounting.models import Project, ProjectDay
+from accounting.models import HostProject, Project, ProjectDay
 from portal.dashboard.status import current
+from portal.models import User
 from portal.templatetags.drawings import round_up
 from portal.wire.keywords import KEYWORDS, SCIENCE
 
 CACHED_SECS: Final = 600
 DAYS_SHOWN: Final = 60
+LEAST_PEOPLE: Final = 5
 OTHER: Final = gettext_noop("Other subjects")
 _KEY: Final = "accounting:public"
 _HOUR_MICRO_SECS: Final = 3_600_000_000
 
 
 def read_public() -> dict[str, Any]:
-    """The sums and the projects by subject; four statements in ten minutes, and those of the public status."""
+    """The sums and the projects by subject; five statements in ten minutes, and those of the public status."""
     found: dict[str, Any] | None = cache.get(_KEY)
     if found is None:
         found = _read_sums(timezone.now().date()) | {"subjects": read_subjects()}
@@ -36,6 +40,9 @@ def read_public() -> dict[str, Any]:
 
 
 def _read_sums(today: dt.date) -> dict[str, Any]:
+    at_projects = HostProject.objects.filter(host__owner=OuterRef("pk"))
+    if User.objects.filter(Exists(at_projects)).order_by()[:LEAST_PEOPLE].count() < LEAST_PEOPLE:
+        return {"hours": 0, "results": 0, "days": [], "most_hours": 0}
     run_time = Sum(F("cpu_time") + F("gpu_time"))
     total = ProjectDay.objects.aggregate(run_time=run_time, results=Sum("njobs_success"))
     first = today - dt.timedelta(days=DAYS_SHOWN - 1)

@@ -21,6 +21,7 @@ from accounting.engine.states import Unreadable
 from accounting.wire.client_tasks import ReportedTasks, parse_tasks
 from portal.languages.messages import Message, MessageError
 from portal.wire.hardware import Hardware, free_disk, hardware_digest, parse_hardware
+from portal.wire.names import cleaned
 from portal.wire.scanner import Fields, ProtocolError, TagScanner, as_int, as_text, clip, flag, float_or_none, row_of
 
 MAX_PROJECTS: Final = 800
@@ -268,7 +269,7 @@ def _request(
         authenticator=as_text("authenticator", raw(b"authenticator"), 255),
         host_cpid=clip(raw(b"host_cpid"), 32),
         previous_host_cpid=clip(raw(b"previous_host_cpid"), 32),
-        domain_name=clip(raw(b"domain_name"), 255),
+        domain_name=cleaned(clip(raw(b"domain_name"), 255)),
         client_version=clip(raw(b"client_version"), 32),
         run_mode=clip(raw(b"run_mode"), 16),
         platform_name=clip(raw(b"platform_name"), 64),
@@ -310,7 +311,7 @@ def _reported(texts: Sequence[bytes | None], account_key: bytes | None, no_work:
     return ReportedProject(
         # Longer than a URL can be, so that a cut one is still known as too long.
         url=clip(url or b"", 2 * MAX_URL),
-        project_name=clip(name or b"", 255),
+        project_name=cleaned(clip(name or b"", 255)),
         hostid=_int(hostid, 0, 2**31 - 1),
         resource_share=float_or_none(share, 0, 1e12),
         attached_via_acct_mgr=flag(managed),

@@ -364,13 +364,17 @@ def failing_hosts(now: dt.datetime) -> Rows:
 
 
 def _apps(now: dt.datetime) -> Rows:
-    """Number, names, and of the newest results of a day the run time (h: mean, least, most) and volunteers."""
+    """Number, names, of the newest results of a day the run time (h: mean, least, most) and volunteers, and whether
+    the app is withdrawn.
+    """
     with connection.cursor() as cursor:
         cursor.execute(sql.RUN_TIMES, {"now": now})
         run_times = {app: [round(secs or 0, 2) for secs in times] + [users] for app, *times, users in cursor.fetchall()}
     names = app_names()
-    apps = App.objects.filter(is_deprecated=False).order_by("pk")
-    return [[app.pk, app.name, names[app.pk], *run_times.get(app.pk, [0.0, 0.0, 0.0, 0])] for app in apps]
+    return [
+        [app.pk, app.name, names[app.pk], *run_times.get(app.pk, [0.0, 0.0, 0.0, 0]), app.is_deprecated]
+        for app in App.objects.order_by("pk")
+    ]
 
 
 JOB_READINGS: Final = (

@@ -26,8 +26,10 @@ class AlertsConfig(extras.SiteApp):
 
     def periodic_tasks(self) -> Mapping[str, extras.Periodic]:
         return {
-            "look-for-alerts": extras.Periodic("extras.alerts.tasks.look_for_alerts", 60),
-            "deliver-alerts": extras.Periodic("extras.alerts.tasks.deliver_alerts", 60),
+            "look-for-alerts": extras.Periodic(
+                "extras.alerts.tasks.look_for_alerts", 60, _("Look for alerts that are due")
+            ),
+            "deliver-alerts": extras.Periodic("extras.alerts.tasks.deliver_alerts", 60, _("Deliver alerts")),
         }
 
     def collectors(self) -> Sequence[Collector]:

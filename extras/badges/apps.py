@@ -31,7 +31,7 @@ class BadgesConfig(extras.SiteApp):
         return [extras.Link("history_badges", _("Badges"), (extras.LinkPlace.HISTORY,))]
 
     def periodic_tasks(self) -> Mapping[str, extras.Periodic]:
-        return {"award-badges": extras.Periodic("extras.badges.tasks.award_badges", 600)}
+        return {"award-badges": extras.Periodic("extras.badges.tasks.award_badges", 600, _("Award badges"))}
 
     def prepare(self) -> None:
         from extras.badges.usual import make_usual

@@ -19,12 +19,16 @@ class CentralFactorsConfig(extras.SiteApp):
     room = "project"
 
     def periodic_tasks(self) -> Mapping[str, extras.Periodic]:
-        return {"collect-factors": extras.Periodic("extras.central_factors.tasks.collect_factors", 3600)}
+        return {
+            "collect-factors": extras.Periodic(
+                "extras.central_factors.tasks.collect_factors", 3600, _("Collect factors of other projects")
+            )
+        }
 
     def admin_pages(self) -> Sequence[AdminPage]:
-        from portal.dashboard.navigation import AdminPage
+        from portal.dashboard.navigation import CREDIT, AdminPage
 
-        return [AdminPage(_("Apps and credit"), self.verbose_name, "admin:version_factors", "credit.view_appversion")]
+        return [AdminPage(CREDIT, self.verbose_name, "admin:version_factors", "credit.view_appversion")]
 
     def rights(self) -> Mapping[str, Sequence[str]]:
         return {role: ["central_factors.view_collectedexport"] for role in ("Project administrator", "Read only")}

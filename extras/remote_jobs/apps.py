@@ -26,7 +26,11 @@ class RemoteJobsConfig(extras.SiteApp):
         return [extras.Link("jobs_keys", _("Keys for jobs"), (extras.LinkPlace.BATCHES,))]
 
     def periodic_tasks(self) -> Mapping[str, extras.Periodic]:
-        return {"reap-files": extras.Periodic("extras.remote_jobs.tasks.reap_files", 3600)}
+        return {
+            "reap-files": extras.Periodic(
+                "extras.remote_jobs.tasks.reap_files", 3600, _("Delete staged files without a batch")
+            )
+        }
 
     def rights(self) -> Mapping[str, Sequence[str]]:
         names = [f"{action}_{model}" for model in ("jobtemplate", "submitter") for action in _ACTIONS]

@@ -31,8 +31,10 @@ class TopListsConfig(extras.SiteApp):
 
     def periodic_tasks(self) -> Mapping[str, Periodic]:
         return {
-            "count-top-lists": Periodic("extras.top_lists.tasks.count_top_lists", 600),
-            "count-top-lists-of-apps": Periodic("extras.top_lists.tasks.count_top_lists_of_apps", 24 * 3600),
+            "count-top-lists": Periodic("extras.top_lists.tasks.count_top_lists", 600, _("Count the top lists")),
+            "count-top-lists-of-apps": Periodic(
+                "extras.top_lists.tasks.count_top_lists_of_apps", 24 * 3600, _("Count the top lists of apps")
+            ),
         }
 
     def consents(self) -> Sequence[ConsentKind]:

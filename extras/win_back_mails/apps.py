@@ -15,7 +15,11 @@ class WinBackMailsConfig(extras.SiteApp):
     room = "account_manager"
 
     def periodic_tasks(self) -> Mapping[str, extras.Periodic]:
-        return {"send-campaigns": extras.Periodic("extras.win_back_mails.tasks.send_campaigns", 600)}
+        return {
+            "send-campaigns": extras.Periodic(
+                "extras.win_back_mails.tasks.send_campaigns", 600, _("Send mails to inactive volunteers")
+            )
+        }
 
     def rights(self) -> Mapping[str, Sequence[str]]:
         actions = {"Account manager operator": ("view", "add", "change"), "Read only": ("view",)}

@@ -7,15 +7,24 @@ from typing import Any, ClassVar
 
 from django.contrib import admin
 from django.contrib.auth import get_permission_codename
-from django.db.models import QuerySet
+from django.db.models import CharField, Field, QuerySet
 from django.http import HttpRequest
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 from unfold.admin import ModelAdmin
 
+from portal.people.name_field import NameField
 from portal.people.security_events import BY_OPERATOR
 
+NAMES = frozenset({"name", "given_name", "user_friendly_name"})
 SECRETS = frozenset({"password", "client_password", "next_client_password", "token", "key_hash", "token_hash"})
+
+
+def own_direction(name: str) -> SafeString:
+    """A name in a list: in its own direction, whatever stands beside it."""
+    return format_html("<bdi>{}</bdi>", name)
 
 
 class SecretLookups(ModelAdmin):
@@ -29,6 +38,12 @@ class SecretLookups(ModelAdmin):
         fields: list[str] = list(super().get_search_fields(request))
         may_see = request.user.has_perm("portal.view_user")
         return fields if may_see else [name for name in fields if not name.endswith("email")]
+
+    def formfield_for_dbfield(self, db_field: Field[Any, Any], request: HttpRequest, **kwargs: Any) -> Any:
+        """Names come through the check of all doors."""
+        if db_field.name in NAMES and isinstance(db_field, CharField):
+            kwargs["form_class"] = NameField
+        return super().formfield_for_dbfield(db_field, request, **kwargs)
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
         if lookup.partition("__")[0] in SECRETS:

@@ -21,7 +21,7 @@ from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
-from portal.admin.base import ReadOnlyAdmin, SecretLookups, TokenAdmin
+from portal.admin.base import ReadOnlyAdmin, SecretLookups, TokenAdmin, own_direction
 from portal.audit import rights_requests, two_persons
 from portal.languages.messages import Message
 from portal.models import Account, AccountBlock, ApiToken, ClientKey, ConsentEvent, Host, SupportAction, User
@@ -76,7 +76,7 @@ class PersonForm(LowerCaseEmail, UserChangeForm):
         cleaned = super().clean() or self.cleaned_data
         chosen = {group.name for group in cleaned.get("groups") or ()}
         if not cleaned.get("is_staff", True) and chosen.intersection(role.name for role in ROLES if role.in_admin):
-            self.add_error("groups", gettext("These roles work in the admin: tick “operator”, too."))
+            self.add_error("groups", gettext("These roles work in the admin: check “operator”, too."))
         return cleaned
 
 
@@ -107,7 +107,7 @@ class UserAdmin(SecretLookups, DjangoUserAdmin, ModelAdmin):
     add_form = NewPersonForm
     change_password_form = NewPasswordForm
     ordering = ("email",)
-    list_display = ("email", "name", "is_staff", "is_active", "created_at", "last_login")
+    list_display = ("email", "shown_name", "is_staff", "is_active", "created_at", "last_login")
     list_filter = ("is_staff", "is_superuser", "groups", "is_active", ("rights_held_at", admin.EmptyFieldListFilter))
     search_fields = ("email", "name")
     readonly_fields = ("created_at", "last_login", "terms_accepted_at", "deletion_asked_at", "rights_held_at")
@@ -120,6 +120,10 @@ class UserAdmin(SecretLookups, DjangoUserAdmin, ModelAdmin):
         (_("Dates"), {"fields": ("created_at", "last_login", "terms_accepted_at", "deletion_asked_at")}),
     )
     add_fieldsets = ((None, {"classes": ("wide",), "fields": ("email", "usable_password", "password1", "password2")}),)
+
+    @admin.display(description=_("display name"), ordering="name")
+    def shown_name(self, user: User) -> str:
+        return own_direction(user.name)
 
     actions = ("allow_rights",)
     fresh_login = FreshLogin()
@@ -241,7 +245,7 @@ class HostAdmin(SecretLookups):
 
     @admin.display(description=_("name"))
     def shown_name(self, host: Host) -> str:
-        return host.name
+        return own_direction(host.name)
 
     def get_fields(self, request: HttpRequest, obj: Host | None = None) -> list[str]:
         reported = [field.name for field in Host._meta.fields if field.name not in (*self.fields, "token", "id")]

@@ -1,7 +1,7 @@
-"""The admin's sidebar: pages by what an operator wants to do, not by the package that has them.
+"""The admin's sidebar: six questions with their pages, not the packages that have them.
 
 Apps say which pages they have that are no lists of a table (`portal.extras`). A table that no group names comes
-last in the group of its app's room, or under its app.
+last in the group of its app's room, or in the settings.
 """
 
 from __future__ import annotations
@@ -28,79 +28,88 @@ class AdminPage(NamedTuple):
     permission: str = ""
 
 
-OVERVIEW: Final = _("Overview")
+OVERVIEW: Final = _("Is all well?")
+_PEOPLE: Final = _("People")
+_PROJECTS: Final = _("Projects")
+_JOBS: Final = _("Jobs")
+CREDIT: Final = _("Credit")
+SETTINGS: Final = _("Settings")
+_ROOMS: Final = (OVERVIEW, _PEOPLE, _PROJECTS, _JOBS, CREDIT, SETTINGS)
 _PAGES: Final = (
-    AdminPage(OVERVIEW, _("Dashboard"), "admin:index"),
+    AdminPage(OVERVIEW, _("What needs attention"), "admin:index"),
     AdminPage(OVERVIEW, _("Public status"), "status"),
     AdminPage(OVERVIEW, _("Figures taken"), "admin:portal_operatingfigure_changelist", "portal.view_operatingfigure"),
     AdminPage(OVERVIEW, _("Maintenance"), "admin:portal_maintenancerun_changelist", "portal.view_maintenancerun"),
-    AdminPage(OVERVIEW, _("Changes of settings"), "admin:portal_change_changelist", "portal.view_change"),
+    AdminPage(SETTINGS, _("Changes of settings"), "admin:portal_change_changelist", "portal.view_change"),
     AdminPage(
-        OVERVIEW,
+        SETTINGS,
         _("Steps to confirm"),
         "admin:portal_confirmationrequest_changelist",
         "portal.view_confirmationrequest",
     ),
-    AdminPage(OVERVIEW, _("Signed log"), "admin:portal_signedentry_changelist", "portal.view_signedentry"),
+    AdminPage(SETTINGS, _("Signed log"), "admin:portal_signedentry_changelist", "portal.view_signedentry"),
 )
 _MODELS: Final[dict[StrOrPromise, tuple[str, ...]]] = {
-    _("Jobs"): (
-        "credit.batch",
-        "credit.workunit",
-        "credit.result",
-        "scheduler.retryentry",
-        "scheduler.trickle",
-        "scheduler.storedfile",
-    ),
-    _("Apps and credit"): (
-        "credit.app",
-        "credit.appversion",
-        "credit.platform",
-        "scheduler.planclass",
-        "scheduler.appkeyword",
-        "credit.hostappversion",
-        "credit.confirmingpair",
-        "credit.preview",
-        "credit.statisticsexport",
-        "scheduler.releasedraft",
-        "scheduler.keychange",
-    ),
-    _("Account manager"): (
-        "accounting.project",
-        "accounting.projecttrouble",
-        "accounting.tasksource",
-        "accounting.projectstanding",
-        "accounting.projectday",
-        "accounting.settlement",
-        "accounting.statisticsimport",
-        "accounting.userproject",
-        "accounting.accountsettings",
-        "accounting.announcement",
-        "portal.sitetext",
-        "accounting.note",
-        "accounting.hostclient",
-    ),
-    _("People and computers"): (
-        "portal.account",
-        "portal.supportaction",
-        "portal.consentevent",
+    OVERVIEW: ("portal.requestedwork", "scheduler.retryentry"),
+    _PEOPLE: (
         "portal.user",
+        "portal.account",
         "portal.host",
         "portal.hostlimitrequest",
         "portal.clientkey",
         "portal.jointoken",
         "portal.apitoken",
-        "portal.requestedwork",
+        "portal.consentevent",
+        "portal.supportaction",
+        "accounting.hostclient",
+        "accounting.note",
+    ),
+    _PROJECTS: (
+        "accounting.project",
+        "accounting.projecttrouble",
+        "accounting.projectstanding",
+        "accounting.projectday",
+        "accounting.userproject",
+        "accounting.tasksource",
+        "accounting.statisticsimport",
+        "accounting.settlement",
+    ),
+    _JOBS: (
+        "credit.batch",
+        "credit.workunit",
+        "credit.result",
+        "credit.app",
+        "credit.appversion",
+        "scheduler.releasedraft",
+        "scheduler.storedfile",
+        "scheduler.trickle",
+    ),
+    CREDIT: (
+        "credit.preview",
+        "credit.hostappversion",
+        "credit.confirmingpair",
+        "credit.statisticsexport",
+    ),
+    SETTINGS: (
+        "portal.sitetext",
+        "accounting.announcement",
+        "accounting.accountsettings",
+        "credit.platform",
+        "scheduler.planclass",
+        "scheduler.appkeyword",
+        "scheduler.keychange",
     ),
 }
+# The second list of the same people is for support.
+_TITLES: Final = {"portal.account": _("Help a volunteer")}
 # Of tables that no group names, such as those of extras, by the room of their app.
-_OF_ROOM: Final = {"account_manager": _("Account manager"), "project": _("Apps and credit")}
+_OF_ROOM: Final = {"account_manager": _PROJECTS, "project": CREDIT}
 
 
 def groups(request: HttpRequest) -> list[dict[str, Any]]:
     """The groups with what this operator may see, as unfold wants them."""
     # By the words in the page's language: apps name the groups, too.
-    found: dict[str, list[dict[str, Any]]] = {str(OVERVIEW): [], **{str(name): [] for name in _MODELS}}
+    found: dict[str, list[dict[str, Any]]] = {str(name): [] for name in _ROOMS}
     for page in (*_PAGES, *(page for app in apps_in_use() for page in app.admin_pages())):
         if not page.permission or request.user.has_perm(page.permission):
             _add(found, str(page.group), str(page.title), page.view)
@@ -111,7 +120,7 @@ def groups(request: HttpRequest) -> list[dict[str, Any]]:
                 _add(found, str(group), *lists.pop(name)[1:])
     for app, title, view in lists.values():
         _add(found, app, title, view)
-    return [{"title": title, "collapsible": False, "items": items} for title, items in found.items() if items]
+    return [{"title": title, "items": items} for title, items in found.items() if items]
 
 
 def _lists(request: HttpRequest) -> dict[str, tuple[str, str, str]]:
@@ -123,9 +132,9 @@ def _lists(request: HttpRequest) -> dict[str, tuple[str, str, str]]:
         app = meta.app_config
         is_here = not isinstance(app, SiteApp) or app.is_in_use
         if is_here and meta.label_lower not in listed and model_admin.has_view_permission(request):
-            title = str(meta.verbose_name_plural)
+            title = str(_TITLES.get(meta.label_lower, meta.verbose_name_plural))
             view = f"admin:{meta.app_label}_{meta.model_name}_changelist"
-            group = _OF_ROOM.get(app.room, app.verbose_name) if isinstance(app, SiteApp) else app.verbose_name
+            group = _OF_ROOM.get(app.room, SETTINGS) if isinstance(app, SiteApp) else SETTINGS
             found[meta.label_lower] = (str(group), title[:1].upper() + title[1:], view)
     return found
 

@@ -21,6 +21,7 @@ from portal.dashboard.rules import Course, Points, combine, rates
 from portal.dashboard.texts import span, task_trouble
 from portal.models import OperatingTable
 from portal.ops import heartbeats, metrics
+from portal.periodic.titles import task_title
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -53,6 +54,7 @@ class TaskLine(NamedTuple):
     """A periodic task: its runs, how often it is due, and what is wrong."""
 
     run: metrics.TaskRuns
+    title: str
     every: str
     trouble: str
 
@@ -204,8 +206,12 @@ def _live(now: dt.datetime, attention: list[Attention]) -> tuple[list[TaskLine],
         sentence = _("No worker is running, so nothing is done in the background. Start one.")
         attention.append(Attention(_("Processes and services"), sentence))
     lines = [_task_line(run, now) for run in runs]
-    attention += [Attention(_("Periodic tasks"), line.trouble, "#tasks", _("Tasks")) for line in lines if line.trouble]
-    lines.sort(key=lambda line: not line.trouble)
+    attention += [
+        Attention(_("Periodic tasks"), line.trouble, "?panel=services#tasks", _("Tasks"))
+        for line in lines
+        if line.trouble
+    ]
+    lines.sort(key=lambda line: (not line.trouble, line.title.casefold()))
     return lines, processes
 
 
@@ -222,8 +228,9 @@ def _task_line(run: metrics.TaskRuns, now: dt.datetime) -> TaskLine:
     failed_last = (run.last_failure_at or 0) > (run.last_success_at or 0)
     waiting_secs = now.timestamp() - (run.last_success_at or run.known_since)
     has_run = run.last_success_at is not None
-    trouble = task_trouble(run.schedule_secs, waiting_secs, has_run, failed_last, run.fault, run.task)
-    return TaskLine(run, span(run.schedule_secs), trouble)
+    title = task_title(run.task)
+    trouble = task_trouble(run.schedule_secs, waiting_secs, has_run, failed_last, run.fault, title)
+    return TaskLine(run, title, span(run.schedule_secs), trouble)
 
 
 # --- long charts ----------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from portal.dashboard import registry, sql
 from portal.dashboard.registry import Combine, Daemon, Figure, FigureQuery, Part, Rows, Sample, Table, Unit, per_hour
 from portal.dashboard.rules import above, below, first_of, grows
 from portal.ops import heartbeats, metrics
+from portal.periodic.titles import task_title
 
 LEAST_FREE_PERCENT: Final = 10.0
 _WORK_LIST: Final = "admin:portal_requestedwork_changelist?state=waiting"
@@ -47,8 +48,8 @@ FIGURES: Final = (
             grows(_("More and more tasks wait for a worker. Start more workers.")),
         ),
     ),
-    Figure("services.task_secs", _("Run time of periodic tasks"), Unit.SECS, series=_("task")),
-    per_hour("services.task_failures", _("Failed runs of periodic tasks"), series=_("task")),
+    Figure("services.task_secs", _("Run time of periodic tasks"), Unit.SECS, series=_("task"), label_text=task_title),
+    per_hour("services.task_failures", _("Failed runs of periodic tasks"), series=_("task"), label_text=task_title),
     Figure("services.database_size", _("PostgreSQL: size"), Unit.BYTES),
     Figure(
         "services.database_sessions",
@@ -96,14 +97,14 @@ FIGURES: Final = (
         _("Queued requests"),
         link=_WORK_LIST,
         about=_("Runs of the emulator, uploads to it and copies of data."),
-        trouble=grows(_("More and more requested work waits. Start more workers of the queue “requested”.")),
+        trouble=grows(_("More and more requests are queued. Start more workers of the queue “requested”.")),
     ),
     Figure(
         "services.requested_oldest",
-        _("Oldest requested work that waits"),
+        _("Oldest queued request"),
         Unit.SECS,
         link=_WORK_LIST,
-        trouble=above(6 * 3600, _("Requested work has waited for more than six hours.")),
+        trouble=above(6 * 3600, _("A request has been queued for more than six hours.")),
     ),
 )
 

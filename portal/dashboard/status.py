@@ -87,24 +87,34 @@ def _read(now: dt.datetime) -> dict[str, Any]:
         "taken_at": taken_at,
         "is_stale": is_stale,
         "states": {tag: value if tag in _DECIMAL else round(value) for tag, value in states.items()},
-        "apps": [
-            # As BOINC's elements, but for the title; run times are hours.
-            {
-                "id": id_,
-                "name": name,
-                "title": title,
-                "unsent": round(latest.get(("jobs.unsent", title), (0, 0))[1]),
-                "in_progress": round(latest.get(("jobs.in_progress", title), (0, 0))[1]),
-                "avg_runtime": average,
-                "min_runtime": least,
-                "max_runtime": most,
-                "users": users,
-            }
-            for id_, name, title, average, least, most, users in apps
-        ],
+        "apps": [app for row in apps if (app := _app(row, latest)) is not None],
         # Figures that are old were not taken, so what works in the background does not.
         "daemons": [[command, runs and not is_stale] for command, runs in daemons],
         "active": {within: round(latest.get(("am.active", within), (0, 0))[1]) for within in ("day", "week", "month")},
+    }
+
+
+def _app(row: list[Any], latest: dict[tuple[str, str], tuple[float, float]]) -> dict[str, Any] | None:
+    """As BOINC's elements, but for the title; run times are hours.
+
+    None for a withdrawn app without tasks. Tasks of the others are in the sums, so they are shown.
+    """
+    id_, name, title, average, least, most, users, is_withdrawn = row
+    unsent, in_progress = (
+        round(latest.get((figure, title), (0, 0))[1]) for figure in ("jobs.unsent", "jobs.in_progress")
+    )
+    if is_withdrawn and not unsent and not in_progress:
+        return None
+    return {
+        "id": id_,
+        "name": name,
+        "title": title,
+        "unsent": unsent,
+        "in_progress": in_progress,
+        "avg_runtime": average,
+        "min_runtime": least,
+        "max_runtime": most,
+        "users": users,
     }
 
 

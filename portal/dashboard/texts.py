@@ -12,13 +12,13 @@ def task_trouble(
     """What is wrong with a periodic task. ``waiting_secs``: since its last success or, if none, since it was known."""
     words = {"task": name, "every": span(schedule_secs), "time": span(waiting_secs), "fault": fault}
     if failed_last and fault:
-        return _("The task %(task)s failed when it last ran: %(fault)s.") % words
+        return _("The task “%(task)s” failed when it last ran: %(fault)s.") % words
     if failed_last:
-        return _("The task %(task)s failed when it last ran; no reason is known.") % words
+        return _("The task “%(task)s” failed when it last ran; no reason is known.") % words
     if waiting_secs > 3 * schedule_secs + 900:
         if has_run:
-            return _("The task %(task)s has not succeeded for %(time)s; it is due every %(every)s.") % words
-        return _("The task %(task)s has never succeeded; it is due every %(every)s.") % words
+            return _("The task “%(task)s” has not succeeded for %(time)s; it is due every %(every)s.") % words
+        return _("The task “%(task)s” has never succeeded; it is due every %(every)s.") % words
     return ""
 
 

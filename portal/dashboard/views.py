@@ -24,17 +24,23 @@ RANGES: Final = {"1": _("A day"), "7": _("A week"), "31": _("A month"), "366": _
 def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     """The context of the admin's first page; who may not see the figures gets the list of tables alone."""
     if request.user.has_perm(PERMISSION):
-        context |= {"overview": reads.overview(timezone.now(), request.user.has_perm), "refresh_secs": REFRESH_SECS}
+        context |= _figures(request) | {"refresh_secs": REFRESH_SECS}
     return context
+
+
+def _figures(request: HttpRequest) -> dict[str, Any]:
+    """All panels in short, or the one that the address names in full."""
+    panel = request.GET.get("panel", "")
+    overview = reads.overview(timezone.now(), request.user.has_perm)
+    shown = panel if panel in {each.key for each in overview.panels} else ""
+    return {"overview": overview, "shown_panel": shown}
 
 
 @require_safe
 def panels(request: HttpRequest) -> HttpResponse:
-    """The panels anew, for htmx."""
+    """The panels with new figures, for htmx."""
     _check(request)
-    return render(
-        request, "admin/dashboard/_panels.html", {"overview": reads.overview(timezone.now(), request.user.has_perm)}
-    )
+    return render(request, "admin/dashboard/_panels.html", _figures(request))
 
 
 @require_safe

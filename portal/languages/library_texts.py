@@ -39,6 +39,11 @@ TEXTS: Final = (
     _("Disabled"),
     _("Enabled"),
     _("Password-based authentication"),
+    _("Save"),
+    _("Save and add another"),
+    _("Save and continue editing"),
+    _("Save and view"),
+    _("Save as new"),
     _(
         "Whether the user will be able to authenticate using a password or not. If disabled, they may still be able to "
         "authenticate using other backends, such as Single Sign-On or LDAP."

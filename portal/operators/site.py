@@ -3,30 +3,48 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from django.contrib import admin
 from django.contrib.admin import sites
 from django.core.paginator import Paginator
+from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from django.urls import reverse
 from unfold.apps import BasicAppConfig
 from unfold.sites import UnfoldAdminSite
 
-MOST_FOUND: Final = 100
-"""More than there are tables."""
+MOST_OF_A_KIND: Final = 5
+MOST_FOUND: Final = 120
+"""More than there are tables, and things of each kind."""
+MIN_TERM_CHARS: Final = 3
+SEARCHED: Final = frozenset({"portal.user", "portal.host", "credit.batch", "credit.app"})
+
+
+class Hit(NamedTuple):
+    """A line of what was found."""
+
+    title: str
+    description: str
+    link: str
+    icon: str = ""
 
 
 class Site(UnfoldAdminSite):
     """Unfold keeps what its search found for five minutes, also for who has chosen another language meanwhile."""
 
     def search(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """The tables whose names have the term and that one may look at; in the menu, or (``extended``) by Ctrl-K."""
+        """People and things with the term, and tables whose names have it; in the menu, or (``extended``) by Ctrl-K.
+
+        Only what one may look at.
+        """
         began = time.monotonic()
         term = request.GET.get("s", "").lower()
         if not term:
             return HttpResponse()
-        found = [each for each in self._search_apps(self.get_app_list(request), term) if each.link]
+        things = self._things(request, term) if len(term) >= MIN_TERM_CHARS else []
+        found = things + [each for each in self._search_apps(self.get_app_list(request), term) if each.link]
         pages = Paginator(found, MOST_FOUND)
         name = "command_results" if "extended" in request.GET else "search_results"
         return TemplateResponse(
@@ -40,6 +58,30 @@ class Site(UnfoldAdminSite):
             },
             headers={"HX-Trigger": "search"},
         )
+
+    def _things(self, request: HttpRequest, term: str) -> list[Hit]:
+        """People, computers, batches and apps that one may look at, as their own lists search for them.
+
+        A statement or two for each of the four.
+        """
+        hits = []
+        for model, model_admin in self._registry.items():
+            meta = model._meta
+            if meta.label_lower not in SEARCHED or not model_admin.has_view_permission(request):
+                continue
+            rows, _ = model_admin.get_search_results(request, model_admin.get_queryset(request), term)
+            address = f"{self.name}:{meta.app_label}_{meta.model_name}_change"
+            hits += [
+                Hit(_title(row), str(meta.verbose_name), reverse(address, args=[row.pk]))
+                for row in rows.order_by("pk")[:MOST_OF_A_KIND]
+            ]
+        return hits
+
+
+def _title(row: Model) -> str:
+    """With a person's display name, which is searched too. (The site is made before the models.)"""
+    name = getattr(row, "name", "")
+    return f"{row} ({name})" if name and name not in str(row) else str(row)
 
 
 class SiteConfig(BasicAppConfig):

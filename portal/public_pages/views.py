@@ -9,11 +9,14 @@ from django.views.decorators.http import require_POST, require_safe
 
 from portal.models import SiteText
 from portal.public_pages import look_around
+from portal.public_pages.about import note_about
 
 
 @require_safe
 def site_text(request: HttpRequest, key: str) -> HttpResponse:
     """What the operators say on the page; if they say nothing, what is true of every installation."""
+    if key == SiteText.Page.ABOUT:
+        note_about()
     found = SiteText.objects.filter(page=key).first()
     context = {
         "key": key,

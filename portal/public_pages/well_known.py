@@ -15,6 +15,8 @@ from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from portal.public_pages.about import has_about
+
 SECURITY_VALID_DAYS: Final = 90
 """RFC 9116 wants less than a year. It is computed, so the file is current as long as the site is."""
 _PUBLIC_PAGES: Final = ("landing", "projects", "apps", "news", "status", "about", "privacy", "terms")
@@ -38,7 +40,8 @@ def robots(_request: HttpRequest) -> HttpResponse:
 @require_safe
 def sitemap(_request: HttpRequest) -> HttpResponse:
     """Public pages of the rooms that this installation has."""
-    pages = "".join(f"<url><loc>{escape(address)}</loc></url>" for address in map(_of_site, _PUBLIC_PAGES) if address)
+    names = [name for name in _PUBLIC_PAGES if name != "about" or has_about()]
+    pages = "".join(f"<url><loc>{escape(address)}</loc></url>" for address in map(_of_site, names) if address)
     text = f'<?xml version="1.0" encoding="UTF-8"?><urlset xmlns="{_SITEMAP}">{pages}</urlset>'
     return HttpResponse(text, content_type="application/xml")
 

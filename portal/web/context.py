@@ -9,6 +9,7 @@ from django.utils.functional import SimpleLazyObject
 
 from portal import __version__
 from portal.people.pages.passkeys import why_unavailable
+from portal.public_pages.about import has_about
 
 
 def site(request: HttpRequest) -> dict[str, object]:
@@ -20,6 +21,8 @@ def site(request: HttpRequest) -> dict[str, object]:
         "contact": settings.CONTACT,
         "contact_link": settings.CONTACT_LINK,
         "version": __version__,
+        # From the cache
+        "has_about": SimpleLazyObject(has_about),
         "signup_open": settings.SIGNUP_OPEN,
         # Read from the database only where a template uses it.
         "passkeys_unavailable": SimpleLazyObject(lambda: why_unavailable(request)),

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from portal.languages.messages import Message
+from portal.wire.names import cleaned
 from portal.wire.scanner import Fields, ProtocolError, TagScanner, as_float, as_int, clip
 
 MAX_COPROCS: Final = 64
@@ -119,7 +120,7 @@ class _FieldReader:
         self.prefix = prefix
 
     def text(self, tag: bytes, max_len: int) -> str:
-        return clip(self.fields.get(tag, b""), max_len, entities=True)
+        return cleaned(clip(self.fields.get(tag, b""), max_len, entities=True))
 
     def integer(self, tag: bytes, low: int, high: int) -> int | None:
         raw = self.fields.get(tag)

@@ -19,4 +19,15 @@ def on_one_line(text: str) -> str:
 
 def hides_something(name: str) -> bool:
     """Whether it has characters that are not seen, or that turn round or hide what stands beside them."""
-    return any(character in _BLANKS or unicodedata.category(character) in _UNSEEN for character in name)
+    return any(map(_is_hidden, name))
+
+
+def cleaned(name: str) -> str:
+    """A name that a program reports: nobody is there to correct it, so what is not seen is left out."""
+    if name.isascii() and name.isprintable():
+        return name
+    return on_one_line("".join(character for character in name if character.isspace() or not _is_hidden(character)))
+
+
+def _is_hidden(character: str) -> bool:
+    return character in _BLANKS or unicodedata.category(character) in _UNSEEN

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Final
 
 from portal.wire.hardware import parse_containers
+from portal.wire.names import cleaned
 from portal.wire.scanner import Fields, TagScanner, clip, flag, float_or_none
 from scheduler.engine.request import CPU, ClientVersion, Gpu, HostInfo, SchedulerRequest, WorkRequest
 from scheduler.wire.request_fields import END, LIMITS, MAX_BYTES, MAX_FLOPS, MAX_INT, MAX_NAME, MAX_SECS, int_or_none
@@ -101,7 +102,7 @@ def host_of(raw: bytes) -> HostInfo:
         values.setdefault(name, text)
 
     def text_of(name: bytes, most: int) -> str:
-        return clip(values.get(name, b""), most, entities=True)
+        return cleaned(clip(values.get(name, b""), most, entities=True))
 
     return HostInfo(
         host_cpid=text_of(b"host_cpid", 32),

@@ -204,7 +204,7 @@ def _no_advice(stored: Mapping[str, Any]) -> str:
     if not number:
         return gettext("No setting of the client would change that.")
     text = ngettext(
-        "%(number)s change was tried. It does not clearly help, or makes something else worse.",
+        "%(number)s change was tried. It makes no clear difference, or makes something else worse.",
         "%(number)s changes were tried. None clearly helps without making something else worse.",
         number,
     )

@@ -27,7 +27,7 @@ class AddPasskeyForm(SiteLabels, AddWebAuthnForm):
         self.fields["passwordless"].initial = True
         self.fields["passwordless"].help_text = gettext(
             "Then you need neither your address nor your password. The device asks for its PIN or your fingerprint. "
-            "Without the tick, the passkey is a second factor after the password."
+            "If the box is unchecked, the passkey is a second factor after the password."
         )
 
 

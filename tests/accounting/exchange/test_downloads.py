@@ -140,9 +140,16 @@ def test_the_page_links_to_the_days_that_it_shows(signed_in: Client, worked: Hos
 
 
 def test_a_wrong_range_is_refused_and_not_replaced(signed_in: Client, worked: Host) -> None:
-    for query in ("from=2026-99-99", "range=fame", "from=2026-03-10&to=2026-03-01"):
-        reply = signed_in.get(f"/history/history.csv?{query}")
-        assert reply.status_code == 400 and reply.content
+    for query, reason in (
+        ("from=2026-99-99", "“2026-99-99” is not a date. Enter year-month-day, for example 2026-11-21."),
+        ("range=fame", "This range is not known."),
+        ("from=2999-01-01", "This range is in the future."),
+        ("from=2026-03-10&to=2026-03-01", "The first day is after the last one."),
+        ("from=1900-01-01&to=2026-03-01", "A history covers 50 years at most."),
+    ):
+        for kind in ("csv", "json"):
+            reply = signed_in.get(f"/history/history.{kind}?{query}")
+            assert (reply.status_code, reply.content.decode()) == (400, f"{reason}\n")
 
 
 @pytest.mark.parametrize("kind", ["csv", "json"])
@@ -261,7 +268,7 @@ def test_a_file_has_what_the_filters_of_the_page_show(signed_in: Client, worked:
 def test_a_filter_that_names_nothing_is_refused_in_words(signed_in: Client, worked: Host, query: str) -> None:
     reply = signed_in.get(f"/history/history.csv?{RANGE}&{query}")
     assert reply.status_code == 400
-    assert "“" in reply.content.decode()
+    assert "“" in reply.content.decode() and "shown" not in reply.content.decode()
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from accounting.models import Project, ProjectDay, ProjectKeyword
+from accounting.models import HostProject, Project, ProjectDay, ProjectKeyword
 from accounting.projects.public import DAYS_SHOWN
 from portal.dashboard import record
 from portal.models import User
@@ -41,18 +41,27 @@ def test_the_front_page_shows_sums_and_the_science(
         njobs_success=7, rolled_up_at=today,
     )  # fmt: skip
     ProjectKeyword.objects.create(project=projects[0], keyword=3, weight=1)
-    for number in range(3):
-        make_host(alice, f"node-{number}", last=str(today.date()))
+    volunteers = [
+        alice,
+        *(User.objects.create_user(f"{name}@example.org") for name in ("bob", "carol", "dave", "erin")),
+    ]
+    for number, volunteer in enumerate(volunteers):
+        host = make_host(volunteer, f"node-{number}", last=str(today.date()))
+        HostProject.objects.create(host=host, project=projects[0])
     record.take_all(today)
     cache.clear()
-    # Two of the public status, two of sums, two of projects
-    with django_assert_num_queries(6):
+    # Two of the public status, three of sums, two of projects
+    with django_assert_num_queries(7):
         said = page(client, "/")
     assert re.search(r"Hours contributed</dt><dd>48</dd>", said) and re.search(r"Results</dt><dd>7</dd>", said)
-    assert re.search(r"Computers active this week</dt><dd>3</dd>", said) and "node-" not in said
+    assert re.search(r"Computers active this week</dt><dd>5</dd>", said) and "node-" not in said
     # A bar a day
     assert said.count('<rect class="spark__') == DAYS_SHOWN
     assert re.search(r"<dt>Astronomy</dt>\s*<dd>.*?" + projects[0].name, said, re.DOTALL)
     assert "Look around" not in said
     with django_assert_num_queries(0):
         page(client, "/")
+    # Four people are so few that sums would tell of single ones
+    cache.clear()
+    volunteers[-1].delete()
+    assert "Hours contributed" not in page(client, "/") and "Astronomy" in page(client, "/")

@@ -53,7 +53,7 @@ def test_faults_of_days_name_the_day() -> None:
     assert faults({"days": wrong}) == [
         "7 is no day: 0 is Sunday, 6 is Saturday",
         "day 1: start_hour must be from 0 to 24",
-        "day 2: start_hour and end_hour go together",
+        "day 2: start_hour and end_hour must be set together",
         "day 3: max_ncpus_pct is none of a day's hours",
         "day 4 must have hours",
     ]

@@ -70,6 +70,7 @@ def test_the_page_renews_its_figures(dashboard: Page) -> None:
     # As the timer does once a minute
     dashboard.evaluate("htmx.ajax('GET', document.getElementById('figures').getAttribute('hx-get'), '#figures')")
     expect(dashboard.get_by_text("Alpine: outputs could not be compared")).to_have_count(0)
+    dashboard.get_by_role("link", name="Processes and services", exact=True).click()
     expect(dashboard.get_by_role("heading", name="Periodic tasks", exact=True)).to_be_visible()
 
 
@@ -79,7 +80,7 @@ def test_it_can_be_read_by_everybody(dashboard: Page, width: int, colours: str) 
     dashboard.emulate_media(color_scheme="dark" if colours == "dark" else "light")
     dashboard.set_viewport_size({"width": width, "height": 900})
     found = []
-    for address in ("/admin/", "/admin/portal/operatingfigure/history/jobs.to_validate/"):
+    for address in ("/admin/", "/admin/?panel=services", "/admin/portal/operatingfigure/history/jobs.to_validate/"):
         dashboard.goto(address)
         found += [
             f"{address}: {fault['id']} ({fault['impact']}): {fault['nodes'][0]['target']}"

@@ -54,9 +54,12 @@ def test_all_is_well_on_a_site_that_runs(operators: Client, taken: None) -> None
     # How much room there is on this machine's disks is not the test's business.
     assert [each.sentence for each in found.attention if "disk" not in each.sentence] == []
     text = page(operators)
-    for title in ("Processes and services", "Jobs", "Credit", "Account manager", "Periodic tasks"):
-        assert title in text
-    assert "portal.tasks.take_figures" in text
+    for title in ("Processes and services", "Jobs", "Credit", "Account manager"):
+        assert f"{title}</a></h2>" in text
+    services = page(operators, "/admin/?panel=services")
+    assert "Periodic tasks" in services
+    # Tasks in words, with the name that logs have in the tooltip
+    assert '<span title="portal.tasks.take_figures">Take the figures of this page</span>' in services
 
 
 def test_what_needs_attention_comes_first_in_words_with_its_link(operators: Client, taken: None) -> None:
@@ -70,7 +73,7 @@ def test_what_needs_attention_comes_first_in_words_with_its_link(operators: Clie
 
 def test_a_task_that_failed_says_why(operators: Client, taken: None) -> None:
     metrics.count_task("portal.tasks.tidy_up", succeeded=False, fault="OSError: no room")
-    assert "The task portal.tasks.tidy_up failed when it last ran: OSError: no room." in page(operators)
+    assert "The task “Remove what has expired” failed when it last ran: OSError: no room." in page(operators)
 
 
 def test_without_workers_the_page_says_so_at_once(operators: Client, db: None) -> None:

@@ -64,9 +64,9 @@ def test_a_task_is_late_after_three_of_its_times_and_a_quarter_of_an_hour() -> N
 
     # 3 × 600 + 900 = 2700
     assert trouble(2700) == ""
-    assert trouble(7200) == "The task feed has not succeeded for 2 hours; it is due every 10 minutes."
-    assert trouble(7200, has_run=False) == "The task feed has never succeeded; it is due every 10 minutes."
-    assert trouble(60, failed=True) == "The task feed failed when it last ran: OSError: disk full."
+    assert trouble(7200) == "The task “feed” has not succeeded for 2 hours; it is due every 10 minutes."
+    assert trouble(7200, has_run=False) == "The task “feed” has never succeeded; it is due every 10 minutes."
+    assert trouble(60, failed=True) == "The task “feed” failed when it last ran: OSError: disk full."
 
 
 @pytest.mark.parametrize(

@@ -117,6 +117,21 @@ def test_apps_of_the_same_name_are_told_apart(client: Client, running: None, db:
     assert [app.findtext("unsent") for app in found.iter("app")] == ["1", "2"]
 
 
+def test_tasks_by_app_add_up_with_those_of_retired_apps(client: Client, running: None, db: None) -> None:
+    for name in ("alpine", "birch", "cedar"):
+        app = make_app(name, user_friendly_name=name.title(), is_deprecated=name != "alpine")
+        if name != "cedar":
+            make_result(make_workunit(app))
+    record.take_all(timezone.now())
+    root = ask(client)
+    assert root.findtext("database_file_states/results_ready_to_send") == "2"
+    # A retired app without tasks is not in the list
+    assert [(app.findtext("name"), app.findtext("unsent")) for app in root.iter("app")] == [
+        ("alpine", "1"),
+        ("birch", "1"),
+    ]
+
+
 def test_the_project_has_it_at_its_own_address_too(client: Client, taken: None) -> None:
     assert ask(client, "/project/server_status.php?xml=1").tag == "server_status"
 

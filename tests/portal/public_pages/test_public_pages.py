@@ -10,9 +10,10 @@ import pytest
 from django.contrib.auth.models import Permission
 from django.contrib.staticfiles import finders
 from django.test import Client
-from pytest_django import Settings
+from pytest_django import DjangoAssertNumQueries, Settings
 
 from portal.models import SiteText, User
+from portal.public_pages.about import note_about
 from portal.public_pages.look_around import SESSION_KEY
 from tests.support.roles import give_role
 
@@ -27,6 +28,20 @@ def test_the_operators_texts_replace_those_of_the_software(db: None, client: Cli
     said = page(client, "/about/")
     assert "<h2>We are a club</h2>" in said and "&lt;script&gt;x" in said
     assert "have not written about themselves" not in said
+
+
+def test_an_empty_about_is_not_linked(
+    db: None, client: Client, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    link = '<a href="/about/">About</a>'
+    note_about()
+    with django_assert_num_queries(0):
+        assert link not in page(client, "/account/login/") and "/about/" not in page(client, "/sitemap.xml")
+    SiteText.objects.create(page="about", text="We are a club")
+    # Reading it is enough
+    page(client, "/about/")
+    with django_assert_num_queries(0):
+        assert link in page(client, "/account/login/") and "/about/" in page(client, "/sitemap.xml")
 
 
 def test_the_terms_are_those_that_are_shown_before_sign_up(db: None, client: Client, settings: Settings) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from portal.wire.names import hides_something, on_one_line
+from portal.wire.names import cleaned, hides_something, on_one_line
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,22 @@ def test_letters_of_all_scripts_and_signs_are_names(name: str) -> None:
 )
 def test_what_is_not_seen_is_none(unseen: str) -> None:
     assert hides_something(f"Mara{unseen}x")
+
+
+@pytest.mark.parametrize(
+    ("reported", "name"),
+    [
+        ("studio-7", "studio-7"),
+        ("\u202egnp.exe\u202c", "gnp.exe"),
+        ("stu\u200bdio\x07", "studio"),
+        ("den\tattic", "den attic"),
+        ("حاسوب\u200f 3", "حاسوب 3"),
+        ("\u2066\u200b", ""),
+    ],
+    ids=ascii,
+)
+def test_what_is_not_seen_is_left_out_of_reported_names(reported: str, name: str) -> None:
+    assert cleaned(reported) == name and not hides_something(name)
 
 
 def test_white_space_is_one_space() -> None:

@@ -1,0 +1,55 @@
+"""The operator's room: six questions, one search, and no red cross for what is normal."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.test import Client
+from pytest_django import Settings
+
+from accounting.models import Announcement
+from portal.models import Host, User
+from tests.support.credit_factories import make_app
+
+
+@pytest.fixture
+def room(client: Client, operator: User) -> Client:
+    client.force_login(operator)
+    return client
+
+
+def test_the_sidebar_has_six_questions_and_the_page_its_landmarks(room: Client) -> None:
+    text = room.get("/admin/").content.decode()
+    questions = [title.strip() for title in re.findall(r"<summary[^>]*>([^<]+)</summary>", text)]
+    assert questions == ["Is all well?", "People", "Projects", "Jobs", "Credit", "Settings"]
+    assert [text.count(f"<{landmark}") for landmark in ("main", "header")] == [1, 1]
+    assert text.count('aria-current="page"') == 1
+
+
+def test_one_search_finds_people_by_display_name_computers_and_apps(room: Client, alice: User, studio: Host) -> None:
+    User.objects.filter(pk=alice.pk).update(name="Zenobia")
+    app = make_app("alpine", user_friendly_name="Alpine folding")
+    for term, link in (
+        ("zenob", f"/admin/portal/user/{alice.pk}/change/"),
+        (studio.name[:5], f"/admin/portal/host/{studio.pk}/change/"),
+        ("folding", f"/admin/credit/app/{app.pk}/change/"),
+    ):
+        assert f'href="{link}"' in room.get(f"/admin/search/?s={term}").content.decode(), term
+
+
+def test_the_search_shows_nobody_to_those_who_may_not_see_people(client: Client, alice: User) -> None:
+    client.force_login(User.objects.create_user("reader@example.org", is_staff=True))
+    assert alice.email not in client.get("/admin/search/?s=alice").content.decode()
+
+
+def test_no_is_no_red_cross(room: Client, alice: User) -> None:
+    text = room.get("/admin/portal/user/").content.decode()
+    assert ">no</span>" in text and "bg-red" not in text.partition("<tbody")[2].partition("</table")[0]
+
+
+def test_a_delete_button_is_one_sentence_in_german(room: Client, settings: Settings) -> None:
+    room.cookies[settings.LANGUAGE_COOKIE_NAME] = "de"
+    news = Announcement.objects.create(title="Work", text="There is work.")
+    page = room.get(f"/admin/accounting/announcement/{news.pk}/change/").content.decode()
+    assert "Ankündigung löschen" in page and "Speichern" in page and "Sichern" not in page
