@@ -101,9 +101,9 @@ def test_grants_and_statistics_are_those_of_the_document(seed: int) -> None:
         ngranted += wanted is not None
     assert ngranted > 400
     assert twins.app.min_avg_pfc == (None if twins.project.least is None else about(twins.project.least, rel=1e-9))
-    for version, twin in zip(twins.versions, twins.project.versions, strict=True):
-        assert (version.pfc.n, version.pfc.avg or 0.0) == (twin.pfc.n, about(twin.pfc.value, rel=1e-9))
-        assert (version.pfc_scale is None) == (twin.scale is None)
+    for version, release in zip(twins.versions, twins.project.versions, strict=True):
+        assert (version.pfc.n, version.pfc.avg or 0.0) == (release.pfc.n, about(release.pfc.value, rel=1e-9))
+        assert (version.pfc_scale is None) == (release.scale is None)
     for *_, record, twin in twins.records:
         assert record.pfc.n == twin.pfc.n
         assert (record.consecutive_valid, record.scale_probation) == (twin.consecutive_valid, twin.scale_probation)

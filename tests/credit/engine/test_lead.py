@@ -126,3 +126,9 @@ def test_run_times_that_start_again_now_and_then_are_made_up_for_by_later_jobs()
 def test_a_claim_may_exceed_a_usual_job_by_what_is_left(pfc_n: int, et_n: int, lead: float, room: float) -> None:
     host = record(pfc_n, 1.0, et=AverageWithVariance(et_n, 1e-9), lead_jobs=lead)
     assert room_jobs(host, RULES) == about(room)
+
+
+def test_a_usual_claim_of_a_record_that_may_get_no_further_counts() -> None:
+    ahead = [settled(lead_jobs=40.0) for _ in range(2)]
+    decision = decide(app(), *(result(host, version(100_000, 1.0, 1.0)) for host in ahead))
+    assert (decision.grant.rule, decision.grant.credit) == (GrantRule.MEAN_OF_NORMAL, about(USUAL))

@@ -151,3 +151,10 @@ def test_no_peak_makes_an_average_overflow_or_stops_a_pass(peak: float, check: b
         assert 0 <= (host.pfc.avg or 0.0) < 1e300
         assert 0 < (host.clean_pfc.avg or 0.0) < 1e300
         assert 0 < (host.peak_flops or 0.0) < 1e300
+
+
+def test_a_record_with_just_enough_samples_does_not_begin_again() -> None:
+    host = record(10, 1.0, et=AverageWithVariance(10, 1e-9), peak_flops=PEAK)
+    # Its version has the factor of the one before, and too few samples of its own.
+    [claim] = decide(app(min_avg_pfc=1.0), result(host, version(50, 1.0, 0.5))).claims
+    assert (claim.claim_rule, claim.claimed_pfc) == (ClaimRule.VERSION_ONLY, about(0.5e12))
