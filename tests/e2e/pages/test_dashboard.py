@@ -50,6 +50,7 @@ def test_an_operator_finds_the_stuck_app_from_the_dashboard(dashboard: Page, stu
 
 
 def test_a_figure_leads_to_its_chart_which_the_keyboard_reads(dashboard: Page) -> None:
+    dashboard.get_by_role("link", name="Jobs", exact=True).click()
     dashboard.get_by_role("link", name="Waiting for validation", exact=True).first.click()
     expect(dashboard.get_by_role("heading", name="Waiting for validation (number)")).to_be_visible()
     assert colours(dashboard, "#figure-chart") > 3
