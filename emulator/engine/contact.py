@@ -42,7 +42,7 @@ class Contact:
         self.sent = 0
         self.free_secs = 0.0  # no RPC before
         self.report_at_secs = NEVER  # when the next report is due
-        self._asked: tuple[ProjectState, WorkRequest | None] | None = None  # whose reply has not come yet
+        self.asked: tuple[ProjectState, WorkRequest | None] | None = None  # whose reply has not come yet
 
     def finished(self, job: Job, now: float) -> None:
         """A job is finished and waits to be reported."""
@@ -137,7 +137,7 @@ class Contact:
             return
         delay_secs = project.project.reply_delay_secs
         if delay_secs:
-            self._asked = project, request
+            self.asked = project, request
             # The client makes one RPC at a time.
             self.free_secs = now + max(POLL_SECS, delay_secs)
             return
@@ -145,18 +145,18 @@ class Contact:
 
     def reply(self, now: float) -> bool:
         """Takes the reply that was waited for; returns whether there was one. `free_secs` is when it comes."""
-        if self._asked is None:
+        if self.asked is None:
             return False
-        project, request = self._asked
-        self._asked = None
+        project, request = self.asked
+        self.asked = None
         self._answered(project, request, now)
         self._plan()
         return True
 
     def left(self, project: ProjectState) -> None:
         """The project was left: its reply does not matter any more."""
-        if self._asked is not None and self._asked[0] is project:
-            self._asked = None
+        if self.asked is not None and self.asked[0] is project:
+            self.asked = None
         self._plan()
 
     def _answered(self, project: ProjectState, request: WorkRequest | None, now: float) -> None:

@@ -148,7 +148,7 @@ class Run:
         self._present = PresentState(client, self._contact, scenario)
         self._entitlements = Entitlements(client)
         # None: the run is made on objects.
-        self._exchange = exchange_of(client, self._contact, policy, scenario)
+        self._exchange = exchange_of(client, self._contact, policy)
 
     @property
     def quirks(self) -> Quirks:

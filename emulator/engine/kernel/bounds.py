@@ -29,7 +29,7 @@ def min_saturated_secs(t: Table, k: int, now: float) -> float:
     run, kind = t.run[0], t.kinds[k]
     if not kind.present:
         return math.inf
-    if run.any_suspended:
+    if run.any_suspended or run.limited:
         return 0.0
     n = kind.instances
     work = work_secs(t, k, now) / n - kind.longest_secs - SLACK_SECS
@@ -45,6 +45,8 @@ def least_saturated_secs(t: Table, k: int, now: float) -> float:
     """The same, closer, by looking at all jobs."""
     bound = min_saturated_secs(t, k, now)
     kind = t.kinds[k]
+    if t.run[0].limited:
+        return bound
     count = 0
     all_whole = True
     most = 0.0
@@ -93,6 +95,11 @@ def least_saturated_secs(t: Table, k: int, now: float) -> float:
 def all_done_secs(t: Table, k: int, now: float) -> float:
     """A time after which all jobs of that kind are certainly done, in whatever order they run."""
     kind = t.kinds[k]
+    if t.run[0].limited:  # at least one job runs at a time
+        one_by_one = 0.0
+        for other in range(len(t.kinds)):
+            one_by_one += work_secs(t, other, now) / t.kinds[other].min_usage / t.kinds[other].up_fraction
+        return one_by_one + SLACK_SECS
     n, longest = kind.instances, kind.longest_secs
     if t.run[0].uneven:
         if k:
@@ -115,6 +122,13 @@ def cpus_beside(t: Table) -> float:
 
 
 @compiled
+def early_secs(t: Table) -> float:
+    """By how much all deadlines count as earlier."""
+    run = t.run[0]
+    return float(run.buffer_min_secs) if run.buffer_before_deadline else MIN_MARGIN_SECS
+
+
+@compiled
 def may_miss_deadlines(t: Table, now: float) -> bool:
     """Whether any job might miss its deadline; False is certain, and stays so until a job arrives."""
     run = t.run[0]
@@ -131,7 +145,7 @@ def may_miss_deadlines(t: Table, now: float) -> bool:
                 longest = max(longest, job.estimate_secs)
         if first == math.inf:
             continue
-        first -= MIN_MARGIN_SECS
+        first -= early_secs(t)
         done_secs = all_done_secs(t, k, now)
         if now + done_secs > first:
             t.kinds[k].longest_secs = longest  # the longest may be gone

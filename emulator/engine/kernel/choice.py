@@ -19,7 +19,7 @@ from emulator.engine.kernel.jobs import (
     start,
     stop,
 )
-from emulator.engine.kernel.queues import LTD, comes_before, overall_debt
+from emulator.engine.kernel.queues import LTD, LTD_SINGLE, comes_before, overall_debt
 from emulator.engine.kernel.records import log
 from emulator.engine.kernel.simulations import judge
 from emulator.engine.policies.rr_simulation import MIN_MARGIN_SECS
@@ -44,6 +44,14 @@ def step_cost(t: Table, j: int) -> float:
     run, job = t.run[0], t.jobs[j]
     if run.policy == LTD:
         return job.counted_flops * run.period_secs
+    if run.policy == LTD_SINGLE:
+        return job.cpus * run.period_secs
+    if run.hour_of_day_bump:
+        all_done = 0.0
+        for p in range(len(t.projects)):
+            all_done += t.projects[p].done_flop
+        all_done = all_done if all_done else 1.0  # before the first second too, projects take turns by their shares
+        return all_done / 24 / run.host_flops * t.projects[job.project].inverse * job.counted_flops
     return run.growth * t.projects[job.project].inverse * job.counted_flops * run.period_secs
 
 
@@ -82,7 +90,22 @@ def _fits(t: Table, j: int, now: float) -> bool:
             return False
     elif cpus <= NONE_FREE or (job.cpus > 1.0 and _overcommits(t, j)):
         return False
-    return _has_ram(t, j, now)
+    return _has_ram(t, j, now) and not (t.run[0].limited and _is_at_limit(t, j))
+
+
+@compiled
+def _is_at_limit(t: Table, j: int) -> bool:
+    """Whether as many jobs of its application, or of its project, are chosen as may run at once."""
+    job = t.jobs[j]
+    same = mine = 0
+    for i in range(t.run[0].chosen):
+        other = t.jobs[t.lists[i].chosen]
+        if other.project == job.project:
+            mine += 1
+            if other.app == job.app:
+                same += 1
+    limit, of_project = t.apps[job.app].max_concurrent, t.projects[job.project].max_concurrent
+    return bool(0 < limit <= same or 0 < of_project <= mine)
 
 
 @compiled
@@ -152,7 +175,11 @@ def _heights(t: Table) -> Floats:
         costs[t.jobs[t.lists[i].chosen].project] += step_cost(t, t.lists[i].chosen)
     for p in range(len(t.projects)):
         project = t.projects[p]
-        rank = -overall_debt(t, p) if run.policy == LTD else project.done_flop * project.inverse
+        rank = (
+            -overall_debt(t, p)
+            if run.policy == LTD or run.policy == LTD_SINGLE
+            else project.done_flop * project.inverse
+        )
         costs[p] = rank + costs[p]
     return costs
 
@@ -203,7 +230,7 @@ def _end_slices(t: Table, now: float) -> None:
 
 
 @compiled
-def _apply(t: Table, now: float) -> None:
+def apply(t: Table, now: float) -> None:
     """Runs what was chosen."""
     run = t.run[0]
     kept = 0
@@ -264,7 +291,7 @@ def choose(t: Table, now: float) -> None:
             if t.jobs[t.lists[i].running].slice_end_secs <= now:
                 run.full_at_moves += 1
     run.choose_at = max(again, now + MIN_RECHECK_SECS)
-    _apply(t, now)
+    apply(t, now)
 
 
 @compiled

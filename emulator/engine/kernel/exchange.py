@@ -13,9 +13,12 @@ import numpy as np
 from emulator.engine.client import Client
 from emulator.engine.contact import Contact
 from emulator.engine.kernel.loop import Pause, advance, step_rows
-from emulator.engine.kernel.queues import LTD, REC
+from emulator.engine.kernel.queues import DEBT, LTD, LTD_SINGLE, REC
+from emulator.engine.policies.debt_2005 import Debt2005, Task
 from emulator.engine.policies.long_term_debt import LongTermDebt
 from emulator.engine.policies.rec import Rec
+from emulator.engine.policies.single_debt import SingleDebt
+from emulator.engine.quirks import Quirks
 from emulator.engine.server import MAX_JOBS_PER_RPC
 from emulator.engine.state import Job, ProjectState
 from emulator.engine.table import (
@@ -90,8 +93,16 @@ PROJECT_FIELDS: Final = [
     "failed",
     "rpcs",
     "held",
+    "master_fetches",
 ]
 PROJECT_FLAGS: Final = ("attached", "suspended", "no_new_tasks", "has_work", "forced_down")
+DEBT_FIELDS: Final = ("initial_secs", "period_from", "next_period", "pay_off_secs", "recheck_at", "booked_to")
+_DEBT_COLUMNS: Final = {
+    "period_from": "period_from_secs",
+    "next_period": "next_period_secs",
+    "recheck_at": "recheck_secs",
+    "booked_to": "accrued_secs",
+}
 PAIR_FIELDS: Final = ("waiting_secs", "busy", "instance_secs", "backoff_until_secs", "backoff_interval_secs")
 CLIENT_FIELDS: Final = [
     "version",
@@ -102,6 +113,7 @@ CLIENT_FIELDS: Final = [
     "uneven",
     "contested",
     "any_suspended",
+    "limited",
     "buffer_min_secs",
     "buffer_total_secs",
     "period_secs",
@@ -110,12 +122,14 @@ CLIENT_FIELDS: Final = [
     "ram_bytes",
 ]
 ROWS: Final = 16_384
+Compiled = Rec | LongTermDebt | SingleDebt | Debt2005
+"""The policies that the kernel knows."""
 
 
 class Exchange:
     """One run's client, contacts and policy, and their table."""
 
-    def __init__(self, client: Client, contact: Contact, policy: Rec | LongTermDebt, *, uncompiled: bool) -> None:
+    def __init__(self, client: Client, contact: Contact, policy: Compiled, *, uncompiled: bool) -> None:
         self._client = client
         self._contact = contact
         self._policy = policy
@@ -143,6 +157,15 @@ class Exchange:
             lists=made(ENTRY, size),
             missed=np.zeros((kinds, size), np.int64),
             lanes=made(LANE, sum(lanes.count for lanes in client.lanes)),
+            traces=np.array([at for project in client.all_projects for at in project.server.moments], dtype=np.float64),
+            downtimes=np.array(
+                [
+                    (project.index, downtime.from_secs, downtime.length_secs, downtime.every_secs)
+                    for project in client.all_projects
+                    for downtime in project.project.downtimes
+                ],
+                dtype=np.float64,
+            ).reshape(-1, 4),
             streams=_streams(self._generators()),
             records=np.zeros((4, ROWS, RECORD_COLUMNS)),
         )
@@ -160,6 +183,10 @@ class Exchange:
         run["log_from"], run["log_to"] = log.from_secs, log.to_secs
         run["sim_at"] = run["judged_at"] = -1.0
         run["checked_version"] = run["full_at_moves"] = -1
+        run["awaited"] = -1
+        for name in Quirks.__slots__:
+            run[name] = getattr(self._client.quirks, name)
+        run["uses_backoffs"] = self._policy.uses_backoffs
 
     # From the objects.
 
@@ -183,8 +210,12 @@ class Exchange:
                 number, app = self._apps.index(state), state.app
                 row = apps[number]
                 row["project"], row["weight"], row["latency_secs"] = project.index, app.weight, app.latency_bound_secs
-                row["size_flop"], row["size_deviation"] = app.size.mean, app.size.std_dev
-                row["estimate_flop"], row["estimate_deviation"] = app.estimate.mean, app.estimate.std_dev
+                quirks = self._client.quirks
+                size, estimate = (app.estimate, app.size) if quirks.estimate_sampled else (app.size, app.estimate)
+                row["size_flop"], row["size_deviation"] = size.mean, size.std_dev
+                row["estimate_flop"], row["estimate_deviation"] = estimate.mean, estimate.std_dev
+                row["estimate_factor"] = 2.0 if quirks.doubled_elapsed and project.project.uses_dcf else 1.0
+                row["max_concurrent"] = app.max_concurrent
                 row["error_rate"], row["ram_bytes"] = app.error_rate, app.working_set_bytes
                 offers += [(number, offer) for offer in state.offers]
         made = rows(OFFER, len(offers), uncompiled=self._uncompiled)
@@ -239,18 +270,24 @@ class Exchange:
             row[name] = getattr(project, name)
         row["request_delay_secs"] = project.project.request_delay_secs
         row["error_delay_secs"] = project.project.error_delay_secs
+        row["reply_delay_secs"] = project.project.reply_delay_secs
+        row["max_concurrent"] = project.project.max_concurrent
+        row["workload_check"] = project.project.workload_check
         row["ready"] = len(project.ready)
         row["first_ready_secs"] = project.ready[0].end_secs if project.ready else 0.0
         server = project.server
         row["server_up"], row["server_until_secs"] = server.up, server.until_secs
         row["server_up_secs"], row["server_down_secs"] = server.mean_secs
+        row["first_trace"] = sum(len(other.server.moments) for other in self._client.all_projects[: project.index])
+        row["traces"], row["trace_secs"] = len(server.moments), server.trace_secs
+        row["trace_place"], row["trace_begin_secs"] = server.trace_place, server.trace_begin_secs
         for kind in range(len(self._client.kinds)):
             pair = self.table.pairs[project.index, kind]
             for name in PAIR_FIELDS:
                 pair[name] = getattr(project, name)[kind]
             pair["waiting"], pair["begun"] = len(project.waiting[kind]), len(project.begun[kind])
             pair["jobs"] = pair["waiting"] + pair["begun"]
-            pair["can_supply"] = project.can_supply[kind]
+            pair["can_supply"], pair["most_used"] = project.can_supply[kind], project.most_used[kind]
 
     def _load_kind(self, kind: int) -> None:
         client, row = self._client, self.table.kinds[kind]
@@ -269,12 +306,14 @@ class Exchange:
         run["records"] = client.recorder is not None
         run["next_id"] = client.server.next_id
         run["free_secs"], run["report_at_secs"] = contact.free_secs, contact.report_at_secs
+        if contact.asked is None:
+            run["awaited"] = -1
         run["answered"], run["sent"], run["report_delay_secs"] = contact.rpcs, contact.sent, contact.report_delay_secs
 
     def _load_policy(self) -> None:
         run, policy, t = self.table.run[0], self._policy, self.table
         if isinstance(policy, Rec):
-            run["policy"], run["by_letter"], run["adapts"] = REC, policy.follows_letter, policy.adapts
+            run["policy"], run["by_letter"], run["adapts"] = REC, policy.by_letter, policy.adapts
             run["adapted"], run["accrued_secs"] = policy.adapted_at, policy.accrued_secs
             run["growth"], run["decay"] = policy.growth, policy.decay
             run["any_without_share"] = any(policy.is_last)
@@ -283,8 +322,12 @@ class Exchange:
             ):
                 row["done_flop"], row["inverse"], row["is_last"] = done, inverse, last
             return
+        if isinstance(policy, Debt2005):
+            self._load_debt_2005(policy)
+            return
         accounts = policy.accounts
-        run["policy"], run["eligibility_rule"] = LTD, policy.eligibility_rule
+        run["policy"] = LTD if isinstance(policy, LongTermDebt) else LTD_SINGLE
+        run["eligibility_rule"] = isinstance(policy, LongTermDebt) and policy.eligibility_rule
         run["accrued_secs"] = accounts.booked_to
         for row in t.projects:
             row["share_fraction"] = 1.0  # of those that are not attached: it does not matter
@@ -292,6 +335,20 @@ class Exchange:
             t.projects[index]["share_fraction"] = fraction
             for kind, debts in enumerate(accounts.debts):
                 t.pairs[index, kind]["debt"] = debts[index]
+
+    def _load_debt_2005(self, policy: Debt2005) -> None:
+        run, t = self.table.run[0], self.table
+        run["policy"], run["tasks"] = DEBT, len(policy.tasks)
+        for name in DEBT_FIELDS:
+            run[_DEBT_COLUMNS.get(name, name)] = getattr(policy, name)
+        for index, row in enumerate(t.projects):
+            row["share_fraction"], row["done_secs"] = policy.shares.get(index, 0.0), policy.done_secs[index]
+            row["runnable_fraction"] = policy.runnable_shares.get(index, 0.0)
+            t.pairs[index, 0]["debt"] = policy.debts.get(index, 0.0)
+        rows_of = {int(number): j for j, number in enumerate(t.jobs["id"][: run["jobs"]])}
+        for entry, task in zip(t.lists, policy.tasks, strict=False):
+            entry["task_jobs"], entry["task_reasons"] = rows_of[task.job.id], task.reason
+            entry["task_pay_off"], entry["task_work"] = task.expected_pay_off, task.work_secs
 
     # Back to the objects.
 
@@ -308,6 +365,8 @@ class Exchange:
         client.server.next_id = int(run["next_id"])
         contact.free_secs, contact.report_at_secs = float(run["free_secs"]), float(run["report_at_secs"])
         contact.rpcs, contact.sent = int(run["answered"]), int(run["sent"])
+        awaited = int(run["awaited"])
+        contact.asked = None if awaited < 0 else (client.all_projects[awaited], None)
         for generator, words in zip(self._generators(), self.table.streams, strict=True):
             generator.setstate((3, tuple(int(word) for word in words), None))
         for project in client.all_projects:
@@ -327,7 +386,9 @@ class Exchange:
         for kind in range(len(self._client.kinds)):
             for name in PAIR_FIELDS:
                 getattr(project, name)[kind] = float(t.pairs[index, kind][name])
-        project.server.up, project.server.until_secs = bool(row["server_up"]), float(row["server_until_secs"])
+        server = project.server
+        server.up, server.until_secs = bool(row["server_up"]), float(row["server_until_secs"])
+        server.trace_place, server.trace_begin_secs = int(row["trace_place"]), float(row["trace_begin_secs"])
         project.ready = []
         project.waiting = [deque() for _ in self._client.kinds]
         project.begun = [[] for _ in self._client.kinds]
@@ -345,6 +406,15 @@ class Exchange:
             jobs[j].project.ready.append(jobs[j])
         client.running = [jobs[j] for j in t.lists["running"][: run["running"]]]
         client.busy_projects[:] = [project for project in client.all_projects if project.running]
+        if isinstance(self._policy, Debt2005):
+            entries = t.lists[: run["tasks"]]
+            self._policy.tasks = [
+                Task(jobs[j], Reason(reason), pay_off, work)
+                for j, reason, pay_off, work in zip(
+                    *(entries[name].tolist() for name in ("task_jobs", "task_reasons", "task_pay_off", "task_work")),
+                    strict=True,
+                )
+            ]
         self._store_lanes({j: jobs[j] for j in t.lists["running"][: run["running"]]})
         client.find_jobs_again([job for job in jobs.values() if not job.done])
 
@@ -379,6 +449,13 @@ class Exchange:
             policy.done_flop = [float(row["done_flop"]) for row in t.projects]
             policy.growth, policy.decay = float(run["growth"]), float(run["decay"])
             policy.accrued_secs, policy.adapted_at = float(run["accrued_secs"]), int(run["adapted"])
+            return
+        if isinstance(policy, Debt2005):
+            for name in DEBT_FIELDS:
+                setattr(policy, name, float(run[_DEBT_COLUMNS.get(name, name)]))
+            policy.done_secs = t.projects["done_secs"].tolist()
+            for index in policy.debts:
+                policy.debts[index] = float(t.pairs[index, 0]["debt"])
             return
         policy.accounts.booked_to = float(run["accrued_secs"])
         for kind, debts in enumerate(policy.accounts.debts):

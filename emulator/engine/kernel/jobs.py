@@ -227,6 +227,8 @@ def finish(t: Table, j: int, now: float) -> None:
         project.wasted_flop += spent_flop(t, j)
     elif now - job.deadline_secs <= 0.0:
         log(t, now, END, JOB_MET, job.project, job.id, job.kind, 0.0)
+    elif run.wasted_when_reported:
+        log(t, now, END, JOB_LATE, job.project, job.id, job.kind, now - job.deadline_secs)
     else:
         judge_late(t, j, now, JOB_LATE)
     job.end_secs = now

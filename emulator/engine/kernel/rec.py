@@ -70,7 +70,31 @@ def can_ask(t: Table, p: int, now: float) -> bool:
         project.rpc_allowed_secs <= now
         and project.attached
         and not (project.suspended or project.no_new_tasks or project.held)
+        and not (t.run[0].limited and _has_enough(t, p, now))
     )
+
+
+@compiled
+def _has_enough(t: Table, p: int, now: float) -> bool:
+    """Whether it cannot run more jobs within the buffer than it has, because of its limits."""
+    for k in range(len(t.kinds)):
+        if t.pairs[p, k].can_supply and usable_secs(t, p, k, now) > 0.0:
+            return False
+    return True
+
+
+@compiled
+def usable_secs(t: Table, p: int, k: int, now: float) -> float:
+    """How much more work of that kind its limits let it do within the buffer; infinity if they do not matter."""
+    most = t.pairs[p, k].most_used
+    if most >= t.kinds[k].instances:
+        return math.inf
+    queued_secs = t.pairs[p, k].waiting_secs
+    for i in range(t.run[0].begun):
+        job = t.jobs[t.lists[i].begun]
+        if job.project == p and job.kind == k:
+            queued_secs += left_secs(t, t.lists[i].begun, now) * job.usage
+    return float(most * t.run[0].buffer_total_secs - queued_secs / t.kinds[k].up_fraction)
 
 
 @compiled
@@ -139,7 +163,7 @@ def find_order(t: Table, now: float) -> int:
         short_flop += t.kinds[k].shortfall_secs * t.kinds[k].counted_flops
     total = shares = 0.0
     for p in range(len(t.projects)):
-        if t.projects[p].attached:
+        if t.projects[p].attached and (not run.runnable_shares or can_ask(t, p, now)):
             total += t.projects[p].done_flop
             shares += t.projects[p].share
     total = total if total else 1.0
@@ -184,6 +208,26 @@ def _ask(t: Table, p: int, k: int) -> None:
         return
     t.kinds[k].asked_secs = t.kinds[k].shortfall_secs
     t.kinds[k].asked_instances = t.kinds[k].idle
+    if t.run[0].share_of_instances:
+        t.kinds[k].asked_instances = max(t.kinds[k].idle, _share_of_instances(t, p, k))
+
+
+@compiled
+def _share_of_instances(t: Table, p: int, k: int) -> float:
+    """What of the project's share of the instances its jobs leave."""
+    shares = used = 0.0
+    for other in range(len(t.projects)):
+        if t.projects[other].attached and t.pairs[other, k].can_supply:
+            shares += t.projects[other].share
+    for i in range(t.run[0].begun):
+        job = t.jobs[t.lists[i].begun]
+        if job.project == p and job.kind == k:
+            used += job.usage
+    for j in range(t.run[0].jobs):
+        job = t.jobs[j]
+        if job.project == p and job.kind == k and not (job.started or job.done):
+            used += job.usage
+    return float(t.kinds[k].instances * t.projects[p].share / (shares if shares else 1.0) - used)
 
 
 @compiled

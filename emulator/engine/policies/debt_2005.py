@@ -119,7 +119,7 @@ def _judge(
     buffer_short = total_secs < needed_secs
     return WorkNeed(
         buffer_short=buffer_short,
-        project_short=not buffer_short and beyond_secs < -1e-9 * needed_secs,
+        project_short=not buffer_short and beyond_secs < -SHARE_ROUNDING * needed_secs,
         few_tasks=not buffer_short and busy_cpus < cpus,
         busy_cpus=busy_cpus,
         work_secs=work_secs,
@@ -129,10 +129,11 @@ def _judge(
 
 
 NONE_FREE: Final = 1e-9  # CPUs
+SHARE_ROUNDING: Final = 1e-9  # of the least buffer
 
 
 @dataclass(slots=True)
-class _Task:
+class Task:
     """A running task (ACTIVE_TASK): its work in this period, and the debt that it is expected to pay off in it."""
 
     job: Job
@@ -150,32 +151,33 @@ class Debt2005:
     def __init__(self, scenario: Scenario) -> None:
         self._start_debts = {project.name: project.standing.debt_secs for project in scenario.projects}
         self._client: Client
-        self._debts: dict[int, float] = {}
-        self._tasks: list[_Task] = []
-        self._done_secs: dict[int, float] = {}  # by tasks that finished in this period, per project
-        self._initial_secs = 0.0  # of total_work_done_this_period before the first period
-        self._period_from = 0.0
-        self._next_period = 0.0
-        self._pay_off_secs = 0.0  # expected of one CPU in a whole period
-        self._booked_to = 0.0
-        self._recheck_at = 0.0  # no condition to fetch becomes true before, or no project can be asked
+        self.debts: dict[int, float] = {}
+        self.tasks: list[Task] = []
+        self.done_secs: list[float] = []  # by tasks that finished in this period, per project
+        self.initial_secs = 0.0  # of total_work_done_this_period before the first period
+        self.period_from = 0.0
+        self.next_period = 0.0
+        self.pay_off_secs = 0.0  # expected of one CPU in a whole period
+        self.booked_to = 0.0
+        self.recheck_at = 0.0  # no condition to fetch becomes true before, or no project can be asked
 
     def begin(self, client: Client) -> None:
         self._client = client
-        self._initial_secs = client.instances[0] * client.period_secs
-        self._debts = {project.index: self._start_debts.get(project.name, 0.0) for project in client.projects}
+        self.initial_secs = client.instances[0] * client.period_secs
+        self.debts = {project.index: self._start_debts.get(project.name, 0.0) for project in client.projects}
+        self.done_secs = [0.0] * len(client.all_projects)
         self._set_shares()
 
     def _set_shares(self) -> None:
         projects = self._client.projects
         self._runnable = [project for project in projects if _runnable(project)]
-        self._shares = _share_fractions(projects)
-        self._runnable_shares = _share_fractions(self._runnable)
+        self.shares = _share_fractions(projects)
+        self.runnable_shares = _share_fractions(self._runnable)
 
     def accrue(self, now: float) -> None:
-        elapsed_secs = now - self._booked_to
-        self._booked_to = now
-        running = [task for task in self._tasks if task.job.running]
+        elapsed_secs = now - self.booked_to
+        self.booked_to = now
+        running = [task for task in self.tasks if task.job.running]
         cpus = sum(task.job.cpus for task in running)
         if elapsed_secs <= 0 or not running:
             return
@@ -184,69 +186,68 @@ class Debt2005:
             task.work_secs += elapsed_secs * task.job.cpus * rate
 
     def projects_changed(self, now: float) -> None:
-        self._recheck_at = 0.0
+        self.recheck_at = 0.0
         self._set_shares()
         attached = {project.index for project in self._client.projects}
-        self._debts = {index: self._debts.get(index, 0.0) for index in sorted(attached)}
-        for task in [task for task in self._tasks if not _runnable(task.job.project)]:
-            self._tasks.remove(task)
+        self.debts = {index: self.debts.get(index, 0.0) for index in sorted(attached)}
+        for task in [task for task in self.tasks if not _runnable(task.job.project)]:
+            self.tasks.remove(task)
             self._book(task)
 
     def job_ended(self, job: Job, now: float) -> None:
-        for task in self._tasks:
+        for task in self.tasks:
             if task.job is job:
-                self._tasks.remove(task)
+                self.tasks.remove(task)
                 self._book(task)
                 return
 
-    def _book(self, task: _Task) -> None:
+    def _book(self, task: Task) -> None:
         """handle_finished_apps: keep the work of a task that is no more, for the end of the period."""
-        index = task.job.project.index
-        self._done_secs[index] = self._done_secs.get(index, 0.0) + task.work_secs
+        self.done_secs[task.job.project.index] += task.work_secs
 
     def choose(self, now: float) -> Choice:
-        if now >= self._next_period:
+        if now >= self.next_period:
             self._preempt(now)
         elif self._client.kind_active[0]:
             self._start(now)
         if not self._client.kind_active[0]:
-            return Choice([], [], self._next_period)
-        jobs = [task.job for task in self._tasks]
-        return Choice(jobs, [task.reason for task in self._tasks], self._next_period)
+            return Choice([], [], self.next_period)
+        jobs = [task.job for task in self.tasks]
+        return Choice(jobs, [task.reason for task in self.tasks], self.next_period)
 
     def _preempt(self, now: float) -> None:
         """preempt_apps: finish the accounting of the last period and choose for the next."""
-        for task in self._tasks:
+        for task in self.tasks:
             self._book(task)
         cpus = self._client.instances[0]
-        initial_secs, self._initial_secs = self._initial_secs, 0.0
-        total_secs = initial_secs + sum(self._done_secs.values())
-        self._debts = settle_debts(self._debts, self._shares, self._done_secs, initial_secs)
-        self._pay_off_secs = total_secs / cpus if total_secs > 0 else self._client.period_secs
-        self._done_secs = {}
-        self._period_from = now
-        self._next_period = now + self._client.period_secs
-        to_preempt = self._tasks
-        self._tasks = []
-        self._fill(dict(self._debts), self._pay_off_secs, to_preempt, in_mid_period=False)
+        initial_secs, self.initial_secs = self.initial_secs, 0.0
+        total_secs = initial_secs + sum(self.done_secs)
+        self.debts = settle_debts(self.debts, self.shares, dict(enumerate(self.done_secs)), initial_secs)
+        self.pay_off_secs = total_secs / cpus if total_secs > 0 else self._client.period_secs
+        self.done_secs = [0.0] * len(self.done_secs)
+        self.period_from = now
+        self.next_period = now + self._client.period_secs
+        to_preempt = self.tasks
+        self.tasks = []
+        self._fill(dict(self.debts), self.pay_off_secs, to_preempt, in_mid_period=False)
 
     def _start(self, now: float) -> None:
         """start_apps: a CPU became free within the period."""
         if self._free_cpus() <= NONE_FREE or not self._client.with_jobs[0]:
             return
-        future = {index: debt - self._done_secs.get(index, 0.0) for index, debt in self._debts.items()}
-        for task in self._tasks:
+        future = {index: debt - self.done_secs[index] for index, debt in self.debts.items()}
+        for task in self.tasks:
             future[task.job.project.index] = future.get(task.job.project.index, 0.0) - task.expected_pay_off
-        left = (self._next_period - now) / (self._next_period - self._period_from)
-        self._fill(future, left * self._pay_off_secs, [], in_mid_period=True)
+        left = (self.next_period - now) / (self.next_period - self.period_from)
+        self._fill(future, left * self.pay_off_secs, [], in_mid_period=True)
 
     def _fill(
-        self, future: dict[int, float], pay_off_secs: float, to_preempt: list[_Task], *, in_mid_period: bool
+        self, future: dict[int, float], pay_off_secs: float, to_preempt: list[Task], *, in_mid_period: bool
     ) -> None:
         """Choose tasks for the CPUs that have none: the project with the largest expected future debt each time."""
         free_cpus = self._free_cpus()
         projects = [project for project in self._client.with_jobs[0] if _runnable(project)]
-        taken = {task.job.id for task in self._tasks}
+        taken = {task.job.id for task in self.tasks}
         kept = {project.index: [task.job for task in to_preempt if task.job.project is project] for project in projects}
         offers = {project.index: _offers(project, kept[project.index], taken) for project in projects}
         while free_cpus > NONE_FREE and projects:
@@ -257,12 +258,12 @@ class Debt2005:
                 continue
             job, reason = offer
             expected_secs = pay_off_secs * job.cpus
-            self._tasks.append(_Task(job, Reason.DEBT_MID_PERIOD if in_mid_period else reason, expected_secs))
+            self.tasks.append(Task(job, Reason.DEBT_MID_PERIOD if in_mid_period else reason, expected_secs))
             future[project.index] = future.get(project.index, 0.0) - expected_secs
             free_cpus -= job.cpus
 
     def _free_cpus(self) -> float:
-        return self._client.instances[0] - sum([task.job.cpus for task in self._tasks])
+        return self._client.instances[0] - sum([task.job.cpus for task in self.tasks])
 
     def _need(self, now: float) -> WorkNeed:
         client, results = self._client, list[tuple[int, float]]()
@@ -274,22 +275,22 @@ class Debt2005:
                     work_secs[project.index] += sum([job.left_secs(now) for job in project.begun[0]])
             # No bin gets more than its last result beyond the least buffer, so this much fills them all.
             if sum(work_secs.values()) > cpus * (client.buffer_min_secs + client.longest_secs[0]) + 1.0:
-                return _judge(work_secs, cpus, self._runnable_shares, cpus, client.buffer_min_secs)
+                return _judge(work_secs, cpus, self.runnable_shares, cpus, client.buffer_min_secs)
         for project in self._runnable:
             for job in (*project.begun[0], *project.waiting[0]):
                 # A job of several CPUs keeps this many busy: it counts as one result for each.
                 whole = max(1, int(job.cpus))
                 results += [(project.index, job.left_secs(now) * job.cpus / whole)] * whole
-        return need_to_get_work(results, self._runnable_shares, cpus, client.buffer_min_secs)
+        return need_to_get_work(results, self.runnable_shares, cpus, client.buffer_min_secs)
 
     def fetch(self, now: float) -> Fetch:
-        if now >= self._recheck_at:
+        if now >= self.recheck_at:
             need = self._need(now)
             request = self._request(need, now) if need else None
             if request is not None:
                 return Fetch(request, now)
-            self._recheck_at = self._next_recheck(need, now)
-        return Fetch(None, self._recheck_at)
+            self.recheck_at = self._next_recheck(need, now)
+        return Fetch(None, self.recheck_at)
 
     def _next_recheck(self, need: WorkNeed, now: float) -> float:
         """When to count again: nothing can be needed before, or no project can be asked.
@@ -306,7 +307,7 @@ class Debt2005:
     def _request(self, need: WorkNeed, now: float) -> WorkRequest | None:
         """Whom to ask: shortest of its cap, then largest debt. Others only when the computer as a whole is short."""
         client = self._client
-        fractions = self._runnable_shares
+        fractions = self.runnable_shares
         cpus = client.instances[0]
         best: tuple[tuple[float, float, int], ProjectState] | None = None
         for project in client.projects:
@@ -316,7 +317,7 @@ class Debt2005:
             lack = 1 - need.work_secs[project.index] / cap_secs if cap_secs > 0 else 0.0
             if lack <= 0 and not (need.buffer_short or need.few_tasks):
                 continue
-            rank = (max(0.0, lack), self._debts.get(project.index, 0.0), -project.index)
+            rank = (max(0.0, lack), self.debts.get(project.index, 0.0), -project.index)
             if best is None or rank > best[0]:
                 best = (rank, project)
         if best is None:
@@ -334,7 +335,7 @@ class Debt2005:
         return request if request is not None and request.project is project else None
 
     def standing(self, project: ProjectState, now: float) -> float:
-        return self._debts.get(project.index, 0.0)
+        return self.debts.get(project.index, 0.0)
 
 
 def _share_fractions(projects: Sequence[ProjectState]) -> dict[int, float]:

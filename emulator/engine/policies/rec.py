@@ -50,8 +50,8 @@ class Rec:
 
     def begin(self, client: Client) -> None:
         self._client = client
-        self._by_letter = self.follows_letter or client.quirks.request_not_counted
-        self.adapts = self.adapts and not self._by_letter
+        self.by_letter = self.follows_letter or client.quirks.request_not_counted
+        self.adapts = self.adapts and not self.by_letter
         self._busy_projects = client.busy_projects  # always the same list
         self.accrued_secs = 0.0
         self._checked_version = -1  # of the client, when the buffer was last looked at
@@ -190,7 +190,7 @@ class Rec:
         It is as in the client scheduling document, with REC as `_ranked` takes it; minus infinity without a share.
         """
         ranked = self._ranked(self._simulate(now), now)
-        if self._by_letter:
+        if self.by_letter:
             return [(project, -NEVER if is_last else -rank) for is_last, rank, _, project in ranked]
         total = sum([rank / self.inverse[index] for is_last, rank, index, _ in ranked if not is_last]) or 1.0
         return [(project, -NEVER if is_last else -rank / total) for is_last, rank, _, project in ranked]
@@ -207,7 +207,7 @@ class Rec:
         """
         client = self._client
         asked = [project for project in client.projects if client.can_ask(project, now)]
-        if self._by_letter:
+        if self.by_letter:
             return self._ranked_by_letter(asked, now)
         if self.adapts and self.adapted_at != client.arrivals:
             self.adapted_at = client.arrivals
@@ -299,7 +299,7 @@ class Rec:
 
     def _empty(self, project: ProjectState, reason: Reason, kind: int, now: float) -> WorkRequest:
         kinds = len(self._client.kinds)
-        if self._by_letter:
+        if self.by_letter:
             busy_secs = self._simulation.busy_secs(now)
         else:
             missed = self._simulation.busy_secs(now)
